@@ -1,0 +1,38 @@
+"""Baselines that attention is measured against."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from scipy.special import ndtri
+from scipy.stats import qmc
+
+from dotphase.model import Model
+from dotphase.precision import in_double_precision
+
+_LOG2_POINTS = 14
+
+
+@in_double_precision
+def linear_test_error(model: Model, *, seed: int = 0) -> float:
+    """Test error of the linear positional layer ``f(x) = W x`` at alpha of order one.
+
+    With many samples per parameter ``W -> E[T]``, so
+    ``eps_lin = (1/L) E tr[(T - E T) diag(rho) (T - E T)^T]``. The average is over the
+    teacher's fields ``h*_l ~ N(0, sigma_l^2 I)``.
+    """
+    dims = model.length * model.teacher_rank
+    sobol = qmc.Sobol(dims, scramble=True, rng=np.random.default_rng([seed, 1]))
+    uniform = sobol.random(2**_LOG2_POINTS)
+    points = ndtri(np.clip(uniform, 2.0**-54, 1 - 2.0**-53))
+    return float(_variance(model, points.reshape(-1, model.length, model.teacher_rank)))
+
+
+@eqx.filter_jit
+def _variance(model: Model, points: Float[Array, "n tokens t"]) -> Float[Array, ""]:
+    targets = jax.vmap(model.teacher)(model.sigma[:, None] * points)
+    spread = jnp.mean((targets - jnp.mean(targets, axis=0)) ** 2, axis=0)
+    return jnp.sum(spread * model.rho) / model.length

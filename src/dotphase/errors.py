@@ -1,0 +1,27 @@
+"""Errors a user can act on."""
+
+from __future__ import annotations
+
+
+class InvalidInput(ValueError):
+    """A value outside what is allowed; the message names the field, the value and the rule.
+
+    Parameters
+    ----------
+    field : str
+        Name of the argument or option as the user wrote it.
+    value : object
+        What was given.
+    allowed : str
+        What is allowed, in words.
+    """
+
+    def __init__(self, field: str, value: object, allowed: str) -> None:
+        self.field, self.value, self.allowed = field, value, allowed
+        shown = " ".join(repr(value).split())
+        if len(shown) > 120:
+            shown = shown[:117] + "..."
+        super().__init__(f"{field} = {shown}: {allowed}")
+
+    def __reduce__(self) -> tuple[type[InvalidInput], tuple[str, object, str]]:
+        return type(self), (self.field, self.value, self.allowed)

@@ -1,0 +1,62 @@
+"""Gaussian points for the averages of the theory.
+
+The proximal map jumps, so the integrands are discontinuous and Gauss-Hermite rules
+converge slowly. Scrambled Sobol points, mapped to normal variables and completed by
+their antithetic images ``(+-xi, +-y)``, converge steadily; independent scrambles give the
+error of every average. `gaussian_blocks` lays the points out in blocks of equal size, so
+that one compiled function serves any number of them.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from jaxtyping import Float
+from scipy.special import ndtri
+from scipy.stats import qmc
+
+#: Independent scrambles; their spread is the quadrature error.
+SCRAMBLES = 8
+#: Signs of (xi, y) in the antithetic images.
+IMAGES = ((1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0))
+#: log2 of the number of points in one block: the smallest quadrature there is.
+BLOCK_LOG2 = 12
+
+
+@lru_cache(maxsize=32)
+def gaussian_blocks(
+    log2_points: int, student_dims: int, teacher_dims: int, seed: int
+) -> Float[np.ndarray, "blocks scrambles points dims"]:
+    """Standard normal points in blocks, the same seed always giving the same points.
+
+    Parameters
+    ----------
+    log2_points : int
+        log2 of the number of points in all, at least `BLOCK_LOG2`.
+    student_dims, teacher_dims : int
+        Dimensions of ``xi`` (L r) and of ``y`` (L t).
+    seed : int
+        Seed of the scrambles. A larger `log2_points` extends the same sequences.
+
+    Returns
+    -------
+    array of shape (blocks, SCRAMBLES, points, student_dims + teacher_dims)
+        Every image of a point lies in the same block and scramble as the point.
+    """
+    dims = student_dims + teacher_dims
+    blocks = 2 ** (log2_points - BLOCK_LOG2)
+    per_block = 2**BLOCK_LOG2 // (SCRAMBLES * len(IMAGES))
+    base = np.empty((SCRAMBLES, blocks, per_block, dims))
+    for scramble, child in enumerate(np.random.SeedSequence(seed).spawn(SCRAMBLES)):
+        sobol = qmc.Sobol(dims, scramble=True, rng=np.random.default_rng(child))
+        uniform = sobol.random(blocks * per_block)
+        # A scrambled coordinate can be exactly 0 in finite precision; ndtri would give -inf.
+        normal = ndtri(np.clip(uniform, 2.0**-54, 1 - 2.0**-53))
+        base[scramble] = normal.reshape(blocks, per_block, dims)
+    signs = np.asarray([[s] * student_dims + [u] * teacher_dims for s, u in IMAGES])
+    images = base[:, :, None] * signs[None, None, :, None]
+    points = images.reshape(SCRAMBLES, blocks, -1, dims).swapaxes(0, 1)
+    points = np.ascontiguousarray(points)
+    points.setflags(write=False)
+    return points

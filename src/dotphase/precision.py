@@ -1,0 +1,29 @@
+"""Double precision inside the package, without touching the settings of the host program.
+
+The integrands of the theory are sums of small differences, so single precision is not
+enough. JAX decides its default precision by a global switch; turning it when the package
+is imported would change every other JAX program in the process. Each public function
+therefore runs inside a context of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+import jax
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def in_double_precision(function: Callable[P, R]) -> Callable[P, R]:
+    """Run `function` with JAX in float64, and leave the caller's setting as it was."""
+
+    @wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        with jax.enable_x64(True):
+            return function(*args, **kwargs)
+
+    return wrapped

@@ -1,0 +1,137 @@
+"""Independent coordinates of the overlaps, and the symmetries that pin some of them to zero.
+
+After one step of state evolution ``q_l = sigma_l^2 W``, ``V_l = sigma_l^2 R``,
+``theta_l = sigma_l^2 Theta`` and ``m`` lies in the range of the positional Gram matrix.
+The solver iterates on the independent numbers (W, R, Theta, mu) with ``m = U mu``.
+
+Flipping the sign of a column of Q changes nothing if S does not see it, and likewise for
+Q* and T. A starting point that is left unchanged by such a flip stays so for ever: entries
+that the flip would turn around remain zero. Rounding and quadrature break this by a little,
+and where the symmetric point is unstable that little grows; the coordinates therefore hold
+those entries at zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from dotphase.model import Attention, Model, call_many
+from dotphase.precision import in_double_precision
+from dotphase.theory.overlaps import Overlaps
+
+Vector = Float[np.ndarray, " n"]
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Maps between `Overlaps` and the vector of independent numbers of one model."""
+
+    model: Model
+    basis: Float[np.ndarray, "tokens modes"]
+
+    @classmethod
+    def of(cls, model: Model) -> Coordinates:
+        """Coordinates of a model; `basis` spans the range of its positional Gram matrix."""
+        values, vectors = np.linalg.eigh(np.asarray(model.positions))
+        return cls(model, vectors[:, values > 1e-12 * max(values[-1], 1e-300)])
+
+    @property
+    def _triangle(self) -> tuple[np.ndarray, np.ndarray]:
+        return np.triu_indices(self.model.student_rank)
+
+    @property
+    def _cuts(self) -> list[int]:
+        r, t = self.model.student_rank, self.model.teacher_rank
+        triangle = r * (r + 1) // 2
+        return [triangle, 2 * triangle, 2 * triangle + r * t]
+
+    def pack(self, overlaps: Overlaps) -> Vector:
+        """The coordinates of overlaps; leading axes are kept."""
+        rho = np.asarray(self.model.rho)[:, None, None]
+        upper = (..., *self._triangle)
+        weight = np.mean(overlaps.q / rho, axis=-3)
+        inverse = np.mean(overlaps.V / rho, axis=-3)
+        signal = np.mean(overlaps.theta / rho, axis=-3)
+        modes = np.einsum("lk,...lj->...kj", self.basis, overlaps.m)
+        lead = weight.shape[:-2]
+        parts = [weight[upper], inverse[upper], signal.reshape(*lead, -1), modes.reshape(*lead, -1)]
+        return np.concatenate(parts, axis=-1)
+
+    def unpack(self, vector: Vector) -> Overlaps:
+        """The overlaps with the given coordinates."""
+        r = self.model.student_rank
+        rho = np.asarray(self.model.rho)[:, None, None]
+        weight, inverse, signal, modes = np.split(vector, self._cuts)
+        return Overlaps(
+            q=rho * self._symmetric(weight),
+            m=self.basis @ modes.reshape(-1, r),
+            V=rho * self._symmetric(inverse),
+            theta=rho * signal.reshape(r, -1),
+        )
+
+    def _symmetric(self, upper: Vector) -> Float[np.ndarray, "r r"]:
+        r = self.model.student_rank
+        matrix = np.zeros((r, r))
+        matrix[self._triangle] = upper
+        return matrix + np.triu(matrix, 1).T
+
+    def scale(self, vector: Vector) -> Vector:
+        """Sizes against which a change of each coordinate is measured.
+
+        W and R are measured against themselves; Theta and mu, which may vanish, against
+        the size they would have if the student were aligned.
+        """
+        r = self.model.student_rank
+        weight, inverse, signal, modes = np.split(vector, self._cuts)
+        size_w = np.trace(self._symmetric(weight)) / r
+        size_r = np.trace(self._symmetric(inverse)) / r
+        field = np.sqrt(size_w * np.mean(np.asarray(self.model.rho)))
+        field = field + (np.max(np.abs(modes)) if modes.size else 0.0)
+        sizes = [size_w, size_r, np.sqrt(size_w), field]
+        parts = (weight, inverse, signal, modes)
+        return np.concatenate(
+            [np.full(part.size, size) for part, size in zip(parts, sizes, strict=True)]
+        )
+
+    def held_at_zero(self, start: Vector) -> Bool[np.ndarray, " n"]:
+        """Coordinates that a symmetry of the model keeps at zero when started from `start`."""
+        held = np.zeros(start.size, bool)
+        for signs in self._flips():
+            if np.array_equal(signs * start, start):
+                held |= signs < 0
+        return held
+
+    def _flips(self) -> list[Vector]:
+        """For each sign flip of columns that the model does not see: the signs it gives
+        to every coordinate."""
+        model = self.model
+        r, t = model.student_rank, model.teacher_rank
+        row, column = self._triangle
+        flips = []
+        blind_students = [s for s in _signs(r) if is_blind_to(model.student, model.length, s)]
+        blind_teachers = [u for u in _signs(t) if is_blind_to(model.teacher, model.length, u)]
+        for s, u in product(blind_students, blind_teachers):
+            square = s[row] * s[column]
+            modes = np.tile(s, self.basis.shape[1])
+            flips.append(np.concatenate([square, square, np.outer(s, u).ravel(), modes]))
+        return flips
+
+
+def _signs(rank: int) -> list[Vector]:
+    if rank > 6:  # all at once or none: 2^rank combinations would be too many to try
+        return [np.ones(rank), -np.ones(rank)]
+    return [np.asarray(signs) for signs in product((1.0, -1.0), repeat=rank)]
+
+
+@in_double_precision
+def is_blind_to(function: Attention, length: int, signs: Vector) -> bool:
+    """Whether an attention function is unchanged by flipping the signs of its columns."""
+    h = np.random.default_rng(1).standard_normal((8, length, signs.size))
+    same = np.allclose(
+        call_many(function, h), call_many(function, h * signs), rtol=1e-9, atol=1e-11
+    )
+    return bool(same)

@@ -1,0 +1,228 @@
+"""Evaluation of the field averages: many queries in, one compiled call per block of points.
+
+A solver asks a `Query` and is sent an `Answer`. Queries about models of the same structure
+are stacked and evaluated together with `jax.vmap`; what one of them does, NaN included,
+stays in its own lane. Every number of points is worked through in blocks of one size, so
+that a function compiled once serves all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from dotphase.fields import SCRAMBLES, gaussian_blocks
+from dotphase.model import Model
+from dotphase.prox import Track
+from dotphase.theory.evolution import Averages, force_averages, fresh_track
+from dotphase.theory.overlaps import Overlaps
+from dotphase.theory.stability import Responses, mean_responses
+
+
+class Evaluator:
+    """A model ready to be evaluated: its numbers on the device, its functions compiled.
+
+    Models of the same structure (the same functions, other numbers) share what is compiled.
+    """
+
+    def __init__(self, model: Model) -> None:
+        arrays, static = eqx.partition(model, eqx.is_array_like)
+        self.model = model
+        self.arrays = jax.device_put(arrays)
+        leaves, shape = jax.tree.flatten(static)
+        sizes = tuple(np.shape(leaf) for leaf in jax.tree.leaves(arrays))
+        self.structure = (shape, sizes, tuple(_Same(leaf) for leaf in leaves))
+        self.compiled = _compile(self.structure)
+
+
+class _Same:
+    """A key that is equal for the same object only, and keeps that object alive."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+class _Compiled(NamedTuple):
+    start: Callable[..., Track]
+    step: Callable[..., tuple[Averages, Track]]
+    respond: Callable[..., Responses]
+    start_lanes: Callable[..., Track]
+    step_lanes: Callable[..., tuple[Averages, Track]]
+
+
+@lru_cache(maxsize=64)
+def _compile(structure: tuple[Any, Any, tuple[_Same, ...]]) -> _Compiled:
+    """Jitted functions for all models of one structure, for one and for many lanes."""
+    static = jax.tree.unflatten(structure[0], [leaf.value for leaf in structure[2]])
+
+    def whole(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(arrays: Any, flat: Array, *rest: Any) -> Any:
+            model = eqx.combine(arrays, static)
+            return function(model, _unflat(model, flat), *rest)
+
+        return call
+
+    def start(model: Model, overlaps: Overlaps, points: Array) -> Track:
+        return fresh_track(model, overlaps, points)
+
+    def step(
+        model: Model, overlaps: Overlaps, points: Array, track: Track, call: Array
+    ) -> tuple[Averages, Track]:
+        return force_averages(model, overlaps, points, SCRAMBLES, track, call)
+
+    return _Compiled(
+        start=jax.jit(whole(start)),
+        step=jax.jit(whole(step)),
+        respond=jax.jit(whole(mean_responses)),
+        start_lanes=jax.jit(jax.vmap(whole(start), in_axes=(0, 0, None))),
+        step_lanes=jax.jit(jax.vmap(whole(step), in_axes=(0, 0, None, 0, None))),
+    )
+
+
+@dataclass(frozen=True)
+class Query:
+    """What to average: a model at given overlaps on given points.
+
+    Attributes
+    ----------
+    tracks : state of the proximal map from the last answer on the same points, if any
+    call : how many queries went before on these points; chooses the probe of the prox
+    """
+
+    evaluator: Evaluator
+    overlaps: Overlaps
+    log2_points: int
+    seed: int
+    tracks: tuple[Track, ...] | None = None
+    call: int = 0
+
+    @property
+    def group(self) -> Any:
+        """What two queries must share to be evaluated together."""
+        return self.evaluator.structure, self.log2_points, self.seed
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Averages with one row per scramble, and the state of the proximal map."""
+
+    averages: Averages
+    tracks: tuple[Track, ...]
+
+    @property
+    def mean(self) -> Averages:
+        """Averages over all scrambles."""
+        return Averages(*(np.mean(part, axis=0) for part in self.averages))
+
+
+@lru_cache(maxsize=12)
+def device_blocks(
+    log2_points: int, student_dims: int, teacher_dims: int, seed: int
+) -> tuple[Float[Array, "dims points"], ...]:
+    """The Gaussian points on the device, one array per block, points on the last axis."""
+    blocks = gaussian_blocks(log2_points, student_dims, teacher_dims, seed)
+    dims = student_dims + teacher_dims
+    return tuple(jnp.asarray(np.ascontiguousarray(b.reshape(-1, dims).T)) for b in blocks)
+
+
+def _blocks_of(query: Query) -> tuple[Float[Array, "dims points"], ...]:
+    model = query.evaluator.model
+    return device_blocks(
+        query.log2_points,
+        model.length * model.student_rank,
+        model.length * model.teacher_rank,
+        query.seed,
+    )
+
+
+def _flat(overlaps: Overlaps) -> Float[np.ndarray, " n"]:
+    # One small array instead of four: handing an array to a compiled call has a fixed cost.
+    return np.concatenate([np.ravel(part) for part in overlaps])
+
+
+def _unflat(model: Model, flat: Float[Array, " n"]) -> Overlaps:
+    length, r, t = model.length, model.student_rank, model.teacher_rank
+    shapes = [(length, r, r), (length, r), (length, r, r), (length, r, t)]
+    parts = jnp.split(flat, np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1])
+    return Overlaps(*(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)))
+
+
+def evaluate(query: Query) -> Answer:
+    """Averages of one query."""
+    flat = _flat(query.overlaps)
+    blocks = _blocks_of(query)
+    arrays, run = query.evaluator.arrays, query.evaluator.compiled
+    tracks = query.tracks or tuple(run.start(arrays, flat, block) for block in blocks)
+    call = np.int32(query.call)
+    done = [
+        run.step(arrays, flat, block, track, call)
+        for block, track in zip(blocks, tracks, strict=True)
+    ]
+    averages = jax.device_get([averages for averages, _ in done])
+    return Answer(_join(averages), tuple(track for _, track in done))
+
+
+def evaluate_together(queries: Sequence[Query]) -> list[Answer]:
+    """Averages of several queries of one group, in vmapped lanes."""
+    first = queries[0]
+    run = first.evaluator.compiled
+    arrays = _stack([query.evaluator.arrays for query in queries])
+    flat = np.stack([_flat(query.overlaps) for query in queries])
+    call = np.int32(first.call)
+    averages, tracks = [], []
+    for index, block in enumerate(_blocks_of(first)):
+        fresh = None
+        if any(query.tracks is None for query in queries):
+            fresh = run.start_lanes(arrays, flat, block)
+        given = [
+            _lane(fresh, lane) if query.tracks is None else query.tracks[index]
+            for lane, query in enumerate(queries)
+        ]
+        average, track = run.step_lanes(arrays, flat, block, _stack(given), call)
+        averages.append(jax.device_get(average))
+        tracks.append(track)
+    return [
+        Answer(
+            _join([_lane(average, lane) for average in averages]),
+            tuple(_lane(track, lane) for track in tracks),
+        )
+        for lane in range(len(queries))
+    ]
+
+
+def responses(query: Query, answer: Answer) -> Responses:
+    """Linear response of the proximal map at the points of an answer."""
+    flat = _flat(query.overlaps)
+    arrays, run = query.evaluator.arrays, query.evaluator.compiled
+    parts = [
+        run.respond(arrays, flat, block, track)
+        for block, track in zip(_blocks_of(query), answer.tracks, strict=True)
+    ]
+    mean: Responses = _join(jax.device_get(parts))
+    return mean
+
+
+def _stack(trees: Sequence[Any]) -> Any:
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
+
+
+def _lane(tree: Any, lane: int) -> Any:
+    return jax.tree.map(lambda leaf: leaf[lane], tree)
+
+
+def _join(blocks: Sequence[Any]) -> Any:
+    return jax.tree.map(lambda *leaves: np.mean(leaves, axis=0), *blocks)

@@ -1,0 +1,234 @@
+"""One step of state evolution: overlaps -> averages over the fields -> new overlaps.
+
+The averages over Gaussian points are compiled (`force_averages`); the algebra that turns
+them into conjugates and new overlaps acts on a handful of numbers and stays in NumPy. All
+of it accepts leading axes, so that the same lines serve one point, a batch, or the
+scrambles whose spread is the quadrature error.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from dotphase.derivatives import loss_derivatives
+from dotphase.model import Model
+from dotphase.prox import Problem, Track, over_points, proximal_map
+from dotphase.smalllinalg import dot, matvec
+from dotphase.theory.overlaps import Conjugates, Overlaps, matrix_sqrt
+
+
+class Fields(NamedTuple):
+    """Gaussian fields of one block of points; points lie on the last axis."""
+
+    xi: Float[Array, "tokens r points"]
+    y: Float[Array, "tokens t points"]
+    omega: Float[Array, "dims points"]
+    target: Float[Array, "tokens tokens points"]
+
+
+class Averages(NamedTuple):
+    """Means over the Gaussian points.
+
+    Attributes
+    ----------
+    g, gg, gy, gxi : of the force g_l, of g_l g_l^T, g_l y_l^T and g_l xi_l^T
+    loss : ``E ell(X; T)`` at the proximal point
+    moreau : mean of the minimum of the proximal objective
+    test : ``E ell(omega; T)``, half of L times the test error
+    """
+
+    g: Float[Array, "... tokens r"]
+    gg: Float[Array, "... tokens r r"]
+    gy: Float[Array, "... tokens r t"]
+    gxi: Float[Array, "... tokens r r"]
+    loss: Float[Array, "..."]
+    moreau: Float[Array, "..."]
+    test: Float[Array, "..."]
+
+
+def draw_fields(model: Model, overlaps: Overlaps, points: Float[Array, "dims points"]) -> Fields:
+    """Student's and teacher's fields from standard normal `points`.
+
+    ``omega_l = m_l + q_l^{1/2} xi_l`` and
+    ``h*_l = theta_l^T q_l^{-1/2} xi_l + (rho*_l - theta_l^T q_l^{-1} theta_l)^{1/2} y_l``.
+    """
+    cut = model.length * model.student_rank
+    xi = points[:cut].reshape(model.length, model.student_rank, -1)
+    y = points[cut:].reshape(model.length, model.teacher_rank, -1)
+    root = matrix_sqrt(overlaps.q)
+    known = jnp.linalg.solve(root, overlaps.theta)
+    left = model.rho[:, None, None] * jnp.eye(model.teacher_rank)
+    left = left - jnp.einsum("ljt,ljs->lts", known, known)
+    omega = overlaps.m[..., None] + _apply(root, xi)
+    h = _apply(known.swapaxes(1, 2), xi) + _apply(matrix_sqrt(left), y)
+    target = over_points(model.teacher)(h)
+    return Fields(xi, y, omega.reshape(cut, -1), target)
+
+
+def _apply(
+    matrices: Float[Array, "tokens i j"], vectors: Float[Array, "tokens j points"]
+) -> Float[Array, "tokens i points"]:
+    """One small matrix per token, on many vectors."""
+    return jax.vmap(lambda matrix, some: over_points(partial(matvec, matrix))(some))(
+        matrices, vectors
+    )
+
+
+def fresh_track(model: Model, overlaps: Overlaps, points: Float[Array, "dims points"]) -> Track:
+    """Where the proximal map starts when nothing is known: at omega itself."""
+    return Track.fresh(draw_fields(model, overlaps, points).omega)
+
+
+def prox_problem(overlaps: Overlaps, fields: Fields) -> Problem:
+    """The proximal problems that the overlaps pose at the given fields."""
+    blocks = jax.scipy.linalg.block_diag
+    precision, spread = blocks(*jnp.linalg.inv(overlaps.V)), blocks(*matrix_sqrt(overlaps.V))
+    count = fields.omega.shape[-1]
+
+    def for_all(matrix: Float[Array, "dims dims"]) -> Float[Array, "dims dims points"]:
+        return jnp.broadcast_to(matrix[..., None], (*matrix.shape, count))
+
+    return Problem(fields.omega, for_all(precision), for_all(spread), fields.target)
+
+
+def force_averages(
+    model: Model,
+    overlaps: Overlaps,
+    points: Float[Array, "dims scrambles*points"],
+    scrambles: int,
+    track: Track,
+    call: Int[Array, ""],
+) -> tuple[Averages, Track]:
+    """Averages over one block of points, one row per scramble, and the updated track."""
+    fields = draw_fields(model, overlaps, points)
+    problem = prox_problem(overlaps, fields)
+    derivatives = loss_derivatives(model)
+    track = proximal_map(derivatives, problem, track, call)
+
+    away = track.x - fields.omega
+    force = over_points(matvec)(problem.precision, away)
+    loss = over_points(lambda x, t: derivatives(x, t).value)
+    at_x = loss(track.x, fields.target)
+    moreau = 0.5 * over_points(dot)(away, force) + at_x
+    force = force.reshape(model.length, model.student_rank, -1)
+
+    averages = Averages(
+        g=force,
+        gg=force[:, :, None] * force[:, None],
+        gy=force[:, :, None] * fields.y[:, None],
+        gxi=force[:, :, None] * fields.xi[:, None],
+        loss=at_x,
+        moreau=moreau,
+        test=loss(fields.omega, fields.target),
+    )
+    return jax.tree.map(partial(_mean, scrambles), averages), track
+
+
+def _mean(
+    scrambles: int, values: Float[Array, "... scrambles*points"]
+) -> Float[Array, "scrambles ..."]:
+    """Mean of each scramble, as a product with ones: a plain reduction is not vectorised."""
+    shape = values.shape[:-1]
+    count = values.shape[-1] // scrambles
+    means = values.reshape(-1, count) @ jnp.full(count, 1 / count)
+    return jnp.moveaxis(means.reshape(*shape, scrambles), -1, 0)
+
+
+def _sqrt(matrix: np.ndarray) -> np.ndarray:
+    values, vectors = np.linalg.eigh(matrix)
+    return (vectors * np.sqrt(values)[..., None, :]) @ vectors.swapaxes(-1, -2)
+
+
+def _transpose(matrix: np.ndarray) -> np.ndarray:
+    return matrix.swapaxes(-1, -2)
+
+
+def conjugates(model: Model, alpha: float, overlaps: Overlaps, averages: Averages) -> Conjugates:
+    """Conjugate parameters from the averages of the force.
+
+    ``Vhat_l = -alpha E[g_l xi_l^T] q_l^{-1/2} + thetahat_l theta_l^T q_l^{-1}``: integration
+    by parts, which sees the jumps of the proximal map; its mean Jacobian would not.
+    """
+    q, theta = np.asarray(overlaps.q), np.asarray(overlaps.theta)
+    q_inverse = np.linalg.inv(q)
+    left = np.asarray(model.rho)[:, None, None] * np.eye(model.teacher_rank)
+    left = left - _transpose(theta) @ q_inverse @ theta
+    thetahat = alpha * averages.gy @ np.linalg.inv(_sqrt(left))
+    response = -alpha * averages.gxi @ np.linalg.inv(_sqrt(q))
+    response = response + thetahat @ _transpose(theta) @ q_inverse
+    return Conjugates(
+        qhat=alpha * averages.gg,
+        mhat=alpha * averages.g,
+        Vhat=(response + _transpose(response)) / 2,
+        thetahat=thetahat,
+    )
+
+
+def resolvent(model: Model, hats: Conjugates) -> Float[np.ndarray, "... r r"]:
+    """``R = (ridge I + sum_l sigma_l^2 Vhat_l)^{-1}``."""
+    weight = np.einsum("l,...lij->...ij", model.rho, hats.Vhat)
+    return np.linalg.inv(float(model.ridge) * np.eye(model.student_rank) + weight)
+
+
+def source(model: Model, hats: Conjugates) -> Float[np.ndarray, "... r r"]:
+    """``sum_l sigma_l^2 qhat_l + Th Th^T + sum_kl P_kl mhat_k mhat_l^T``."""
+    noise = np.einsum("l,...lij->...ij", model.rho, hats.qhat)
+    signal = np.einsum("l,...lit->...it", model.rho, hats.thetahat)
+    position = np.einsum("kl,...ki,...lj->...ij", model.positions, hats.mhat, hats.mhat)
+    return noise + signal @ _transpose(signal) + position
+
+
+def next_overlaps(model: Model, hats: Conjugates) -> Overlaps:
+    """New overlaps from the conjugates.
+
+    ``W = R source R^T``, ``q_l = sigma_l^2 W``, ``V_l = sigma_l^2 R``,
+    ``theta_l = sigma_l^2 R Th``, ``m_l = R sum_k P_lk mhat_k``.
+    """
+    rho = np.asarray(model.rho)[:, None, None]
+    inverse = resolvent(model, hats)
+    weight = inverse @ source(model, hats) @ _transpose(inverse)
+    weight = (weight + _transpose(weight)) / 2
+    signal = np.einsum("l,...lit->...it", model.rho, hats.thetahat)
+    return Overlaps(
+        q=rho * weight[..., None, :, :],
+        m=np.einsum("...ij,lk,...kj->...li", inverse, model.positions, hats.mhat),
+        V=rho * inverse[..., None, :, :],
+        theta=rho * (inverse @ signal)[..., None, :, :],
+    )
+
+
+def training_energy(
+    model: Model, alpha: float, overlaps: Overlaps, averages: Averages
+) -> Float[np.ndarray, "..."]:
+    """Training loss per dimension, ``alpha E[ell(X; T)] + (ridge/2) tr W``."""
+    weight = np.trace(overlaps.q[..., 0, :, :], axis1=-2, axis2=-1) / float(model.rho[0])
+    return alpha * averages.loss + 0.5 * float(model.ridge) * weight
+
+
+def free_energy(
+    model: Model, alpha: float, overlaps: Overlaps, averages: Averages
+) -> Float[np.ndarray, "..."]:
+    """The replica-symmetric free energy at zero temperature, stationary in all parameters.
+
+    ``alpha E[M] + sum_l (m_l.mhat_l + tr theta_l^T thetahat_l + 1/2 tr V_l qhat_l
+    - 1/2 tr q_l Vhat_l) - 1/2 tr[source R]``, with M the minimum of the proximal objective.
+    At a fixed point it equals `training_energy`.
+    """
+    hats = conjugates(model, alpha, overlaps, averages)
+    paired = np.sum(overlaps.m * hats.mhat, axis=(-2, -1))
+    paired = paired + np.sum(overlaps.theta * hats.thetahat, axis=(-3, -2, -1))
+    paired = paired + 0.5 * np.sum(overlaps.V * hats.qhat, axis=(-3, -2, -1))
+    paired = paired - 0.5 * np.sum(overlaps.q * hats.Vhat, axis=(-3, -2, -1))
+    entropy = np.trace(source(model, hats) @ resolvent(model, hats), axis1=-2, axis2=-1)
+    return alpha * averages.moreau + paired - 0.5 * entropy
+
+
+def test_error(model: Model, averages: Averages) -> Float[np.ndarray, "..."]:
+    """``eps_g = (1/L) E tr[(T - S(omega)) diag(rho) (T - S(omega))^T]``."""
+    return 2 * averages.test / model.length

@@ -1,0 +1,85 @@
+"""The order parameters of the theory, and the fields they define."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from dotphase import validate
+from dotphase.errors import InvalidInput
+from dotphase.model import Model
+
+
+class Overlaps(NamedTuple):
+    """Order parameters, one entry per token.
+
+    Attributes
+    ----------
+    q : (L, r, r) variance of the student's fields, ``sigma_l^2 Q^T Q / d``
+    m : (L, r) their mean, ``Q^T p_l / sqrt d``
+    V : (L, r, r) variance left to the proximal map
+    theta : (L, r, t) covariance with the teacher's fields, ``sigma_l^2 Q^T Q* / d``
+    """
+
+    q: Float[Array, "tokens r r"]
+    m: Float[Array, "tokens r"]
+    V: Float[Array, "tokens r r"]
+    theta: Float[Array, "tokens r t"]
+
+
+class Conjugates(NamedTuple):
+    """Conjugate parameters: averages of the force ``g`` of the proximal map."""
+
+    qhat: Float[Array, "tokens r r"]
+    mhat: Float[Array, "tokens r"]
+    Vhat: Float[Array, "tokens r r"]
+    thetahat: Float[Array, "tokens r t"]
+
+
+def check_overlaps(model: Model, overlaps: Any) -> Overlaps:
+    """A user's overlaps as arrays of the right shapes, or `InvalidInput`."""
+    length, r, t = model.length, model.student_rank, model.teacher_rank
+    shapes = {"q": (length, r, r), "m": (length, r), "V": (length, r, r), "theta": (length, r, t)}
+    checked = Overlaps(
+        **{
+            name: validate.array(f"start.{name}", getattr(overlaps, name, None), shape)
+            for name, shape in shapes.items()
+        }
+    )
+    for name in ("q", "V"):
+        value = getattr(checked, name)
+        if not np.allclose(value, value.swapaxes(1, 2)) or np.linalg.eigvalsh(value).min() <= 0:
+            raise InvalidInput(
+                f"start.{name}", value.tolist(), "must be symmetric and positive definite"
+            )
+    if not admissible(model, checked):
+        raise InvalidInput(
+            "start.theta",
+            checked.theta.tolist(),
+            "must leave sigma_l^2 I - theta_l^T q_l^{-1} theta_l positive definite",
+        )
+    return checked
+
+
+def admissible(model: Model, overlaps: Overlaps) -> bool:
+    """Whether the overlaps are variances and covariances of some Gaussian fields."""
+    if not all(np.all(np.isfinite(part)) for part in overlaps):
+        return False
+    eigenvalues = np.linalg.eigvalsh
+    if min(eigenvalues(overlaps.q).min(), eigenvalues(overlaps.V).min()) <= 0:
+        return False
+    explained = overlaps.theta.swapaxes(1, 2) @ np.linalg.solve(overlaps.q, overlaps.theta)
+    left = np.asarray(model.rho)[:, None, None] * np.eye(model.teacher_rank) - explained
+    return bool(eigenvalues(left).min() > 0)
+
+
+def matrix_sqrt(matrix: Float[Array, "... n n"]) -> Float[Array, "... n n"]:
+    """Symmetric square root of a symmetric positive semi-definite matrix."""
+    if matrix.shape[-1] == 1:
+        return jnp.sqrt(jnp.maximum(matrix, 0.0))
+    values, vectors = jnp.linalg.eigh(matrix)
+    roots = jnp.sqrt(jnp.maximum(values, 0.0))
+    return (vectors * roots[..., None, :]) @ vectors.swapaxes(-1, -2)

@@ -1,0 +1,141 @@
+"""What a solved point looks like: `Solution`, and how it prints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dotphase.model import Model
+from dotphase.theory.overlaps import Overlaps
+from dotphase.theory.stability import Stability
+
+
+@dataclass(frozen=True)
+class Solution:
+    """One fixed point of state evolution, with everything needed to judge it.
+
+    Attributes
+    ----------
+    model, alpha, branch : what was asked; `branch` is "custom" for a user's own start
+    found : branch that the point belongs to
+    overlaps : order parameters per token
+    train_loss : training loss per dimension, eps_t
+    free_energy : the same from the free energy; equal at a fixed point
+    test_error : eps_g
+    linear_test_error : test error of the linear positional baseline
+    residual : undamped relative residual at the returned overlaps
+    iterations : evaluations of the map, on all numbers of points together
+    converged : whether the residual and the quadrature met their tolerances
+    message : why the solver stopped
+    stderr : quadrature standard errors of q, m, V, theta, train_loss, test_error
+    stability : whether the theory can be trusted here, and why
+    log2_points : log2 of the number of Gaussian points used last
+    seed : seed of their scrambles
+    seconds : wall time
+    """
+
+    model: Model = field(repr=False)
+    alpha: float
+    branch: str
+    found: str
+    overlaps: Overlaps
+    train_loss: float
+    free_energy: float
+    test_error: float
+    linear_test_error: float
+    residual: float
+    iterations: int
+    converged: bool
+    message: str
+    stderr: dict[str, float]
+    stability: Stability
+    log2_points: int
+    seed: int
+    seconds: float
+
+    @property
+    def on_branch(self) -> bool:
+        """Whether the branch asked for is the branch found."""
+        return self.branch in (self.found, "custom")
+
+    @property
+    def norms(self) -> dict[str, float]:
+        """Sizes of the overlaps of token 1: absolute values, Frobenius norms above rank one."""
+        return norms_of(self.overlaps)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The solution as plain numbers, lists and strings, ready for JSON."""
+        return {
+            "alpha": self.alpha,
+            "branch": self.branch,
+            "found": self.found,
+            "overlaps": {
+                name: np.asarray(part).tolist() for name, part in self.overlaps._asdict().items()
+            },
+            "norms": self.norms,
+            "train_loss": self.train_loss,
+            "test_error": self.test_error,
+            "linear_test_error": self.linear_test_error,
+            "residual": self.residual,
+            "iterations": self.iterations,
+            "converged": self.converged,
+            "message": self.message,
+            "stability": {
+                "replicon": self.stability.replicon,
+                "jump_weight": self.stability.jump_weight,
+                "trusted": self.stability.trusted,
+                "reason": self.stability.reason,
+            },
+            "stderr": self.stderr,
+            "log2_points": self.log2_points,
+            "seed": self.seed,
+            "seconds": self.seconds,
+        }
+
+    def __str__(self) -> str:
+        values = {
+            **self.norms,
+            "train_loss": self.train_loss,
+            "test_error": self.test_error,
+        }
+        labels = {"train_loss": "training loss", "test_error": "test error"}
+        head = f"{self.found} branch at alpha = {self.alpha:g}"
+        if not self.on_branch:
+            head += f" (asked for {self.branch}: no such fixed point was found)"
+        lines = [head]
+        for name, value in values.items():
+            error = with_error(value, self.stderr[name])
+            note = (
+                "   linear layer " + f"{self.linear_test_error:.6f}" if name == "test_error" else ""
+            )
+            lines.append(f"  {labels.get(name, name):<13} {error}{note}")
+        state = "converged" if self.converged else "NOT CONVERGED"
+        lines.append(
+            f"  {state}: {self.message}; residual {self.residual:.1e} after "
+            f"{self.iterations} iterations, 2^{self.log2_points} points"
+        )
+        verdict = "trusted" if self.stability.trusted else "NOT TRUSTED"
+        lines.append(
+            f"  {verdict}: {self.stability.reason} (replicon {self.stability.replicon:.3f}, "
+            f"jump weight {self.stability.jump_weight:.3f})"
+        )
+        return "\n".join(lines)
+
+
+def norms_of(overlaps: Overlaps) -> dict[str, float]:
+    """Frobenius norms of the overlaps of token 1, in the order q, m, V, theta."""
+    return {
+        name: float(np.linalg.norm(np.asarray(part)[0]))
+        for name, part in overlaps._asdict().items()
+    }
+
+
+def with_error(value: float, error: float) -> str:
+    """A number and its standard error with matching digits, ``0.11480 ± 0.00012``."""
+    if not np.isfinite(value) or not np.isfinite(error) or error <= 0:
+        suffix = "" if error == 0 else f" ± {error:.1g}"
+        return f"{value:.6g}{suffix}"
+    digits = int(np.clip(1 - np.floor(np.log10(error)), 0, 12))
+    return f"{value:.{digits}f} ± {error:.{digits}f}"

@@ -1,0 +1,106 @@
+"""Whether the replica-symmetric theory can be trusted at a fixed point.
+
+Two things make it fail. The replicon
+
+    Lambda = spectral radius of  M -> alpha R sum_kl sigma_k^2 sigma_l^2 E[G_kl M G_kl^T] R^T
+
+with ``G_kl = dg_k/domega_l`` must stay below one, or the minimum found is one of many.
+And the proximal map may jump: its mean Jacobian then differs from the response obtained by
+integration by parts, and the share that is missing is the weight of the jumps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from dotphase.derivatives import loss_derivatives
+from dotphase.model import Model
+from dotphase.prox import Track, over_points
+from dotphase.smalllinalg import solve_symmetric
+from dotphase.theory.evolution import conjugates, draw_fields, prox_problem, resolvent
+from dotphase.theory.overlaps import Overlaps
+
+#: Weight of the jumps above which the theory is not trusted.
+LARGEST_JUMP_WEIGHT = 0.1
+
+
+class Responses(NamedTuple):
+    """Averages of the response ``G = dg/domega`` of the proximal map.
+
+    Attributes
+    ----------
+    jacobian : ``E[G_ll]`` for each token
+    squared : ``sum_kl sigma_k^2 sigma_l^2 E[G_kl (x) G_kl]`` as an (r r, r r) matrix
+    """
+
+    jacobian: Float[Array, "tokens r r"]
+    squared: Float[Array, "r*r r*r"]
+
+
+@dataclass(frozen=True)
+class Stability:
+    """Verdict on a fixed point.
+
+    Attributes
+    ----------
+    replicon : below one where replica symmetry is stable
+    jump_weight : share of the response carried by jumps of the proximal map
+    trusted : whether both are small enough
+    reason : why not, or that nothing speaks against it
+    """
+
+    replicon: float
+    jump_weight: float
+    trusted: bool
+    reason: str
+
+
+def mean_responses(
+    model: Model, overlaps: Overlaps, points: Float[Array, "dims points"], track: Track
+) -> Responses:
+    """Averages over one block of ``G = V^{-1} (H^{-1} V^{-1} - 1)``, H the prox Hessian."""
+    fields = draw_fields(model, overlaps, points)
+    problem = prox_problem(overlaps, fields)
+    derivatives = loss_derivatives(model)
+    length, r = model.length, model.student_rank
+
+    def response(x: Array, precision: Array, target: Array) -> Array:
+        hessian = precision + derivatives(x, target).hessian
+        size = hessian.shape[0]
+        inverse = jnp.stack([solve_symmetric(hessian, precision[:, k]) for k in range(size)], 1)
+        return precision @ (inverse - jnp.eye(size))
+
+    g = over_points(response)(track.x, problem.precision, fields.target)
+    g = g.reshape(length, r, length, r, -1)
+    jacobian = jnp.stack([jnp.mean(g[k, :, k], axis=-1) for k in range(length)])
+    weighted = jnp.einsum("k,l,kalbn,kcldn->acbd", model.rho, model.rho, g, g) / g.shape[-1]
+    return Responses(jacobian, weighted.reshape(r * r, r * r))
+
+
+def judge(
+    model: Model, alpha: float, overlaps: Overlaps, averages: object, response: Responses
+) -> Stability:
+    """The verdict from the averages at a fixed point."""
+    hats = conjugates(model, alpha, overlaps, averages)  # type: ignore[arg-type]
+    inverse = resolvent(model, hats)
+    spread = alpha * np.kron(inverse, inverse) @ response.squared
+    replicon = float(np.max(np.abs(np.linalg.eigvals(spread))))
+    by_parts = np.einsum("l,lij->ij", model.rho, hats.Vhat)
+    smooth = -alpha * np.einsum("l,lij->ij", model.rho, response.jacobian)
+    jump_weight = float(np.linalg.norm(by_parts - smooth) / np.linalg.norm(by_parts))
+    doubts = []
+    if not replicon < 1:
+        doubts.append(f"replica symmetry is unstable (replicon {replicon:.3f} >= 1)")
+    if not jump_weight < LARGEST_JUMP_WEIGHT:
+        doubts.append(
+            f"jumps of the proximal map carry {jump_weight:.1%} of the response "
+            f"(limit {LARGEST_JUMP_WEIGHT:.0%})"
+        )
+    reason = "; ".join(doubts) or "replicon below 1 and jumps negligible"
+    return Stability(replicon, jump_weight, not doubts, reason)
