@@ -1,0 +1,1 @@
+"""State evolution: the model in the limit of large dimension."""

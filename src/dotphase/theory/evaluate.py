@@ -8,6 +8,7 @@ that a function compiled once serves all of them.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -84,13 +85,33 @@ def _compile(structure: tuple[Any, Any, tuple[_Same, ...]]) -> _Compiled:
     ) -> tuple[Averages, Track]:
         return force_averages(model, overlaps, points, SCRAMBLES, track, call)
 
+    def respond(model: Model, overlaps: Overlaps, points: Array, track: Track) -> Responses:
+        return mean_responses(model, overlaps, points, SCRAMBLES, track)
+
     return _Compiled(
-        start=jax.jit(whole(start)),
-        step=jax.jit(whole(step)),
-        respond=jax.jit(whole(mean_responses)),
-        start_lanes=jax.jit(jax.vmap(whole(start), in_axes=(0, 0, None))),
-        step_lanes=jax.jit(jax.vmap(whole(step), in_axes=(0, 0, None, 0, None))),
+        start=_CompiledOnce(whole(start)),
+        step=_CompiledOnce(whole(step)),
+        respond=_CompiledOnce(whole(respond)),
+        start_lanes=_CompiledOnce(jax.vmap(whole(start), in_axes=(0, 0, None))),
+        step_lanes=_CompiledOnce(jax.vmap(whole(step), in_axes=(0, 0, None, 0, None))),
     )
+
+
+class _CompiledOnce:
+    """A jitted function whose first call makes the other threads wait instead of compiling too."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = jax.jit(function)
+        self._lock = threading.Lock()
+        self._ready = False
+
+    def __call__(self, *args: Any) -> Any:
+        if self._ready:
+            return self._function(*args)
+        with self._lock:
+            result = self._function(*args)
+            self._ready = True
+        return result
 
 
 @dataclass(frozen=True)

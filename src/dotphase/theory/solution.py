@@ -134,6 +134,8 @@ def norms_of(overlaps: Overlaps) -> dict[str, float]:
 
 def with_error(value: float, error: float) -> str:
     """A number and its standard error with matching digits, ``0.11480 ± 0.00012``."""
+    if abs(value) < 1e-9 and error < 1e-9:
+        return "0"
     if not np.isfinite(value) or not np.isfinite(error) or error <= 0:
         suffix = "" if error == 0 else f" ± {error:.1g}"
         return f"{value:.6g}{suffix}"

@@ -301,8 +301,9 @@ class _Lane:
 
     def ask(self, x: Vector, log2_points: int) -> Generator[Query, Answer, Answer]:
         """Averages at the overlaps with coordinates x."""
-        if self.asked is not None and self.asked[1] == log2_points:
-            if np.array_equal(self.asked[0], x) and self.answer is not None:
+        if self.answer is not None and self.asked is not None:
+            last, points = self.asked
+            if points == log2_points and np.array_equal(last, x):
                 return self.answer
         call = self._calls.get(log2_points, 0)
         query = Query(
@@ -422,36 +423,48 @@ def _differentiate(
 
 
 def _refine(
-    lane: _Lane, x: Vector, log2_points: int, jacobian: _Jacobian | None
-) -> Generator[Query, Answer, FixedPoint]:
-    """The fixed point on other Gaussian points, close to x.
+    lane: _Lane, x: Vector, log2_points: int, jacobian: _Jacobian
+) -> Generator[Query, Answer, tuple[FixedPoint, _Jacobian]]:
+    """Newton steps to the fixed point on other points or at another alpha, close to x.
 
-    Newton steps with the Jacobian measured before and corrected on the way (Broyden); where
-    they make no progress the general iteration takes over from the best point.
+    The Jacobian measured before is corrected on the way (Broyden). Ends without success
+    where the steps make no progress.
     """
-    iteration = lane.settings.iteration
-    best: FixedPoint | None = None
+    tolerance = lane.settings.iteration.tolerance
+    best = FixedPoint(x, x, math.inf, 0, Outcome.ITERATIONS)
     last: tuple[Vector, Vector] | None = None
     without_progress = 0
-    while jacobian is not None and without_progress < 3 and lane.admissible(x):
+    while without_progress < 3 and lane.admissible(x):
         image = yield from lane.map_value(x, log2_points)
         if not np.all(np.isfinite(image)) or not lane.admissible(image):
             break
         residual = image - x
         scale = lane.coordinates.scale(x)
         size = float(np.max(np.abs(residual) / scale))
-        if size <= iteration.tolerance:
-            return FixedPoint(x, image, size, lane.count, Outcome.CONVERGED)
-        without_progress = 0 if best is None or size < 0.7 * best.residual else without_progress + 1
-        if best is None or size < best.residual:
+        if size <= tolerance:
+            return FixedPoint(x, image, size, lane.count, Outcome.CONVERGED), jacobian
+        without_progress = 0 if size < 0.7 * best.residual else without_progress + 1
+        if size < best.residual:
             best = FixedPoint(x, image, size, lane.count, Outcome.ITERATIONS)
         if last is not None:
             jacobian = jacobian.updated(x - last[0], residual - last[1], scale)
         last = (x, residual)
         step = jacobian.newton(residual)
         x = x + step / max(1.0, float(np.max(np.abs(step) / scale)) / 0.2)
-    found = yield from _iterate(lane, best.x if best else x, log2_points, iteration)
-    return found
+    return best, jacobian
+
+
+def _refine_or_iterate(
+    lane: _Lane, x: Vector, log2_points: int, jacobian: _Jacobian | None
+) -> Generator[Query, Answer, tuple[FixedPoint, _Jacobian | None]]:
+    """`_refine`, and the general iteration from its best point where that fails."""
+    if jacobian is not None:
+        point, jacobian = yield from _refine(lane, x, log2_points, jacobian)
+        if point.outcome.success:
+            return point, jacobian
+        x = point.x
+    point = yield from _iterate(lane, x, log2_points, lane.settings.iteration)
+    return point, jacobian
 
 
 def _solve_job(
@@ -469,7 +482,7 @@ def _solve_job(
     def job() -> Job[Solution]:
         lane = _Lane(model, alpha, settings)
         baseline = linear_test_error(model, seed=settings.seed)
-        solution = yield from _follow(lane, branch, overlaps, baseline)
+        solution, _ = yield from _follow(lane, branch, overlaps, baseline)
         return solution
 
     return job()
@@ -488,15 +501,22 @@ def _continuation_job(
     def job() -> Job[list[Solution]]:
         baseline = linear_test_error(model, seed=settings.seed)
         found: dict[int, Solution] = {}
-        neighbour: Overlaps | None = None
+        last: tuple[Overlaps, _Jacobian | None] | None = None
+        ended = False
         for index in np.argsort(alphas)[::-1]:
             lane = _Lane(model, alphas[index], settings)
-            solution = yield from _follow(lane, branch, neighbour or own_start, baseline)
-            if neighbour is not None and not (solution.on_branch and solution.converged):
+            solution = None
+            if last is not None:
+                solution, jacobian = yield from _follow(lane, branch, last[0], baseline, last[1])
+            if solution is None or not (solution.on_branch and solution.converged):
                 lane = _Lane(model, alphas[index], settings)
-                again = yield from _follow(lane, branch, own_start, baseline)
-                solution = again if again.on_branch else solution
-            neighbour = solution.overlaps if solution.on_branch and solution.converged else None
+                again, jacobian = yield from _follow(
+                    lane, branch, own_start, baseline, careful=not ended
+                )
+                solution = again if solution is None or again.on_branch else solution
+            here = solution.on_branch and solution.converged
+            last = (solution.overlaps, jacobian) if here else None
+            ended = not solution.on_branch
             found[int(index)] = solution
             if progress is not None:
                 progress(solution)
@@ -505,36 +525,60 @@ def _continuation_job(
     return job()
 
 
-def _follow(lane: _Lane, branch: str, start: Overlaps, baseline: float) -> Job[Solution]:
-    """Find the fixed point of a branch and dress it as a `Solution`."""
+def _follow(
+    lane: _Lane,
+    branch: str,
+    start: Overlaps,
+    baseline: float,
+    jacobian: _Jacobian | None = None,
+    *,
+    careful: bool = True,
+) -> Job[tuple[Solution, _Jacobian | None]]:
+    """Find the fixed point of a branch and dress it as a `Solution`.
+
+    Parameters
+    ----------
+    start : Overlaps
+        In the basin of the branch; with a `jacobian`, close to the fixed point.
+    careful : bool
+        Whether to look again with short damped steps where the branch was not found.
+    """
     began = time.perf_counter()
     settings = lane.settings
     x = lane.coordinates.pack(start)
     lane.held = lane.coordinates.held_at_zero(x)
-    coarse = COARSE if settings.points is None else min(COARSE, settings.points)
-    rough = replace(
-        settings.iteration,
-        tolerance=max(1e-3, settings.iteration.tolerance),
-        floor=max(1e-2, settings.iteration.floor),
-    )
-    point = yield from _iterate(lane, x, coarse, rough)
-    if branch != "custom" and classify(lane.model, lane.coordinates.unpack(point.x)) != branch:
-        # Acceleration may have hopped; short damped steps show whether the branch is there.
-        careful = replace(rough, memory=0, step=0.2)
-        again = yield from _iterate(lane, x, coarse, careful)
-        if again.outcome.success:
-            point = again
-
     level = settings.points or FEWEST
-    jacobian = yield from _differentiate(lane, point.x, coarse)
-    while True:
-        point = yield from _refine(lane, point.x, level, jacobian)
-        if not point.outcome.success:
-            break
-        if level > coarse and coarse < FEWEST:
-            # Once more where more points damp the noise that the jumps make in differences.
-            coarse = min(level, FEWEST)
-            jacobian = yield from _differentiate(lane, point.x, coarse)
+    coarse = min(COARSE, level)
+
+    def astray(point: FixedPoint) -> bool:
+        here = classify(lane.model, lane.coordinates.unpack(point.x))
+        return branch not in (here, "custom")
+
+    point = None
+    if jacobian is not None:
+        point, jacobian = yield from _refine(lane, x, level, jacobian)
+        if not point.outcome.success or astray(point):
+            point = None
+    if point is None:
+        rough = replace(
+            settings.iteration,
+            tolerance=max(1e-3, settings.iteration.tolerance),
+            floor=max(1e-2, settings.iteration.floor),
+        )
+        point = yield from _iterate(lane, x, coarse, rough)
+        if careful and astray(point):
+            # Acceleration may have hopped; short damped steps show whether the branch is there.
+            slow = replace(rough, memory=0, step=0.2, limit=150)
+            again = yield from _iterate(lane, x, coarse, slow)
+            point = again if again.outcome.success else point
+        jacobian = yield from _differentiate(lane, point.x, coarse)
+        point, jacobian = yield from _refine_or_iterate(lane, point.x, level, jacobian)
+
+    if point.outcome.success:
+        # Measured anew on more points: the jumps make noise in differences.
+        measured = yield from _differentiate(lane, point.x, min(level, FEWEST))
+        jacobian = measured or jacobian
+    while point.outcome.success:
         answer = yield from lane.ask(point.x, level)
         if settings.points is not None or level >= settings.most:
             break
@@ -543,7 +587,8 @@ def _follow(lane: _Lane, branch: str, start: Overlaps, baseline: float) -> Job[S
             break
         wanted = level + max(1, math.ceil(math.log2(min(excess, 1e6)) / RATE))
         level = min(wanted, level + 4, settings.most)
-    return _dress(lane, branch, point, level, jacobian, baseline, began)
+        point, jacobian = yield from _refine_or_iterate(lane, point.x, level, jacobian)
+    return _dress(lane, branch, point, level, jacobian, baseline, began), jacobian
 
 
 def _errors(lane: _Lane, x: Vector, answer: Answer, jacobian: _Jacobian | None) -> dict[str, float]:

@@ -7,6 +7,9 @@ Two things make it fail. The replicon
 with ``G_kl = dg_k/domega_l`` must stay below one, or the minimum found is one of many.
 And the proximal map may jump: its mean Jacobian then differs from the response obtained by
 integration by parts, and the share that is missing is the weight of the jumps.
+
+The squared response has a heavy tail (the map is steep next to its jumps), so the replicon
+is the median of the values that the scrambles give, not the value of their mean.
 """
 
 from __future__ import annotations
@@ -14,7 +17,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -26,8 +28,10 @@ from dotphase.smalllinalg import solve_symmetric
 from dotphase.theory.evolution import conjugates, draw_fields, prox_problem, resolvent
 from dotphase.theory.overlaps import Overlaps
 
-#: Weight of the jumps above which the theory is not trusted.
-LARGEST_JUMP_WEIGHT = 0.1
+#: Weight of the jumps above which the theory is not trusted. Finite-d training agrees with
+#: the positional branch at omega = .3 down to alpha = .5 (weight .18); on the semantic branch
+#: at alpha = 1 (weight .23) theta is already 5% off and the gap does not close with d.
+LARGEST_JUMP_WEIGHT = 0.2
 
 
 class Responses(NamedTuple):
@@ -35,12 +39,12 @@ class Responses(NamedTuple):
 
     Attributes
     ----------
-    jacobian : ``E[G_ll]`` for each token
-    squared : ``sum_kl sigma_k^2 sigma_l^2 E[G_kl (x) G_kl]`` as an (r r, r r) matrix
+    jacobian : ``E[G_ll]`` for each token, one row per scramble
+    squared : ``sum_kl sigma_k^2 sigma_l^2 E[G_kl (x) G_kl]`` as (r r, r r) matrices
     """
 
-    jacobian: Float[Array, "tokens r r"]
-    squared: Float[Array, "r*r r*r"]
+    jacobian: Float[Array, "scrambles tokens r r"]
+    squared: Float[Array, "scrambles r*r r*r"]
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ class Stability:
     Attributes
     ----------
     replicon : below one where replica symmetry is stable
-    jump_weight : share of the response carried by jumps of the proximal map
+    jump_weight : share of the response carried by jumps of the proximal map, in [0, 1]
     trusted : whether both are small enough
     reason : why not, or that nothing speaks against it
     """
@@ -62,7 +66,11 @@ class Stability:
 
 
 def mean_responses(
-    model: Model, overlaps: Overlaps, points: Float[Array, "dims points"], track: Track
+    model: Model,
+    overlaps: Overlaps,
+    points: Float[Array, "dims scrambles*points"],
+    scrambles: int,
+    track: Track,
 ) -> Responses:
     """Averages over one block of ``G = V^{-1} (H^{-1} V^{-1} - 1)``, H the prox Hessian."""
     fields = draw_fields(model, overlaps, points)
@@ -77,10 +85,10 @@ def mean_responses(
         return precision @ (inverse - jnp.eye(size))
 
     g = over_points(response)(track.x, problem.precision, fields.target)
-    g = g.reshape(length, r, length, r, -1)
+    g = g.reshape(length, r, length, r, scrambles, -1)
     jacobian = jnp.stack([jnp.mean(g[k, :, k], axis=-1) for k in range(length)])
-    weighted = jnp.einsum("k,l,kalbn,kcldn->acbd", model.rho, model.rho, g, g) / g.shape[-1]
-    return Responses(jacobian, weighted.reshape(r * r, r * r))
+    squared = jnp.einsum("k,l,kalbsn,kcldsn->sacbd", model.rho, model.rho, g, g) / g.shape[-1]
+    return Responses(jnp.moveaxis(jacobian, -1, 0), squared.reshape(scrambles, r * r, r * r))
 
 
 def judge(
@@ -90,10 +98,11 @@ def judge(
     hats = conjugates(model, alpha, overlaps, averages)  # type: ignore[arg-type]
     inverse = resolvent(model, hats)
     spread = alpha * np.kron(inverse, inverse) @ response.squared
-    replicon = float(np.max(np.abs(np.linalg.eigvals(spread))))
+    replicon = float(np.median(np.max(np.abs(np.linalg.eigvals(spread)), axis=-1)))
     by_parts = np.einsum("l,lij->ij", model.rho, hats.Vhat)
-    smooth = -alpha * np.einsum("l,lij->ij", model.rho, response.jacobian)
-    jump_weight = float(np.linalg.norm(by_parts - smooth) / np.linalg.norm(by_parts))
+    smooth = -alpha * np.einsum("l,lij->ij", model.rho, np.mean(response.jacobian, axis=0))
+    jumps = float(np.linalg.norm(by_parts - smooth))
+    jump_weight = jumps / (jumps + float(np.linalg.norm(smooth)))
     doubts = []
     if not replicon < 1:
         doubts.append(f"replica symmetry is unstable (replicon {replicon:.3f} >= 1)")

@@ -1,0 +1,1 @@
+"""Figures, each one function of a dataset."""

@@ -1,0 +1,1 @@
+"""Grids of points, as labelled datasets."""
