@@ -84,7 +84,7 @@ class Model(eqx.Module):
         self.student = student
 
     @property
-    def rho(self) -> Float[Array, " tokens"]:
+    def rho(self) -> Float[np.ndarray, " tokens"]:
         """Squared norm per dimension of each token, ``rho_l = sigma_l^2``."""
         return self.sigma**2
 
@@ -127,10 +127,10 @@ def _check_positions(positions: Any, length: int) -> np.ndarray:
 
 @eqx.filter_jit
 def call_many(
-    function: Attention, h: Float[Array, "n tokens rank"]
+    function: Attention, h: Float[Array | np.ndarray, "n tokens rank"]
 ) -> Float[Array, "n tokens tokens"]:
     """An attention function on many inputs; compiled once for each function."""
-    return jax.vmap(function)(h)
+    return jax.vmap(function)(jnp.asarray(h))
 
 
 @in_double_precision

@@ -43,6 +43,7 @@ from dotphase.smalllinalg import (
     matvec,
     shifted_to_positive,
     solve_symmetric,
+    trace,
 )
 
 #: ``(x, data) -> Derivatives`` of the loss of one point; `data` is any pytree.
@@ -179,8 +180,7 @@ class _Guess(NamedTuple):
 
 def _unit(point: Problem) -> Float[Array, ""]:
     """Mean curvature of the quadratic part, the natural unit for shifts and gradients."""
-    size = point.precision.shape[0]
-    return sum(point.precision[i, i] for i in range(size)) / size
+    return trace(point.precision) / point.precision.shape[0]
 
 
 def _newton(loss: Loss) -> tuple[Callable, Callable, Callable]:

@@ -28,6 +28,13 @@ def matvec(matrix: Float[Array, "m n"], vector: Float[Array, " n"]) -> Float[Arr
     return jnp.stack([dot(matrix[i], vector) for i in range(matrix.shape[0])])
 
 
+def trace(matrix: Float[Array, "n n"]) -> Float[Array, ""]:
+    """Sum of the diagonal."""
+    if matrix.shape[0] > UNROLL_LIMIT:
+        return jnp.trace(matrix)
+    return _total([matrix[i, i] for i in range(matrix.shape[0])])
+
+
 def largest(vector: Float[Array, " n"]) -> Float[Array, ""]:
     """Largest absolute entry."""
     if vector.shape[0] > UNROLL_LIMIT:

@@ -20,7 +20,7 @@ COLOURS = {
 }
 MARKERS = {"semantic": "o", "positional": "s", "uninformed": "^", "mixed": "D"}
 
-_SETTINGS = {
+_SETTINGS: Any = {
     "font.size": 9,
     "axes.labelsize": 10,
     "axes.titlesize": 10,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from dotphase.theory.solution import Solution
 from dotphase.theory.solve import continue_in_alpha
 
 #: Precision of a curve: finer than a line in a plot, coarse enough to be quick.
-RTOL, MOST = 5e-3, 16
+RTOL, MOST = 1e-2, 15
 
 _DESCRIPTIONS = {
     "q": "norm of q of token 1",
@@ -72,7 +73,14 @@ def curve(
         model, alphas=grid, branches=names, rtol=rtol, log2_points=points, most=most, seed=seed
     )
     found = continue_in_alpha(
-        model, grid, names, rtol=rtol, points=points, most=most, seed=seed, progress=progress
+        model,
+        grid.tolist(),
+        names,
+        rtol=rtol,
+        points=points,
+        most=most,
+        seed=seed,
+        progress=progress,
     )
     rows = [found[name] for name in names]
     dataset = xr.Dataset(coords={"branch": names, "alpha": grid}, attrs=attributes)
@@ -83,8 +91,8 @@ def curve(
         dataset[name] = (("branch", "alpha"), values, {"description": description})
 
     for name, description in _DESCRIPTIONS.items():
-        fill(name, lambda s, key=name: _value(s, key), description)
-        fill(f"{name}_stderr", lambda s, key=name: s.stderr[key], "quadrature standard error")
+        fill(name, partial(_value, name), description)
+        fill(f"{name}_stderr", partial(_error, name), "quadrature standard error")
     fill("found", lambda s: s.found, "branch that the fixed point belongs to")
     fill("on_branch", lambda s: s.on_branch and s.converged, "whether it is the branch asked for")
     fill("converged", lambda s: s.converged, "whether the solver converged")
@@ -102,10 +110,14 @@ def curve(
     return dataset
 
 
-def _value(solution: Solution, name: str) -> float:
+def _value(name: str, solution: Solution) -> float:
     if name in solution.norms:
         return solution.norms[name]
     return float(getattr(solution, name))
+
+
+def _error(name: str, solution: Solution) -> float:
+    return solution.stderr[name]
 
 
 def crossing_of(dataset: xr.Dataset) -> tuple[float, float]:

@@ -20,7 +20,7 @@ from dotphase.derivatives import loss_derivatives
 from dotphase.model import Model
 from dotphase.prox import Problem, Track, over_points, proximal_map
 from dotphase.smalllinalg import dot, matvec
-from dotphase.theory.overlaps import Conjugates, Overlaps, matrix_sqrt
+from dotphase.theory.overlaps import AnyArray, Conjugates, Overlaps, matrix_sqrt
 
 
 class Fields(NamedTuple):
@@ -43,13 +43,13 @@ class Averages(NamedTuple):
     test : ``E ell(omega; T)``, half of L times the test error
     """
 
-    g: Float[Array, "... tokens r"]
-    gg: Float[Array, "... tokens r r"]
-    gy: Float[Array, "... tokens r t"]
-    gxi: Float[Array, "... tokens r r"]
-    loss: Float[Array, "..."]
-    moreau: Float[Array, "..."]
-    test: Float[Array, "..."]
+    g: Float[AnyArray, "... tokens r"]
+    gg: Float[AnyArray, "... tokens r r"]
+    gy: Float[AnyArray, "... tokens r t"]
+    gxi: Float[AnyArray, "... tokens r r"]
+    loss: Float[AnyArray, "..."]
+    moreau: Float[AnyArray, "..."]
+    test: Float[AnyArray, "..."]
 
 
 def draw_fields(model: Model, overlaps: Overlaps, points: Float[Array, "dims points"]) -> Fields:
@@ -61,6 +61,7 @@ def draw_fields(model: Model, overlaps: Overlaps, points: Float[Array, "dims poi
     cut = model.length * model.student_rank
     xi = points[:cut].reshape(model.length, model.student_rank, -1)
     y = points[cut:].reshape(model.length, model.teacher_rank, -1)
+    overlaps = Overlaps(*map(jnp.asarray, overlaps))
     root = matrix_sqrt(overlaps.q)
     known = jnp.linalg.solve(root, overlaps.theta)
     left = model.rho[:, None, None] * jnp.eye(model.teacher_rank)
@@ -88,6 +89,7 @@ def fresh_track(model: Model, overlaps: Overlaps, points: Float[Array, "dims poi
 def prox_problem(overlaps: Overlaps, fields: Fields) -> Problem:
     """The proximal problems that the overlaps pose at the given fields."""
     blocks = jax.scipy.linalg.block_diag
+    overlaps = Overlaps(*map(jnp.asarray, overlaps))
     precision, spread = blocks(*jnp.linalg.inv(overlaps.V)), blocks(*matrix_sqrt(overlaps.V))
     count = fields.omega.shape[-1]
 
@@ -145,8 +147,8 @@ def _sqrt(matrix: np.ndarray) -> np.ndarray:
     return (vectors * np.sqrt(values)[..., None, :]) @ vectors.swapaxes(-1, -2)
 
 
-def _transpose(matrix: np.ndarray) -> np.ndarray:
-    return matrix.swapaxes(-1, -2)
+def _transpose(matrix: AnyArray) -> np.ndarray:
+    return np.asarray(matrix).swapaxes(-1, -2)
 
 
 def conjugates(model: Model, alpha: float, overlaps: Overlaps, averages: Averages) -> Conjugates:
@@ -231,4 +233,4 @@ def free_energy(
 
 def test_error(model: Model, averages: Averages) -> Float[np.ndarray, "..."]:
     """``eps_g = (1/L) E tr[(T - S(omega)) diag(rho) (T - S(omega))^T]``."""
-    return 2 * averages.test / model.length
+    return 2 * np.asarray(averages.test) / model.length

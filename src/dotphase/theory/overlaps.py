@@ -12,6 +12,9 @@ from dotphase import validate
 from dotphase.errors import InvalidInput
 from dotphase.model import Model
 
+#: NumPy outside compiled functions, JAX inside.
+AnyArray = Array | np.ndarray
+
 
 class Overlaps(NamedTuple):
     """Order parameters, one entry per token.
@@ -24,19 +27,19 @@ class Overlaps(NamedTuple):
     theta : (L, r, t) covariance with the teacher's fields, ``sigma_l^2 Q^T Q* / d``
     """
 
-    q: Float[Array, "tokens r r"]
-    m: Float[Array, "tokens r"]
-    V: Float[Array, "tokens r r"]
-    theta: Float[Array, "tokens r t"]
+    q: Float[AnyArray, "tokens r r"]
+    m: Float[AnyArray, "tokens r"]
+    V: Float[AnyArray, "tokens r r"]
+    theta: Float[AnyArray, "tokens r t"]
 
 
 class Conjugates(NamedTuple):
     """Conjugate parameters: averages of the force ``g`` of the proximal map."""
 
-    qhat: Float[Array, "tokens r r"]
-    mhat: Float[Array, "tokens r"]
-    Vhat: Float[Array, "tokens r r"]
-    thetahat: Float[Array, "tokens r t"]
+    qhat: Float[AnyArray, "tokens r r"]
+    mhat: Float[AnyArray, "tokens r"]
+    Vhat: Float[AnyArray, "tokens r r"]
+    thetahat: Float[AnyArray, "tokens r t"]
 
 
 def check_overlaps(model: Model, overlaps: Any) -> Overlaps:
@@ -44,10 +47,10 @@ def check_overlaps(model: Model, overlaps: Any) -> Overlaps:
     length, r, t = model.length, model.student_rank, model.teacher_rank
     shapes = {"q": (length, r, r), "m": (length, r), "V": (length, r, r), "theta": (length, r, t)}
     checked = Overlaps(
-        **{
-            name: validate.array(f"start.{name}", getattr(overlaps, name, None), shape)
+        *(
+            validate.array(f"start.{name}", getattr(overlaps, name, None), shape)
             for name, shape in shapes.items()
-        }
+        )
     )
     for name in ("q", "V"):
         value = getattr(checked, name)
@@ -76,7 +79,7 @@ def admissible(model: Model, overlaps: Overlaps) -> bool:
     return bool(eigenvalues(left).min() > 0)
 
 
-def matrix_sqrt(matrix: Float[Array, "... n n"]) -> Float[Array, "... n n"]:
+def matrix_sqrt(matrix: Float[AnyArray, "... n n"]) -> Float[Array, "... n n"]:
     """Symmetric square root of a symmetric positive semi-definite matrix."""
     if matrix.shape[-1] == 1:
         return jnp.sqrt(jnp.maximum(matrix, 0.0))

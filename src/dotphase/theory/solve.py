@@ -17,7 +17,7 @@ import os
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import jax
@@ -31,6 +31,7 @@ from dotphase.fields import BLOCK_LOG2, SCRAMBLES
 from dotphase.fixedpoint import FixedPoint, Iteration, Outcome, fixed_point
 from dotphase.model import Model
 from dotphase.precision import in_double_precision
+from dotphase.prox import Track
 from dotphase.theory.branches import BRANCHES, classify, starting_overlaps
 from dotphase.theory.coordinates import Coordinates
 from dotphase.theory.evaluate import (
@@ -77,14 +78,26 @@ class Settings:
     points : log2 of a fixed number of points; None lets it grow from `FEWEST` to `most`
     most : log2 of the most points
     seed : seed of the Gaussian points
-    iteration : damping, acceleration, tolerance of the fixed-point iteration
+    iteration : damping, acceleration, tolerance of the fixed-point iteration; None leaves
+        them to `iteration_on`
     """
 
     rtol: float = 2e-3
     points: int | None = None
     most: int = MOST
     seed: int = 0
-    iteration: Iteration = field(default_factory=lambda: Iteration(tolerance=1e-5))
+    iteration: Iteration | None = None
+
+    def iteration_on(self, log2_points: int) -> Iteration:
+        """Settings of the iteration on a given number of points.
+
+        Far below the quadrature error, but not below the weight of two points: the map
+        moves by that much when two of them jump, and no iteration can settle deeper.
+        """
+        if self.iteration is not None:
+            return self.iteration
+        noise = 2.0 ** (1 - log2_points)
+        return Iteration(tolerance=max(min(1e-5, self.rtol / 100), noise), floor=10 * noise)
 
 
 @in_double_precision
@@ -205,7 +218,6 @@ def check_settings(
     if points is not None:
         points = validate.whole("points", points, at_least=BLOCK_LOG2, at_most=24)
     seed = validate.whole("seed", seed, at_least=0)
-    iteration = iteration or Iteration(tolerance=min(1e-5, rtol / 100), floor=rtol / 40)
     return Settings(rtol, points, most, seed, iteration)
 
 
@@ -293,11 +305,17 @@ class _Lane:
         self.coordinates = Coordinates.of(model)
         self.held: np.ndarray = np.zeros(0, bool)
         self.count = 0
-        self._tracks: dict[int, tuple] = {}
+        self._tracks: dict[int, tuple[Track, ...]] = {}
         self._calls: dict[int, int] = {}
         self.asked: tuple[Vector, int] | None = None
         self.query: Query | None = None
         self.answer: Answer | None = None
+
+    def at(self, alpha: float) -> _Lane:
+        """The same problem at another alpha, its proximal maps started where these are."""
+        lane = _Lane(self.model, alpha, self.settings)
+        lane._tracks = dict(self._tracks)
+        return lane
 
     def ask(self, x: Vector, log2_points: int) -> Generator[Query, Answer, Answer]:
         """Averages at the overlaps with coordinates x."""
@@ -430,7 +448,7 @@ def _refine(
     The Jacobian measured before is corrected on the way (Broyden). Ends without success
     where the steps make no progress.
     """
-    tolerance = lane.settings.iteration.tolerance
+    tolerance = lane.settings.iteration_on(log2_points).tolerance
     best = FixedPoint(x, x, math.inf, 0, Outcome.ITERATIONS)
     last: tuple[Vector, Vector] | None = None
     without_progress = 0
@@ -463,7 +481,7 @@ def _refine_or_iterate(
         if point.outcome.success:
             return point, jacobian
         x = point.x
-    point = yield from _iterate(lane, x, log2_points, lane.settings.iteration)
+    point = yield from _iterate(lane, x, log2_points, lane.settings.iteration_on(log2_points))
     return point, jacobian
 
 
@@ -503,8 +521,9 @@ def _continuation_job(
         found: dict[int, Solution] = {}
         last: tuple[Overlaps, _Jacobian | None] | None = None
         ended = False
+        lane = _Lane(model, alphas[0], settings)
         for index in np.argsort(alphas)[::-1]:
-            lane = _Lane(model, alphas[index], settings)
+            lane = lane.at(alphas[index])
             solution = None
             if last is not None:
                 solution, jacobian = yield from _follow(lane, branch, last[0], baseline, last[1])
@@ -560,11 +579,7 @@ def _follow(
         if not point.outcome.success or astray(point):
             point = None
     if point is None:
-        rough = replace(
-            settings.iteration,
-            tolerance=max(1e-3, settings.iteration.tolerance),
-            floor=max(1e-2, settings.iteration.floor),
-        )
+        rough = replace(settings.iteration_on(coarse), tolerance=1e-3, floor=1e-2)
         point = yield from _iterate(lane, x, coarse, rough)
         if careful and astray(point):
             # Acceleration may have hopped; short damped steps show whether the branch is there.
