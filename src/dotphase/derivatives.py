@@ -44,7 +44,7 @@ def loss_derivatives(model: Model) -> Differentiated:
     """The function ``(X, T) -> Derivatives`` of ``ell(X; T)`` for a model."""
     closed = CLOSED_FORMS.get((model.student, model.length, model.student_rank))
     if closed is not None:
-        return lambda x, target: closed(x, target, model.rho)
+        return lambda x, target: closed(x, target, jnp.asarray(model.rho))
     return by_autodiff(model)
 
 

@@ -59,10 +59,10 @@ def plot_curve(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
         loss.set_ylabel(r"training loss $\epsilon_t$")
         error.set_ylabel(r"test error $\epsilon_g$")
         overlap.set_ylabel("overlaps")
-        for axis in axes:
+        for axis, place in zip(axes, ("lower right", "lower left", "best"), strict=True):
             axis.set_xlabel(r"sample complexity $\alpha = n/d$")
             if axis.get_legend_handles_labels()[0]:
-                axis.legend()
+                axis.legend(loc=place)
         for axis in (loss, error):
             axis.set_ylim(bottom=0)
             axis.ticklabel_format(axis="y", style="sci", scilimits=(0, 0))

@@ -8,11 +8,13 @@ that a function compiled once serves all of them.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
@@ -22,6 +24,7 @@ from jaxtyping import Array, Float
 
 from dotphase.fields import SCRAMBLES, gaussian_blocks
 from dotphase.model import Model
+from dotphase.precision import in_double_precision
 from dotphase.prox import Track
 from dotphase.theory.evolution import Averages, force_averages, fresh_track
 from dotphase.theory.overlaps import Overlaps
@@ -187,14 +190,32 @@ def evaluate(query: Query) -> Answer:
     flat = _flat(query.overlaps)
     blocks = _blocks_of(query)
     arrays, run = query.evaluator.arrays, query.evaluator.compiled
-    tracks = query.tracks or tuple(run.start(arrays, flat, block) for block in blocks)
     call = np.int32(query.call)
-    done = [
-        run.step(arrays, flat, block, track, call)
-        for block, track in zip(blocks, tracks, strict=True)
-    ]
-    averages = jax.device_get([averages for averages, _ in done])
-    return Answer(_join(averages), tuple(track for _, track in done))
+
+    def work(index: int) -> tuple[Averages, Track]:
+        block = blocks[index]
+        track = query.tracks[index] if query.tracks else run.start(arrays, flat, block)
+        averages, track = run.step(arrays, flat, block, track, call)
+        return jax.device_get(averages), track
+
+    done = _over_blocks(work, len(blocks))
+    return Answer(_join([averages for averages, _ in done]), tuple(track for _, track in done))
+
+
+T = TypeVar("T")
+
+
+def _over_blocks(work: Callable[[int], T], count: int) -> list[T]:
+    """One result per block. Many blocks are spread over the cores by threads: a block is too
+    small for the compiler to do so by itself."""
+    if count < 8 or jax.default_backend() != "cpu":
+        return [work(index) for index in range(count)]
+    return list(_threads().map(in_double_precision(work), range(count)))
+
+
+@lru_cache(maxsize=1)
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="dotphase-blocks")
 
 
 def evaluate_together(queries: Sequence[Query]) -> list[Answer]:
@@ -229,11 +250,12 @@ def responses(query: Query, answer: Answer) -> Responses:
     """Linear response of the proximal map at the points of an answer."""
     flat = _flat(query.overlaps)
     arrays, run = query.evaluator.arrays, query.evaluator.compiled
-    parts = [
-        run.respond(arrays, flat, block, track)
-        for block, track in zip(_blocks_of(query), answer.tracks, strict=True)
-    ]
-    mean: Responses = _join(jax.device_get(parts))
+    blocks = _blocks_of(query)
+
+    def work(index: int) -> Responses:
+        return jax.device_get(run.respond(arrays, flat, blocks[index], answer.tracks[index]))
+
+    mean: Responses = _join(_over_blocks(work, len(blocks)))
     return mean
 
 

@@ -61,12 +61,11 @@ def draw_fields(model: Model, overlaps: Overlaps, points: Float[Array, "dims poi
     cut = model.length * model.student_rank
     xi = points[:cut].reshape(model.length, model.student_rank, -1)
     y = points[cut:].reshape(model.length, model.teacher_rank, -1)
-    overlaps = Overlaps(*map(jnp.asarray, overlaps))
     root = matrix_sqrt(overlaps.q)
     known = jnp.linalg.solve(root, overlaps.theta)
     left = model.rho[:, None, None] * jnp.eye(model.teacher_rank)
     left = left - jnp.einsum("ljt,ljs->lts", known, known)
-    omega = overlaps.m[..., None] + _apply(root, xi)
+    omega = jnp.asarray(overlaps.m)[..., None] + _apply(root, xi)
     h = _apply(known.swapaxes(1, 2), xi) + _apply(matrix_sqrt(left), y)
     target = over_points(model.teacher)(h)
     return Fields(xi, y, omega.reshape(cut, -1), target)
@@ -89,7 +88,6 @@ def fresh_track(model: Model, overlaps: Overlaps, points: Float[Array, "dims poi
 def prox_problem(overlaps: Overlaps, fields: Fields) -> Problem:
     """The proximal problems that the overlaps pose at the given fields."""
     blocks = jax.scipy.linalg.block_diag
-    overlaps = Overlaps(*map(jnp.asarray, overlaps))
     precision, spread = blocks(*jnp.linalg.inv(overlaps.V)), blocks(*matrix_sqrt(overlaps.V))
     count = fields.omega.shape[-1]
 

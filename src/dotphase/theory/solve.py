@@ -64,6 +64,8 @@ FEWEST, MOST = 14, 20
 RATE = 0.8
 #: Turns a standard error from few scrambles into one that covers 68% (Student's t).
 SMALL_SAMPLE = 1.08
+#: The errors are themselves known to a quarter or so: they must clear the tolerance by this.
+MARGIN = 1.5
 #: Step of the finite differences, in units of each coordinate's scale.
 DIFFERENCE = 0.02
 
@@ -574,10 +576,13 @@ def _follow(
         return branch not in (here, "custom")
 
     point = None
-    if jacobian is not None:
-        point, jacobian = yield from _refine(lane, x, level, jacobian)
+    working = jacobian
+    if working is not None:
+        point, working = yield from _refine(lane, x, level, working)
         if not point.outcome.success or astray(point):
             point = None
+        elif lane.count > 4:
+            jacobian = None  # the neighbour's Jacobian is out of date
     if point is None:
         rough = replace(settings.iteration_on(coarse), tolerance=1e-3, floor=1e-2)
         point = yield from _iterate(lane, x, coarse, rough)
@@ -586,23 +591,25 @@ def _follow(
             slow = replace(rough, memory=0, step=0.2, limit=150)
             again = yield from _iterate(lane, x, coarse, slow)
             point = again if again.outcome.success else point
-        jacobian = yield from _differentiate(lane, point.x, coarse)
-        point, jacobian = yield from _refine_or_iterate(lane, point.x, level, jacobian)
+        working = yield from _differentiate(lane, point.x, coarse)
+        point, working = yield from _refine_or_iterate(lane, point.x, level, working)
+        jacobian = None
 
-    if point.outcome.success:
-        # Measured anew on more points: the jumps make noise in differences.
-        measured = yield from _differentiate(lane, point.x, min(level, FEWEST))
-        jacobian = measured or jacobian
     while point.outcome.success:
+        if jacobian is None:
+            # Errors are as good as the Jacobian behind them, and jumps make noise in
+            # differences: it is measured on almost as many points as the result.
+            jacobian = yield from _differentiate(lane, point.x, max(level - 2, min(level, FEWEST)))
         answer = yield from lane.ask(point.x, level)
         if settings.points is not None or level >= settings.most:
             break
-        excess = _worst_error(lane, point.x, answer, jacobian) / settings.rtol
+        excess = MARGIN * _worst_error(lane, point.x, answer, jacobian) / settings.rtol
         if excess <= 1:
             break
         wanted = level + max(1, math.ceil(math.log2(min(excess, 1e6)) / RATE))
         level = min(wanted, level + 4, settings.most)
-        point, jacobian = yield from _refine_or_iterate(lane, point.x, level, jacobian)
+        point, working = yield from _refine_or_iterate(lane, point.x, level, jacobian or working)
+        jacobian = None if level > FEWEST + 2 else jacobian
     return _dress(lane, branch, point, level, jacobian, baseline, began), jacobian
 
 
