@@ -9,8 +9,8 @@ The rules it keeps:
 - convergence is judged by the undamped residual ``F(x) - x``, and the point returned is
   one at which that residual was measured;
 - accelerated steps are taken only while they pay: one that lengthens the residual, leaves
-  the admissible set or jumps far is undone and replaced by a short damped step, so that
-  the iteration does not hop to another fixed point;
+  the admissible set, jumps far or runs against the plain iteration is undone or replaced by
+  a short damped step, so that the iteration does not hop to another fixed point;
 - a cycle or a stall shortens the damped step; if the residual then stands still below the
   noise that the caller expects of its map, that is convergence too, and said so.
 """
@@ -124,7 +124,10 @@ def fixed_point(
 
         residual = image - x
         size = float(np.max(np.abs(residual) / scale(x)))
-        if best is None or size < 0.9 * best.residual:
+        drifting = previous is not None and _cosine(residual, previous[1], scale(x)) > 0.5
+        if best is None or size < 0.9 * best.residual or (drifting and size > settings.floor):
+            # Steady motion is progress too: the residual grows on the way out of the
+            # neighbourhood of a fixed point that repels.
             without_progress = 0
         else:
             without_progress += 1
@@ -159,7 +162,7 @@ def fixed_point(
         proposal = x + step * residual
         if settings.memory and len(xs) > 1 and size < settings.near:
             jump = _anderson(xs, residuals, scale(x))
-            if np.max(np.abs(jump - x) / scale(x)) < LONGEST_JUMP and admissible(jump):
+            if _acceptable(jump - x, residual, scale(x)) and admissible(jump):
                 proposal, accelerated = jump, True
         x = proposal
 
@@ -177,6 +180,20 @@ def _failed(best: FixedPoint | None, x: Vector, count: int) -> FixedPoint:
     if best is None:
         return FixedPoint(x, x, float("inf"), count, Outcome.LEFT_DOMAIN)
     return _ended(best, count, Outcome.LEFT_DOMAIN)
+
+
+def _acceptable(move: Vector, residual: Vector, scale: Vector) -> bool:
+    """Whether an accelerated move is short and does not run against the plain iteration.
+
+    A move against the residual heads for a fixed point that the iteration is leaving.
+    """
+    along = float(np.sum(move * residual / scale**2))
+    return along > 0 and bool(np.max(np.abs(move) / scale) < LONGEST_JUMP)
+
+
+def _cosine(a: Vector, b: Vector, scale: Vector) -> float:
+    a, b = a / scale, b / scale
+    return float(a @ b / max(np.linalg.norm(a) * np.linalg.norm(b), 1e-300))
 
 
 def _anderson(xs: list[Vector], residuals: list[Vector], scale: Vector) -> Vector:

@@ -139,6 +139,7 @@ def proximal_map(loss: Loss, problem: Problem, track: Track, call: Int[Array, ""
     call : int
         Running number of the call, which chooses the probe.
     """
+    problem, track = jax.tree.map(jnp.asarray, (problem, track))
     dims, count = problem.omega.shape
     probe = jnp.asarray(probe_directions(dims))[call % PROBES]
     start, step, settled = _newton(loss)

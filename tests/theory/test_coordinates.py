@@ -1,0 +1,54 @@
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import dotphase as dp
+from dotphase.theory.branches import starting_overlaps
+from dotphase.theory.coordinates import Coordinates, is_blind_to
+from models import softmax, three_tokens
+
+
+def test_pack_and_unpack_are_inverse():
+    model = dp.positional_semantic(student_rank=2)
+    coordinates = Coordinates.of(model)
+    rng = np.random.default_rng(0)
+    vector = rng.normal(size=coordinates.pack(starting_overlaps(model, "mixed")).size)
+    np.testing.assert_allclose(coordinates.pack(coordinates.unpack(vector)), vector, atol=1e-14)
+
+
+def test_positional_modes_span_the_range_of_the_gram_matrix(paper):
+    assert Coordinates.of(paper).basis.shape == (2, 1)
+    assert Coordinates.of(three_tokens()).basis.shape == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("branch", "free"),
+    [("semantic", 3), ("positional", 3), ("uninformed", 2)],
+)
+def test_symmetries_hold_the_other_mechanism_at_zero(paper, branch, free):
+    coordinates = Coordinates.of(paper)
+    start = coordinates.pack(starting_overlaps(paper, branch))
+    held = coordinates.held_at_zero(start)
+    assert np.sum(~held) == free
+    np.testing.assert_array_equal(start[held], 0)
+
+
+def test_mixed_columns_do_not_mix():
+    model = dp.positional_semantic(student_rank=2)
+    coordinates = Coordinates.of(model)
+    start = starting_overlaps(model, "mixed")
+    held = coordinates.held_at_zero(coordinates.pack(start))
+    # W and R diagonal, theta of column 1 only, m of column 2 only.
+    assert np.sum(~held) == 6
+
+
+def test_a_teacher_that_sees_signs_holds_nothing():
+    def teacher(h):
+        return softmax(h) + 0.1 * jnp.tanh(h @ jnp.ones((1, 2)))
+
+    model = dp.Model(teacher=teacher, student=softmax, length=2, positions=np.eye(2))
+    assert not is_blind_to(teacher, 2, np.array([-1.0]))
+    assert is_blind_to(softmax, 2, np.array([-1.0]))
+    coordinates = Coordinates.of(model)
+    held = coordinates.held_at_zero(coordinates.pack(starting_overlaps(model, "positional")))
+    assert not np.any(held)

@@ -1,0 +1,127 @@
+"""One step of state evolution, against closed forms and against itself."""
+
+import jax
+import numpy as np
+import pytest
+
+import dotphase as dp
+from dotphase.fields import SCRAMBLES
+from dotphase.theory.evaluate import Evaluator, Query, device_blocks, evaluate, evaluate_together
+from dotphase.theory.evolution import conjugates, draw_fields, free_energy, next_overlaps
+from dotphase.theory.overlaps import Overlaps
+from models import ridge_regression
+
+
+def _overlaps(q, m, V, theta):
+    return Overlaps(
+        np.full((2, 1, 1), q), np.array([[m], [-m]]), np.full((2, 1, 1), V),
+        np.full((2, 1, 1), theta),
+    )  # fmt: skip
+
+
+def test_fields_have_the_covariances_of_the_overlaps():
+    model = dp.Model(
+        teacher=dp.softmax_attention, student=dp.softmax_attention, length=2, teacher_rank=2,
+        student_rank=2, sigma=[0.5, 0.8], positions=np.eye(2),
+    )  # fmt: skip
+    q = np.array([[[0.3, 0.1], [0.1, 0.2]], [[0.5, -0.1], [-0.1, 0.4]]])
+    theta = np.array([[[0.1, 0.05], [0.0, 0.1]], [[0.2, 0.0], [0.1, 0.3]]])
+    m = np.array([[0.3, -0.2], [0.1, 0.4]])
+    overlaps = Overlaps(q, m, q, theta)
+    points = device_blocks(16, 4, 4, 0)
+    seen = []
+    capture = dp.Model(
+        teacher=model.teacher, student=model.student, length=2, teacher_rank=2, student_rank=2,
+        sigma=[0.5, 0.8], positions=np.eye(2),
+    )  # fmt: skip
+    for block in points:
+        fields = draw_fields(capture, overlaps, block)
+        omega = np.asarray(fields.omega).reshape(2, 2, -1)
+        seen.append((omega, np.asarray(fields.target)))
+    omega = np.concatenate([one for one, _ in seen], axis=-1)
+    np.testing.assert_allclose(omega.mean(axis=-1), m, atol=1e-12)
+    centred = omega - m[..., None]
+    covariance = np.einsum("lin,ljn->lij", centred, centred) / centred.shape[-1]
+    np.testing.assert_allclose(covariance, q, atol=2e-3)
+    # The teacher's fields enter through softmax(h h^T): its mean must be that of tokens with
+    # variance sigma^2 I, whatever the overlaps are.
+    h = np.random.default_rng(0).normal(size=(200_000, 2, 2)) * np.array([0.5, 0.8])[:, None]
+    expected = np.asarray(jax.vmap(dp.softmax_attention)(h)).mean(axis=0)
+    target = np.concatenate([two for _, two in seen], axis=-1).mean(axis=-1)
+    np.testing.assert_allclose(target, expected, atol=3e-3)
+
+
+def test_ridge_regression_has_its_closed_form_conjugates():
+    """With a linear student the force is g = (h* - omega)/(1 + V)."""
+    model = ridge_regression()
+    q, V, theta, alpha = 0.5, 3.0, 0.4, 1.7
+    overlaps = Overlaps(
+        np.full((1, 1, 1), q), np.zeros((1, 1)), np.full((1, 1, 1), V), np.full((1, 1, 1), theta)
+    )
+    mean = evaluate(Query(Evaluator(model), overlaps, 16, 0)).mean
+    hats = conjugates(model, alpha, overlaps, mean)
+    np.testing.assert_allclose(hats.Vhat, alpha / (1 + V), rtol=1e-3)
+    np.testing.assert_allclose(hats.thetahat, alpha / (1 + V), rtol=1e-3)
+    np.testing.assert_allclose(hats.qhat, alpha * (1 - 2 * theta + q) / (1 + V) ** 2, rtol=1e-3)
+
+
+@pytest.mark.parametrize("point", [(0.11, 0.0, 12.0, 0.15), (0.05, 0.26, 11.0, 0.0)])
+def test_the_free_energy_is_stationary_at_a_fixed_point(paper, point):
+    """Its slope in every parameter is proportional to the residual of state evolution."""
+    alpha = 2.0
+    branch = "semantic" if point[3] else "positional"
+    solution = dp.solve(paper, alpha, branch, points=14, iteration=dp.Iteration(tolerance=1e-7))
+    evaluator = Evaluator(paper)
+
+    def energy(overlaps):
+        mean = evaluate(Query(evaluator, overlaps, 14, 0)).mean
+        return free_energy(paper, alpha, overlaps, mean)
+
+    here = energy(solution.overlaps)
+    np.testing.assert_allclose(here, solution.train_loss, rtol=1e-4)
+    for part in Overlaps._fields:
+        value = getattr(solution.overlaps, part)
+        moved = [
+            energy(solution.overlaps._replace(**{part: value * (1 + step)}))
+            for step in (-0.03, 0.03)
+        ]
+        slope = abs(moved[1] - moved[0]) / 0.06
+        assert slope < 2e-2 * here, part
+
+
+def test_next_overlaps_keep_the_relations_between_tokens(paper):
+    overlaps = _overlaps(0.1, 0.2, 10.0, 0.05)
+    mean = evaluate(Query(Evaluator(paper), overlaps, 12, 0)).mean
+    new = next_overlaps(paper, conjugates(paper, 1.5, overlaps, mean))
+    np.testing.assert_allclose(new.q[0], new.q[1])
+    np.testing.assert_allclose(new.m[0], -new.m[1])
+    np.testing.assert_allclose(new.V[0], new.V[1])
+
+
+def test_scrambles_average_to_the_mean(paper):
+    answer = evaluate(Query(Evaluator(paper), _overlaps(0.1, 0.2, 10.0, 0.05), 13, 0))
+    assert answer.averages.loss.shape == (SCRAMBLES,)
+    np.testing.assert_allclose(answer.mean.loss, answer.averages.loss.mean())
+
+
+def test_lanes_agree_with_single_queries():
+    models = [dp.positional_semantic(omega=omega, ridge=0.01 + omega) for omega in (0.1, 0.3, 0.6)]
+    points = [_overlaps(0.1, 0.0, 12.0, 0.15), _overlaps(0.05, 0.25, 11.0, 0.0),
+              _overlaps(0.08, 0.1, 18.0, 0.02)]  # fmt: skip
+    queries = [
+        Query(Evaluator(model), point, 12, 0) for model, point in zip(models, points, strict=True)
+    ]
+    together = evaluate_together(queries)
+    for query, answer in zip(queries, together, strict=True):
+        alone = evaluate(query)
+        for one, other in zip(answer.averages, alone.averages, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)
+
+
+def test_a_lane_with_nan_leaves_the_others_alone(paper):
+    good = Query(Evaluator(paper), _overlaps(0.1, 0.0, 12.0, 0.15), 12, 0)
+    bad = Query(Evaluator(paper), _overlaps(np.nan, 0.0, 12.0, 0.15), 12, 0)
+    answers = evaluate_together([good, bad, good])
+    assert np.all(np.isnan(answers[1].averages.test))
+    np.testing.assert_allclose(answers[0].mean.test, evaluate(good).mean.test, rtol=1e-9)
+    np.testing.assert_allclose(answers[2].mean.test, answers[0].mean.test, rtol=1e-12)

@@ -1,0 +1,286 @@
+"""Solutions: against closed forms, reference numbers, finite-d training and each other."""
+
+import csv
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import dotphase as dp
+from dotphase.theory.branches import classify, starting_overlaps
+from models import POSITIONS, ridge_regression, softmax, three_token_teacher, three_tokens
+
+RESULTS = ("train_loss", "test_error")
+
+
+def _values(solution):
+    return {**solution.norms, **{name: getattr(solution, name) for name in RESULTS}}
+
+
+def test_ridge_regression_in_closed_form():
+    """L = 1 with a linear student is ridge regression: V (1 + V) = 100 at ridge .01, alpha 1."""
+    solution = dp.solve(ridge_regression(), 1.0, "semantic", rtol=5e-4)
+    V = (math.sqrt(401) - 1) / 2
+    # Q = (X^T X/d + ridge)^{-1} X^T X/d Q*, whose overlaps follow from the resolvent.
+    R, hat = V, 1 / (1 + V)
+    theta = R * hat
+    q = R**2 * (hat**2 + (1 - 2 * theta + theta**2) / ((1 + V) ** 2 - R**2))
+    for _ in range(200):  # q solves q = R^2 (qhat + hat^2) with qhat = (1 - 2 theta + q)/(1+V)^2
+        q = R**2 * ((1 - 2 * theta + q) / (1 + V) ** 2 + hat**2)
+    values = _values(solution)
+    np.testing.assert_allclose(values["V"], V, rtol=1e-3)
+    np.testing.assert_allclose(values["theta"], theta, rtol=1e-3)
+    np.testing.assert_allclose(values["q"], q, rtol=1e-3)
+    np.testing.assert_allclose(values["test_error"], 1 - 2 * theta + q, rtol=2e-2)
+    energy = 0.5 * (1 - 2 * theta + q) / (1 + V) ** 2 + 0.005 * q
+    np.testing.assert_allclose(values["train_loss"], energy, rtol=5e-3)
+    assert solution.stability.trusted
+    assert solution.stability.jump_weight < 1e-2
+
+
+def test_reference_numbers(reference):
+    with open(reference / "theory.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert rows
+    for row in rows:
+        model = dp.positional_semantic(
+            omega=float(row["omega"]), sigma=float(row["sigma"]), ridge=float(row["lambda"])
+        )
+        solution = dp.solve(model, float(row["alpha"]), row["branch"])
+        assert solution.converged and solution.on_branch
+        for name, value in _values(solution).items():
+            expected = float(row[name])
+            if expected == 0:
+                assert value == 0
+                continue
+            assert abs(value / expected - 1) < 5e-3, (row, name)
+            error = max(solution.stderr[name], 1e-3 * expected)
+            assert abs(value - expected) < 4 * error, (row, name)
+
+
+@pytest.mark.parametrize("branch", ["semantic", "positional", "uninformed"])
+def test_branches_of_the_paper_and_their_two_training_losses(paper, branch):
+    solution = dp.solve(paper, 1.7, branch, points=14)
+    assert solution.found == branch
+    assert solution.converged
+    np.testing.assert_allclose(solution.free_energy, solution.train_loss, rtol=1e-3)
+    assert (solution.norms["theta"] > 0) == (branch == "semantic")
+    assert (solution.norms["m"] > 0) == (branch == "positional")
+    assert solution.residual < 2e-4
+
+
+def test_standard_errors_cover_the_spread_between_seeds(paper):
+    solutions = [dp.solve(paper, 2.0, "semantic", points=13, seed=seed) for seed in range(8)]
+    fine = dp.solve(paper, 2.0, "semantic", points=18)
+    for name in ("q", "V", "theta", *RESULTS):
+        scores = [
+            (_values(s)[name] - _values(fine)[name]) / math.hypot(s.stderr[name], fine.stderr[name])
+            for s in solutions
+        ]
+        assert 0.3 < np.sqrt(np.mean(np.square(scores))) < 2.5, name
+
+
+def test_same_seed_same_numbers_other_seed_other_numbers(paper):
+    first, again = (dp.solve(paper, 1.5, "semantic", points=13, seed=3) for _ in range(2))
+    assert _values(first) == _values(again)
+    assert _values(first) != _values(dp.solve(paper, 1.5, "semantic", points=13, seed=4))
+
+
+def test_points_grow_until_the_tolerance_is_met_or_the_cap_says_so(paper):
+    loose = dp.solve(paper, 2.0, "semantic", rtol=2e-2)
+    tight = dp.solve(paper, 2.0, "semantic", rtol=2e-3)
+    capped = dp.solve(paper, 2.0, "semantic", rtol=1e-6, most=14)
+    assert loose.log2_points == 14 < tight.log2_points
+    values = _values(tight)
+    assert all(tight.stderr[k] <= 2e-3 * values[k] for k in values if values[k] > 0)
+    assert capped.log2_points == 14
+    assert "cap" in capped.message and "cap" not in tight.message
+
+
+def test_lost_branch_is_reported_not_returned(paper):
+    solution = dp.solve(paper, 0.5, "semantic")
+    assert solution.found == "uninformed"
+    assert not solution.on_branch
+    assert not solution.stability.trusted
+    assert "asked for semantic" in str(solution)
+
+
+def test_mixed_branch_of_a_rank_two_student():
+    solution = dp.solve(dp.positional_semantic(student_rank=2), 2.0, "mixed", rtol=5e-3)
+    assert solution.found == "mixed"
+    np.testing.assert_allclose(solution.train_loss, 0.002787, rtol=1.5e-2)
+    np.testing.assert_allclose(solution.test_error, 0.001342, rtol=1.5e-2)
+
+
+def test_untrusted_where_jumps_are_strong_trusted_where_they_are_not(paper):
+    assert dp.solve(paper, 1.5, "semantic", points=14).stability.trusted
+    doubtful = dp.solve(paper, 0.85, "semantic", points=14)
+    assert doubtful.found == "semantic"
+    assert not doubtful.stability.trusted
+    assert "jumps" in doubtful.stability.reason
+
+
+def test_a_user_can_start_anywhere(paper):
+    known = dp.solve(paper, 1.5, "semantic", points=13)
+    start = dp.Overlaps(*(part * 1.1 for part in known.overlaps))
+    again = dp.solve(paper, 1.5, start, points=13)
+    assert again.branch == "custom" and again.on_branch
+    np.testing.assert_allclose(again.norms["theta"], known.norms["theta"], rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [({"q": np.zeros((2, 1, 1))}, "start.q"), ({"V": -np.ones((2, 1, 1))}, "start.V"),
+     ({"m": np.zeros(2)}, "start.m"), ({"theta": np.full((2, 1, 1), np.nan)}, "start.theta"),
+     ({"theta": np.full((2, 1, 1), 0.9)}, "start.theta")],
+)  # fmt: skip
+def test_impossible_starting_overlaps_are_refused(paper, change, field):
+    start = starting_overlaps(paper, "semantic")._replace(**change)
+    with pytest.raises(ValueError, match=f"^{field} = "):
+        dp.solve(paper, 1.5, start)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [({"alpha": 0}, "alpha"), ({"alpha": -1.0}, "alpha"), ({"alpha": math.nan}, "alpha"),
+     ({"alpha": "two"}, "alpha"), ({"start": "sideways"}, "start"), ({"start": 3}, "start"),
+     ({"rtol": 0}, "rtol"), ({"points": 5}, "points"), ({"seed": -1}, "seed"),
+     ({"most": 99}, "most")],
+)  # fmt: skip
+def test_bad_arguments_are_refused(paper, arguments, field):
+    with pytest.raises(ValueError, match=f"^{field} = ") as caught:
+        dp.solve(paper, **({"alpha": 1.5} | arguments))
+    assert "\n" not in str(caught.value)
+
+
+def test_host_settings_are_left_alone(paper):
+    with jax.enable_x64(False):
+        solution = dp.solve(paper, 2.0, "semantic", points=12)
+        assert jnp.ones(1).dtype == jnp.float32
+    assert isinstance(solution.train_loss, float)
+    assert solution.overlaps.q.dtype == np.float64
+
+
+@pytest.mark.parametrize("lanes", [1, 3])
+def test_a_batch_gives_what_single_solves_give(lanes):
+    problems = [
+        (dp.positional_semantic(omega=omega, ridge=ridge), alpha, branch)
+        for omega, ridge, alpha, branch in [
+            (0.3, 0.01, 2.0, "semantic"),
+            (0.2, 0.02, 1.5, "semantic"),
+            (0.5, 0.01, 2.0, "positional"),
+            (0.3, 0.01, 0.5, "semantic"),
+            (0.4, 0.1, 1.0, "uninformed"),
+        ]
+    ]
+    seen = []
+    batch = dp.solve_many(problems, points=12, lanes=lanes, progress=seen.append)
+    assert len(seen) == len(problems)
+    for (model, alpha, branch), solution in zip(problems, batch, strict=True):
+        assert solution.alpha == alpha and solution.branch == branch
+        alone = dp.solve(model, alpha, branch, points=12)
+        assert solution.found == alone.found
+        # Both stop within the tolerance of the iteration, not at the same bit.
+        np.testing.assert_allclose(solution.train_loss, alone.train_loss, rtol=5e-3)
+
+
+def test_one_bad_point_does_not_spoil_a_batch(paper):
+    def explode(h):  # finite where it is checked, NaN where the theory needs it
+        return jnp.where(jnp.max(jnp.abs(h)) > 1.5, jnp.nan, softmax(h))
+
+    bad = dp.Model(teacher=softmax, student=explode, length=2, sigma=1.5, positions=np.eye(2))
+    good, broken, again = dp.solve_many(
+        [(paper, 2.0, "semantic"), (bad, 1.0, "semantic"), (paper, 2.0, "semantic")], points=12
+    )
+    assert good.converged and again.converged
+    assert not broken.converged
+    assert not broken.stability.trusted
+    assert good.train_loss == again.train_loss
+
+
+def test_continuation_agrees_with_separate_solves(paper):
+    alphas = [1.2, 1.4, 1.6]
+    curve = dp.continue_in_alpha(paper, alphas, ("semantic", "positional"), points=14)
+    for branch, solutions in curve.items():
+        assert [solution.alpha for solution in solutions] == alphas
+        for solution in solutions:
+            alone = dp.solve(paper, solution.alpha, branch, points=14)
+            np.testing.assert_allclose(solution.train_loss, alone.train_loss, rtol=2e-4)
+            np.testing.assert_allclose(solution.norms["q"], alone.norms["q"], rtol=1e-2)
+
+
+def test_general_path_agrees_with_the_closed_form(paper):
+    def teacher(h):
+        return 0.7 * softmax(h) + 0.3 * jnp.array([[0.6, 0.4], [0.4, 0.6]])
+
+    plain = dp.Model(
+        teacher=teacher, student=softmax, length=2, sigma=0.5,
+        positions=[[1.0, -1.0], [-1.0, 1.0]], ridge=0.01,
+    )  # fmt: skip
+    one = dp.solve(paper, 1.5, "semantic", points=12)
+    two = dp.solve(plain, 1.5, "semantic", points=12)
+    for name, value in _values(one).items():
+        np.testing.assert_allclose(_values(two)[name], value, rtol=1e-3, atol=1e-12)
+
+
+def _gradient_descent(d, alpha, start, seeds, steps):
+    """Naive training of the three-token model: the whole sentence, autodiff, plain steps."""
+    model = three_tokens()
+    n = round(alpha * d)
+    root = np.linalg.cholesky(POSITIONS)
+
+    def run(key):
+        keys = jax.random.split(key, 3)
+        sigma = jnp.asarray(model.sigma)
+        x = jax.random.normal(keys[0], (n, 3, d)) * sigma[:, None]
+        teacher = jax.random.normal(keys[1], (d, 1))
+        basis, _ = jnp.linalg.qr(jax.random.normal(keys[2], (d, 3)))
+        p = jnp.asarray(root) @ basis.T
+        z = x + p
+        y = jnp.einsum("nkl,nld->nkd", jax.vmap(three_token_teacher)(x @ teacher / d**0.5), x)
+
+        def loss(q):
+            attention = jax.vmap(softmax)(z @ q / d**0.5)
+            answer = jnp.einsum("nkl,nld->nkd", attention, z)
+            return jnp.sum((y - answer) ** 2) / (2 * d) + 0.005 * jnp.sum(q**2)
+
+        q0 = teacher if start == "semantic" else 0.5 * (basis @ jnp.asarray(root).T)[:, :1] * d**0.5
+        slope = jax.grad(loss)
+        q = jax.lax.fori_loop(0, steps, lambda _, q: q - 4.0 * slope(q), q0)
+        theta = sigma[0] ** 2 * jnp.abs(q.T @ teacher)[0, 0] / d
+        m = jnp.abs(p[0] @ q[:, 0]) / d**0.5
+        size = sigma[0] ** 2 * jnp.sum(q**2) / d
+        return loss(q) / d, theta, m, size, jnp.linalg.norm(slope(q)) / d**0.5
+
+    keys = jax.random.split(jax.random.key(7), seeds)
+    return np.asarray(jax.jit(lambda keys: jax.lax.map(run, keys))(keys))
+
+
+@pytest.mark.parametrize("branch", ["semantic", "positional"])
+def test_three_tokens_agree_with_training(branch):
+    """Two sizes, extrapolated: the positional encodings in the values add terms of order 1/d."""
+    solution = dp.solve(three_tokens(), 2.0, branch, points=14)
+    assert solution.found == branch
+    runs = [_gradient_descent(d, 2.0, branch, seeds=8, steps=500) for d in (90, 180)]
+    assert max(np.max(run[-1]) for run in runs) < 1e-3
+    mechanism = ("theta", 1) if branch == "semantic" else ("m", 2)
+    for name, row in [("train_loss", 0), mechanism, ("q", 3)]:
+        small, large = (run[row] for run in runs)
+        limit = 2 * large.mean() - small.mean()
+        error = math.hypot(2 * large.std(ddof=1), small.std(ddof=1)) / math.sqrt(small.size)
+        expected = _values(solution)[name]
+        assert error < 0.1 * expected, name
+        assert abs(limit - expected) < 3 * error + 0.02 * expected, name
+
+
+def test_classification_by_alignment(paper):
+    for branch in ("semantic", "positional", "uninformed", "mixed"):
+        assert classify(paper, starting_overlaps(paper, branch)) == branch
+
+
+def test_a_solution_prints_its_error_bars_and_its_verdict(paper):
+    text = str(dp.solve(paper, 2.0, "semantic", points=13))
+    for part in ("semantic branch at alpha = 2", "±", "training loss", "converged", "trusted"):
+        assert part in text
