@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 import dotphase as dp
 
 POSITIONS = np.array([[1.0, -0.5, 0.2], [-0.5, 0.8, -0.3], [0.2, -0.3, 0.6]])
-_PATTERN = np.exp(np.outer([0.8, -0.7, 0.3], [0.8, -0.7, 0.3]))
+_PATTERN = np.exp(np.outer([0.9, -0.8, 0.4], [0.9, -0.8, 0.4]))
 ATTENTION = _PATTERN / _PATTERN.sum(axis=1, keepdims=True)
 
 
@@ -18,14 +19,19 @@ def softmax(h):
     return jax.nn.softmax(h @ h.T, axis=-1)
 
 
-def three_token_teacher(h):
-    return 0.7 * softmax(h) + 0.3 * jnp.asarray(ATTENTION)
+class ThreeTokenTeacher(eqx.Module):
+    """A mixture of both mechanisms; a module, so that its weight is not compiled in."""
+
+    weight: np.ndarray
+
+    def __call__(self, h):
+        return (1 - self.weight) * softmax(h) + self.weight * jnp.asarray(ATTENTION)
 
 
-def three_tokens() -> dp.Model:
+def three_tokens(weight=0.3) -> dp.Model:
     """Three tokens with unequal scales and a general positional Gram matrix."""
     return dp.Model(
-        teacher=three_token_teacher,
+        teacher=ThreeTokenTeacher(np.asarray(weight)),
         student=softmax,
         length=3,
         sigma=[0.5, 0.6, 0.4],

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -245,25 +246,30 @@ def run(
             results.append(_run_alone(job))
             report(results[-1])
         return results
+    stop = threading.Event()
     with ThreadPoolExecutor(workers) as pool:
-        futures = [pool.submit(in_double_precision(_run_alone), job) for job in jobs]
+        futures = [pool.submit(in_double_precision(_run_alone), job, stop) for job in jobs]
         try:
             for future in futures:
                 report(future.result())
         except BaseException:
+            # Interrupted or failed: threads cannot be killed, so they are asked to stop.
+            stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
         return [future.result() for future in futures]
 
 
-def _run_alone(job: Job[T]) -> T:
+def _run_alone(job: Job[T], stop: threading.Event | None = None) -> T:
     try:
         query = next(job)
-        while True:
+        while stop is None or not stop.is_set():
             query = job.send(evaluate(query))
     except StopIteration as end:
         result: T = end.value
         return result
+    job.close()
+    raise KeyboardInterrupt
 
 
 def _run_in_lanes(jobs: Sequence[Job[T]], lanes: int, report: Callable[[T], None]) -> list[T]:

@@ -1,0 +1,153 @@
+"""The command line, in process; two runs in processes of their own where that matters."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from dotphase.cli.main import COMMANDS, _run
+
+FAST = ["--points", "12"]
+
+
+@pytest.fixture(autouse=True)
+def no_shared_cache(monkeypatch):
+    """In-process runs must not change the settings of the test process."""
+    monkeypatch.setattr("dotphase.cli.options.prepare_jax", lambda: None)
+
+
+def test_solve_prints_one_json_object(capsys):
+    code = _run(["solve", "--alpha", "2", "--branch", "semantic", "--json", *FAST])
+    out, err = capsys.readouterr()
+    assert code == 0 and err == ""
+    result = json.loads(out)
+    expected = {"alpha", "branch", "found", "overlaps", "norms", "train_loss", "test_error"}
+    expected |= {"linear_test_error", "residual", "iterations", "converged", "stability"}
+    expected |= {"stderr", "seconds"}
+    assert expected <= set(result)
+    assert result["found"] == "semantic" and result["converged"] is True
+    assert np.shape(result["overlaps"]["q"]) == (2, 1, 1)
+    assert np.shape(result["overlaps"]["theta"]) == (2, 1, 1)
+    assert np.shape(result["overlaps"]["m"]) == (2, 1)
+    assert set(result["norms"]) == {"q", "m", "V", "theta"}
+    assert set(result["stability"]) >= {"replicon", "jump_weight", "trusted"}
+    assert set(result["stderr"]) == {"q", "m", "V", "theta", "train_loss", "test_error"}
+
+
+def test_lost_branch_exits_with_three_and_still_prints(capsys):
+    code = _run(["solve", "--alpha", "0.5", "--branch", "semantic", "--omega", "0.3", "--json"])
+    result = json.loads(capsys.readouterr().out)
+    assert code == 3
+    assert result["found"] == "uninformed"
+    assert result["stability"]["trusted"] is False
+
+
+def test_text_output(capsys):
+    assert _run(["solve", "--alpha", "2", *FAST]) == 0
+    assert "semantic branch at alpha = 2" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["solve", "--alpha", "0"], ["--alpha", "0", "> 0"]),
+        (["solve", "--alpha", "-1"], ["--alpha", "-1"]),
+        (["solve", "--alpha", "nan"], ["--alpha", "nan", "finite"]),
+        (["solve", "--alpha", "two"], ["--alpha", "two"]),
+        (["solve"], ["--alpha"]),
+        (["solve", "--alpha", "1", "--omega", "1.5"], ["--omega", "1.5", "<= 1"]),
+        (["solve", "--alpha", "1", "--omega", "nan"], ["--omega", "nan"]),
+        (["solve", "--alpha", "1", "--sigma", "0"], ["--sigma", "> 0"]),
+        (["solve", "--alpha", "1", "--ridge", "0"], ["--ridge", "> 0"]),
+        (["solve", "--alpha", "1", "--branch", "other"], ["--branch", "other", "semantic"]),
+        (["solve", "--alpha", "1", "--mixing", "strange"], ["mixing", "strange", "standard"]),
+        (["solve", "--alpha", "1", "--mixing", "absent.json"], ["mixing", "absent.json"]),
+        (["solve", "--alpha", "1", "--student-rank", "0"], ["--student-rank", "0"]),
+        (["solve", "--alpha", "1", "--seed", "-3"], ["--seed", "-3"]),
+        (["solve", "--alpha", "1", "--points", "3"], ["--points", "3"]),
+        (["solve", "--alpha", "1", "--rtol", "0"], ["--rtol"]),
+        (["solve", "--alpha", "1", "--colour", "red"], ["--colour"]),
+        (["sovle"], ["sovle"]),
+        (["curve", "--alphas", "1:2", "--out", "a.nc"], ["--alphas", "1:2", "A:B:N"]),
+        (["curve", "--alphas", "0:2:5", "--out", "a.nc"], ["--alphas", "> 0"]),
+        (["curve", "--alphas", "1:1:5", "--out", "a.nc"], ["--alphas"]),
+        (["curve", "--alphas", "1:2:5", "--out", "a.txt"], ["--out", "a.txt", ".nc"]),
+        (["curve", "--alphas", "1:2:5", "--out", "no/a.nc"], ["--out", "no/a.nc"]),
+        (["curve", "--alphas", "1:2:5", "--out", "a.nc", "--plot", "a.gif"], ["--plot", "a.gif"]),
+        (["curve", "--alphas", "1:2:5", "--out", "a.nc", "--branches", "x"], ["--branches", "x"]),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_two(arguments, parts, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert _run(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    for part in parts:
+        assert part in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bad_mixing_file(capsys, tmp_path):
+    file = tmp_path / "a.json"
+    file.write_text("[[0.6, 0.5], [0.4, 0.6]]")
+    assert _run(["solve", "--alpha", "1", "--mixing", str(file)]) == 2
+    assert "rows that each sum to 1" in capsys.readouterr().err
+
+
+def test_curve_writes_dataset_and_figure(capsys, tmp_path):
+    out, plot = tmp_path / "c.nc", tmp_path / "c.png"
+    code = _run(["curve", "--alphas", "1.1:1.5:2", "--out", str(out), "--plot", str(plot),
+                 "--json", *FAST])  # fmt: skip
+    result = json.loads(capsys.readouterr().out)
+    assert code == 0
+    assert result["out"] == str(out) and result["branches"] == ["semantic", "positional"]
+    with xr.open_dataset(out) as dataset:
+        assert dict(dataset.sizes) == {"branch": 2, "alpha": 2}
+        np.testing.assert_allclose(dataset["train_loss"], result["train_loss"])
+    assert plot.stat().st_size > 10_000
+    assert 1.1 < result["crossing"] < 1.5
+
+
+def test_curve_prints_a_table(capsys, tmp_path):
+    _run(["curve", "--alphas", "1.1:1.5:2", "--out", str(tmp_path / "c.nc"), *FAST])
+    out = capsys.readouterr().out
+    assert "alpha_c = " in out and "1.500" in out
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_has_an_example_and_needs_no_jax(command):
+    script = (
+        "import sys; from dotphase.cli.main import _run; "
+        f"code = _run({[*command.split(), '--help']!r}); "
+        "heavy = {'jax', 'numpy', 'scipy', 'xarray', 'matplotlib'} & set(sys.modules); "
+        "sys.exit(code or len(heavy))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "Example: dotphase" in done.stdout
+
+
+def test_interrupt_exits_with_130(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dotphase", "curve", "--alphas", "0.3:2:200", "--out", "c.nc",
+         "--points", "18"],
+        cwd=tmp_path, stderr=subprocess.PIPE, text=True,
+        env={"PATH": "", "HOME": str(tmp_path), "PYTHONPATH": ":".join(sys.path)},
+    )  # fmt: skip
+    try:
+        time.sleep(6)
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode == 130
+    assert "interrupted" in err
+    assert not (tmp_path / "c.nc").exists()
