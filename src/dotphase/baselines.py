@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -24,15 +26,19 @@ def linear_test_error(model: Model, *, seed: int = 0) -> float:
     ``eps_lin = (1/L) E tr[(T - E T) diag(rho) (T - E T)^T]``. The average is over the
     teacher's fields ``h*_l ~ N(0, sigma_l^2 I)``.
     """
-    dims = model.length * model.teacher_rank
-    sobol = qmc.Sobol(dims, scramble=True, rng=np.random.default_rng([seed, 1]))
-    uniform = sobol.random(2**_LOG2_POINTS)
-    points = ndtri(np.clip(uniform, 2.0**-54, 1 - 2.0**-53))
+    points = _normal_points(model.length * model.teacher_rank, seed)
     return float(_variance(model, points.reshape(-1, model.length, model.teacher_rank)))
 
 
+@lru_cache(maxsize=16)
+def _normal_points(dims: int, seed: int) -> Float[np.ndarray, "n dims"]:
+    sobol = qmc.Sobol(dims, scramble=True, rng=np.random.default_rng([seed, 1]))
+    uniform = sobol.random(2**_LOG2_POINTS)
+    return ndtri(np.clip(uniform, 2.0**-54, 1 - 2.0**-53))
+
+
 @eqx.filter_jit
-def _variance(model: Model, points: Float[Array, "n tokens t"]) -> Float[Array, ""]:
-    targets = jax.vmap(model.teacher)(model.sigma[:, None] * points)
+def _variance(model: Model, points: Float[Array | np.ndarray, "n tokens t"]) -> Float[Array, ""]:
+    targets = jax.vmap(model.teacher)(jnp.asarray(model.sigma[:, None] * points))
     spread = jnp.mean((targets - jnp.mean(targets, axis=0)) ** 2, axis=0)
     return jnp.sum(spread * model.rho) / model.length

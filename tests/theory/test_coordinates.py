@@ -4,7 +4,7 @@ import pytest
 
 import dotphase as dp
 from dotphase.theory.branches import starting_overlaps
-from dotphase.theory.coordinates import Coordinates, is_blind_to
+from dotphase.theory.coordinates import Coordinates, unseen_signs
 from models import softmax, three_tokens
 
 
@@ -47,8 +47,8 @@ def test_a_teacher_that_sees_signs_holds_nothing():
         return softmax(h) + 0.1 * jnp.tanh(h @ jnp.ones((1, 2)))
 
     model = dp.Model(teacher=teacher, student=softmax, length=2, positions=np.eye(2))
-    assert not is_blind_to(teacher, 2, np.array([-1.0]))
-    assert is_blind_to(softmax, 2, np.array([-1.0]))
+    assert np.array_equal(unseen_signs(teacher, 2, 1), [[1.0]])
+    assert np.array_equal(unseen_signs(softmax, 2, 1), [[1.0], [-1.0]])
     coordinates = Coordinates.of(model)
     held = coordinates.held_at_zero(coordinates.pack(starting_overlaps(model, "positional")))
     assert not np.any(held)

@@ -14,6 +14,7 @@ those entries at zero.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 
 import numpy as np
@@ -39,11 +40,15 @@ class Coordinates:
         values, vectors = np.linalg.eigh(np.asarray(model.positions))
         return cls(model, vectors[:, values > 1e-12 * max(values[-1], 1e-300)])
 
-    @property
+    @cached_property
+    def _rho(self) -> Float[np.ndarray, "tokens 1 1"]:
+        return np.asarray(self.model.rho)[:, None, None]
+
+    @cached_property
     def _triangle(self) -> tuple[np.ndarray, np.ndarray]:
         return np.triu_indices(self.model.student_rank)
 
-    @property
+    @cached_property
     def _cuts(self) -> list[int]:
         r, t = self.model.student_rank, self.model.teacher_rank
         triangle = r * (r + 1) // 2
@@ -51,7 +56,7 @@ class Coordinates:
 
     def pack(self, overlaps: Overlaps) -> Vector:
         """The coordinates of overlaps; leading axes are kept."""
-        rho = np.asarray(self.model.rho)[:, None, None]
+        rho = self._rho
         upper = (..., *self._triangle)
         weight = np.mean(overlaps.q / rho, axis=-3)
         inverse = np.mean(overlaps.V / rho, axis=-3)
@@ -64,7 +69,7 @@ class Coordinates:
     def unpack(self, vector: Vector) -> Overlaps:
         """The overlaps with the given coordinates."""
         r = self.model.student_rank
-        rho = np.asarray(self.model.rho)[:, None, None]
+        rho = self._rho
         weight, inverse, signal, modes = np.split(vector, self._cuts)
         return Overlaps(
             q=rho * self._symmetric(weight),
@@ -75,9 +80,11 @@ class Coordinates:
 
     def _symmetric(self, upper: Vector) -> Float[np.ndarray, "r r"]:
         r = self.model.student_rank
-        matrix = np.zeros((r, r))
-        matrix[self._triangle] = upper
-        return matrix + np.triu(matrix, 1).T
+        matrix = np.empty((r, r))
+        row, column = self._triangle
+        matrix[row, column] = upper
+        matrix[column, row] = upper
+        return matrix
 
     def scale(self, vector: Vector) -> Vector:
         """Sizes against which a change of each coordinate is measured.
@@ -89,7 +96,7 @@ class Coordinates:
         weight, inverse, signal, modes = np.split(vector, self._cuts)
         size_w = np.trace(self._symmetric(weight)) / r
         size_r = np.trace(self._symmetric(inverse)) / r
-        field = np.sqrt(size_w * np.mean(np.asarray(self.model.rho)))
+        field = np.sqrt(size_w * self._rho.mean())
         field = field + (np.max(np.abs(modes)) if modes.size else 0.0)
         sizes = [size_w, size_r, np.sqrt(size_w), field]
         parts = (weight, inverse, signal, modes)
@@ -112,8 +119,8 @@ class Coordinates:
         r, t = model.student_rank, model.teacher_rank
         row, column = self._triangle
         flips = []
-        blind_students = [s for s in _signs(r) if is_blind_to(model.student, model.length, s)]
-        blind_teachers = [u for u in _signs(t) if is_blind_to(model.teacher, model.length, u)]
+        blind_students = unseen_signs(model.student, model.length, r)
+        blind_teachers = unseen_signs(model.teacher, model.length, t)
         for s, u in product(blind_students, blind_teachers):
             square = s[row] * s[column]
             modes = np.tile(s, self.basis.shape[1])
@@ -121,17 +128,15 @@ class Coordinates:
         return flips
 
 
-def _signs(rank: int) -> list[Vector]:
-    if rank > 6:  # all at once or none: 2^rank combinations would be too many to try
-        return [np.ones(rank), -np.ones(rank)]
-    return [np.asarray(signs) for signs in product((1.0, -1.0), repeat=rank)]
-
-
 @in_double_precision
-def is_blind_to(function: Attention, length: int, signs: Vector) -> bool:
-    """Whether an attention function is unchanged by flipping the signs of its columns."""
-    h = np.random.default_rng(1).standard_normal((8, length, signs.size))
-    same = np.allclose(
-        call_many(function, h), call_many(function, h * signs), rtol=1e-9, atol=1e-11
-    )
-    return bool(same)
+def unseen_signs(function: Attention, length: int, rank: int) -> list[Vector]:
+    """The sign flips of columns that an attention function does not see."""
+    if rank > 6:  # all at once or none: 2^rank combinations would be too many to try
+        signs = np.stack([np.ones(rank), -np.ones(rank)])
+    else:
+        signs = np.asarray(list(product((1.0, -1.0), repeat=rank)))
+    h = np.random.default_rng(1).standard_normal((8, length, rank))
+    flipped = (signs[:, None, None, :] * h).reshape(-1, length, rank)
+    values = np.asarray(call_many(function, flipped)).reshape(len(signs), len(h), length, length)
+    same = np.isclose(values, values[0], rtol=1e-9, atol=1e-11).all(axis=(1, 2, 3))
+    return list(signs[same])

@@ -8,6 +8,7 @@ that a function compiled once serves all of them.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -62,10 +63,10 @@ class _Same:
 
 class _Compiled(NamedTuple):
     start: Callable[..., Track]
-    step: Callable[..., tuple[Averages, Track]]
+    step: Callable[..., tuple[Array, Track]]
     respond: Callable[..., Responses]
     start_lanes: Callable[..., Track]
-    step_lanes: Callable[..., tuple[Averages, Track]]
+    step_lanes: Callable[..., tuple[Array, Track]]
 
 
 @lru_cache(maxsize=64)
@@ -85,8 +86,11 @@ def _compile(structure: tuple[Any, Any, tuple[_Same, ...]]) -> _Compiled:
 
     def step(
         model: Model, overlaps: Overlaps, points: Array, track: Track, call: Array
-    ) -> tuple[Averages, Track]:
-        return force_averages(model, overlaps, points, SCRAMBLES, track, call)
+    ) -> tuple[Array, Track]:
+        averages, track = force_averages(model, overlaps, points, SCRAMBLES, track, call)
+        # One array instead of seven: fetching an array has a fixed cost too.
+        rows = [part.reshape(SCRAMBLES, -1) for part in averages]
+        return jnp.concatenate(rows, axis=1), track
 
     def respond(model: Model, overlaps: Overlaps, points: Array, track: Track) -> Responses:
         return mean_responses(model, overlaps, points, SCRAMBLES, track)
@@ -192,14 +196,15 @@ def evaluate(query: Query) -> Answer:
     arrays, run = query.evaluator.arrays, query.evaluator.compiled
     call = np.int32(query.call)
 
-    def work(index: int) -> tuple[Averages, Track]:
+    def work(index: int) -> tuple[np.ndarray, Track]:
         block = blocks[index]
         track = query.tracks[index] if query.tracks else run.start(arrays, flat, block)
-        averages, track = run.step(arrays, flat, block, track, call)
-        return jax.device_get(averages), track
+        rows, track = run.step(arrays, flat, block, track, call)
+        return np.asarray(rows), track
 
     done = _over_blocks(work, len(blocks))
-    return Answer(_join([averages for averages, _ in done]), tuple(track for _, track in done))
+    rows = np.mean([rows for rows, _ in done], axis=0)
+    return Answer(_averages(query, rows), tuple(track for _, track in done))
 
 
 T = TypeVar("T")
@@ -234,15 +239,13 @@ def evaluate_together(queries: Sequence[Query]) -> list[Answer]:
             _lane(fresh, lane) if query.tracks is None else query.tracks[index]
             for lane, query in enumerate(queries)
         ]
-        average, track = run.step_lanes(arrays, flat, block, _stack(given), call)
-        averages.append(jax.device_get(average))
+        rows, track = run.step_lanes(arrays, flat, block, _stack(given), call)
+        averages.append(np.asarray(rows))
         tracks.append(track)
+    mean = np.mean(averages, axis=0)
     return [
-        Answer(
-            _join([_lane(average, lane) for average in averages]),
-            tuple(_lane(track, lane) for track in tracks),
-        )
-        for lane in range(len(queries))
+        Answer(_averages(query, mean[lane]), tuple(_lane(track, lane) for track in tracks))
+        for lane, query in enumerate(queries)
     ]
 
 
@@ -257,6 +260,19 @@ def responses(query: Query, answer: Answer) -> Responses:
 
     mean: Responses = _join(_over_blocks(work, len(blocks)))
     return mean
+
+
+def _averages(query: Query, rows: Float[np.ndarray, "scrambles n"]) -> Averages:
+    """The columns of one array back in their places."""
+    model = query.evaluator.model
+    length, r, t = model.length, model.student_rank, model.teacher_rank
+    shapes = [(length, r), (length, r, r), (length, r, t), (length, r, r), (), (), ()]
+    parts, begin = [], 0
+    for shape in shapes:
+        end = begin + math.prod(shape)
+        parts.append(rows[:, begin:end].reshape(len(rows), *shape))
+        begin = end
+    return Averages(*parts)
 
 
 def _stack(trees: Sequence[Any]) -> Any:

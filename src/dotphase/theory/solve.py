@@ -609,7 +609,8 @@ def _follow(
         answer = yield from lane.ask(point.x, level)
         if settings.points is not None or level >= settings.most:
             break
-        excess = MARGIN * _worst_error(lane, point.x, answer, jacobian) / settings.rtol
+        errors = _errors(lane, point.x, answer, jacobian)
+        excess = MARGIN * _worst_error(lane, point.x, answer, errors) / settings.rtol
         if excess <= 1:
             break
         wanted = level + max(1, math.ceil(math.log2(min(excess, 1e6)) / RATE))
@@ -681,7 +682,7 @@ def _dress(
     converged = point.outcome.success and math.isfinite(loss)
     if converged:
         stability = judge(lane.model, lane.alpha, overlaps, answer.mean, responses(query, answer))
-        worst = _worst_error(lane, x, answer, jacobian)
+        worst = _worst_error(lane, x, answer, errors)
         if worst > settings.rtol and settings.points is None:
             message += (
                 f", but the quadrature error {worst:.1e} is above rtol = {settings.rtol:g} "
