@@ -6,7 +6,7 @@ from pathlib import Path
 import dotphase
 
 LOWER = ["errors", "precision", "validate", "smalllinalg", "model", "paper", "derivatives"]
-UPPER = ["fields", "prox", "fixedpoint", "baselines", "theory", "study", "figures", "cli"]
+UPPER = ["fields", "prox", "fixedpoint", "baselines", "theory", "study", "figures", "cli", "__main__"]
 ORDER = LOWER + UPPER
 ROOT = Path(dotphase.__file__).parent
 
