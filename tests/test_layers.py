@@ -6,7 +6,17 @@ from pathlib import Path
 import dotphase
 
 LOWER = ["errors", "precision", "validate", "smalllinalg", "model", "paper", "derivatives"]
-UPPER = ["fields", "prox", "fixedpoint", "baselines", "theory", "study", "figures", "cli", "__main__"]
+UPPER = [
+    "fields",
+    "prox",
+    "fixedpoint",
+    "baselines",
+    "theory",
+    "study",
+    "figures",
+    "cli",
+    "__main__",
+]
 ORDER = LOWER + UPPER
 ROOT = Path(dotphase.__file__).parent
 

@@ -91,34 +91,48 @@ def _summary(dataset: Any, out: str, plot: str | None) -> dict[str, Any]:
     }
 
 
+#: Overlaps that do not vanish on a branch.
+_OVERLAPS: dict[str, list[str]] = {
+    "semantic": ["theta"],
+    "positional": ["m"],
+    "uninformed": [],
+    "mixed": ["theta", "m"],
+}
+
+
 def _print_table(dataset: Any) -> None:
     """The branches side by side, and the crossing."""
     from rich.console import Console
     from rich.table import Table
 
     branches = dataset["branch"].values.tolist()
+    overlaps = {
+        "semantic": ["theta"],
+        "positional": ["m"],
+        "uninformed": [],
+        "mixed": ["theta", "m"],
+    }
     table = Table(title="branches against alpha (? theory not trusted, - no such branch)")
     table.add_column("alpha", justify="right")
     for name in branches:
-        for column in ("loss", "test error", "theta", "|m|"):
-            table.add_column(f"{name}\n{column}", justify="right")
+        for column in ("loss", "test error", *_OVERLAPS[name]):
+            table.add_column(f"{name}\n{column}", justify="right", no_wrap=True)
     ordered = dataset.sortby("alpha")
     for alpha in ordered["alpha"].values:
         cells = [f"{alpha:.3f}"]
         for name in branches:
             point = ordered.sel(branch=name, alpha=alpha)
             if not bool(point["on_branch"]):
-                cells += ["-"] * 4
+                cells += ["-"] * (2 + len(_OVERLAPS[name]))
                 continue
             doubt = "" if bool(point["trusted"]) else "?"
             cells += [
                 f"{float(point['train_loss']):.6f}{doubt}",
                 f"{float(point['test_error']):.6f}",
-                f"{float(point['theta']):.4f}",
-                f"{float(point['m']):.4f}",
             ]
+            cells += [f"{float(point[part]):.4f}" for part in _OVERLAPS[name]]
         table.add_row(*cells)
-    Console(width=max(100, Console().width)).print(table)
+    Console(width=max(88, Console().width)).print(table)
     click.echo(f"linear positional layer: test error {float(dataset['linear_test_error']):.6f}")
     crossing = float(dataset["crossing"])
     if crossing == crossing:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-import tempfile
+import uuid
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -71,12 +71,10 @@ def write_dataset(dataset: xr.Dataset, path: str | Path) -> Path:
     target = Path(path)
     # HDF5 where it is installed; without it the older netCDF format that SciPy writes.
     engine: Any = "h5netcdf" if find_spec("h5netcdf") else "scipy"
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".", suffix=target.suffix)
-    os.close(handle)
+    temporary = target.with_name(f".{target.stem}-{uuid.uuid4().hex}{target.suffix}")
     try:
         dataset.to_netcdf(temporary, engine=engine)
         os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    finally:
+        temporary.unlink(missing_ok=True)
     return target
