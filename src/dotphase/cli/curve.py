@@ -106,12 +106,6 @@ def _print_table(dataset: Any) -> None:
     from rich.table import Table
 
     branches = dataset["branch"].values.tolist()
-    overlaps = {
-        "semantic": ["theta"],
-        "positional": ["m"],
-        "uninformed": [],
-        "mixed": ["theta", "m"],
-    }
     table = Table(title="branches against alpha (? theory not trusted, - no such branch)")
     table.add_column("alpha", justify="right")
     for name in branches:
