@@ -25,7 +25,3 @@ class InvalidInput(ValueError):
 
     def __reduce__(self) -> tuple[type[InvalidInput], tuple[str, object, str]]:
         return type(self), (self.field, self.value, self.allowed)
-
-
-class TooLarge(InvalidInput):
-    """A computation that does not fit into memory; the message says what would."""

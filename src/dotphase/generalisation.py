@@ -26,8 +26,9 @@ from dotphase.prox import over_points
 
 #: log2 of the number of Gaussian points. The integrand is smooth: see `gaussian_points`.
 LOG2_POINTS = 14
-#: Eigenvalues of G below this share of the largest count as zero (Q may lie along Q*).
-ZERO = 1e-10
+#: Eigenvalues of G below this share of the largest, in units of the floating-point precision,
+#: count as zero (Q may lie along Q*).
+ZERO = 1e3
 
 
 class Moments(NamedTuple):
@@ -93,7 +94,7 @@ def _fields(
     sigma = jnp.asarray(model.sigma, both.dtype)
     zeta = jnp.asarray(points, both.dtype)[: model.length * k].reshape(model.length, k, -1)
     values, vectors = jnp.linalg.eigh(jnp.matmul(both.T, both, precision="highest") / d)
-    present = values > ZERO * values[-1]
+    present = values > ZERO * jnp.finfo(both.dtype).eps * values[-1]
     size = jnp.where(present, values, 1.0)
     root = (vectors * jnp.where(present, jnp.sqrt(size), 0.0)) @ vectors.T
     inverse_root = (vectors * jnp.where(present, 1 / jnp.sqrt(size), 0.0)) @ vectors.T

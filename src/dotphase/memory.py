@@ -9,7 +9,7 @@ from pathlib import Path
 
 import jax
 
-from dotphase.errors import TooLarge
+from dotphase.errors import InvalidInput
 
 
 def available() -> int:
@@ -27,19 +27,19 @@ def available() -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
 
 
-def check_batch(batch: int, each: int, room: int) -> None:
+def check_batch(batch: int, each: int, room: int, d: int) -> None:
     """Refuse a batch of runs of `each` bytes that does not fit into `room` bytes."""
     if batch * each <= room:
         return
     fits = room // each
     if fits < 1:
-        raise TooLarge(
+        raise InvalidInput(
             "d",
-            "this size",
+            d,
             f"one run needs about {_size(each)} and {_size(room)} are free: "
             "use a smaller d or alpha, or float32",
         )
-    raise TooLarge(
+    raise InvalidInput(
         "batch",
         batch,
         f"needs about {_size(batch * each)} and {_size(room)} are free: use batch {fits} or less",
@@ -58,10 +58,10 @@ def explained(batch: int) -> Iterator[None]:
         ):
             raise
         if batch > 1:
-            raise TooLarge(
+            raise InvalidInput(
                 "batch", batch, f"ran out of memory: use batch {batch // 2} or less"
             ) from error
-        raise TooLarge(
+        raise InvalidInput(
             "batch",
             batch,
             "ran out of memory with a single run: use a smaller d or alpha, or float32",

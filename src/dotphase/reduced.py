@@ -22,8 +22,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from dotphase.data import Dataset
-from dotphase.derivatives import Derivatives, differentiate
+from dotphase.derivatives import Derivatives, differentiate, two_logistic_rows
 from dotphase.model import Attention, Model
+from dotphase.paper import softmax_attention
 from dotphase.prox import over_points
 from dotphase.smalllinalg import dot
 
@@ -114,14 +115,39 @@ def sentence_loss(student: Attention, x: Float[Array, "tokens r"], form: Form) -
 
 
 def sentence_derivatives(
-    student: Attention, length: int
+    student: Attention, length: int, rank: int
 ) -> Callable[[Float[Array, " dims"], Form], Derivatives]:
-    """``(X, form) -> Derivatives`` of ``ell(X)``, tokens and rank flattened."""
+    """``(X, form) -> Derivatives`` of ``ell(X)``, tokens and rank flattened.
+
+    By automatic differentiation, unless `CLOSED_FORMS` has something faster.
+    """
 
     def derivatives(x: Array, form: Form) -> Derivatives:
         return differentiate(lambda y: sentence_loss(student, y.reshape(length, -1), form), x)
 
-    return derivatives
+    return CLOSED_FORMS.get((student, length, rank), derivatives)
+
+
+def two_token_softmax(x: Float[Array, "2"], form: Form) -> Derivatives:
+    """``ell(X)`` for ``S = softmax(X X^T)`` with two tokens and rank one."""
+    B, C, c = form
+
+    def row(p: Array, own: int) -> tuple[Array, Array, Array]:
+        other, rest = 1 - own, 1 - p
+        near = C[own, own] * p + C[own, other] * rest
+        far = C[other, own] * p + C[other, other] * rest
+        value = 0.5 * (p * near + rest * far) - B[own, own] * p - B[own, other] * rest
+        by_pp = C[own, own] - 2 * C[own, other] + C[other, other]
+        return value, near - far - B[own, own] + B[own, other], by_pp
+
+    value, gradient, hessian = two_logistic_rows(x, row)
+    return Derivatives(value + 0.5 * c, gradient, hessian)
+
+
+#: Closed forms by (student, length, student rank).
+CLOSED_FORMS: dict[tuple[object, int, int], Callable[[Array, Form], Derivatives]] = {
+    (softmax_attention, 2, 1): two_token_softmax,
+}
 
 
 def sentence_losses(

@@ -46,7 +46,7 @@ def linear_layer(model: Model, data: Dataset) -> Float[Array, "tokens tokens"]:
     Minimises ``sum_mu |y - W x|^2/(2d) + (ridge/2) |W|^2``, so that
     ``W = (sum_mu T x x^T/d) (sum_mu x x^T/d + ridge I)^{-1}``.
     """
-    n, length, d = data.tokens.shape
+    length = model.length
     target = over_points(model.teacher)(project(data.tokens, data.teacher_weights))
     xx = token_products(data.tokens)
     labels = jnp.einsum("ikn,kln->il", target, xx)

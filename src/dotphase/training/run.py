@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -19,7 +19,6 @@ from dotphase.data import Dataset, check_dtype, count_sentences, draw, draw_toke
 from dotphase.errors import InvalidInput
 from dotphase.generalisation import attention_error, gaussian_points, linear_error
 from dotphase.model import Model
-from dotphase.precision import in_double_precision
 from dotphase.reduced import Reduced, Weights
 from dotphase.training.optimisers import (
     OPTIMISERS,
@@ -103,7 +102,9 @@ class Run:
 
     def to_dict(self) -> dict[str, Any]:
         """The run as plain numbers and strings, without its weights."""
-        return {name: value for name, value in vars(self).items() if name != "weights"}
+        return {
+            name: value for name, value in vars(self).items() if name not in ("weights", "history")
+        }
 
 
 @dataclass(frozen=True)
@@ -127,15 +128,12 @@ class Training:
     @property
     def mean(self) -> dict[str, float | None]:
         """Means over the runs that did not diverge; None if there are none."""
-        return {name: _mean(self._values(name)) for name in QUANTITIES}
+        return {name: mean_of(self.runs, name) for name in QUANTITIES}
 
     @property
     def stderr(self) -> dict[str, float | None]:
         """Standard errors of the means; None for fewer than two runs."""
-        return {name: _stderr(self._values(name)) for name in QUANTITIES}
-
-    def _values(self, name: str) -> np.ndarray:
-        return np.asarray([getattr(run, name) for run in self.runs if not run.diverged])
+        return {name: stderr_of(self.runs, name) for name in QUANTITIES}
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain numbers, lists and strings, ready for JSON."""
@@ -167,12 +165,20 @@ class Training:
         return "\n".join(lines)
 
 
-def _mean(values: np.ndarray) -> float | None:
+def mean_of(runs: Sequence[Run], name: str) -> float | None:
+    """Mean of a quantity over the runs that did not diverge; None if there are none."""
+    values = _values(runs, name)
     return float(values.mean()) if values.size else None
 
 
-def _stderr(values: np.ndarray) -> float | None:
+def stderr_of(runs: Sequence[Run], name: str) -> float | None:
+    """Standard error of `mean_of`; None for fewer than two runs."""
+    values = _values(runs, name)
     return float(values.std(ddof=1) / np.sqrt(values.size)) if values.size > 1 else None
+
+
+def _values(runs: Sequence[Run], name: str) -> np.ndarray:
+    return np.asarray([getattr(run, name) for run in runs if not run.diverged])
 
 
 class Prepared(NamedTuple):
@@ -199,7 +205,6 @@ class Measured(NamedTuple):
     gradient_norm: Array
 
 
-@in_double_precision
 def train(
     model: Model,
     alpha: float,
@@ -256,6 +261,32 @@ def train(
         Means, standard errors, and the runs; each says whether it converged and why it
         stopped.
     """
+    # Optax mixes precisions in its own state, so single precision is the setting of all of it.
+    with jax.enable_x64(check_dtype(dtype) == np.float64):
+        return _train(
+            model, alpha, d, seeds, start, optimizer, steps, lr, tolerance, minibatch, held_out,
+            seed, dtype, batch, on_step, on_run,
+        )  # fmt: skip
+
+
+def _train(
+    model: Model,
+    alpha: float,
+    d: int,
+    seeds: int,
+    start: str | Start,
+    optimizer: str,
+    steps: int | None,
+    lr: float | None,
+    tolerance: float | None,
+    minibatch: int,
+    held_out: int,
+    seed: int,
+    dtype: str,
+    batch: int | None,
+    on_step: Callable[[int, int], None] | None,
+    on_run: Callable[[Run], None] | None,
+) -> Training:
     began = time.perf_counter()
     n = count_sentences(model, alpha, d)
     job = _check(
@@ -347,9 +378,9 @@ def choose_batch(
     room = memory.available()
     if batch is not None:
         batch = min(validate.whole("batch", batch, at_least=1), seeds)
-        memory.check_batch(batch, each, room)
+        memory.check_batch(batch, each, room, d)
         return batch
-    memory.check_batch(1, each, room)
+    memory.check_batch(1, each, room, d)
     budget = SHARE * room
     if jax.devices()[0].platform == "cpu":
         budget = min(budget, CPU_BUDGET)
@@ -360,15 +391,15 @@ def _train_batch(
     job: _Job, numbers: np.ndarray, on_step: Callable[[int, int], None] | None
 ) -> Iterator[Run]:
     began = time.perf_counter()
-    keys = _keys(jax.random.key(job.seed), jnp.asarray(numbers))
+    keys = run_keys(jax.random.key(job.seed), jnp.asarray(numbers))
     positions = jnp.asarray(position_vectors(job.model, job.d), job.dtype)
-    ready = _prepare(job.model, job.start, keys, job.n, positions)
+    ready = prepare_runs(job.model, job.start, keys, job.n, positions)
     progress = optimise(
         job.model, ready, job.optimizer, job.steps, job.lr, job.tolerance, job.minibatch, keys,
         on_step,
     )  # fmt: skip
     points = gaussian_points(job.model)
-    measured = _measure(job.model, ready, progress.point.weights, points, keys, job.blocks)
+    measured = measure_runs(job.model, ready, progress.point.weights, points, keys, job.blocks)
     measured = jax.tree.map(np.asarray, measured)
     seconds = (time.perf_counter() - began) / len(numbers)
     weights = np.asarray(progress.point.weights)
@@ -390,7 +421,7 @@ def _train_batch(
 
 
 @eqx.filter_jit
-def _keys(root: Array, numbers: Array) -> Array:
+def run_keys(root: Array, numbers: Array) -> Array:
     return jax.vmap(lambda number: jax.random.fold_in(root, number))(numbers)
 
 
@@ -401,7 +432,7 @@ class _Purpose:
 
 
 @eqx.filter_jit
-def _prepare(
+def prepare_runs(
     model: Model, start: Start, keys: Array, n: int, positions: Float[Array, "tokens d"]
 ) -> Prepared:
     def one(key: Array) -> Prepared:
@@ -512,7 +543,7 @@ def _continue(
 
 
 @eqx.filter_jit
-def _measure(
+def measure_runs(
     model: Model,
     ready: Prepared,
     weights: Weights,
