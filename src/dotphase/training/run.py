@@ -46,6 +46,12 @@ COPIES = 4
 #: same memory bus, a batch gains nothing once its tokens have outgrown the cache.
 CPU_BUDGET, SHARE = 2**27, 0.5
 
+#: An alignment this many times what chance gives, 1/sqrt(d), counts as learned.
+CHANCE = 4.0
+
+#: Attributes of runs that are too long to print.
+UNSHOWN = ("weights", "history")
+
 #: Quantities averaged over runs.
 QUANTITIES = (
     "train_loss",
@@ -72,6 +78,7 @@ class Run:
     m, theta, q : ``|Q^T p_1|/sqrt d``, ``sigma_1^2 |Q^T Q*|/d``, ``sigma_1^2 |Q^T Q|/d``
     linear_test_error : exact test error of the linear layer fitted to the same data
     gradient_norm : norm of the gradient of the training loss
+    semantic_alignment : ``|Q^T Q*|/(|Q| |Q*|)``, in [0, 1]
     converged, reason : whether it is below the tolerance, and why the run stopped
     outcome : the reason in one word
     iterations, seconds : steps taken; time, shared equally among the runs of a batch
@@ -88,6 +95,7 @@ class Run:
     q: float
     linear_test_error: float
     gradient_norm: float
+    semantic_alignment: float
     converged: bool
     reason: str
     outcome: str
@@ -100,11 +108,29 @@ class Run:
         """Whether the optimiser ran away; the numbers are then those before it did."""
         return self.outcome == "diverged"
 
+    @property
+    def mechanism(self) -> str:
+        """What the student has learned: ``semantic``, ``positional``, ``mixed`` or ``uninformed``.
+
+        Judged by `semantic_alignment` and `positional_alignment`; chance gives each a value
+        of about ``1/sqrt d``.
+        """
+        aligned = {"semantic": self.semantic_alignment, "positional": self.positional_alignment}
+        if min(aligned.values()) > 0.5:
+            return "mixed"
+        best = max(aligned, key=lambda name: aligned[name])
+        return best if aligned[best] > CHANCE / self.weights.shape[0] ** 0.5 else "uninformed"
+
+    @property
+    def positional_alignment(self) -> float:
+        """``m/sqrt(m^2 + q)``, in [0, 1]."""
+        size = (self.m**2 + self.q) ** 0.5
+        return self.m / size if size > 0 else 0.0
+
     def to_dict(self) -> dict[str, Any]:
         """The run as plain numbers and strings, without its weights."""
-        return {
-            name: value for name, value in vars(self).items() if name not in ("weights", "history")
-        }
+        shown = {name: value for name, value in vars(self).items() if name not in UNSHOWN}
+        return {**shown, "mechanism": self.mechanism}
 
 
 @dataclass(frozen=True)
@@ -203,6 +229,7 @@ class Measured(NamedTuple):
     q: Array
     linear_test_error: Array
     gradient_norm: Array
+    semantic_alignment: Array
 
 
 def train(
@@ -571,6 +598,7 @@ def measure(
     d = weights.shape[0]
     value, gradient = reduced.value_and_gradient(model, ready.reduced, weights)
     rho = model.rho[0]
+    tiny = jnp.finfo(weights.dtype).tiny
     return Measured(
         train_loss=value / d,
         test_error=attention_error(model, weights, ready.teacher_weights, ready.positions, points),
@@ -581,6 +609,8 @@ def measure(
         q=rho * jnp.linalg.norm(weights.T @ weights) / d,
         linear_test_error=linear_error(model, ready.linear, ready.teacher_weights, points),
         gradient_norm=jnp.linalg.norm(gradient),
+        semantic_alignment=jnp.linalg.norm(weights.T @ ready.teacher_weights)
+        / (jnp.linalg.norm(weights) * jnp.linalg.norm(ready.teacher_weights) + tiny),
     )
 
 

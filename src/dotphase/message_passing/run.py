@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from dotphase import memory, validate
-from dotphase.amp.gamp import first_state, is_sane, iterate
-from dotphase.amp.prediction import Start as StartOverlaps
-from dotphase.amp.prediction import predict
+from dotphase.message_passing.gamp import first_state, is_sane, iterate
+from dotphase.message_passing.prediction import Start as StartOverlaps
+from dotphase.message_passing.prediction import predict
 from dotphase.data import count_sentences, position_vectors
 from dotphase.generalisation import gaussian_points
 from dotphase.model import Model

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from dotphase.amp.gamp import Force, apply_force, bounded
+from dotphase.message_passing.gamp import Force, apply_force, bounded
 from dotphase.derivatives import loss_derivatives
 from dotphase.fields import IMAGES
 from dotphase.model import Model

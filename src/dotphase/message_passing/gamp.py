@@ -12,7 +12,7 @@ point is a critical point of the training loss at finite d: there ``X = z Q/sqrt
 
 Damping mixes Q, V and the memory term O with their last values in the same proportions.
 Because O is damped like Q, the centres stay Gaussian with the overlaps of Q as covariance,
-and the damped iteration has an exact state evolution too (`dotphase.amp.prediction`).
+and the damped iteration has an exact state evolution too (`dotphase.message_passing.prediction`).
 
 Near Q = 0, where the loss is a saddle, A can be so negative that ``ridge I + A`` is not
 positive and V makes no sense. Its eigenvalues are kept above half the ridge. A minimum has
