@@ -12,8 +12,6 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dotphase.message_passing.run import MessagePassing as MessagePassing
-    from dotphase.message_passing.run import amp as amp
     from dotphase.baselines import linear_test_error as linear_test_error
     from dotphase.baselines.fit import Baseline as Baseline
     from dotphase.baselines.fit import baseline as baseline
@@ -24,6 +22,8 @@ if TYPE_CHECKING:
     from dotphase.figures.iterations import plot_iterations as plot_iterations
     from dotphase.figures.scatter import plot_mechanisms as plot_mechanisms
     from dotphase.fixedpoint import Iteration as Iteration
+    from dotphase.message_passing.run import MessagePassing as MessagePassing
+    from dotphase.message_passing.run import amp as amp
     from dotphase.model import Model as Model
     from dotphase.paper import positional_semantic as positional_semantic
     from dotphase.paper import softmax_attention as softmax_attention

@@ -26,7 +26,7 @@ from jaxtyping import Array, Float
 from dotphase import validate
 from dotphase.baselines.linear import linear_layer, linear_test_error
 from dotphase.data import Dataset, count_sentences, draw, draw_tokens, position_vectors
-from dotphase.generalisation import gaussian_points, linear_error
+from dotphase.generalisation import linear_error, quadrature
 from dotphase.model import Model
 from dotphase.precision import in_double_precision
 from dotphase.prox import over_points
@@ -137,9 +137,8 @@ def fit_linear(model: Model, data: Dataset, key: Array) -> Fitted:
     """Ridge regression; nothing random, so the key is not used."""
     layer = linear_layer(model, data)
     miss = labels(model, data) - jnp.einsum("kl,nld->nkd", layer, data.tokens)
-    points = gaussian_points(model)
-    # Only the first coordinates of the points are used: those of the teacher's fields.
-    error = linear_error(model, layer, data.teacher_weights, points)
+    rule = quadrature(model)
+    error = linear_error(model, layer, data.teacher_weights, rule)
     return Fitted(jnp.sum(miss**2) / miss.size, error, jnp.zeros(()))
 
 

@@ -22,9 +22,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from dotphase.message_passing.gamp import Force, apply_force, bounded
 from dotphase.derivatives import loss_derivatives
 from dotphase.fields import IMAGES
+from dotphase.message_passing.gamp import Force, apply_force, bounded
 from dotphase.model import Model
 from dotphase.prox import Track, over_points
 

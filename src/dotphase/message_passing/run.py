@@ -13,11 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from dotphase import memory, validate
+from dotphase.data import count_sentences, position_vectors
+from dotphase.generalisation import quadrature
 from dotphase.message_passing.gamp import first_state, is_sane, iterate
 from dotphase.message_passing.prediction import Start as StartOverlaps
 from dotphase.message_passing.prediction import predict
-from dotphase.data import count_sentences, position_vectors
-from dotphase.generalisation import gaussian_points
 from dotphase.model import Model
 from dotphase.precision import in_double_precision
 from dotphase.training.run import (
@@ -299,7 +299,7 @@ def _run(
     # The start may have a small gradient too, near a saddle: only late iterations count.
     best, best_weights = min(recent, key=lambda pair: pair[0])
     weights = best_weights[None]
-    measured = measure_runs(model, ready, weights, gaussian_points(model), keys, blocks)
+    measured = measure_runs(model, ready, weights, quadrature(model), keys, blocks)
     trained = optimise(
         model, ready, "lbfgs", TRAINED_STEPS, 1.0, TRAINED_TOLERANCE * np.sqrt(d), 1, keys
     )

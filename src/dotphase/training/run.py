@@ -17,7 +17,7 @@ from dotphase import memory, reduced, validate
 from dotphase.baselines import linear_layer
 from dotphase.data import Dataset, check_dtype, count_sentences, draw, draw_tokens, position_vectors
 from dotphase.errors import InvalidInput
-from dotphase.generalisation import attention_error, gaussian_points, linear_error
+from dotphase.generalisation import Rule, attention_error, linear_error, quadrature
 from dotphase.model import Model
 from dotphase.reduced import Reduced, Weights
 from dotphase.training.optimisers import (
@@ -425,8 +425,8 @@ def _train_batch(
         job.model, ready, job.optimizer, job.steps, job.lr, job.tolerance, job.minibatch, keys,
         on_step,
     )  # fmt: skip
-    points = gaussian_points(job.model)
-    measured = measure_runs(job.model, ready, progress.point.weights, points, keys, job.blocks)
+    rule = quadrature(job.model)
+    measured = measure_runs(job.model, ready, progress.point.weights, rule, keys, job.blocks)
     measured = jax.tree.map(np.asarray, measured)
     seconds = (time.perf_counter() - began) / len(numbers)
     weights = np.asarray(progress.point.weights)
@@ -574,7 +574,7 @@ def measure_runs(
     model: Model,
     ready: Prepared,
     weights: Weights,
-    points: Float[Array, "dims points"],
+    rule: Rule,
     keys: Array,
     blocks: int,
 ) -> Measured:
@@ -582,7 +582,7 @@ def measure_runs(
         held_out = held_out_error(
             model, ready, weights, jax.random.fold_in(key, _Purpose.TEST), blocks
         )
-        return measure(model, ready, weights, points, held_out)
+        return measure(model, ready, weights, rule, held_out)
 
     return jax.vmap(one)(ready, weights, keys)
 
@@ -591,7 +591,7 @@ def measure(
     model: Model,
     ready: Prepared,
     weights: Weights,
-    points: Float[Array, "dims points"],
+    rule: Rule,
     held_out: tuple[Array, Array],
 ) -> Measured:
     """Everything reported of one trained student."""
@@ -601,13 +601,13 @@ def measure(
     tiny = jnp.finfo(weights.dtype).tiny
     return Measured(
         train_loss=value / d,
-        test_error=attention_error(model, weights, ready.teacher_weights, ready.positions, points),
+        test_error=attention_error(model, weights, ready.teacher_weights, ready.positions, rule),
         test_error_sampled=held_out[0],
         test_error_sampled_stderr=held_out[1],
         m=jnp.linalg.norm(weights.T @ ready.positions[0]) / np.sqrt(d),
         theta=rho * jnp.linalg.norm(weights.T @ ready.teacher_weights) / d,
         q=rho * jnp.linalg.norm(weights.T @ weights) / d,
-        linear_test_error=linear_error(model, ready.linear, ready.teacher_weights, points),
+        linear_test_error=linear_error(model, ready.linear, ready.teacher_weights, rule),
         gradient_norm=jnp.linalg.norm(gradient),
         semantic_alignment=jnp.linalg.norm(weights.T @ ready.teacher_weights)
         / (jnp.linalg.norm(weights) * jnp.linalg.norm(ready.teacher_weights) + tiny),
