@@ -14,6 +14,8 @@ from dotphase.errors import InvalidInput
 from dotphase.model import Model
 from dotphase.precision import in_double_precision
 
+#: Sentences drawn at a time.
+BLOCK = 256
 #: Precisions a data set may be drawn in.
 DTYPES = ("float32", "float64")
 
@@ -106,9 +108,17 @@ def draw(model: Model, n: int, key: Array, positions: Float[Array, "tokens d"]) 
 def draw_tokens(
     model: Model, d: int, n: int, key: Array, dtype: np.dtype
 ) -> Float[Array, "n tokens d"]:
-    """n sentences with rows ``x_l ~ N(0, sigma_l^2 I)``."""
+    """n sentences with rows ``x_l ~ N(0, sigma_l^2 I)``.
+
+    Each sentence has a key of its own, so that more sentences extend the same sequence; a
+    block at a time is drawn, because the intermediate results are larger than the tokens.
+    """
     scale = jnp.asarray(model.sigma, dtype)[:, None]
-    return scale * jax.random.normal(key, (n, model.length, d), dtype)
+
+    def one(number: Array) -> Float[Array, "tokens d"]:
+        return scale * jax.random.normal(jax.random.fold_in(key, number), (model.length, d), dtype)
+
+    return jax.lax.map(one, jnp.arange(n), batch_size=min(n, BLOCK))
 
 
 def position_vectors(model: Model, d: int) -> Float[np.ndarray, "tokens d"]:
