@@ -73,6 +73,17 @@ def reduce(model: Model, data: Dataset) -> Reduced:
     return Reduced(x + p, form, jnp.ones(n, x.dtype))
 
 
+def pad(reduced: Reduced, n: int) -> Reduced:
+    """The same data set with unused sentences up to n, so that sets of all sizes have one shape."""
+    more = n - reduced.used.shape[0]
+
+    def last(leaf: Array) -> Array:
+        return jnp.pad(leaf, [(0, 0)] * (leaf.ndim - 1) + [(0, more)])
+
+    z = jnp.pad(reduced.z, ((0, more), (0, 0), (0, 0)))
+    return Reduced(z, Form(*map(last, reduced.form)), last(reduced.used))
+
+
 def token_products(x: Float[Array, "n tokens d"]) -> Float[Array, "tokens tokens n"]:
     """``x x^T/d`` of every sentence."""
     _, length, d = x.shape

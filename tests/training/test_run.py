@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dotphase as dp
+from dotphase.training.optimisers import OPTIMISERS
+
+D, ALPHA = 60, 2.0
+
+
+@pytest.fixture(scope="module")
+def semantic(paper):
+    return dp.train(paper, ALPHA, D, seeds=4, start="semantic", batch=4)
+
+
+def test_lbfgs_reaches_its_tolerance(semantic):
+    assert semantic.converged
+    for run in semantic.runs:
+        assert run.gradient_norm / np.sqrt(D) <= 1e-6
+        assert run.reason == "gradient below the tolerance"
+
+
+def test_reported_numbers_follow_from_the_weights(paper, semantic):
+    run = semantic.runs[0]
+    assert run.q == pytest.approx(0.25 * float(np.sum(run.weights**2)) / D, rel=1e-12)
+    assert run.m == pytest.approx(abs(run.weights.sum()) / D, rel=1e-9)
+    assert run.mechanism == "semantic"
+    assert 0 < run.semantic_alignment <= 1
+
+
+def test_both_test_errors_agree(semantic):
+    miss = [(r.test_error_sampled - r.test_error) / r.test_error_sampled_stderr
+            for r in semantic.runs]  # fmt: skip
+    assert np.max(np.abs(miss)) < 4
+
+
+def test_means_and_their_errors(semantic):
+    values = [run.train_loss for run in semantic.runs]
+    assert semantic.mean["train_loss"] == pytest.approx(np.mean(values))
+    assert semantic.stderr["train_loss"] == pytest.approx(np.std(values, ddof=1) / 2)
+    plain = json.loads(json.dumps(semantic.to_dict()))
+    assert len(plain["runs"]) == 4
+    assert "4 runs" in str(semantic)
+
+
+def test_same_seed_same_numbers_whatever_the_batch(paper, semantic):
+    alone = dp.train(paper, ALPHA, D, seeds=2, start="semantic", batch=1)
+    for mine, theirs in zip(alone.runs, semantic.runs, strict=False):
+        assert mine.train_loss == pytest.approx(theirs.train_loss, rel=1e-9)
+        np.testing.assert_allclose(mine.weights, theirs.weights, atol=1e-5)
+    again = dp.train(paper, ALPHA, D, seeds=2, start="semantic", batch=1)
+    assert [run.train_loss for run in again.runs] == [run.train_loss for run in alone.runs]
+
+
+def test_positional_start_finds_the_positional_minimum(paper):
+    training = dp.train(paper, ALPHA, 200, seeds=2, start="positional", batch=1)
+    for run in training.runs:
+        assert run.converged
+        assert run.mechanism == "positional"
+        assert run.m == pytest.approx(0.26, abs=0.05)
+
+
+def test_theory_and_training_agree(paper):
+    """At d = 200; the loss and the error of order 1/d are within a few per cent."""
+    theory = dp.solve(paper, ALPHA, "semantic", points=14)
+    training = dp.train(paper, ALPHA, 200, seeds=12, start="semantic", batch=1)
+    for name, value in {
+        "train_loss": theory.train_loss,
+        "test_error": theory.test_error,
+        "theta": theory.norms["theta"],
+        "q": theory.norms["q"],
+    }.items():
+        error = np.hypot(training.stderr[name], theory.stderr[name])
+        assert abs(training.mean[name] - value) < 3 * error + 5 / 200 * value, name
+
+
+@pytest.mark.parametrize("name", ["gd", "adam", "sgd"])
+def test_other_optimisers_go_where_lbfgs_goes(paper, semantic, name):
+    sizes = {"gd": {"lr": 5.0, "steps": 3000}, "adam": {"steps": 3000}, "sgd": {"steps": 3000}}
+    training = dp.train(
+        paper, ALPHA, D, seeds=4, start="semantic", batch=4, optimizer=name, **sizes[name]
+    )
+    # A step of order lr keeps sgd at some distance of the minimum.
+    slack = 5e-2 if name == "sgd" else 1e-6
+    for mine, best in zip(training.runs, semantic.runs, strict=True):
+        assert mine.train_loss == pytest.approx(best.train_loss, rel=slack)
+        assert mine.converged == (mine.gradient_norm / np.sqrt(D) <= 1e-6)
+        if name == "sgd":
+            assert not mine.converged
+            assert "steps" in mine.reason
+
+
+def test_a_step_that_diverges_is_called_that(paper):
+    training = dp.train(
+        paper, ALPHA, D, seeds=4, start="semantic", batch=4, optimizer="gd", lr=1e3, steps=3000
+    )
+    assert {run.outcome for run in training.runs} == {"diverged"}
+    assert all("smaller step" in run.reason for run in training.runs)
+    assert all(np.isfinite(run.train_loss) for run in training.runs)
+    assert training.mean["train_loss"] is None
+    json.dumps(training.to_dict(), allow_nan=False)
+
+
+def test_single_precision(paper, semantic):
+    training = dp.train(paper, ALPHA, D, seeds=1, dtype="float32")
+    run = training.runs[0]
+    assert run.weights.dtype == np.float32
+    assert run.converged
+    assert run.gradient_norm / np.sqrt(D) <= 1e-5
+
+
+def test_the_users_start_and_a_general_model(three_tokens):
+    seen = []
+
+    def start(key, teacher_weights, positions):
+        seen.append((teacher_weights.shape, positions.shape))
+        return np.ones((30, 2)) * 0.3 + teacher_weights
+
+    training = dp.train(three_tokens, 2.0, 30, seeds=1, start=start)
+    assert seen[0] == ((30, 1), (3, 30))
+    assert training.start == "custom"
+    assert training.converged
+    run = training.runs[0]
+    assert abs(run.test_error_sampled - run.test_error) < 4 * run.test_error_sampled_stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"d": 1}, "d"),
+        ({"alpha": 0.001}, "alpha"),
+        ({"alpha": -1}, "alpha"),
+        ({"optimizer": "newton"}, "optimizer"),
+        ({"start": "nowhere"}, "start"),
+        ({"start": lambda key, teacher, positions: np.zeros(3)}, "start"),
+        ({"seeds": 0}, "seeds"),
+        ({"lr": 0.1}, "lr"),
+        ({"optimizer": "gd", "lr": -1}, "lr"),
+        ({"steps": 0}, "steps"),
+        ({"dtype": "int8"}, "dtype"),
+        ({"d": 3000, "seeds": 10**6, "batch": 10**6}, "batch"),
+        ({"d": 10**7}, "d"),
+    ],
+)
+def test_bad_input(paper, arguments, field):
+    with pytest.raises(dp.InvalidInput) as caught:
+        dp.train(paper, **{"alpha": 1.0, "d": 20, "seeds": 1, **arguments})
+    assert caught.value.field == field
+
+
+def test_a_batch_that_does_not_fit_is_told_what_would(paper):
+    with pytest.raises(dp.InvalidInput, match=r"use batch \d+ or less"):
+        dp.train(paper, 1.0, 3000, seeds=10**6, batch=10**6)
+
+
+def test_out_of_memory_while_running_names_a_batch(paper, monkeypatch):
+    from dotphase.training import run
+
+    def fail(*arguments):
+        raise MemoryError
+
+    monkeypatch.setattr(run, "prepare_runs", fail)
+    with pytest.raises(dp.InvalidInput, match="use batch 2 or less"):
+        dp.train(paper, 1.0, 20, seeds=4, batch=4)
+
+
+def test_a_new_optimiser_is_one_entry(paper, monkeypatch):
+    from dotphase.training import optimisers
+
+    quick = optimisers.Optimiser(optimisers.gd, steps=7, lr=0.1)
+    monkeypatch.setitem(OPTIMISERS, "quick", quick)
+    training = dp.train(paper, 1.0, 20, seeds=1, optimizer="quick")
+    assert training.runs[0].iterations == 7
+
+
+REFERENCE = Path(__file__).resolve().parents[3] / "shared" / "reference" / "training.csv"
+
+
+@pytest.mark.skipif(not REFERENCE.exists(), reason="reference values are not at hand")
+@pytest.mark.parametrize("start", ["semantic", "positional"])
+def test_reference_values(paper, start):
+    rows = list(csv.DictReader(REFERENCE.open(encoding="utf-8")))
+    row = next(r for r in rows if r["start"] == start and r["d"] == "1000" and r["alpha"] == "1.0")
+    training = dp.train(paper, 1.0, 1000, seeds=8, start=start, held_out=2)
+    for name in ("train_loss", "test_error", "theta" if start == "semantic" else "m"):
+        expected, stderr = float(row[name]), float(row[f"{name}_stderr"])
+        allowed = 3 * np.hypot(stderr, training.stderr[name]) + 0.01 * expected
+        assert abs(training.mean[name] - expected) < allowed, name

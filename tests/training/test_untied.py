@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dotphase as dp
+from dotphase.training.starts import resolve
+from dotphase.training.untied import untied_attention
+
+
+def test_equal_queries_and_keys_are_the_tied_student(paper):
+    h = np.random.default_rng(0).standard_normal((2, 1)).astype(np.float32)
+    both = np.concatenate([h, h], axis=1)
+    np.testing.assert_allclose(untied_attention(both), dp.softmax_attention(h), rtol=1e-6)
+
+
+def test_starts_give_queries_and_keys_the_same_columns(paper):
+    model = dp.untied(paper, rank=2)
+    assert model.student_rank == 4
+    teacher = np.ones((20, 1), np.float32)
+    positions = np.ones((2, 20), np.float32)
+    import jax
+
+    weights = resolve(model, "semantic")(jax.random.key(0), teacher, positions)
+    np.testing.assert_array_equal(weights[:, :2], weights[:, 2:])
+    np.testing.assert_array_equal(weights[:, 0], teacher[:, 0])
+
+
+def test_an_untied_student_trains(paper):
+    model = dp.untied(paper)
+    training = dp.train(model, 2.0, 60, seeds=1, start="positional")
+    run = training.runs[0]
+    assert run.converged
+    assert run.weights.shape == (60, 2)
+    assert abs(run.test_error_sampled - run.test_error) < 4 * run.test_error_sampled_stderr
+
+
+def test_bad_rank(paper):
+    with pytest.raises(dp.InvalidInput, match="rank"):
+        dp.untied(paper, rank=0)
