@@ -10,13 +10,6 @@ import dotphase as dp
 from dotphase.generalisation import attention_error, linear_error, quadrature
 from dotphase.reduced import project, reduce, sentence_losses
 
-
-@pytest.fixture(autouse=True)
-def double():
-    with jax.enable_x64(True):
-        yield
-
-
 _exact = eqx.filter_jit(attention_error)
 
 

@@ -41,12 +41,6 @@ def problem(request):
     return model, data, weights
 
 
-@pytest.fixture(autouse=True)
-def double():
-    with jax.enable_x64(True):
-        yield
-
-
 def test_loss_and_gradient_are_those_of_the_full_graph(problem):
     model, data, weights = problem
     value, gradient = jitted(reduced.value_and_gradient, model, reduce(model, data), weights)

@@ -23,7 +23,7 @@ def run(command, *arguments):
 
 
 def test_train_prints_one_json_object():
-    result = run(train.command, "--d", "20", "--alpha", "1", "--seeds", "2", "--json")
+    result = run(train.command, "--d", "200", "--alpha", "2", "--seeds", "2", "--json")
     assert result.return_value == 0
     plain = json.loads(result.stdout)
     fields = {"train_loss", "test_error", "m", "theta", "q", "linear_test_error", "gradient_norm"}
@@ -34,7 +34,7 @@ def test_train_prints_one_json_object():
 
 
 def test_train_that_does_not_converge_exits_with_three():
-    arguments = ["--d", "20", "--alpha", "1", "--seeds", "2", "--optimizer", "gd", "--steps", "2"]
+    arguments = ["--d", "200", "--alpha", "2", "--seeds", "2", "--steps", "2"]
     result = run(train.command, *arguments)
     assert result.return_value == 3
     assert "2 of 2: all steps were taken" in result.stdout
@@ -43,7 +43,7 @@ def test_train_that_does_not_converge_exits_with_three():
 def test_amp_prints_one_json_object(tmp_path):
     figure = tmp_path / "iterations.png"
     result = run(
-        amp.command, "--d", "60", "--alpha", "2", "--json", "--iterations", "4", "--plot",
+        amp.command, "--d", "200", "--alpha", "2", "--json", "--iterations", "4", "--plot",
         str(figure),
     )  # fmt: skip
     assert result.return_value == 3

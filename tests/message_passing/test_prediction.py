@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import jax
 import numpy as np
 import pytest
 
@@ -32,9 +31,8 @@ def test_its_fixed_point_is_that_of_the_theory(paper, damping):
     gram[1:3, 1:3] = paper.positions
     gram[np.ix_([0, 3], [0, 3])] = 1.0
     start = Start(gram, 10.0 * np.ones((2, 1, 1)))
-    with jax.enable_x64(True):
-        last = predict(paper, 2.0, start, 40, damping)[-1]
+    last = predict(paper, 2.0, start, 40, damping)[-1]
     # 2^14 random paths: a standard error of about one per cent.
     assert last["q"] == pytest.approx(theory.norms["q"], rel=0.03)
     assert last["theta"] == pytest.approx(theory.norms["theta"], rel=0.03)
-    assert last["m"] == 0
+    assert last["m"] < 1e-3

@@ -7,12 +7,12 @@ import pytest
 
 import dotphase as dp
 
-D, ALPHA = 300, 2.0
+D, ALPHA = 200, 2.0
 
 
 @pytest.fixture(scope="module")
 def semantic(paper):
-    return dp.amp(paper, ALPHA, D, seeds=4, start="semantic")
+    return dp.amp(paper, ALPHA, D, seeds=6, start="semantic")
 
 
 def test_a_fixed_point_is_a_critical_point_of_the_training_loss(semantic):

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import csv
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,12 +9,13 @@ import pytest
 import dotphase as dp
 from dotphase.training.optimisers import OPTIMISERS
 
-D, ALPHA = 60, 2.0
+#: One size for all tests, here and in the other engines: most of their time is compilation.
+D, ALPHA = 200, 2.0
 
 
 @pytest.fixture(scope="module")
 def semantic(paper):
-    return dp.train(paper, ALPHA, D, seeds=4, start="semantic", batch=4)
+    return dp.train(paper, ALPHA, D, seeds=4, start="semantic")
 
 
 def test_lbfgs_reaches_its_tolerance(semantic):
@@ -49,26 +49,28 @@ def test_means_and_their_errors(semantic):
 
 
 def test_same_seed_same_numbers_whatever_the_batch(paper, semantic):
-    alone = dp.train(paper, ALPHA, D, seeds=2, start="semantic", batch=1)
-    for mine, theirs in zip(alone.runs, semantic.runs, strict=False):
+    again = dp.train(paper, ALPHA, D, seeds=2, start="semantic")
+    assert [r.train_loss for r in again.runs] == [r.train_loss for r in semantic.runs[:2]]
+    together = dp.train(paper, ALPHA, D, seeds=2, start="semantic", batch=2)
+    for mine, theirs in zip(together.runs, semantic.runs, strict=False):
         assert mine.train_loss == pytest.approx(theirs.train_loss, rel=1e-9)
-        np.testing.assert_allclose(mine.weights, theirs.weights, atol=1e-5)
-    again = dp.train(paper, ALPHA, D, seeds=2, start="semantic", batch=1)
-    assert [run.train_loss for run in again.runs] == [run.train_loss for run in alone.runs]
+        assert mine.test_error_sampled == pytest.approx(theirs.test_error_sampled, rel=1e-5)
+        np.testing.assert_allclose(mine.weights, theirs.weights, atol=1e-4)
 
 
-def test_positional_start_finds_the_positional_minimum(paper):
-    training = dp.train(paper, ALPHA, 200, seeds=2, start="positional", batch=1)
-    for run in training.runs:
+def test_positional_start_finds_the_positional_minimum(paper, semantic):
+    training = dp.train(paper, ALPHA, D, seeds=4, start="positional")
+    for run, other in zip(training.runs, semantic.runs, strict=True):
         assert run.converged
         assert run.mechanism == "positional"
-        assert run.m == pytest.approx(0.26, abs=0.05)
+        assert run.m > 5 * other.m
+        assert run.theta < 0.5 * other.theta
 
 
 def test_theory_and_training_agree(paper):
-    """At d = 200; the loss and the error of order 1/d are within a few per cent."""
+    """Within the fluctuations over data sets and corrections of order 1/d."""
     theory = dp.solve(paper, ALPHA, "semantic", points=14)
-    training = dp.train(paper, ALPHA, 200, seeds=12, start="semantic", batch=1)
+    training = dp.train(paper, ALPHA, D, seeds=16, start="semantic")
     for name, value in {
         "train_loss": theory.train_loss,
         "test_error": theory.test_error,
@@ -76,28 +78,29 @@ def test_theory_and_training_agree(paper):
         "q": theory.norms["q"],
     }.items():
         error = np.hypot(training.stderr[name], theory.stderr[name])
-        assert abs(training.mean[name] - value) < 3 * error + 5 / 200 * value, name
+        assert abs(training.mean[name] - value) < 3 * error + 5 / D * value, name
 
 
-@pytest.mark.parametrize("name", ["gd", "adam", "sgd"])
-def test_other_optimisers_go_where_lbfgs_goes(paper, semantic, name):
-    sizes = {"gd": {"lr": 5.0, "steps": 3000}, "adam": {"steps": 3000}, "sgd": {"steps": 3000}}
-    training = dp.train(
-        paper, ALPHA, D, seeds=4, start="semantic", batch=4, optimizer=name, **sizes[name]
-    )
-    # A step of order lr keeps sgd at some distance of the minimum.
-    slack = 5e-2 if name == "sgd" else 1e-6
-    for mine, best in zip(training.runs, semantic.runs, strict=True):
+@pytest.mark.parametrize(
+    ("name", "settings", "slack"),
+    [
+        ("gd", {"lr": 10.0, "steps": 1000}, 1e-6),
+        ("adam", {"lr": 0.03, "steps": 250}, 1e-6),
+        ("sgd", {"lr": 0.5, "steps": 250}, 0.1),
+    ],
+)
+def test_other_optimisers_go_where_lbfgs_goes(paper, semantic, name, settings, slack):
+    training = dp.train(paper, ALPHA, D, seeds=2, start="semantic", optimizer=name, **settings)
+    for mine, best in zip(training.runs, semantic.runs, strict=False):
         assert mine.train_loss == pytest.approx(best.train_loss, rel=slack)
         assert mine.converged == (mine.gradient_norm / np.sqrt(D) <= 1e-6)
-        if name == "sgd":
-            assert not mine.converged
-            assert "steps" in mine.reason
+        assert mine.converged == (mine.reason == "gradient below the tolerance")
+        assert mine.converged == (name != "sgd")
 
 
 def test_a_step_that_diverges_is_called_that(paper):
     training = dp.train(
-        paper, ALPHA, D, seeds=4, start="semantic", batch=4, optimizer="gd", lr=1e3, steps=3000
+        paper, ALPHA, D, seeds=2, start="semantic", optimizer="gd", lr=1e3, steps=1000
     )
     assert {run.outcome for run in training.runs} == {"diverged"}
     assert all("smaller step" in run.reason for run in training.runs)
@@ -106,7 +109,7 @@ def test_a_step_that_diverges_is_called_that(paper):
     json.dumps(training.to_dict(), allow_nan=False)
 
 
-def test_single_precision(paper, semantic):
+def test_single_precision(paper):
     training = dp.train(paper, ALPHA, D, seeds=1, dtype="float32")
     run = training.runs[0]
     assert run.weights.dtype == np.float32
@@ -114,18 +117,19 @@ def test_single_precision(paper, semantic):
     assert run.gradient_norm / np.sqrt(D) <= 1e-5
 
 
-def test_the_users_start_and_a_general_model(three_tokens):
+def test_the_users_start_on_an_untied_student_of_three_tokens(three_tokens):
     seen = []
 
     def start(key, teacher_weights, positions):
         seen.append((teacher_weights.shape, positions.shape))
         return np.ones((30, 2)) * 0.3 + teacher_weights
 
-    training = dp.train(three_tokens, 2.0, 30, seeds=1, start=start)
+    training = dp.train(dp.untied(three_tokens), 2.0, 30, seeds=1, start=start)
     assert seen[0] == ((30, 1), (3, 30))
     assert training.start == "custom"
     assert training.converged
     run = training.runs[0]
+    assert run.weights.shape == (30, 2)
     assert abs(run.test_error_sampled - run.test_error) < 4 * run.test_error_sampled_stderr
 
 
@@ -174,20 +178,16 @@ def test_a_new_optimiser_is_one_entry(paper, monkeypatch):
 
     quick = optimisers.Optimiser(optimisers.gd, steps=7, lr=0.1)
     monkeypatch.setitem(OPTIMISERS, "quick", quick)
-    training = dp.train(paper, 1.0, 20, seeds=1, optimizer="quick")
+    training = dp.train(paper, ALPHA, D, seeds=1, optimizer="quick")
     assert training.runs[0].iterations == 7
 
 
-REFERENCE = Path(__file__).resolve().parents[3] / "shared" / "reference" / "training.csv"
-
-
-@pytest.mark.skipif(not REFERENCE.exists(), reason="reference values are not at hand")
-@pytest.mark.parametrize("start", ["semantic", "positional"])
-def test_reference_values(paper, start):
-    rows = list(csv.DictReader(REFERENCE.open(encoding="utf-8")))
-    row = next(r for r in rows if r["start"] == start and r["d"] == "1000" and r["alpha"] == "1.0")
-    training = dp.train(paper, 1.0, 1000, seeds=8, start=start, held_out=2)
-    for name in ("train_loss", "test_error", "theta" if start == "semantic" else "m"):
+def test_reference_values(paper, reference):
+    rows = csv.DictReader((reference / "training.csv").open(encoding="utf-8"))
+    asked = ("positional", "1000", "0.5")
+    row = next(r for r in rows if (r["start"], r["d"], r["alpha"]) == asked)
+    training = dp.train(paper, 0.5, 1000, seeds=8, start="positional", held_out=2)
+    for name in ("train_loss", "test_error", "m"):
         expected, stderr = float(row[name]), float(row[f"{name}_stderr"])
         allowed = 3 * np.hypot(stderr, training.stderr[name]) + 0.01 * expected
         assert abs(training.mean[name] - expected) < allowed, name

@@ -42,9 +42,8 @@ HELD_OUT, BLOCK = 1024, 256
 STRIDE = 250
 #: Arrays of the size of the tokens that exist at once while a data set is made.
 COPIES = 4
-#: Memory that runs are batched within: on a CPU, where the runs of a batch compete for the
-#: same memory bus, a batch gains nothing once its tokens have outgrown the cache.
-CPU_BUDGET, SHARE = 2**27, 0.5
+#: Share of the free memory of a GPU that a batch may take.
+SHARE = 0.5
 
 #: An alignment this many times what chance gives, 1/sqrt(d), counts as learned.
 CHANCE = 4.0
@@ -408,10 +407,10 @@ def choose_batch(
         memory.check_batch(batch, each, room, d)
         return batch
     memory.check_batch(1, each, room, d)
-    budget = SHARE * room
     if jax.devices()[0].platform == "cpu":
-        budget = min(budget, CPU_BUDGET)
-    return int(np.clip(budget // each, 1, seeds))
+        # The runs of a batch compete for the same memory bus, and all wait for the slowest.
+        return 1
+    return int(np.clip(SHARE * room // each, 1, seeds))
 
 
 def _train_batch(
@@ -447,6 +446,19 @@ def _train_batch(
         )
 
 
+def over_runs(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`jax.vmap` over the runs of a batch; a batch of one is compiled as a single run, which
+    is quicker to compile and to execute."""
+
+    def call(*batched: Any) -> Any:
+        if jax.tree.leaves(batched)[0].shape[0] > 1:
+            return jax.vmap(function)(*batched)
+        alone = function(*jax.tree.map(lambda leaf: leaf[0], batched))
+        return jax.tree.map(lambda leaf: leaf[None], alone)
+
+    return call
+
+
 @eqx.filter_jit
 def run_keys(root: Array, numbers: Array) -> Array:
     return jax.vmap(lambda number: jax.random.fold_in(root, number))(numbers)
@@ -466,7 +478,7 @@ def prepare_runs(
         data = draw(model, n, key, positions)
         return prepare(model, data, start, jax.random.fold_in(key, _Purpose.START))
 
-    return jax.vmap(one)(keys)
+    return over_runs(one)(keys)
 
 
 def prepare(model: Model, data: Dataset, start: Start, key: Array) -> Prepared:
@@ -549,7 +561,7 @@ def _launch(
         method, settings = _method(model, some, name, minibatch, numbers, key)
         return advance(method, settings, launch(method, settings, weights), until)
 
-    return jax.vmap(one)(some, keys, weights)
+    return over_runs(one)(some, keys, weights)
 
 
 @eqx.filter_jit
@@ -566,7 +578,7 @@ def _continue(
     def one(some: Reduced, key: Array, progress: Progress) -> Progress:
         return advance(*_method(model, some, name, minibatch, numbers, key), progress, until)
 
-    return jax.vmap(one)(some, keys, progress)
+    return over_runs(one)(some, keys, progress)
 
 
 @eqx.filter_jit
@@ -584,7 +596,7 @@ def measure_runs(
         )
         return measure(model, ready, weights, rule, held_out)
 
-    return jax.vmap(one)(ready, weights, keys)
+    return over_runs(one)(ready, weights, keys)
 
 
 def measure(
