@@ -44,7 +44,7 @@ from dotphase.training.run import COPIES, SHARE, TOLERANCE, objective
 from dotphase.training.starts import begin, resolve
 
 #: Data sets are padded to a multiple of the largest size over this many, to share compiled code.
-SIZES = 4
+SIZES = 2
 #: Most steps of L-BFGS for a cell.
 STEPS = 1000
 #: Most cells in a batch.
