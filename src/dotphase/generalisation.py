@@ -116,7 +116,7 @@ def _fields(
     sigma = jnp.asarray(model.sigma, both.dtype)
     zeta = jnp.asarray(rule.points, both.dtype)[: model.length * k].reshape(model.length, k, -1)
     values, vectors = jnp.linalg.eigh(jnp.matmul(both.T, both, precision="highest") / d)
-    present = values > ZERO * jnp.finfo(both.dtype).eps * values[-1]
+    present = values > ZERO * np.finfo(both.dtype).eps * values[-1]
     size = jnp.where(present, values, 1.0)
     root = (vectors * jnp.where(present, jnp.sqrt(size), 0.0)) @ vectors.T
     inverse_root = (vectors * jnp.where(present, 1 / jnp.sqrt(size), 0.0)) @ vectors.T

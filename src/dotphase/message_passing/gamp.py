@@ -21,7 +21,7 @@ larger ones, and any A leaves the fixed points where they are.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -151,7 +151,7 @@ def apply_force(
     return Force(g.reshape(length, r, n), (own + own.swapaxes(1, 2)) / 2), track
 
 
-def bounded(A: Float[Array, "r r"], ridge: Float[Array, ""]) -> Float[Array, "r r"]:
+def bounded(A: Float[Array, "r r"], ridge: Any) -> Float[Array, "r r"]:
     """A with its eigenvalues raised to ``-ridge/2`` where they are below."""
     values, vectors = jnp.linalg.eigh(A)
     return (vectors * jnp.maximum(values, -0.5 * ridge)) @ vectors.T

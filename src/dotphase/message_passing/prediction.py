@@ -47,7 +47,7 @@ class Start:
         teacher_weights: Float[Array, "d t"],
         positions: Float[Array, "tokens d"],
         weights: Float[Array, "d r"],
-        V: Float[Array, "tokens r r"],
+        V: Float[np.ndarray, "tokens r r"],
     ) -> Start:
         """Measured at finite d."""
         d = weights.shape[0]
@@ -114,7 +114,7 @@ def predict(
     paths = Paths(model, np.random.default_rng([seed, 5]))
     seen = np.eye(size)[:, :t]
     h = np.stack([paths.add(_column(gram, seen[:, : k + 1]), mirrored=1) for k in range(t)], axis=1)
-    target = _targets(model, h)
+    target = _targets(model, jnp.asarray(h))
     forces: list[np.ndarray] = []
     track = None
     result = []
@@ -142,7 +142,7 @@ def predict(
         force, track = _force(model, centre, jnp.asarray(V), target, track, jnp.asarray(step))
         g = np.asarray(force.g)
         response = np.sum(rho * np.asarray(force.response), axis=0)
-        A = np.asarray(bounded(-alpha * response, model.ridge))
+        A = np.asarray(bounded(jnp.asarray(-alpha * response), model.ridge))
         R = np.linalg.inv(float(model.ridge) * np.eye(r) + A)
 
         # Stein: sum_mu x^T g/sqrt d = Q* (dg/dh*)^T + Q (dg/dc)^T + noise, where the mean
@@ -192,7 +192,7 @@ def _extend(gram: np.ndarray, noise: list[np.ndarray], fixed: int, r: int) -> np
 def _targets(
     model: Model, h: Float[Array, "tokens t paths"]
 ) -> Float[Array, "tokens tokens paths"]:
-    return over_points(model.teacher)(jnp.asarray(h))
+    return over_points(model.teacher)(h)
 
 
 @eqx.filter_jit

@@ -214,10 +214,8 @@ def amp(
             ready = prepare_runs(model, chosen, keys, n, positions)
             run = _run(model, ready, keys, number, V, damping, limit, tolerance, blocks)
         runs.append(run)
-        begin = jax.tree.map(lambda leaf: leaf[0], ready._replace(reduced=None))
-        starts.append(
-            StartOverlaps.of(begin.teacher_weights, begin.positions, begin.weights, V).gram
-        )
+        begun = StartOverlaps.of(ready.teacher_weights[0], ready.positions[0], ready.weights[0], V)
+        starts.append(begun.gram)
         if on_run is not None:
             on_run(run)
     # State evolution from the overlaps that the starts have on average.

@@ -180,8 +180,8 @@ def experiment(
                 _cell_keys(root, jnp.asarray(filled)),
             )
             with memory.explained(lanes):
-                result = _train_cells(model, chosen, cells, positions, rule, size)
-            result = {name: np.asarray(value) for name, value in result.items()}
+                found = _train_cells(model, chosen, cells, positions, rule, size)
+                result = {name: np.asarray(value) for name, value in found.items()}
             kept.store(some, result)
             steps = result["iterations"][: len(some)].sum(axis=1)
             counted = np.asarray([sizes[i] for i, _, _ in some])
@@ -261,7 +261,7 @@ def _train_cells(
         return {
             "train_loss": end.point.value / d,
             "gradient_norm": jnp.linalg.norm(end.point.gradient, axis=(1, 2)),
-            "iterations": end.count,
+            "iterations": end.taken,
             "outcome": end.outcome,
             **jax.lax.map(norms, weights),
         }
@@ -304,7 +304,8 @@ class _Kept:
             return
         part = self.path.with_name(self.path.name + ".part")
         with part.open("wb") as file:
-            np.savez(file, settings=json.dumps(self.settings), done=self.done, **self.values)
+            arrays: dict[str, Any] = {"done": self.done, **self.values}
+            np.savez(file, settings=json.dumps(self.settings), **arrays)
         os.replace(part, self.path)
 
     def dataset(self, speed: Throughput, linear: list[float]) -> xr.Dataset:

@@ -59,7 +59,7 @@ class Curvature:
     critical: bool
     products: int
     converged: bool
-    direction: Weights = field(repr=False)
+    direction: Float[np.ndarray, "d r"] = field(repr=False)
 
     @property
     def smallest(self) -> float:
@@ -99,7 +99,7 @@ def curvature(
     model: Model,
     alpha: float,
     d: int,
-    weights: Weights,
+    weights: Any,
     *,
     run: int = 0,
     seed: int = 0,

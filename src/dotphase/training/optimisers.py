@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int
 
@@ -153,7 +154,7 @@ def lbfgs(objective: Objective, settings: Settings) -> Method:
         loss = optax.tree_utils.tree_get(state, "value")
         gradient = optax.tree_utils.tree_get(state, "grad")
         slope = jnp.linalg.norm(gradient)
-        small = 4 * jnp.finfo(loss.dtype).eps * jnp.abs(point.value)
+        small = 4 * np.finfo(loss.dtype).eps * jnp.abs(point.value)
         progress = (point.value - loss > small) | (slope < 0.99 * best)
         idle = jnp.where(progress, 0, idle + 1)
         return Point(weights, loss, gradient, (state, idle, jnp.minimum(best, slope)))
@@ -231,14 +232,14 @@ class Progress(NamedTuple):
 
     point: Point
     ceiling: Float[Array, ""]
-    count: Int[Array, ""]
+    taken: Int[Array, ""]
     outcome: Int[Array, ""]
 
 
 def launch(method: Method, settings: Settings, weights: Weights) -> Progress:
     """A run at its first point."""
     point = method.begin(weights)
-    ceiling = BLOWN_UP * (jnp.abs(point.value) + jnp.finfo(point.value.dtype).tiny)
+    ceiling = BLOWN_UP * (jnp.abs(point.value) + np.finfo(point.value.dtype).tiny)
     progress = Progress(point, ceiling, jnp.zeros((), int), jnp.zeros((), int))
     return progress._replace(outcome=_outcome(method, settings, progress))
 
@@ -249,11 +250,11 @@ def advance(
     """Step until the run stops or has taken `until` steps."""
 
     def running(now: Progress) -> Bool[Array, ""]:
-        return (now.outcome == Outcome.RUNNING) & (now.count < until)
+        return (now.outcome == Outcome.RUNNING) & (now.taken < until)
 
     def step(now: Progress) -> Progress:
-        point = method.step(now.point, now.count)
-        new = now._replace(point=point, count=now.count + 1)
+        point = method.step(now.point, now.taken)
+        new = now._replace(point=point, taken=now.taken + 1)
         new = new._replace(outcome=_outcome(method, settings, new))
         # A diverged run is left at the last point whose loss was of reasonable size.
         keep = new.outcome != Outcome.DIVERGED
@@ -266,7 +267,7 @@ def advance(
 def _outcome(method: Method, settings: Settings, now: Progress) -> Int[Array, ""]:
     slope = jnp.linalg.norm(now.point.gradient)
     sane = jnp.isfinite(now.point.value) & jnp.isfinite(slope) & (now.point.value <= now.ceiling)
-    outcome = jnp.where(now.count >= settings.steps, Outcome.STEPS, Outcome.RUNNING)
+    outcome = jnp.where(now.taken >= settings.steps, Outcome.STEPS, Outcome.RUNNING)
     outcome = jnp.where(method.stalled(now.point), Outcome.STALLED, outcome)
     outcome = jnp.where(slope <= settings.tolerance, Outcome.CONVERGED, outcome)
     return jnp.where(sane, outcome, Outcome.DIVERGED)

@@ -439,7 +439,7 @@ def _train_batch(
             converged=outcome == Outcome.CONVERGED,
             reason=outcome.message,
             outcome=outcome.name.lower(),
-            iterations=int(progress.count[lane]),
+            iterations=int(progress.taken[lane]),
             seconds=seconds,
             weights=weights[lane],
             **numbers_of_run,
@@ -529,7 +529,7 @@ def optimise(
     fixed = model, ready.reduced, name, minibatch, numbers, keys
     progress = _launch(*fixed, ready.weights, jnp.asarray(min(STRIDE, steps)))
     while True:
-        taken = int(jnp.max(progress.count))
+        taken = int(jnp.max(progress.taken))
         if on_step is not None:
             on_step(taken, steps)
         if not bool(jnp.any(progress.outcome == Outcome.RUNNING)):
@@ -540,7 +540,8 @@ def optimise(
 def _method(
     model: Model, some: Reduced, name: str, minibatch: int, numbers: Any, key: Array
 ) -> tuple[Method, Settings]:
-    settings = Settings(*numbers, jax.random.fold_in(key, _Purpose.STEPS))
+    lr, steps, tolerance = numbers
+    settings = Settings(lr, steps, tolerance, jax.random.fold_in(key, _Purpose.STEPS))
     return OPTIMISERS[name].build(objective(model, some, minibatch), settings), settings
 
 
@@ -610,7 +611,7 @@ def measure(
     d = weights.shape[0]
     value, gradient = reduced.value_and_gradient(model, ready.reduced, weights)
     rho = model.rho[0]
-    tiny = jnp.finfo(weights.dtype).tiny
+    tiny = np.finfo(weights.dtype).tiny
     return Measured(
         train_loss=value / d,
         test_error=attention_error(model, weights, ready.teacher_weights, ready.positions, rule),
