@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dotphase.baselines.fit import baseline as baseline
     from dotphase.data import Dataset as Dataset
     from dotphase.data import sample as sample
+    from dotphase.errors import Interrupted as Interrupted
     from dotphase.errors import InvalidInput as InvalidInput
     from dotphase.figures.curve import plot_curve as plot_curve
     from dotphase.figures.iterations import plot_iterations as plot_iterations
@@ -44,6 +45,7 @@ _HOMES = {
     "Baseline": "dotphase.baselines.fit",
     "Curvature": "dotphase.training.hessian",
     "Dataset": "dotphase.data",
+    "Interrupted": "dotphase.errors",
     "InvalidInput": "dotphase.errors",
     "Iteration": "dotphase.fixedpoint",
     "MessagePassing": "dotphase.message_passing.run",

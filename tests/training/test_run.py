@@ -173,6 +173,16 @@ def test_out_of_memory_while_running_names_a_batch(paper, monkeypatch):
         dp.train(paper, 1.0, 20, seeds=4, batch=4)
 
 
+def test_an_interrupt_keeps_the_finished_runs(paper):
+    def stop(run):
+        if run.seed == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(dp.Interrupted) as caught:
+        dp.train(paper, ALPHA, D, seeds=4, start="semantic", on_run=stop)
+    assert [run.seed for run in caught.value.finished.runs] == [0, 1]
+
+
 def test_a_new_optimiser_is_one_entry(paper, monkeypatch):
     from dotphase.training import optimisers
 

@@ -43,19 +43,24 @@ def command(
     Exit code 3: some run did not converge, as can happen where the proximal map jumps; all
     are still printed.
     """
+    interrupted = False
     figure = None
     with progress_bar(f"message passing from the {start} start", total=seeds) as advance:
         model = build_model(**model_parts)
+        from dotphase.errors import Interrupted
         from dotphase.message_passing.run import amp
 
         if plot:
             from dotphase.study.provenance import check_writable
 
             figure = check_writable("--plot", plot, (".png", ".svg", ".pdf"))
-        result = amp(
-            model, alpha, d, seeds=seeds, start=start, damping=damping, iterations=iterations,
-            seed=seed, on_run=lambda run: advance(),
-        )  # fmt: skip
+        try:
+            result = amp(
+                model, alpha, d, seeds=seeds, start=start, damping=damping, iterations=iterations,
+                seed=seed, on_run=lambda run: advance(),
+            )  # fmt: skip
+        except Interrupted as stop:
+            interrupted, result = True, stop.finished  # type: ignore[assignment]
         if figure:
             from dotphase.figures.iterations import plot_iterations
 
@@ -64,4 +69,7 @@ def command(
         print_json(result.to_dict())
     else:
         click.echo(str(result))
+    if interrupted:
+        click.echo(f"dotphase: interrupted after {len(result.runs)} of {seeds} runs", err=True)
+        return 130
     return 0 if result.converged else 3

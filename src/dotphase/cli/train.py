@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import click
@@ -57,36 +56,24 @@ def command(
 
     Exit code 3: some run did not converge; all are still printed.
     """
-    began = time.perf_counter()
-    finished: list[Any] = []
     interrupted = False
     figure = None
     with progress_bar(f"training from the {start} start", total=seeds) as advance:
         model = build_model(**model_parts)
-        from dotphase.training.run import Run, Training, train
+        from dotphase.errors import Interrupted
+        from dotphase.training.run import train
 
         if plot:
             from dotphase.study.provenance import check_writable
 
             figure = check_writable("--plot", plot, (".png", ".svg", ".pdf"))
-
-        def keep(run: Run) -> None:
-            finished.append(run)
-            advance()
-
         try:
             result = train(
                 model, alpha, d, seeds=seeds, start=start, optimizer=optimizer, steps=steps, lr=lr,
-                seed=seed, dtype=dtype, batch=batch, on_run=keep,
+                seed=seed, dtype=dtype, batch=batch, on_run=lambda run: advance(),
             )  # fmt: skip
-        except KeyboardInterrupt:
-            if not finished:
-                raise
-            interrupted = True
-            seconds = time.perf_counter() - began
-            result = Training(
-                model, alpha, d, round(alpha * d), start, optimizer, tuple(finished), seconds
-            )
+        except Interrupted as stop:
+            interrupted, result = True, stop.finished  # type: ignore[assignment]
         shown = result.to_dict()
         if hessian and not interrupted:
             from dotphase.training.hessian import curvature
@@ -108,6 +95,6 @@ def command(
                 click.echo(f"  run {row['seed']}: {at['verdict']}, smallest curvature "
                            f"{at['smallest']:.6g}")  # fmt: skip
     if interrupted:
-        click.echo(f"dotphase: interrupted; {len(finished)} of {seeds} runs are kept", err=True)
+        click.echo(f"dotphase: interrupted after {len(result.runs)} of {seeds} runs", err=True)
         return 130
     return 0 if result.converged else 3

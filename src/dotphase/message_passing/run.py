@@ -14,6 +14,7 @@ import numpy as np
 
 from dotphase import memory, validate
 from dotphase.data import count_sentences, position_vectors
+from dotphase.errors import Interrupted
 from dotphase.generalisation import quadrature
 from dotphase.message_passing.gamp import first_state, is_sane, iterate
 from dotphase.message_passing.prediction import Start as StartOverlaps
@@ -191,6 +192,11 @@ def amp(
     -------
     MessagePassing
         Message passing need not converge where the proximal map jumps; each run says so.
+
+    Raises
+    ------
+    Interrupted
+        A `KeyboardInterrupt` that carries the runs finished so far.
     """
     began = time.perf_counter()
     n = count_sentences(model, alpha, d)
@@ -207,33 +213,44 @@ def amp(
     root = jax.random.key(validate.whole("seed", seed, at_least=0))
     V = FIRST_V * np.asarray(model.rho)[:, None, None] * np.eye(model.student_rank)
 
-    runs, starts = [], []
-    for number in range(seeds):
-        with memory.explained(1):
-            keys = run_keys(root, jnp.asarray([number]))
-            ready = prepare_runs(model, chosen, keys, n, positions)
-            run = _run(model, ready, keys, number, V, damping, limit, tolerance, blocks)
-        runs.append(run)
-        begun = StartOverlaps.of(ready.teacher_weights[0], ready.positions[0], ready.weights[0], V)
-        starts.append(begun.gram)
-        if on_run is not None:
-            on_run(run)
-    # State evolution from the overlaps that the starts have on average.
-    length = max(len(run.history) for run in runs)
-    followed = min(length - 1, FOLLOWED)
-    average = StartOverlaps(np.mean(starts, axis=0), V)
-    predicted = predict(model, n / d, average, followed, damping, seed)
-    return MessagePassing(
-        model=model,
-        alpha=float(alpha),
-        d=d,
-        n=n,
-        start=start if isinstance(start, str) else "custom",
-        damping=damping,
-        runs=tuple(runs),
-        iterations=tuple(_compare(runs, predicted, length)),
-        seconds=time.perf_counter() - began,
-    )
+    runs: list[AmpRun] = []
+    starts: list[np.ndarray] = []
+
+    def result() -> MessagePassing:
+        # State evolution from the overlaps that the starts have on average.
+        length = max(len(run.history) for run in runs)
+        average = StartOverlaps(np.mean(starts, axis=0), V)
+        predicted = predict(model, n / d, average, min(length - 1, FOLLOWED), damping, seed)
+        return MessagePassing(
+            model=model,
+            alpha=float(alpha),
+            d=d,
+            n=n,
+            start=start if isinstance(start, str) else "custom",
+            damping=damping,
+            runs=tuple(runs),
+            iterations=tuple(_compare(runs, predicted, length)),
+            seconds=time.perf_counter() - began,
+        )
+
+    try:
+        for number in range(seeds):
+            with memory.explained(1):
+                keys = run_keys(root, jnp.asarray([number]))
+                ready = prepare_runs(model, chosen, keys, n, positions)
+                run = _run(model, ready, keys, number, V, damping, limit, tolerance, blocks)
+            begun = StartOverlaps.of(
+                ready.teacher_weights[0], ready.positions[0], ready.weights[0], V
+            )
+            starts.append(begun.gram)
+            runs.append(run)
+            if on_run is not None:
+                on_run(run)
+    except KeyboardInterrupt:
+        if not runs:
+            raise
+        raise Interrupted(result()) from None
+    return result()
 
 
 def _compare(

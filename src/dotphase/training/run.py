@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 from dotphase import memory, reduced, validate
 from dotphase.baselines import linear_layer
 from dotphase.data import Dataset, check_dtype, count_sentences, draw, draw_tokens, position_vectors
-from dotphase.errors import InvalidInput
+from dotphase.errors import Interrupted, InvalidInput
 from dotphase.generalisation import Rule, attention_error, linear_error, quadrature
 from dotphase.model import Model
 from dotphase.reduced import Reduced, Weights
@@ -286,6 +286,11 @@ def train(
     Training
         Means, standard errors, and the runs; each says whether it converged and why it
         stopped.
+
+    Raises
+    ------
+    Interrupted
+        A `KeyboardInterrupt` that carries the runs finished so far.
     """
     # Optax mixes precisions in its own state, so single precision is the setting of all of it.
     with jax.enable_x64(check_dtype(dtype) == np.float64):
@@ -321,18 +326,27 @@ def _train(
     seeds = validate.whole("seeds", seeds, at_least=1)
     batch = choose_batch(model, d, n, job.dtype, seeds, batch)
     runs: list[Run] = []
-    for first in range(0, seeds, batch):
-        # The last batch is filled up to the same size, so that nothing is compiled again.
-        numbers = np.arange(first, first + batch)
-        with memory.explained(batch):
-            for run in _train_batch(job, numbers, on_step):
-                if run.seed < seeds:
-                    runs.append(run)
-                    if on_run is not None:
-                        on_run(run)
-    name = start if isinstance(start, str) else "custom"
-    seconds = time.perf_counter() - began
-    return Training(model, float(alpha), d, n, name, optimizer, tuple(runs), seconds)
+
+    def result() -> Training:
+        name = start if isinstance(start, str) else "custom"
+        seconds = time.perf_counter() - began
+        return Training(model, float(alpha), d, n, name, optimizer, tuple(runs), seconds)
+
+    try:
+        for first in range(0, seeds, batch):
+            # The last batch is filled up to the same size, so that nothing is compiled again.
+            numbers = np.arange(first, first + batch)
+            with memory.explained(batch):
+                for run in _train_batch(job, numbers, on_step):
+                    if run.seed < seeds:
+                        runs.append(run)
+                        if on_run is not None:
+                            on_run(run)
+    except KeyboardInterrupt:
+        if not runs:
+            raise
+        raise Interrupted(result()) from None
+    return result()
 
 
 @dataclass(frozen=True)
