@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -38,3 +39,22 @@ def reference() -> Path:
     if not REFERENCE.is_dir():
         pytest.skip("no reference numbers beside this checkout")
     return REFERENCE
+
+
+@pytest.fixture(scope="session")
+def three_tokens() -> dp.Model:
+    """Three tokens of unequal size, general positions, a student of rank two."""
+    return dp.Model(
+        teacher=_three_token_teacher,
+        student=dp.softmax_attention,
+        length=3,
+        teacher_rank=1,
+        student_rank=2,
+        sigma=[0.5, 0.7, 0.4],
+        positions=[[1.0, -0.3, 0.2], [-0.3, 0.8, 0.1], [0.2, 0.1, 0.6]],
+        ridge=0.02,
+    )
+
+
+def _three_token_teacher(h: jax.Array) -> jax.Array:
+    return 0.7 * dp.softmax_attention(h) + 0.3 * jnp.eye(3)

@@ -6,18 +6,10 @@ from pathlib import Path
 import dotphase
 
 LOWER = ["errors", "precision", "validate", "smalllinalg", "model", "paper", "derivatives"]
-UPPER = [
-    "fields",
-    "prox",
-    "fixedpoint",
-    "baselines",
-    "theory",
-    "study",
-    "figures",
-    "cli",
-    "__main__",
-]
-ORDER = LOWER + UPPER
+SHARED = ["fields", "prox", "fixedpoint", "data", "reduced", "generalisation", "memory"]
+ENGINES = ["baselines", "theory", "training", "message_passing"]
+UPPER = ["study", "figures", "cli", "__main__"]
+ORDER = LOWER + SHARED + ENGINES + UPPER
 ROOT = Path(dotphase.__file__).parent
 
 

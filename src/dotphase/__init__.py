@@ -13,9 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dotphase.baselines import linear_test_error as linear_test_error
+    from dotphase.baselines.fit import Baseline as Baseline
+    from dotphase.baselines.fit import baseline as baseline
+    from dotphase.data import Dataset as Dataset
+    from dotphase.data import sample as sample
+    from dotphase.errors import Interrupted as Interrupted
     from dotphase.errors import InvalidInput as InvalidInput
     from dotphase.figures.curve import plot_curve as plot_curve
+    from dotphase.figures.iterations import plot_iterations as plot_iterations
+    from dotphase.figures.scatter import plot_mechanisms as plot_mechanisms
     from dotphase.fixedpoint import Iteration as Iteration
+    from dotphase.message_passing.run import MessagePassing as MessagePassing
+    from dotphase.message_passing.run import amp as amp
     from dotphase.model import Model as Model
     from dotphase.paper import positional_semantic as positional_semantic
     from dotphase.paper import softmax_attention as softmax_attention
@@ -25,21 +34,42 @@ if TYPE_CHECKING:
     from dotphase.theory.solve import continue_in_alpha as continue_in_alpha
     from dotphase.theory.solve import solve as solve
     from dotphase.theory.solve import solve_many as solve_many
+    from dotphase.training.hessian import Curvature as Curvature
+    from dotphase.training.hessian import curvature as curvature
+    from dotphase.training.run import Run as Run
+    from dotphase.training.run import Training as Training
+    from dotphase.training.run import train as train
+    from dotphase.training.untied import untied as untied
 
 _HOMES = {
+    "Baseline": "dotphase.baselines.fit",
+    "Curvature": "dotphase.training.hessian",
+    "Dataset": "dotphase.data",
+    "Interrupted": "dotphase.errors",
     "InvalidInput": "dotphase.errors",
     "Iteration": "dotphase.fixedpoint",
+    "MessagePassing": "dotphase.message_passing.run",
     "Model": "dotphase.model",
     "Overlaps": "dotphase.theory.overlaps",
+    "Run": "dotphase.training.run",
     "Solution": "dotphase.theory.solution",
+    "Training": "dotphase.training.run",
+    "amp": "dotphase.message_passing.run",
+    "baseline": "dotphase.baselines.fit",
     "continue_in_alpha": "dotphase.theory.solve",
+    "curvature": "dotphase.training.hessian",
     "curve": "dotphase.study.curve",
     "linear_test_error": "dotphase.baselines",
     "plot_curve": "dotphase.figures.curve",
+    "plot_iterations": "dotphase.figures.iterations",
+    "plot_mechanisms": "dotphase.figures.scatter",
     "positional_semantic": "dotphase.paper",
+    "sample": "dotphase.data",
     "softmax_attention": "dotphase.paper",
     "solve": "dotphase.theory.solve",
     "solve_many": "dotphase.theory.solve",
+    "train": "dotphase.training.run",
+    "untied": "dotphase.training.untied",
 }
 
 __all__ = sorted([*_HOMES, "__version__"])

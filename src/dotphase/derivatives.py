@@ -60,27 +60,36 @@ def by_autodiff(model: Model) -> Differentiated:
 def two_token_softmax(
     x: Float[Array, "2"], target: Float[Array, "2 2"], rho: Float[Array, "2"]
 ) -> Derivatives:
-    """``ell`` for ``S = softmax(X X^T)`` with two tokens and rank one.
+    """``ell`` for ``S = softmax(X X^T)`` with two tokens and rank one."""
+
+    def row(p: Array, own: int) -> tuple[Array, Array, Array]:
+        other = 1 - own
+        miss, miss_other = p - target[own, own], (1 - p) - target[own, other]
+        value = 0.5 * (rho[own] * miss**2 + rho[other] * miss_other**2)
+        return value, rho[own] * miss - rho[other] * miss_other, rho[own] + rho[other]
+
+    return two_logistic_rows(x, row)
+
+
+def two_logistic_rows(
+    x: Float[Array, "2"], row: Callable[[Array, int], tuple[Array, Array, Array]]
+) -> Derivatives:
+    """A sum over rows of functions of ``S = softmax(X X^T)``, two tokens and rank one.
 
     Each row of S is a logistic function of one number: ``S_11 = s(u)`` with
-    ``u = x_1 (x_1 - x_2)``, and ``S_22 = s(v)`` with ``v = x_2 (x_2 - x_1)``.
+    ``u = x_1 (x_1 - x_2)``, and ``S_22 = s(v)`` with ``v = x_2 (x_2 - x_1)``. ``row(p, i)``
+    gives the function of row i at ``S_ii = p`` and its first two derivatives in p.
     """
     first, second = x[0], x[1]
 
-    def row(
-        score: Array, own: Array, other: Array, own_rho: Array, other_rho: Array
-    ) -> tuple[Array, Array, Array]:
-        """Loss of one row and its first two derivatives in the score."""
+    def by_score(score: Array, own: int) -> tuple[Array, Array, Array]:
         p = jax.nn.sigmoid(score)
-        miss, miss_other = p - own, (1 - p) - other
-        value = 0.5 * (own_rho * miss**2 + other_rho * miss_other**2)
-        by_p = own_rho * miss - other_rho * miss_other
+        value, by_p, by_pp = row(p, own)
         p1 = p * (1 - p)
-        by_score = by_p * p1
-        return value, by_score, (own_rho + other_rho) * p1**2 + by_p * p1 * (1 - 2 * p)
+        return value, by_p * p1, by_pp * p1**2 + by_p * p1 * (1 - 2 * p)
 
-    a, a1, a2 = row(first * (first - second), target[0, 0], target[0, 1], rho[0], rho[1])
-    b, b1, b2 = row(second * (second - first), target[1, 1], target[1, 0], rho[1], rho[0])
+    a, a1, a2 = by_score(first * (first - second), 0)
+    b, b1, b2 = by_score(second * (second - first), 1)
     u = (2 * first - second, -first)
     v = (-second, 2 * second - first)
     gradient = jnp.stack([a1 * u[0] + b1 * v[0], a1 * u[1] + b1 * v[1]])

@@ -25,3 +25,17 @@ class InvalidInput(ValueError):
 
     def __reduce__(self) -> tuple[type[InvalidInput], tuple[str, object, str]]:
         return type(self), (self.field, self.value, self.allowed)
+
+
+class Interrupted(KeyboardInterrupt):
+    """An interrupt from the keyboard that came when part of the work was done.
+
+    Parameters
+    ----------
+    finished : object
+        The result of what was finished, of the type that would have been returned.
+    """
+
+    def __init__(self, finished: object) -> None:
+        self.finished = finished
+        super().__init__("interrupted; finished runs are in .finished")

@@ -32,12 +32,19 @@ OPPOSITE = ((1.0, -1.0), (-1.0, 1.0))
 
 def softmax_attention(h: Float[Array, "tokens rank"]) -> Float[Array, "tokens tokens"]:
     """Tied dot-product attention, ``softmax(h h^T)`` row by row."""
-    tokens = h.shape[0]
+    return dot_product_attention(h, h)
+
+
+def dot_product_attention(
+    queries: Float[Array, "tokens rank"], keys: Float[Array, "tokens rank"]
+) -> Float[Array, "tokens tokens"]:
+    """``softmax(queries keys^T)`` row by row."""
+    tokens = queries.shape[0]
     if tokens > UNROLL_LIMIT:
-        return jax.nn.softmax(h @ h.T, axis=-1)
+        return jax.nn.softmax(queries @ keys.T, axis=-1)
     # Written out entry by entry, a handful of tokens compiles to straight code that is
     # several times faster over many points than a batch of tiny matrix products.
-    score = [[dot(h[i], h[j]) for j in range(tokens)] for i in range(tokens)]
+    score = [[dot(queries[i], keys[j]) for j in range(tokens)] for i in range(tokens)]
     return jnp.stack([jnp.stack(_softmax(row)) for row in score])
 
 

@@ -1,4 +1,4 @@
-"""Baselines that attention is measured against."""
+"""The linear positional layer ``f(x) = W x``, which mixes tokens by their places alone."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from jaxtyping import Array, Float
 from scipy.special import ndtri
 from scipy.stats import qmc
 
+from dotphase.data import Dataset
 from dotphase.model import Model
 from dotphase.precision import in_double_precision
+from dotphase.prox import over_points
+from dotphase.reduced import project, token_products
 
 _LOG2_POINTS = 14
 
@@ -35,6 +38,20 @@ def _normal_points(dims: int, seed: int) -> Float[np.ndarray, "n dims"]:
     sobol = qmc.Sobol(dims, scramble=True, rng=np.random.default_rng([seed, 1]))
     uniform = sobol.random(2**_LOG2_POINTS)
     return ndtri(np.clip(uniform, 2.0**-54, 1 - 2.0**-53))
+
+
+def linear_layer(model: Model, data: Dataset) -> Float[Array, "tokens tokens"]:
+    """The layer W fitted to a data set, in closed form.
+
+    Minimises ``sum_mu |y - W x|^2/(2d) + (ridge/2) |W|^2``, so that
+    ``W = (sum_mu T x x^T/d) (sum_mu x x^T/d + ridge I)^{-1}``.
+    """
+    length = model.length
+    target = over_points(model.teacher)(project(data.tokens, data.teacher_weights))
+    xx = token_products(data.tokens)
+    labels = jnp.einsum("ikn,kln->il", target, xx)
+    inputs = jnp.sum(xx, axis=-1) + model.ridge * jnp.eye(length, dtype=xx.dtype)
+    return jnp.linalg.solve(inputs, labels.T).T
 
 
 @eqx.filter_jit

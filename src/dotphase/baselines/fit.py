@@ -1,0 +1,194 @@
+"""Baselines fitted to the data sets that attention is trained on.
+
+Both answer the question what a student without attention would achieve on equal data:
+
+- ``linear``: ``f(x) = W x`` with W in R^{L x L}, mixing tokens by their places alone. Ridge
+  regression in closed form; its test error is exact.
+- ``perceptron``: two layers on the concatenated tokens, ``f(x) = B relu(A vec(x) + a) + b``,
+  trained by Adam on the same loss. It may learn anything, in principle, but has d^2
+  parameters to find from n L d numbers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float
+
+from dotphase import validate
+from dotphase.baselines.linear import linear_layer, linear_test_error
+from dotphase.data import Dataset, count_sentences, draw, draw_tokens, position_vectors
+from dotphase.generalisation import linear_error, quadrature
+from dotphase.model import Model
+from dotphase.precision import in_double_precision
+from dotphase.prox import over_points
+from dotphase.reduced import project
+
+#: Hidden units, full-batch Adam steps and step size of the perceptron.
+HIDDEN, STEPS, STEP = 256, 300, 3e-3
+#: Fresh sentences for the test error where it has no closed form.
+HELD_OUT = 1024
+
+
+class Fitted(NamedTuple):
+    """Errors of one fitted baseline; the test error is exact where `stderr` is zero."""
+
+    train_error: Float[Array, ""]
+    test_error: Float[Array, ""]
+    stderr: Float[Array, ""]
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A baseline fitted to several data sets.
+
+    Attributes
+    ----------
+    kind : which baseline
+    train_error, test_error : mean of ``|y - f|^2/(d L)`` over runs, on the training data and
+        on fresh data
+    stderr : standard error of the mean test error; None for a single run
+    limit : what the test error of the linear layer tends to as d grows; None for others
+    runs : (training error, test error) of every run
+    """
+
+    kind: str
+    alpha: float
+    d: int
+    n: int
+    train_error: float
+    test_error: float
+    stderr: float | None
+    limit: float | None
+    runs: tuple[tuple[float, float], ...] = field(repr=False)
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, ready for JSON."""
+        return {**vars(self), "runs": [list(run) for run in self.runs]}
+
+
+@in_double_precision
+def baseline(
+    model: Model, alpha: float, d: int, kind: str = "linear", *, seeds: int = 4, seed: int = 0
+) -> Baseline:
+    """Fit a baseline to data sets of ``n = round(alpha d)`` sentences.
+
+    Parameters
+    ----------
+    model : Model
+        Teacher and data; the student plays no part.
+    alpha, d : float, int
+        Sentences per dimension, and dimension of a token.
+    kind : {"linear", "perceptron"}
+        Which baseline.
+    seeds : int
+        Number of data sets; set k is that of run k of `train`.
+    seed : int
+        Seed of everything random.
+    """
+    began = time.perf_counter()
+    n = count_sentences(model, alpha, d)
+    fit = KINDS[validate.choice("kind", kind, KINDS)]
+    root = jax.random.key(validate.whole("seed", seed, at_least=0))
+    positions = jnp.asarray(position_vectors(model, d))
+    results = []
+    for number in range(validate.whole("seeds", seeds, at_least=1)):
+        key = jax.random.fold_in(root, number)
+        data = _draw(model, n, key, positions)
+        fitted = fit(model, data, jax.random.fold_in(key, 104))
+        results.append((float(fitted.train_error), float(fitted.test_error)))
+    train, test = np.asarray(results).T
+    return Baseline(
+        kind=kind,
+        alpha=float(alpha),
+        d=d,
+        n=n,
+        train_error=float(train.mean()),
+        test_error=float(test.mean()),
+        stderr=float(test.std(ddof=1) / np.sqrt(test.size)) if test.size > 1 else None,
+        limit=linear_test_error(model, seed=seed) if kind == "linear" else None,
+        runs=tuple(results),
+        seconds=time.perf_counter() - began,
+    )
+
+
+@eqx.filter_jit
+def _draw(model: Model, n: int, key: Array, positions: Float[Array, "tokens d"]) -> Dataset:
+    return draw(model, n, key, positions)
+
+
+def labels(model: Model, data: Dataset) -> Float[Array, "n tokens d"]:
+    """``y = T x`` of every sentence."""
+    target = over_points(model.teacher)(project(data.tokens, data.teacher_weights))
+    return jnp.einsum("kln,nld->nkd", target, data.tokens)
+
+
+@eqx.filter_jit
+def fit_linear(model: Model, data: Dataset, key: Array) -> Fitted:
+    """Ridge regression; nothing random, so the key is not used."""
+    layer = linear_layer(model, data)
+    miss = labels(model, data) - jnp.einsum("kl,nld->nkd", layer, data.tokens)
+    rule = quadrature(model)
+    error = linear_error(model, layer, data.teacher_weights, rule)
+    return Fitted(jnp.sum(miss**2) / miss.size, error, jnp.zeros(()))
+
+
+class Perceptron(eqx.Module):
+    """``f(x) = B relu(A vec(x) + a) + b`` on the concatenated tokens."""
+
+    hidden: eqx.nn.Linear
+    output: eqx.nn.Linear
+
+    def __init__(self, inputs: int, units: int, key: Array) -> None:
+        first, second = jax.random.split(key)
+        self.hidden = eqx.nn.Linear(inputs, units, key=first)
+        self.output = eqx.nn.Linear(units, inputs, key=second)
+
+    def __call__(self, x: Float[Array, "tokens d"]) -> Float[Array, "tokens d"]:
+        return self.output(jax.nn.relu(self.hidden(x.ravel()))).reshape(x.shape)
+
+
+@eqx.filter_jit
+def fit_perceptron(model: Model, data: Dataset, key: Array) -> Fitted:
+    """Full-batch Adam on the loss of the attention student, ridge included:
+    ``sum_mu |y - f|^2/(2d) + (ridge/2) |weights|^2``."""
+    for_weights, for_test = jax.random.split(key)
+    n, length, d = data.tokens.shape
+    answers = labels(model, data)
+    network = Perceptron(length * d, HIDDEN, for_weights)
+    network = jax.tree.map(lambda leaf: leaf.astype(data.tokens.dtype), network)
+    transform = optax.adam(STEP)
+
+    def loss(network: Perceptron) -> Array:
+        miss = jax.vmap(network)(data.tokens) - answers
+        penalty = sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(network))
+        return jnp.sum(miss**2) / (2 * d) + 0.5 * model.ridge * penalty
+
+    def step(carry: tuple[Perceptron, Any], _: None) -> tuple[tuple[Perceptron, Any], None]:
+        network, memory = carry
+        updates, memory = transform.update(jax.grad(loss)(network), memory)
+        return (eqx.apply_updates(network, updates), memory), None
+
+    (network, _), _ = jax.lax.scan(step, (network, transform.init(network)), length=STEPS)
+    tokens = draw_tokens(model, d, HELD_OUT, for_test, data.tokens.dtype)
+    fresh = data._replace(tokens=tokens)
+    errors = jnp.sum((jax.vmap(network)(tokens) - labels(model, fresh)) ** 2, axis=(1, 2))
+    errors = errors / (d * length)
+    train = jnp.sum((jax.vmap(network)(data.tokens) - answers) ** 2) / (n * d * length)
+    return Fitted(train, jnp.mean(errors), jnp.std(errors) / np.sqrt(HELD_OUT))
+
+
+#: Baselines by name: ``(model, data, key) -> Fitted``.
+KINDS: dict[str, Callable[[Model, Dataset, Array], Fitted]] = {
+    "linear": fit_linear,
+    "perceptron": fit_perceptron,
+}

@@ -1,0 +1,72 @@
+"""How much memory there is, and what to say when it does not suffice."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import jax
+
+from dotphase.errors import InvalidInput
+
+
+def available() -> int:
+    """Bytes that can still be allocated on the device that JAX computes on."""
+    device = jax.devices()[0]
+    stats = device.memory_stats() if device.platform != "cpu" else None
+    if stats and "bytes_limit" in stats:
+        return int(stats["bytes_limit"] - stats.get("bytes_in_use", 0))
+    try:
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+
+
+def check_batch(batch: int, each: int, room: int, d: int) -> None:
+    """Refuse a batch of runs of `each` bytes that does not fit into `room` bytes."""
+    if batch * each <= room:
+        return
+    fits = room // each
+    if fits < 1:
+        raise InvalidInput(
+            "d",
+            d,
+            f"one run needs about {_size(each)} and {_size(room)} are free: "
+            "use a smaller d or alpha, or float32",
+        )
+    raise InvalidInput(
+        "batch",
+        batch,
+        f"needs about {_size(batch * each)} and {_size(room)} are free: use batch {fits} or less",
+    )
+
+
+@contextmanager
+def explained(batch: int) -> Iterator[None]:
+    """Turn the runtime's out-of-memory error into one that names a batch size to use."""
+    try:
+        yield
+    except (MemoryError, jax.errors.JaxRuntimeError) as error:
+        text = str(error)
+        if isinstance(error, jax.errors.JaxRuntimeError) and (
+            "RESOURCE_EXHAUSTED" not in text and "ut of memory" not in text
+        ):
+            raise
+        if batch > 1:
+            raise InvalidInput(
+                "batch", batch, f"ran out of memory: use batch {batch // 2} or less"
+            ) from error
+        raise InvalidInput(
+            "batch",
+            batch,
+            "ran out of memory with a single run: use a smaller d or alpha, or float32",
+        ) from error
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**30:.2f} GiB" if count >= 2**28 else f"{count / 2**20:.0f} MiB"

@@ -1,0 +1,1 @@
+"""Generalised approximate message passing, beside its state evolution."""

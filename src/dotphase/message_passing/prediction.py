@@ -1,0 +1,207 @@
+"""State evolution of damped message passing, iteration by iteration.
+
+Without damping the overlaps of one iteration follow from those of the last. A damped Q is a
+mixture of many iterations, whose Gaussian noises are correlated; its overlaps follow from
+the covariances of all pairs of iterations. They are kept here exactly: every Q^t is written
+in the basis
+
+    [ Q*, sqrt(d) p_1, ..., sqrt(d) p_L, Q^0, u^0, u^1, ... ]
+
+where u^s is the noise of iteration s, with ``u^s . u^t/d = alpha sum_l sigma_l^2 E[g_l^s
+g_l^t]``. A sentence is a path: its teacher field and its centres at all iterations so far,
+Gaussian with the Gram matrix of (Q*, Q^0, ..., Q^t) as covariance. The averages over g are
+taken over many such paths, drawn with antithetic images so that symmetries stay exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from dotphase.derivatives import loss_derivatives
+from dotphase.fields import IMAGES
+from dotphase.message_passing.gamp import Force, apply_force, bounded
+from dotphase.model import Model
+from dotphase.prox import Track, over_points
+
+#: Paths, images included.
+PATHS = 2**14
+#: A direction whose part orthogonal to the earlier ones is below this share of it is not new.
+NEW = 1e-9
+
+
+@dataclass(frozen=True)
+class Start:
+    """Overlaps of a start: the Gram matrix of ``[Q*, sqrt(d) p, Q^0]`` over d, and V."""
+
+    gram: Float[np.ndarray, "k k"]
+    V: Float[np.ndarray, "tokens r r"]
+
+    @classmethod
+    def of(
+        cls,
+        teacher_weights: Float[Array, "d t"],
+        positions: Float[Array, "tokens d"],
+        weights: Float[Array, "d r"],
+        V: Float[np.ndarray, "tokens r r"],
+    ) -> Start:
+        """Measured at finite d."""
+        d = weights.shape[0]
+        basis = np.concatenate(
+            [
+                np.asarray(teacher_weights),
+                np.sqrt(d) * np.asarray(positions).T,
+                np.asarray(weights),
+            ],
+            axis=1,
+        )
+        return cls(basis.T @ basis / d, np.asarray(V))
+
+
+@dataclass
+class Paths:
+    """Gaussian fields with a growing covariance, drawn one column at a time.
+
+    The fields of columns b_1, b_2, ... in R^d are ``x_l . b/sqrt d``, with covariance
+    ``sigma_l^2 b . b'/d``: a Cholesky factor that gains a row whenever a column is added.
+    """
+
+    model: Model
+    rng: np.random.Generator
+    noise: list[np.ndarray] = field(default_factory=list)
+    rows: list[np.ndarray] = field(default_factory=list)
+
+    def add(
+        self, covariance: Float[np.ndarray, " seen+1"], mirrored: int
+    ) -> Float[np.ndarray, "tokens paths"]:
+        """The field of one more column, from its covariances with the earlier and itself.
+
+        `mirrored` chooses the sign, of the teacher's or of the student's noise, that the
+        antithetic images give to what is new in this column.
+        """
+        known = len(self.rows)
+        row = np.zeros(known + 1)
+        for k, earlier in enumerate(self.rows):
+            if earlier[k] > 0:
+                row[k] = (covariance[k] - row[:k] @ earlier[:k]) / earlier[k]
+        left = covariance[known] - row[:known] @ row[:known]
+        if left > NEW * max(covariance[known], 1e-300):
+            row[known] = np.sqrt(left)
+        self.rows.append(row)
+        base = self.rng.standard_normal((self.model.length, 1, PATHS // len(IMAGES)))
+        images = np.asarray([image[mirrored] for image in IMAGES])[None, :, None] * base
+        self.noise.append(images.reshape(self.model.length, PATHS))
+        total = np.tensordot(row, np.stack(self.noise), axes=1)
+        return np.asarray(self.model.sigma)[:, None] * total
+
+
+def predict(
+    model: Model, alpha: float, start: Start, iterations: int, damping: float, seed: int = 0
+) -> list[dict[str, float]]:
+    """Overlaps of Q^0, ..., Q^iterations: q, m and theta of token 1, as norms."""
+    t, r, length = model.teacher_rank, model.student_rank, model.length
+    rho = np.asarray(model.rho)[:, None, None]
+    gram, V = start.gram, start.V
+    size = gram.shape[0]
+    place = np.arange(size)
+    teacher, positions = place[:t], place[t : t + length]
+    current = np.eye(size)[:, t + length :]
+
+    paths = Paths(model, np.random.default_rng([seed, 5]))
+    seen = np.eye(size)[:, :t]
+    h = np.stack([paths.add(_column(gram, seen[:, : k + 1]), mirrored=1) for k in range(t)], axis=1)
+    target = _targets(model, jnp.asarray(h))
+    forces: list[np.ndarray] = []
+    track = None
+    result = []
+    for step in range(iterations + 1):
+        weight = current.T @ gram @ current
+        means = gram[positions] @ current
+        signal = current.T @ gram[:, teacher]
+        result.append(
+            {
+                "q": float(np.linalg.norm(rho[0] * weight)),
+                "m": float(np.linalg.norm(means[0])),
+                "theta": float(np.linalg.norm(rho[0] * signal)),
+            }
+        )
+        if step == iterations:
+            break
+        columns = []
+        for k in range(r):
+            seen = np.concatenate([seen, current[:, k : k + 1]], axis=1)
+            columns.append(paths.add(_column(gram, seen), mirrored=0))
+        fluctuation = np.stack(columns, axis=1)
+        centre = jnp.asarray(means[..., None] + fluctuation)
+        if track is None:
+            track = Track.fresh(centre.reshape(length * r, -1))
+        force, track = _force(model, centre, jnp.asarray(V), target, track, jnp.asarray(step))
+        g = np.asarray(force.g)
+        response = np.sum(rho * np.asarray(force.response), axis=0)
+        A = np.asarray(bounded(jnp.asarray(-alpha * response), model.ridge))
+        R = np.linalg.inv(float(model.ridge) * np.eye(r) + A)
+
+        # Stein: sum_mu x^T g/sqrt d = Q* (dg/dh*)^T + Q (dg/dc)^T + noise, where the mean
+        # derivatives follow from the correlations of g with the fields, jumps included.
+        fields = np.concatenate([h, fluctuation], axis=1)
+        joint = np.concatenate([seen[:, :t], current], axis=1)
+        covariance = joint.T @ gram @ joint
+        inverse = np.linalg.pinv(covariance, rcond=1e-8, hermitian=True)
+        slopes = alpha * np.einsum("lip,ljp->ij", g, fields) / PATHS @ inverse
+        drift = joint @ slopes.T + current @ A.T
+        drift[positions] += alpha * g.mean(axis=2)
+
+        # The noise of this iteration joins the basis, correlated with the earlier ones.
+        forces.append(g)
+        noise = [alpha * np.einsum("l,lip,ljp->ij", rho[:, 0, 0], g, old) / PATHS for old in forces]
+        gram = _extend(gram, noise, size, r)
+        drift, current, seen = (_pad(some, r) for some in (drift, current, seen))
+        drift[-r:] += np.eye(r)
+        current = (1 - damping) * drift @ R.T + damping * current
+        V = (1 - damping) * rho * R + damping * V
+    return result
+
+
+def _column(gram: np.ndarray, columns: np.ndarray) -> Float[np.ndarray, " seen"]:
+    """Covariances of the last column with all columns."""
+    return np.asarray(columns.T @ gram @ columns[:, -1])
+
+
+def _pad(coefficients: np.ndarray, r: int) -> np.ndarray:
+    return np.concatenate([coefficients, np.zeros((r, coefficients.shape[1]))])
+
+
+def _extend(gram: np.ndarray, noise: list[np.ndarray], fixed: int, r: int) -> np.ndarray:
+    size = gram.shape[0]
+    larger = np.zeros((size + r, size + r))
+    larger[:size, :size] = gram
+    for k, block in enumerate(noise):
+        at = slice(fixed + k * r, fixed + (k + 1) * r)
+        larger[size:, at] = block
+        larger[at, size:] = block.T
+    last = larger[size:, size:]
+    larger[size:, size:] = (last + last.T) / 2
+    return larger
+
+
+@eqx.filter_jit
+def _targets(
+    model: Model, h: Float[Array, "tokens t paths"]
+) -> Float[Array, "tokens tokens paths"]:
+    return over_points(model.teacher)(h)
+
+
+@eqx.filter_jit
+def _force(
+    model: Model,
+    centre: Float[Array, "tokens r paths"],
+    V: Float[Array, "tokens r r"],
+    target: Float[Array, "tokens tokens paths"],
+    track: Track,
+    call: Int[Array, ""],
+) -> tuple[Force, Track]:
+    return apply_force(loss_derivatives(model), centre, V, target, track, call)

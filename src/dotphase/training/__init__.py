@@ -1,0 +1,1 @@
+"""Training at finite dimension: starts, optimisers, runs over many seeds, curvature."""

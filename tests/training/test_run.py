@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+import dotphase as dp
+from dotphase.training.optimisers import OPTIMISERS
+
+#: One size for all tests, here and in the other engines: most of their time is compilation.
+D, ALPHA = 200, 2.0
+
+
+@pytest.fixture(scope="module")
+def semantic(paper):
+    return dp.train(paper, ALPHA, D, seeds=4, start="semantic")
+
+
+def test_lbfgs_reaches_its_tolerance(semantic):
+    assert semantic.converged
+    for run in semantic.runs:
+        assert run.gradient_norm / np.sqrt(D) <= 1e-6
+        assert run.reason == "gradient below the tolerance"
+
+
+def test_reported_numbers_follow_from_the_weights(paper, semantic):
+    run = semantic.runs[0]
+    assert run.q == pytest.approx(0.25 * float(np.sum(run.weights**2)) / D, rel=1e-12)
+    assert run.m == pytest.approx(abs(run.weights.sum()) / D, rel=1e-9)
+    assert run.mechanism == "semantic"
+    assert 0 < run.semantic_alignment <= 1
+
+
+def test_both_test_errors_agree(semantic):
+    miss = [(r.test_error_sampled - r.test_error) / r.test_error_sampled_stderr
+            for r in semantic.runs]  # fmt: skip
+    assert np.max(np.abs(miss)) < 4
+
+
+def test_means_and_their_errors(semantic):
+    values = [run.train_loss for run in semantic.runs]
+    assert semantic.mean["train_loss"] == pytest.approx(np.mean(values))
+    assert semantic.stderr["train_loss"] == pytest.approx(np.std(values, ddof=1) / 2)
+    plain = json.loads(json.dumps(semantic.to_dict()))
+    assert len(plain["runs"]) == 4
+    assert "4 runs" in str(semantic)
+
+
+def test_same_seed_same_numbers_whatever_the_batch(paper, semantic):
+    again = dp.train(paper, ALPHA, D, seeds=2, start="semantic")
+    assert [r.train_loss for r in again.runs] == [r.train_loss for r in semantic.runs[:2]]
+    together = dp.train(paper, ALPHA, D, seeds=2, start="semantic", batch=2)
+    for mine, theirs in zip(together.runs, semantic.runs, strict=False):
+        assert mine.train_loss == pytest.approx(theirs.train_loss, rel=1e-9)
+        assert mine.test_error_sampled == pytest.approx(theirs.test_error_sampled, rel=1e-5)
+        np.testing.assert_allclose(mine.weights, theirs.weights, atol=1e-4)
+
+
+def test_positional_start_finds_the_positional_minimum(paper, semantic):
+    training = dp.train(paper, ALPHA, D, seeds=4, start="positional")
+    for run, other in zip(training.runs, semantic.runs, strict=True):
+        assert run.converged
+        assert run.mechanism == "positional"
+        assert run.m > 5 * other.m
+        assert run.theta < 0.5 * other.theta
+
+
+def test_theory_and_training_agree(paper):
+    """Within the fluctuations over data sets and corrections of order 1/d."""
+    theory = dp.solve(paper, ALPHA, "semantic", points=14)
+    training = dp.train(paper, ALPHA, D, seeds=16, start="semantic")
+    for name, value in {
+        "train_loss": theory.train_loss,
+        "test_error": theory.test_error,
+        "theta": theory.norms["theta"],
+        "q": theory.norms["q"],
+    }.items():
+        error = np.hypot(training.stderr[name], theory.stderr[name])
+        assert abs(training.mean[name] - value) < 3 * error + 5 / D * value, name
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "slack"),
+    [
+        ("gd", {"lr": 10.0, "steps": 1000}, 1e-6),
+        ("adam", {"lr": 0.03, "steps": 250}, 1e-6),
+        ("sgd", {"lr": 0.5, "steps": 250}, 0.1),
+    ],
+)
+def test_other_optimisers_go_where_lbfgs_goes(paper, semantic, name, settings, slack):
+    training = dp.train(paper, ALPHA, D, seeds=2, start="semantic", optimizer=name, **settings)
+    for mine, best in zip(training.runs, semantic.runs, strict=False):
+        assert mine.train_loss == pytest.approx(best.train_loss, rel=slack)
+        assert mine.converged == (mine.gradient_norm / np.sqrt(D) <= 1e-6)
+        assert mine.converged == (mine.reason == "gradient below the tolerance")
+        assert mine.converged == (name != "sgd")
+
+
+def test_a_step_that_diverges_is_called_that(paper):
+    training = dp.train(
+        paper, ALPHA, D, seeds=2, start="semantic", optimizer="gd", lr=1e3, steps=1000
+    )
+    assert {run.outcome for run in training.runs} == {"diverged"}
+    assert all("smaller step" in run.reason for run in training.runs)
+    assert all(np.isfinite(run.train_loss) for run in training.runs)
+    assert training.mean["train_loss"] is None
+    json.dumps(training.to_dict(), allow_nan=False)
+
+
+def test_single_precision(paper):
+    training = dp.train(paper, ALPHA, D, seeds=1, dtype="float32")
+    run = training.runs[0]
+    assert run.weights.dtype == np.float32
+    assert run.converged
+    assert run.gradient_norm / np.sqrt(D) <= 1e-5
+
+
+def test_the_users_start_on_an_untied_student_of_three_tokens(three_tokens):
+    seen = []
+
+    def start(key, teacher_weights, positions):
+        seen.append((teacher_weights.shape, positions.shape))
+        return np.ones((30, 2)) * 0.3 + teacher_weights
+
+    training = dp.train(dp.untied(three_tokens), 2.0, 30, seeds=1, start=start)
+    assert seen[0] == ((30, 1), (3, 30))
+    assert training.start == "custom"
+    assert training.converged
+    run = training.runs[0]
+    assert run.weights.shape == (30, 2)
+    assert abs(run.test_error_sampled - run.test_error) < 4 * run.test_error_sampled_stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"d": 1}, "d"),
+        ({"alpha": 0.001}, "alpha"),
+        ({"alpha": -1}, "alpha"),
+        ({"optimizer": "newton"}, "optimizer"),
+        ({"start": "nowhere"}, "start"),
+        ({"start": lambda key, teacher, positions: np.zeros(3)}, "start"),
+        ({"seeds": 0}, "seeds"),
+        ({"lr": 0.1}, "lr"),
+        ({"optimizer": "gd", "lr": -1}, "lr"),
+        ({"steps": 0}, "steps"),
+        ({"dtype": "int8"}, "dtype"),
+        ({"d": 3000, "seeds": 10**6, "batch": 10**6}, "batch"),
+        ({"d": 10**7}, "d"),
+    ],
+)
+def test_bad_input(paper, arguments, field):
+    with pytest.raises(dp.InvalidInput) as caught:
+        dp.train(paper, **{"alpha": 1.0, "d": 20, "seeds": 1, **arguments})
+    assert caught.value.field == field
+
+
+def test_a_batch_that_does_not_fit_is_told_what_would(paper):
+    with pytest.raises(dp.InvalidInput, match=r"use batch \d+ or less"):
+        dp.train(paper, 1.0, 3000, seeds=10**6, batch=10**6)
+
+
+def test_out_of_memory_while_running_names_a_batch(paper, monkeypatch):
+    from dotphase.training import run
+
+    def fail(*arguments):
+        raise MemoryError
+
+    monkeypatch.setattr(run, "prepare_runs", fail)
+    with pytest.raises(dp.InvalidInput, match="use batch 2 or less"):
+        dp.train(paper, 1.0, 20, seeds=4, batch=4)
+
+
+def test_an_interrupt_keeps_the_finished_runs(paper):
+    def stop(run):
+        if run.seed == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(dp.Interrupted) as caught:
+        dp.train(paper, ALPHA, D, seeds=4, start="semantic", on_run=stop)
+    assert [run.seed for run in caught.value.finished.runs] == [0, 1]
+
+
+def test_a_new_optimiser_is_one_entry(paper, monkeypatch):
+    from dotphase.training import optimisers
+
+    quick = optimisers.Optimiser(optimisers.gd, steps=7, lr=0.1)
+    monkeypatch.setitem(OPTIMISERS, "quick", quick)
+    training = dp.train(paper, ALPHA, D, seeds=1, optimizer="quick")
+    assert training.runs[0].iterations == 7
+
+
+def test_reference_values(paper, reference):
+    rows = csv.DictReader((reference / "training.csv").open(encoding="utf-8"))
+    asked = ("positional", "1000", "0.5")
+    row = next(r for r in rows if (r["start"], r["d"], r["alpha"]) == asked)
+    training = dp.train(paper, 0.5, 1000, seeds=8, start="positional", held_out=2)
+    for name in ("train_loss", "test_error", "m"):
+        expected, stderr = float(row[name]), float(row[f"{name}_stderr"])
+        allowed = 3 * np.hypot(stderr, training.stderr[name]) + 0.01 * expected
+        assert abs(training.mean[name] - expected) < allowed, name
