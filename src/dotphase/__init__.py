@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dotphase.errors import Interrupted as Interrupted
     from dotphase.errors import InvalidInput as InvalidInput
     from dotphase.figures.curve import plot_curve as plot_curve
+    from dotphase.figures.diagram import plot_diagram as plot_diagram
     from dotphase.figures.iterations import plot_iterations as plot_iterations
     from dotphase.figures.scatter import plot_mechanisms as plot_mechanisms
     from dotphase.fixedpoint import Iteration as Iteration
@@ -29,6 +30,11 @@ if TYPE_CHECKING:
     from dotphase.paper import positional_semantic as positional_semantic
     from dotphase.paper import softmax_attention as softmax_attention
     from dotphase.study.curve import curve as curve
+    from dotphase.study.diagram import diagram as diagram
+    from dotphase.theory.critical import Critical as Critical
+    from dotphase.theory.critical import branch_end as branch_end
+    from dotphase.theory.critical import critical as critical
+    from dotphase.theory.critical import critical_line as critical_line
     from dotphase.theory.overlaps import Overlaps as Overlaps
     from dotphase.theory.solution import Solution as Solution
     from dotphase.theory.solve import continue_in_alpha as continue_in_alpha
@@ -58,7 +64,13 @@ _HOMES = {
     "baseline": "dotphase.baselines.fit",
     "continue_in_alpha": "dotphase.theory.solve",
     "curvature": "dotphase.training.hessian",
+    "Critical": "dotphase.theory.critical",
+    "branch_end": "dotphase.theory.critical",
+    "critical": "dotphase.theory.critical",
+    "critical_line": "dotphase.theory.critical",
     "curve": "dotphase.study.curve",
+    "diagram": "dotphase.study.diagram",
+    "plot_diagram": "dotphase.figures.diagram",
     "linear_test_error": "dotphase.baselines",
     "plot_curve": "dotphase.figures.curve",
     "plot_iterations": "dotphase.figures.iterations",

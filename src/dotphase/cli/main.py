@@ -16,6 +16,10 @@ import click
 COMMANDS = {
     "solve": "dotphase.cli.solve",
     "curve": "dotphase.cli.curve",
+    "critical": "dotphase.cli.critical",
+    "diagram": "dotphase.cli.diagram",
+    "train": "dotphase.cli.train",
+    "amp": "dotphase.cli.amp",
 }
 
 

@@ -53,8 +53,14 @@ class Grid(click.ParamType):
 
     name = "A:B:N"
 
-    def __init__(self, *, above: float | None = None, at_least: float | None = None) -> None:
-        self.bound = Number(above=above, at_least=at_least)
+    def __init__(
+        self,
+        *,
+        above: float | None = None,
+        at_least: float | None = None,
+        at_most: float | None = None,
+    ) -> None:
+        self.bound = Number(above=above, at_least=at_least, at_most=at_most)
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None

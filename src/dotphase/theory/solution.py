@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from dotphase.model import Model
 from dotphase.theory.overlaps import Overlaps
@@ -30,6 +31,9 @@ class Solution:
     converged : whether the residual and the quadrature met their tolerances
     message : why the solver stopped
     stderr : quadrature standard errors of q, m, V, theta, train_loss, test_error
+    samples : what each scramble alone gives for them; two solutions with the same seed share
+        their points, so the error of a difference is the spread of the differences
+    loss_slope : derivative of the training loss in alpha, exact at a fixed point
     stability : whether the theory can be trusted here, and why
     log2_points : log2 of the number of Gaussian points used last
     seed : seed of their scrambles
@@ -50,6 +54,8 @@ class Solution:
     converged: bool
     message: str
     stderr: dict[str, float]
+    samples: dict[str, Float[np.ndarray, " scrambles"]] = field(repr=False)
+    loss_slope: float
     stability: Stability
     log2_points: int
     seed: int

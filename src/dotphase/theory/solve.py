@@ -34,7 +34,7 @@ from dotphase.theory.overlaps import Overlaps, check_overlaps
 from dotphase.theory.settings import FEWEST, MOST, Settings, check_alpha, check_settings
 from dotphase.theory.solution import Solution
 from dotphase.theory.stability import Stability, judge
-from dotphase.theory.uncertainty import standard_errors, worst_error
+from dotphase.theory.uncertainty import scramble_values, standard_errors, worst_error
 
 #: log2 of the points on which the fixed point is found and its Jacobian measured.
 COARSE = 13
@@ -148,6 +148,32 @@ def continue_in_alpha(
     return dict(zip(branches, run(jobs), strict=True))
 
 
+@in_double_precision
+def continue_many(
+    chains: Sequence[tuple[Model, str]],
+    alphas: Sequence[float],
+    *,
+    rtol: float = 2e-3,
+    points: int | None = None,
+    most: int = MOST,
+    seed: int = 0,
+    progress: Callable[[Solution], None] | None = None,
+) -> list[list[Solution]]:
+    """Follow many branches of many models along the same grid of alpha.
+
+    Parameters
+    ----------
+    chains : sequence of (model, branch)
+        What to follow; chains are independent of each other and run side by side.
+
+    Other parameters are those of `continue_in_alpha`.
+    """
+    settings = check_settings(rtol, points, most, seed, None)
+    grid = [check_alpha(alpha) for alpha in alphas]
+    jobs = [_continuation_job(model, grid, branch, settings, progress) for model, branch in chains]
+    return run(jobs)
+
+
 def _solve_job(
     model: Model, alpha: float, start: str | Overlaps, settings: Settings
 ) -> Job[Solution]:
@@ -176,35 +202,57 @@ def _continuation_job(
     settings: Settings,
     progress: Callable[[Solution], None] | None,
 ) -> Job[list[Solution]]:
-    validate.choice("branch", branch, BRANCHES)
-    own_start = starting_overlaps(model, branch)
+    follower = Follower(model, branch, settings)
 
     def job() -> Job[list[Solution]]:
-        baseline = linear_test_error(model, seed=settings.seed)
         found: dict[int, Solution] = {}
-        last: tuple[Overlaps, Jacobian | None] | None = None
-        ended = False
-        lane = Lane(model, alphas[0], settings)
         for index in np.argsort(alphas)[::-1]:
-            lane = lane.at(alphas[index])
-            solution = None
-            if last is not None:
-                solution, jacobian = yield from _follow(lane, branch, last[0], baseline, last[1])
-            if solution is None or not (solution.on_branch and solution.converged):
-                lane = Lane(model, alphas[index], settings)
-                again, jacobian = yield from _follow(
-                    lane, branch, own_start, baseline, careful=not ended
-                )
-                solution = again if solution is None or again.on_branch else solution
-            here = solution.on_branch and solution.converged
-            last = (solution.overlaps, jacobian) if here else None
-            ended = not solution.on_branch
+            solution = yield from follower.at(alphas[index])
             found[int(index)] = solution
             if progress is not None:
                 progress(solution)
         return [found[index] for index in range(len(alphas))]
 
     return job()
+
+
+class Follower:
+    """Follows a branch from alpha to alpha, each point started from the one before.
+
+    Where the last point was not on the branch, or its continuation is lost, the branch's
+    own starting point is tried as well.
+    """
+
+    def __init__(self, model: Model, branch: str, settings: Settings) -> None:
+        validate.choice("branch", branch, BRANCHES)
+        self.model, self.branch, self.settings = model, branch, settings
+        self._own_start = starting_overlaps(model, branch)
+        self._baseline: float | None = None
+        self._lane: Lane | None = None
+        self._last: tuple[Overlaps, Jacobian | None] | None = None
+        self._ended = False
+
+    def at(self, alpha: float) -> Job[Solution]:
+        """The solution at another alpha."""
+        if self._baseline is None:
+            self._baseline = linear_test_error(self.model, seed=self.settings.seed)
+        solution = None
+        if self._last is not None and self._lane is not None:
+            self._lane = self._lane.at(alpha)
+            start, jacobian = self._last
+            solution, jacobian = yield from _follow(
+                self._lane, self.branch, start, self._baseline, jacobian
+            )
+        if solution is None or not (solution.on_branch and solution.converged):
+            self._lane = Lane(self.model, alpha, self.settings)
+            again, jacobian = yield from _follow(
+                self._lane, self.branch, self._own_start, self._baseline, careful=not self._ended
+            )
+            solution = again if solution is None or again.on_branch else solution
+        here = solution.on_branch and solution.converged
+        self._last = (solution.overlaps, jacobian) if here else None
+        self._ended = not solution.on_branch
+        return solution
 
 
 def _follow(
@@ -264,7 +312,7 @@ def _follow(
         answer = yield from lane.ask(point.x, level)
         if settings.points is not None or level >= settings.most:
             break
-        errors = standard_errors(lane, point.x, answer, jacobian)
+        errors = standard_errors(scramble_values(lane, point.x, answer, jacobian))
         excess = MARGIN * worst_error(lane, point.x, answer, errors) / settings.rtol
         if excess <= 1:
             break
@@ -291,7 +339,8 @@ def _dress(
     overlaps = query.overlaps
     x = lane.coordinates.pack(overlaps)
     loss = float(training_energy(lane.model, lane.alpha, overlaps, answer.mean))
-    errors = standard_errors(lane, x, answer, jacobian)
+    samples = scramble_values(lane, x, answer, jacobian)
+    errors = standard_errors(samples)
     message = point.outcome.value
     converged = point.outcome.success and math.isfinite(loss)
     if converged:
@@ -319,6 +368,8 @@ def _dress(
         converged=converged,
         message=message,
         stderr=errors,
+        samples=samples,
+        loss_slope=float(answer.mean.moreau),
         stability=stability,
         log2_points=level,
         seed=settings.seed,

@@ -21,28 +21,36 @@ Vector = Float[np.ndarray, " n"]
 SMALL_SAMPLE = 1.08
 
 
-def standard_errors(
+def scramble_values(
     lane: Lane, x: Vector, answer: Answer, jacobian: Jacobian | None
-) -> dict[str, float]:
-    """Standard errors from the spread of the scrambles.
+) -> dict[str, Float[np.ndarray, " scrambles"]]:
+    """What each scramble alone would give for the norms, the training loss and the test error.
 
     Scramble k alone would have its fixed point at ``x + (1 - J)^{-1} (F_k(x) - F(x))``. The
-    free energy is stationary, so its error is the spread at x itself.
+    free energy is stationary, so its value at x itself serves for the training loss.
     """
     names = (*Overlaps._fields, "train_loss", "test_error")
     if jacobian is None:
-        return dict.fromkeys(names, math.nan)
+        return {name: np.full(SCRAMBLES, np.nan) for name in names}
     shifts = jacobian.newton(lane.images(x, answer) - lane.image(x, answer))
+    norms = [norms_of(lane.coordinates.unpack(x + shift)) for shift in shifts]
     overlaps = lane.coordinates.unpack(x)
-    spread: dict[str, list[float]] = {name: [] for name in Overlaps._fields}
-    for shift in shifts:
-        for name, value in norms_of(lane.coordinates.unpack(x + shift)).items():
-            spread[name].append(value)
-    losses = free_energy(lane.model, lane.alpha, overlaps, answer.averages)
-    tests = test_error(lane.model, answer.averages) + shifts[:, jacobian.free] @ jacobian.test
-    samples = {**spread, "train_loss": losses, "test_error": tests}
-    factor = SMALL_SAMPLE / math.sqrt(SCRAMBLES)
-    return {name: factor * float(np.std(samples[name], ddof=1)) for name in names}
+    return {
+        **{name: np.asarray([one[name] for one in norms]) for name in Overlaps._fields},
+        "train_loss": free_energy(lane.model, lane.alpha, overlaps, answer.averages),
+        "test_error": test_error(lane.model, answer.averages)
+        + shifts[:, jacobian.free] @ jacobian.test,
+    }
+
+
+def standard_error(values: Float[np.ndarray, " scrambles"]) -> float:
+    """Standard error of the mean of independent scrambles."""
+    return SMALL_SAMPLE * float(np.std(values, ddof=1)) / math.sqrt(len(values))
+
+
+def standard_errors(samples: dict[str, Float[np.ndarray, " scrambles"]]) -> dict[str, float]:
+    """Standard error of every result."""
+    return {name: standard_error(values) for name, values in samples.items()}
 
 
 def worst_error(lane: Lane, x: Vector, answer: Answer, errors: dict[str, float]) -> float:

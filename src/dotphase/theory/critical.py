@@ -1,0 +1,351 @@
+"""Critical points: where branches cross, where attention beats the linear layer, where
+branches end.
+
+The training losses of the semantic and the positional branch cross at alpha_c. Both are
+solved on the same Gaussian points, so that most of the quadrature error drops out of their
+difference; and the derivative of a training loss in alpha is known exactly at a fixed point
+(it is the mean of the proximal minimum, because the free energy is stationary), so that a
+few Newton steps find the crossing. alpha_l is where the test error of the branch with the
+lowest training loss passes that of the linear positional layer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dotphase import validate
+from dotphase.model import Model
+from dotphase.precision import in_double_precision
+from dotphase.theory.jobs import Job, run
+from dotphase.theory.settings import Settings, check_settings
+from dotphase.theory.solution import Solution
+from dotphase.theory.solve import Follower
+from dotphase.theory.uncertainty import standard_error
+
+#: Where the search for a crossing begins, the factor between its steps, and where it ends.
+FIRST, FACTOR, SMALLEST, LARGEST = 1.0, 1.25, 0.05, 8.0
+#: log2 of the points on which the crossing is bracketed, and on which it is found.
+COARSE, FINE = 13, 17
+#: Newton steps stop when alpha moves by less than this share of itself.
+SETTLED = 1e-5
+
+
+@dataclass(frozen=True)
+class Critical:
+    """Critical sample complexities of one model.
+
+    Attributes
+    ----------
+    alpha_c, alpha_c_stderr : where the training losses of the two branches cross
+    alpha_l, alpha_l_stderr : where the lowest minimum beats the linear layer in test error
+    linear_test_error : test error of the linear positional layer
+    trusted : whether the theory can be trusted for both branches at alpha_c
+    message : what was found, or why not
+    semantic, positional : the two solutions at alpha_c, if there is one
+    """
+
+    alpha_c: float
+    alpha_c_stderr: float
+    alpha_l: float
+    alpha_l_stderr: float
+    linear_test_error: float
+    trusted: bool
+    message: str
+    semantic: Solution | None
+    positional: Solution | None
+
+    @property
+    def found(self) -> bool:
+        """Whether both critical points exist in the range that was searched."""
+        return math.isfinite(self.alpha_c) and math.isfinite(self.alpha_l)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and strings, ready for JSON."""
+        names = ("alpha_c", "alpha_c_stderr", "alpha_l", "alpha_l_stderr", "linear_test_error")
+        return {
+            **{name: getattr(self, name) for name in names},
+            "trusted": self.trusted,
+            "message": self.message,
+        }
+
+
+@in_double_precision
+def critical(
+    model: Model,
+    *,
+    smallest: float = SMALLEST,
+    largest: float = LARGEST,
+    points: int = FINE,
+    seed: int = 0,
+) -> Critical:
+    """The critical points of a model.
+
+    Parameters
+    ----------
+    model : Model
+        Teacher, student and data.
+    smallest, largest : float
+        Range of alpha to search.
+    points : int
+        log2 of the Gaussian points of the final solutions.
+    seed : int
+        Seed of the Gaussian points.
+    """
+    return run([_critical_job(model, smallest, largest, points, seed)])[0]
+
+
+@in_double_precision
+def critical_line(
+    family: Callable[[float], Model],
+    values: Iterable[float],
+    *,
+    smallest: float = SMALLEST,
+    largest: float = LARGEST,
+    points: int = FINE,
+    seed: int = 0,
+    progress: Callable[[Critical], None] | None = None,
+) -> list[Critical]:
+    """Critical points along a one-parameter family of models.
+
+    Parameters
+    ----------
+    family : callable
+        The model for a value of the parameter, as
+        ``lambda omega: dp.positional_semantic(omega=omega)``.
+    values : iterable of float
+        Values of the parameter.
+
+    Other parameters are those of `critical`.
+    """
+    jobs = [_critical_job(family(value), smallest, largest, points, seed) for value in values]
+    return run(jobs, progress=progress)
+
+
+def _critical_job(
+    model: Model, smallest: float, largest: float, points: int, seed: int
+) -> Job[Critical]:
+    smallest = validate.number("smallest", smallest, above=0)
+    largest = validate.number("largest", largest, above=smallest)
+    fine = check_settings(2e-3, points, points, seed, None)
+    coarse = replace(fine, points=min(COARSE, points))
+
+    def job() -> Job[Critical]:
+        result = yield from _search(model, smallest, largest, coarse, fine)
+        return result
+
+    return job()
+
+
+class _Pair:
+    """Both branches at one alpha after another, on the same points."""
+
+    def __init__(self, model: Model, settings: Settings) -> None:
+        self.semantic = Follower(model, "semantic", settings)
+        self.positional = Follower(model, "positional", settings)
+
+    def at(self, alpha: float) -> Job[tuple[Solution, Solution]]:
+        semantic = yield from self.semantic.at(alpha)
+        positional = yield from self.positional.at(alpha)
+        return semantic, positional
+
+
+def _there(*solutions: Solution) -> bool:
+    return all(solution.on_branch and solution.converged for solution in solutions)
+
+
+def _gap(semantic: Solution, positional: Solution) -> float:
+    """Semantic minus positional training loss; positive where there is no semantic branch,
+    negative where there is no positional one."""
+    if not _there(semantic):
+        return math.inf
+    if not _there(positional):
+        return -math.inf
+    return semantic.free_energy - positional.free_energy
+
+
+def _search(
+    model: Model, smallest: float, largest: float, coarse: Settings, fine: Settings
+) -> Job[Critical]:
+    rough = _Pair(model, coarse)
+    alpha = min(max(FIRST, smallest), largest)
+    pair = yield from rough.at(alpha)
+    linear = pair[0].linear_test_error
+    bracket: dict[bool, tuple[float, float]] = {}
+    while True:
+        gap = _gap(*pair)
+        above = gap > 0  # the positional branch still wins: the crossing is at larger alpha
+        bracket[above] = (alpha, gap)
+        if len(bracket) == 2:
+            break
+        following = alpha * FACTOR if above else alpha / FACTOR
+        if not smallest <= following <= largest:
+            what = "positional" if above else "semantic"
+            return _nothing(
+                linear,
+                f"the {what} branch has the lower loss in all of [{smallest:g}, {largest:g}]",
+            )
+        alpha = following
+        pair = yield from rough.at(alpha)
+    (low, gap_low), (high, gap_high) = bracket[True], bracket[False]
+    if not (math.isfinite(gap_low) and math.isfinite(gap_high)):
+        return _nothing(
+            linear,
+            f"one branch ends between alpha = {low:g} and {high:g}, before the losses cross",
+        )
+    guess = low + (high - low) * gap_low / (gap_low - gap_high)
+
+    exact = _Pair(model, fine)
+    pair = yield from exact.at(guess)
+    for _ in range(8):
+        if not _there(*pair):
+            return _nothing(linear, f"a branch is lost at alpha = {guess:g}, next to the crossing")
+        slope = pair[0].loss_slope - pair[1].loss_slope
+        step = -_gap(*pair) / slope
+        if abs(step) < SETTLED * guess:
+            break
+        # The bracket is from few points: the crossing may lie just outside it.
+        guess = min(max(guess + step, low / FACTOR), high * FACTOR)
+        pair = yield from exact.at(guess)
+    semantic, positional = pair
+    difference = semantic.samples["train_loss"] - positional.samples["train_loss"]
+    alpha_c, error = guess, standard_error(difference) / abs(slope)
+    alpha_l, error_l = yield from _beats_linear(exact.semantic, semantic, linear, largest)
+    trusted = semantic.stability.trusted and positional.stability.trusted
+    doubts = [
+        f"{solution.found}: {solution.stability.reason}"
+        for solution in pair
+        if not solution.stability.trusted
+    ]
+    message = "; ".join(doubts) or "both branches can be trusted at alpha_c"
+    return Critical(
+        alpha_c, error, alpha_l, error_l, linear, trusted, message, semantic, positional
+    )
+
+
+def _beats_linear(
+    follower: Follower, here: Solution, linear: float, largest: float
+) -> Job[tuple[float, float]]:
+    """Where the semantic test error passes that of the linear layer, from alpha_c upwards.
+
+    Just above alpha_c the semantic branch has the lowest loss; if it is below the linear
+    layer there already, the test error jumps past it at alpha_c itself.
+    """
+    before = (here.alpha, here.test_error - linear)
+    if before[1] <= 0:
+        return here.alpha, 0.0
+    now = before
+    while now[1] > 0:
+        alpha = now[0] * FACTOR
+        if alpha > largest:
+            return math.nan, math.nan
+        here = yield from follower.at(alpha)
+        if not _there(here):
+            return math.nan, math.nan
+        before, now = now, (alpha, here.test_error - linear)
+    # Secants on a smooth, almost straight curve that falls.
+    for _ in range(8):
+        slope = (now[1] - before[1]) / (now[0] - before[0])
+        step = -now[1] / slope
+        if abs(step) < 10 * SETTLED * now[0]:
+            break
+        here = yield from follower.at(now[0] + step)
+        if not _there(here):
+            return math.nan, math.nan
+        before, now = now, (here.alpha, here.test_error - linear)
+    return now[0] + step, here.stderr["test_error"] / abs(slope)
+
+
+def _nothing(linear: float, message: str) -> Critical:
+    nan = math.nan
+    return Critical(nan, nan, nan, nan, linear, False, message, None, None)
+
+
+@dataclass(frozen=True)
+class BranchEnd:
+    """Where a branch stops existing, or stops being trusted.
+
+    Attributes
+    ----------
+    branch : its name
+    inside, outside : alphas next to each other with and without the property
+    alpha : the middle between them
+    width : half their distance, the uncertainty of `alpha`
+    """
+
+    branch: str
+    inside: float
+    outside: float
+
+    @property
+    def alpha(self) -> float:
+        return (self.inside + self.outside) / 2
+
+    @property
+    def width(self) -> float:
+        return abs(self.inside - self.outside) / 2
+
+
+@in_double_precision
+def branch_end(
+    model: Model,
+    branch: str,
+    inside: float,
+    outside: float,
+    *,
+    trusted: bool = False,
+    accuracy: float = 0.01,
+    points: int = 15,
+    seed: int = 0,
+) -> BranchEnd | None:
+    """The end of a branch (its spinodal), or of the trust in it, between two alphas.
+
+    Parameters
+    ----------
+    inside, outside : float
+        An alpha at which the branch exists (or is trusted), and one towards which to look.
+    trusted : bool
+        Look for the end of trust instead: replicon reaching one, or the onset of jumps.
+    accuracy : float
+        Relative width at which the bisection stops.
+
+    Returns
+    -------
+    BranchEnd or None
+        None if there is no end between the two.
+    """
+    settings = check_settings(2e-3, points, points, seed, None)
+    inside = validate.number("inside", inside, above=0)
+    outside = validate.number("outside", outside, above=0)
+
+    def holds(solution: Solution) -> bool:
+        return _there(solution) and (solution.stability.trusted or not trusted)
+
+    def job() -> Job[BranchEnd | None]:
+        follower = Follower(model, branch, settings)
+        good, bad = inside, outside
+        first = yield from follower.at(good)
+        if not holds(first):
+            return None
+        # Towards the far end in steps that continuation can follow.
+        for alpha in np.geomspace(inside, outside, 9)[1:]:
+            solution = yield from follower.at(float(alpha))
+            if not holds(solution):
+                bad = float(alpha)
+                break
+            good = float(alpha)
+        else:
+            return None
+        while abs(good - bad) > accuracy * good:
+            middle = (good + bad) / 2
+            follower = Follower(model, branch, settings)
+            yield from follower.at(good)
+            solution = yield from follower.at(middle)
+            good, bad = (middle, bad) if holds(solution) else (good, middle)
+        return BranchEnd(branch, good, bad)
+
+    return run([job()])[0]
