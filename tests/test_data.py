@@ -8,14 +8,14 @@ import dotphase as dp
 
 
 def test_positions_have_the_gram_matrix_of_the_model(three_tokens):
-    data = dp.sample(three_tokens, d=50, n=4, key=0)
+    data = dp.sample(three_tokens, d=200, n=400, key=0)
     p = np.asarray(data.positions)
     np.testing.assert_allclose(p @ p.T, three_tokens.positions, atol=1e-13)
 
 
 def test_positions_of_the_paper(paper):
-    p = np.asarray(dp.sample(paper, d=20, n=1, key=0).positions)
-    np.testing.assert_allclose(p[0], np.full(20, 20**-0.5), rtol=1e-13)
+    p = np.asarray(dp.sample(paper, d=10, n=5, key=0).positions)
+    np.testing.assert_allclose(p[0], np.full(10, 10**-0.5), rtol=1e-13)
     np.testing.assert_allclose(p[1], -p[0], rtol=1e-13)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -73,7 +74,7 @@ def sample(
     n = validate.whole("n", n, at_least=1)
     count_sentences(model, n / validate.whole("d", d, at_least=1), d)
     kind = check_dtype(dtype)
-    return draw(model, n, as_key(key), jnp.asarray(position_vectors(model, d), kind))
+    return _draw(model, n, as_key(key), jnp.asarray(position_vectors(model, d), kind))
 
 
 def check_dtype(dtype: Any) -> np.dtype:
@@ -103,6 +104,9 @@ def draw(model: Model, n: int, key: Array, positions: Float[Array, "tokens d"]) 
         jax.random.normal(for_weights, (d, model.teacher_rank), dtype),
         positions,
     )
+
+
+_draw = eqx.filter_jit(draw)
 
 
 def draw_tokens(

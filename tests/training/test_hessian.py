@@ -19,7 +19,7 @@ def test_lanczos_finds_the_eigenvalues_of_the_dense_hessian(paper):
     def loss(flat):
         return reduced.value_and_gradient(paper, some, flat.reshape(d, 1))[0]
 
-    dense = np.linalg.eigvalsh(np.asarray(jax.jit(jax.hessian(loss))(point.ravel())))
+    dense = np.linalg.eigvalsh(jax.jit(jax.hessian(loss))(point.ravel()))
     found = hessian.smallest_curvatures(paper, some, point, 4)
     assert d > hessian.DENSE
     np.testing.assert_allclose(found.eigenvalues, dense[:4], rtol=1e-7)

@@ -39,10 +39,10 @@ def plot_iterations(result: MessagePassing, path: str | Path | None = None) -> A
             axes.plot(place, predicted, "-", color=colour, lw=1.2, label=symbol)
             axes.errorbar(place, measured, errors, fmt="o", ms=2.5, lw=0.8, color=colour)
         axes.set_xlabel("iteration")
-        axes.set_ylabel("overlap")
+        axes.set_ylabel("overlap (lines: state evolution)")
         axes.set_title(
             rf"{result.start} start, $d = {result.d}$, $\alpha = {result.alpha:g}$, "
-            f"{len(result.runs)} runs (lines: state evolution)"
+            f"{len(result.runs)} runs"
         )
         axes.legend()
         if path is not None:
