@@ -62,7 +62,7 @@ def plot_diagram(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
             axis.set_xlabel(r"sample complexity $\alpha = n/d$")
             axis.grid(False)
         axes[0].plot(
-            [], [], ls="none", marker="s", mfc="#DDDDDD", mec="none", label="no semantic branch"
+            [], [], ls="none", marker="s", mfc="#DDDDDD", mec="none", label="one branch missing"
         )
         axes[0].set_ylabel(f"${SYMBOLS.get(parameter, parameter)}$")
         axes[0].legend(loc="upper right")

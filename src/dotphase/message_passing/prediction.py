@@ -15,6 +15,7 @@ taken over many such paths, drawn with antithetic images so that symmetries stay
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import equinox as eqx
@@ -27,6 +28,7 @@ from dotphase.fields import IMAGES
 from dotphase.message_passing.gamp import Force, apply_force, bounded
 from dotphase.model import Model
 from dotphase.prox import Track, over_points
+from dotphase.theory.coordinates import unseen_signs
 
 #: Paths, images included.
 PATHS = 2**14
@@ -60,6 +62,27 @@ class Start:
             axis=1,
         )
         return cls(basis.T @ basis / d, np.asarray(V))
+
+
+def average_start(model: Model, starts: Sequence[Start]) -> Start:
+    """The start with the overlaps that several have on average.
+
+    Where student and teacher do not see the signs of Q and Q*, those are chosen so that m and
+    theta are positive: small overlaps of random sign would otherwise cancel in the average.
+    """
+    t, r, length = model.teacher_rank, model.student_rank, model.length
+    blind_student = any(np.all(s < 0) for s in unseen_signs(model.student, length, r))
+    blind_teacher = any(np.all(s < 0) for s in unseen_signs(model.teacher, length, t))
+    grams = []
+    for start in starts:
+        gram = start.gram
+        signs = np.ones(len(gram))
+        if blind_student:
+            signs[-r:] = np.sign(np.sum(gram[t, -r:])) or 1.0
+        if blind_teacher:
+            signs[:t] = np.sign(np.trace(gram[:t, -r:] * signs[-r:])) or 1.0
+        grams.append(signs[:, None] * gram * signs)
+    return Start(np.mean(grams, axis=0), starts[0].V)
 
 
 @dataclass

@@ -18,7 +18,7 @@ from dotphase.errors import Interrupted
 from dotphase.generalisation import quadrature
 from dotphase.message_passing.gamp import first_state, is_sane, iterate
 from dotphase.message_passing.prediction import Start as StartOverlaps
-from dotphase.message_passing.prediction import predict
+from dotphase.message_passing.prediction import average_start, predict
 from dotphase.model import Model
 from dotphase.precision import in_double_precision
 from dotphase.training.run import (
@@ -214,12 +214,12 @@ def amp(
     V = FIRST_V * np.asarray(model.rho)[:, None, None] * np.eye(model.student_rank)
 
     runs: list[AmpRun] = []
-    starts: list[np.ndarray] = []
+    starts: list[StartOverlaps] = []
 
     def result() -> MessagePassing:
         # State evolution from the overlaps that the starts have on average.
         length = max(len(run.history) for run in runs)
-        average = StartOverlaps(np.mean(starts, axis=0), V)
+        average = average_start(model, starts)
         predicted = predict(model, n / d, average, min(length - 1, FOLLOWED), damping, seed)
         return MessagePassing(
             model=model,
@@ -242,7 +242,7 @@ def amp(
             begun = StartOverlaps.of(
                 ready.teacher_weights[0], ready.positions[0], ready.weights[0], V
             )
-            starts.append(begun.gram)
+            starts.append(begun)
             runs.append(run)
             if on_run is not None:
                 on_run(run)
