@@ -193,7 +193,7 @@ def test_a_new_optimiser_is_one_entry(paper, monkeypatch):
 
 
 def test_reference_values(paper, reference):
-    rows = csv.DictReader((reference / "training.csv").open(encoding="utf-8"))
+    rows = csv.DictReader((reference / "training.csv").read_text(encoding="utf-8").splitlines())
     asked = ("positional", "1000", "0.5")
     row = next(r for r in rows if (r["start"], r["d"], r["alpha"]) == asked)
     training = dp.train(paper, 0.5, 1000, seeds=8, start="positional", held_out=2)
