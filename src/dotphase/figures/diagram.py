@@ -65,7 +65,7 @@ def plot_diagram(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
             [], [], ls="none", marker="s", mfc="#DDDDDD", mec="none", label="one branch missing"
         )
         axes[0].set_ylabel(f"${SYMBOLS.get(parameter, parameter)}$")
-        axes[0].legend(loc="upper right")
+        axes[0].legend(loc="upper left")
         if path is not None:
             save(figure, path)
         pyplot.close(figure)

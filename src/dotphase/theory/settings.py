@@ -54,8 +54,8 @@ def check_settings(
 ) -> Settings:
     """Validated settings of a solve."""
     rtol = validate.number("rtol", rtol, above=0)
-    most = validate.whole("most", most, at_least=BLOCK_LOG2, at_most=24)
     if points is not None:
         points = validate.whole("points", points, at_least=BLOCK_LOG2, at_most=24)
+    most = validate.whole("most", most, at_least=BLOCK_LOG2, at_most=24)
     seed = validate.whole("seed", seed, at_least=0)
     return Settings(rtol, points, most, seed, iteration)

@@ -16,6 +16,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -134,8 +135,9 @@ def continue_in_alpha(
 ) -> dict[str, list[Solution]]:
     """Follow branches along a grid of alpha, each point started from its neighbour.
 
-    The grid is walked from the largest alpha down; where the neighbour is not on the branch
-    or its continuation is lost, the branch's own starting point is tried as well.
+    The grid is walked from the largest alpha down, and up again where the branch was missed;
+    where the neighbour is not on the branch or its continuation is lost, the branch's own
+    starting point is tried as well.
 
     Returns
     -------
@@ -202,18 +204,28 @@ def _continuation_job(
     settings: Settings,
     progress: Callable[[Solution], None] | None,
 ) -> Job[list[Solution]]:
-    follower = Follower(model, branch, settings)
-
     def job() -> Job[list[Solution]]:
+        follower = Follower(model, branch, settings)
+        order = np.argsort(alphas)
         found: dict[int, Solution] = {}
-        for index in np.argsort(alphas)[::-1]:
-            solution = yield from follower.at(alphas[index])
-            found[int(index)] = solution
+        for index in order[::-1]:
+            found[int(index)] = yield from follower.at(alphas[index])
             if progress is not None:
-                progress(solution)
+                progress(found[int(index)])
+        # Back up again: the branch's own start may have missed it where it still exists.
+        for lower, index in pairwise(order):
+            if _there(found[int(lower)]) and not _there(found[int(index)]):
+                follower = Follower(model, branch, settings)
+                yield from follower.at(alphas[lower])
+                again = yield from follower.at(alphas[index])
+                found[int(index)] = again if _there(again) else found[int(index)]
         return [found[index] for index in range(len(alphas))]
 
     return job()
+
+
+def _there(solution: Solution) -> bool:
+    return solution.on_branch and solution.converged
 
 
 class Follower:
@@ -243,14 +255,13 @@ class Follower:
             solution, jacobian = yield from _follow(
                 self._lane, self.branch, start, self._baseline, jacobian
             )
-        if solution is None or not (solution.on_branch and solution.converged):
+        if solution is None or not _there(solution):
             self._lane = Lane(self.model, alpha, self.settings)
             again, jacobian = yield from _follow(
                 self._lane, self.branch, self._own_start, self._baseline, careful=not self._ended
             )
             solution = again if solution is None or again.on_branch else solution
-        here = solution.on_branch and solution.converged
-        self._last = (solution.overlaps, jacobian) if here else None
+        self._last = (solution.overlaps, jacobian) if _there(solution) else None
         self._ended = not solution.on_branch
         return solution
 
@@ -271,7 +282,8 @@ def _follow(
     start : Overlaps
         In the basin of the branch; with a `jacobian`, close to the fixed point.
     careful : bool
-        Whether to look again with short damped steps where the branch was not found.
+        Whether to look again with short damped steps where the branch was not found, and to
+        work out precisely what was found instead.
     """
     began = time.perf_counter()
     settings = lane.settings
@@ -300,6 +312,8 @@ def _follow(
             slow = replace(rough, memory=0, step=0.2, limit=150)
             again = yield from iterate(lane, x, coarse, slow)
             point = again if again.outcome.success else point
+        if not careful and astray(point):
+            level = coarse  # known to be lost already: what is there instead need not be precise
         working = yield from differentiate(lane, point.x, coarse)
         point, working = yield from refine_or_iterate(lane, point.x, level, working)
         jacobian = None
@@ -310,7 +324,7 @@ def _follow(
             # differences: it is measured on almost as many points as the result.
             jacobian = yield from differentiate(lane, point.x, max(level - 2, min(level, FEWEST)))
         answer = yield from lane.ask(point.x, level)
-        if settings.points is not None or level >= settings.most:
+        if settings.points is not None or level >= settings.most or level == coarse:
             break
         errors = standard_errors(scramble_values(lane, point.x, answer, jacobian))
         excess = MARGIN * worst_error(lane, point.x, answer, errors) / settings.rtol
