@@ -284,3 +284,19 @@ def test_a_solution_prints_its_error_bars_and_its_verdict(paper):
     text = str(dp.solve(paper, 2.0, "semantic", points=13))
     for part in ("semantic branch at alpha = 2", "±", "training loss", "converged", "trusted"):
         assert part in text
+
+
+def test_a_strong_ridge_leaves_no_student():
+    """Semantic learning needs enough data for its ridge: here Q = 0 is what the branch becomes."""
+    solution = dp.solve(dp.positional_semantic(ridge=0.1), 1.5, "semantic")
+    assert solution.found == "uninformed" and solution.converged
+    assert solution.norms["q"] < 1e-5
+    # At Q = 0 attention is uniform: eps_g = (1/L) E tr[(T - 1/2) diag(rho) (T - 1/2)^T].
+    np.testing.assert_allclose(solution.train_loss, 1.5 * solution.test_error, rtol=1e-2)
+    assert all(math.isfinite(error) for error in solution.stderr.values())
+
+
+def test_a_branch_that_its_own_start_misses_is_reached_by_continuation(paper):
+    solution = dp.solve(paper, 3.0, "positional", rtol=1e-2)
+    assert solution.found == "positional" and solution.converged
+    np.testing.assert_allclose(solution.norms["m"], 0.266, rtol=2e-2)

@@ -6,7 +6,7 @@ import numpy as np
 
 from dotphase import validate
 from dotphase.model import Model
-from dotphase.theory.overlaps import Overlaps
+from dotphase.theory.overlaps import NOTHING, Overlaps
 
 #: Names of the branches: aligned with the teacher, with the positions, with neither, with both.
 BRANCHES = ("semantic", "positional", "uninformed", "mixed")
@@ -52,7 +52,7 @@ def _leading_pattern(model: Model) -> np.ndarray:
 def alignment(model: Model, overlaps: Overlaps) -> tuple[float, float]:
     """How far the student is aligned with the teacher and with the positions, each in [0, 1]."""
     rho = np.asarray(model.rho)
-    spread = np.trace(overlaps.q, axis1=1, axis2=2)
+    spread = np.maximum(np.trace(overlaps.q, axis1=1, axis2=2), NOTHING * rho)
     semantic = np.linalg.norm(overlaps.theta, axis=(1, 2)) / np.sqrt(spread * rho)
     mean = np.linalg.norm(overlaps.m, axis=1)
     positional = mean / np.sqrt(mean**2 + spread)

@@ -22,7 +22,7 @@ from jaxtyping import Bool, Float
 
 from dotphase.model import Attention, Model, call_many
 from dotphase.precision import in_double_precision
-from dotphase.theory.overlaps import Overlaps
+from dotphase.theory.overlaps import NOTHING, Overlaps
 
 Vector = Float[np.ndarray, " n"]
 
@@ -90,11 +90,12 @@ class Coordinates:
         """Sizes against which a change of each coordinate is measured.
 
         W and R are measured against themselves; Theta and mu, which may vanish, against
-        the size they would have if the student were aligned.
+        the size they would have if the student were aligned. A strong ridge drives W itself
+        to zero: below `NOTHING` there is no student left to measure against.
         """
         r = self.model.student_rank
         weight, inverse, signal, modes = np.split(vector, self._cuts)
-        size_w = np.trace(self._symmetric(weight)) / r
+        size_w = max(np.trace(self._symmetric(weight)) / r, NOTHING)
         size_r = np.trace(self._symmetric(inverse)) / r
         field = np.sqrt(size_w * self._rho.mean())
         field = field + (np.max(np.abs(modes)) if modes.size else 0.0)

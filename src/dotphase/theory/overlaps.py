@@ -12,6 +12,9 @@ from dotphase import validate
 from dotphase.errors import InvalidInput
 from dotphase.model import Model
 
+#: Size of Q^T Q/d below which the student is zero.
+NOTHING = 1e-5
+
 #: NumPy outside compiled functions, JAX inside.
 AnyArray = Array | np.ndarray
 
@@ -77,6 +80,11 @@ def admissible(model: Model, overlaps: Overlaps) -> bool:
     explained = overlaps.theta.swapaxes(1, 2) @ np.linalg.solve(overlaps.q, overlaps.theta)
     left = np.asarray(model.rho)[:, None, None] * np.eye(model.teacher_rank) - explained
     return bool(eigenvalues(left).min() > 0)
+
+
+def is_nothing(overlaps: Overlaps, model: Model) -> bool:
+    """Whether the ridge has driven the student to zero."""
+    return bool(np.trace(overlaps.q[0]) < NOTHING * float(model.rho[0]) * model.student_rank)
 
 
 def matrix_sqrt(matrix: Float[AnyArray, "... n n"]) -> Float[Array, "... n n"]:

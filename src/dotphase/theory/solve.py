@@ -31,7 +31,7 @@ from dotphase.theory.evaluate import responses
 from dotphase.theory.evolution import free_energy, test_error, training_energy
 from dotphase.theory.jobs import Job, run
 from dotphase.theory.lane import Jacobian, Lane, differentiate, iterate, refine, refine_or_iterate
-from dotphase.theory.overlaps import Overlaps, check_overlaps
+from dotphase.theory.overlaps import Overlaps, check_overlaps, is_nothing
 from dotphase.theory.settings import FEWEST, MOST, Settings, check_alpha, check_settings
 from dotphase.theory.solution import Solution
 from dotphase.theory.stability import Stability, judge
@@ -39,6 +39,9 @@ from dotphase.theory.uncertainty import scramble_values, standard_errors, worst_
 
 #: log2 of the points on which the fixed point is found and its Jacobian measured.
 COARSE = 13
+#: How far away, as a factor of alpha, and in how many steps a branch is looked for that its own
+#: start has missed.
+REACH, STEPS = 2.5, 8
 #: The error of scrambled Sobol averages falls about like points^-RATE (measured: .8 to 1).
 RATE = 0.8
 #: The errors are themselves known to a quarter or so: they must clear the tolerance by this.
@@ -192,9 +195,29 @@ def _solve_job(
         lane = Lane(model, alpha, settings)
         baseline = linear_test_error(model, seed=settings.seed)
         solution, _ = yield from _follow(lane, branch, overlaps, baseline)
+        if not solution.on_branch:
+            reached = yield from _reach(lane, branch, baseline)
+            solution = reached or solution
         return solution
 
     return job()
+
+
+def _reach(lane: Lane, branch: str, baseline: float) -> Job[Solution | None]:
+    """Walk to a point from where its branch is easier to find; None if it is lost on the way.
+
+    A positional student has the wider basin with few data, the others with many.
+    """
+    model, alpha = lane.model, lane.alpha
+    far = alpha / REACH if branch == "positional" else alpha * REACH
+    path = Follower(model, branch, replace(lane.settings, points=FEWEST + 1))
+    for step in np.geomspace(far, alpha, STEPS):
+        solution = yield from path.at(float(step))
+        if not _there(solution):
+            return None
+    start, jacobian = solution.overlaps, path.jacobian
+    solution, _ = yield from _follow(lane.at(alpha), branch, start, baseline, jacobian)
+    return solution if _there(solution) else None
 
 
 def _continuation_job(
@@ -243,6 +266,11 @@ class Follower:
         self._lane: Lane | None = None
         self._last: tuple[Overlaps, Jacobian | None] | None = None
         self._ended = False
+
+    @property
+    def jacobian(self) -> Jacobian | None:
+        """Derivatives at the last point on the branch."""
+        return self._last[1] if self._last else None
 
     def at(self, alpha: float) -> Job[Solution]:
         """The solution at another alpha."""
@@ -319,7 +347,8 @@ def _follow(
         jacobian = None
 
     while point.outcome.success:
-        if jacobian is None:
+        nothing = is_nothing(lane.coordinates.unpack(point.x), lane.model)
+        if jacobian is None and not nothing:
             # Errors are as good as the Jacobian behind them, and jumps make noise in
             # differences: it is measured on almost as many points as the result.
             jacobian = yield from differentiate(lane, point.x, max(level - 2, min(level, FEWEST)))

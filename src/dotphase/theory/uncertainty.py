@@ -12,7 +12,7 @@ from dotphase.theory.branches import classify
 from dotphase.theory.evaluate import Answer
 from dotphase.theory.evolution import free_energy, test_error, training_energy
 from dotphase.theory.lane import Jacobian, Lane
-from dotphase.theory.overlaps import Overlaps
+from dotphase.theory.overlaps import NOTHING, Overlaps, is_nothing
 from dotphase.theory.solution import norms_of
 
 Vector = Float[np.ndarray, " n"]
@@ -27,19 +27,23 @@ def scramble_values(
     """What each scramble alone would give for the norms, the training loss and the test error.
 
     Scramble k alone would have its fixed point at ``x + (1 - J)^{-1} (F_k(x) - F(x))``. The
-    free energy is stationary, so its value at x itself serves for the training loss.
+    free energy is stationary, so its value at x itself serves for the training loss. Without
+    a Jacobian nothing is known, unless the student is zero, which all scrambles agree on.
     """
     names = (*Overlaps._fields, "train_loss", "test_error")
-    if jacobian is None:
+    shifts = np.zeros((SCRAMBLES, x.size))
+    slopes = np.zeros(x.size)
+    if jacobian is not None:
+        shifts = jacobian.newton(lane.images(x, answer) - lane.image(x, answer))
+        slopes[jacobian.free] = jacobian.test
+    elif not is_nothing(lane.coordinates.unpack(x), lane.model):
         return {name: np.full(SCRAMBLES, np.nan) for name in names}
-    shifts = jacobian.newton(lane.images(x, answer) - lane.image(x, answer))
     norms = [norms_of(lane.coordinates.unpack(x + shift)) for shift in shifts]
     overlaps = lane.coordinates.unpack(x)
     return {
         **{name: np.asarray([one[name] for one in norms]) for name in Overlaps._fields},
         "train_loss": free_energy(lane.model, lane.alpha, overlaps, answer.averages),
-        "test_error": test_error(lane.model, answer.averages)
-        + shifts[:, jacobian.free] @ jacobian.test,
+        "test_error": test_error(lane.model, answer.averages) + shifts @ slopes,
     }
 
 
@@ -63,6 +67,7 @@ def worst_error(lane: Lane, x: Vector, answer: Answer, errors: dict[str, float])
     }
     found = classify(lane.model, overlaps)
     vanishing = {"semantic": ["m"], "positional": ["theta"], "uninformed": ["m", "theta"]}
+    values["q"] = max(values["q"], NOTHING * float(lane.model.rho[0]))
     ratios = [
         errors[name] / value
         for name, value in values.items()
