@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from dotphase.cli.options import Grid, json_option, model_options, prepare_jax
+from dotphase.cli.options import Grid, json_option, model_options_without, prepare_jax
 from dotphase.cli.output import print_json, progress_bar
 
 
@@ -20,7 +20,8 @@ from dotphase.cli.output import print_json, progress_bar
 @click.option("--plot", default=None, metavar="F.png", help="Figure to draw (.png, .svg, .pdf).")
 @click.option("--points", type=click.IntRange(12, 24), default=14, metavar="LOG2",
               help="log2 of the Gaussian points of every cell.")  # fmt: skip
-@model_options
+@click.option("--omega", hidden=True, expose_value=False, help="Taken and not used: it is swept.")
+@model_options_without("omega")
 @json_option
 def command(
     alphas: list[float],
@@ -33,7 +34,7 @@ def command(
     **model_parts: Any,
 ) -> int:
     """Map the loss difference of the branches, the gain over the linear layer and the winner;
-    draw the critical lines; hatch what is not to be trusted. --omega is ignored here."""
+    draw the critical lines; hatch what is not to be trusted."""
     with progress_bar("solving the grid", total=2 * len(alphas) * len(omegas)) as advance:
         prepare_jax()
         from dotphase.paper import positional_semantic
@@ -42,7 +43,6 @@ def command(
 
         target = check_writable("--out", out, (".nc",))
         figure = plot and check_writable("--plot", plot, (".png", ".svg", ".pdf"))
-        del model_parts["omega"]
         dataset = diagram(
             lambda omega: positional_semantic(omega=omega, **model_parts),
             sorted(alphas),

@@ -38,7 +38,7 @@ class _Commands(click.Group):
 
 @click.command(
     cls=_Commands,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
     epilog="Example: dotphase solve --alpha 1.5 --branch semantic",
 )
 @click.version_option(package_name="dotphase", prog_name="dotphase")

@@ -68,7 +68,7 @@ class Grid(click.ParamType):
         if isinstance(value, list):
             return value
         parts = str(value).split(":")
-        if len(parts) == 1:
+        if len(parts) == 1 and "," not in parts[0]:
             return [self.bound.convert(parts[0], param, ctx)]
         if len(parts) != 3 or not parts[2].isdecimal() or not 1 <= int(parts[2]) <= 100_000:
             self.fail(
@@ -109,6 +109,21 @@ ALPHA = Number(above=0)
 
 def model_options(function: F) -> F:
     """The options that describe a model, the same on every command."""
+    return model_options_without()(function)
+
+
+def model_options_without(*left_out: str) -> Callable[[F], F]:
+    """The options that describe a model, but for those that a command sweeps."""
+
+    def add(function: F) -> F:
+        for name, option in reversed(list(_model_options().items())):
+            function = function if name in left_out else option(function)
+        return function
+
+    return add
+
+
+def _model_options() -> dict[str, Callable[[F], F]]:
     options = [
         click.option("--omega", type=Number(at_least=0, at_most=1), default=0.3,
                      help="Positional weight of the teacher, in [0, 1]."),
@@ -121,9 +136,8 @@ def model_options(function: F) -> F:
                      help="Columns of the student's matrix."),
         click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed."),
     ]  # fmt: skip
-    for option in reversed(options):
-        function = option(function)
-    return function
+    names = ("omega", "sigma", "ridge", "mixing", "student_rank", "seed")
+    return dict(zip(names, options, strict=True))
 
 
 def quadrature_options(rtol: float, most: int) -> Callable[[F], F]:

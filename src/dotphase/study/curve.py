@@ -11,6 +11,7 @@ import xarray as xr
 
 from dotphase.errors import InvalidInput
 from dotphase.model import Model
+from dotphase.study.lines import last_crossing
 from dotphase.study.provenance import provenance
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.solution import Solution
@@ -26,6 +27,7 @@ _DESCRIPTIONS = {
     "theta": "norm of theta of token 1",
     "train_loss": "training loss per dimension, eps_t",
     "test_error": "test error, eps_g",
+    "loss_slope": "derivative of the training loss in alpha",
 }
 
 
@@ -92,7 +94,8 @@ def curve(
 
     for name, description in _DESCRIPTIONS.items():
         fill(name, partial(_value, name), description)
-        fill(f"{name}_stderr", partial(_error, name), "quadrature standard error")
+        if name != "loss_slope":
+            fill(f"{name}_stderr", partial(_error, name), "quadrature standard error")
     fill("found", lambda s: s.found, "branch that the fixed point belongs to")
     fill("on_branch", lambda s: s.on_branch and s.converged, "whether it is the branch asked for")
     fill("converged", lambda s: s.converged, "whether the solver converged")
@@ -123,8 +126,8 @@ def _error(name: str, solution: Solution) -> float:
 def crossing_of(dataset: xr.Dataset) -> tuple[float, float]:
     """Where the semantic training loss falls below the positional one, and its error.
 
-    Linear interpolation between the two grid points that enclose the crossing; NaN where
-    the curve does not hold both branches or they do not cross.
+    Interpolated with the known slopes of the losses between the two grid points that enclose
+    the crossing; NaN where the curve does not hold both branches or they do not cross.
     """
     if not {"semantic", "positional"} <= set(dataset["branch"].values.tolist()):
         return np.nan, np.nan
@@ -133,11 +136,11 @@ def crossing_of(dataset: xr.Dataset) -> tuple[float, float]:
     valid = (pair[0]["on_branch"] & pair[1]["on_branch"]).values
     alpha = ordered["alpha"].values[valid]
     gap = (pair[0]["train_loss"] - pair[1]["train_loss"]).values[valid]
+    slope = (pair[0]["loss_slope"] - pair[1]["loss_slope"]).values[valid]
     error = np.hypot(*(part["train_loss_stderr"].values[valid] for part in pair))
-    changes = np.flatnonzero((gap[:-1] > 0) & (gap[1:] <= 0))
-    if changes.size == 0:
+    found = last_crossing(alpha, gap, slope)
+    if found is None:
         return np.nan, np.nan
-    left = int(changes[0])
-    slope = (gap[left + 1] - gap[left]) / (alpha[left + 1] - alpha[left])
-    crossing = alpha[left] - gap[left] / slope
-    return float(crossing), float(np.max(error[left : left + 2]) / abs(slope))
+    crossing, left = found
+    steepness = (gap[left + 1] - gap[left]) / (alpha[left + 1] - alpha[left])
+    return crossing, float(np.max(error[left : left + 2]) / abs(steepness))

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from scipy.interpolate import CubicHermiteSpline, PchipInterpolator
+from scipy.interpolate import PchipInterpolator
 
 from dotphase.errors import InvalidInput
 from dotphase.model import Model
+from dotphase.study.lines import last_crossing
 from dotphase.study.provenance import provenance
 from dotphase.theory.solution import Solution
 from dotphase.theory.solve import continue_many
@@ -127,27 +128,14 @@ def _with_lines(dataset: xr.Dataset, parameter: str) -> xr.Dataset:
     lines_c, lines_l = [], []
     for value in dataset[parameter].values:
         row = dataset.sel({parameter: value})
-        alpha_c = _crossing(row["loss_difference"], slope.sel({parameter: value}))
+        gap, steepness = row["loss_difference"].values, slope.sel({parameter: value}).values
+        crossing = last_crossing(row["alpha"].values, gap, steepness)
+        alpha_c = crossing[0] if crossing else np.nan
         lines_c.append(alpha_c)
         lines_l.append(_passing(row["test_gain"], alpha_c))
     dataset["alpha_c"] = (parameter, lines_c, {"description": "training losses cross"})
     dataset["alpha_l"] = (parameter, lines_l, {"description": "test error passes the linear layer"})
     return dataset
-
-
-def _crossing(gap: xr.DataArray, slope: xr.DataArray) -> float:
-    """Last sign change of the loss difference from positive to negative.
-
-    The slopes are known, so that a cubic between the two neighbours is as good as the points.
-    """
-    alpha, values = gap["alpha"].values, gap.values
-    changes = np.flatnonzero((values[:-1] > 0) & (values[1:] <= 0))
-    if changes.size == 0:
-        return float("nan")
-    pair = slice(int(changes[-1]), int(changes[-1]) + 2)
-    cubic = CubicHermiteSpline(alpha[pair], values[pair], slope.values[pair])
-    roots = cubic.roots(extrapolate=False)
-    return float(roots[0]) if roots.size else float("nan")
 
 
 def _passing(gain: xr.DataArray, alpha_c: float) -> float:
