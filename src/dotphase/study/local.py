@@ -27,6 +27,8 @@ from dotphase.study.engines import Outcome
 from dotphase.study.spec import Study
 from dotphase.study.worker import ENVIRONMENT
 
+#: What the Python of a worker runs.
+COMMAND = ("-m", "dotphase.study.worker")
 #: Workers that may die over a point before it counts as failed, or in a row at their start.
 DEATHS = 3
 #: Most neighbouring points that are set aside for a worker at a time.
@@ -147,7 +149,7 @@ class _Worker:
         path = os.pathsep.join([str(package), *filter(None, [os.environ.get("PYTHONPATH")])])
         complaints = tempfile.TemporaryFile()  # noqa: SIM115 (closed by bury)
         process = subprocess.Popen(
-            [sys.executable, "-m", "dotphase.study.worker"],
+            [sys.executable, *COMMAND],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=complaints,
