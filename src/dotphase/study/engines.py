@@ -247,7 +247,11 @@ AMP = MODEL | {
     "held_out": Parameter(whole(2), 1024),
 }
 
-CRITICAL = dict(MODEL)
+CRITICAL = MODEL | {
+    "smallest": Parameter(number(above=0), 0.05),
+    "largest": Parameter(number(above=0), 8.0),
+    "points": Parameter(whole(12, 24), 17),
+}
 
 # Results.
 
@@ -308,6 +312,7 @@ CRITICAL_RESULTS = {
     "alpha_l_stderr": Result(float, "quadrature standard error"),
     **_LINEAR,
     "trusted": Result(bool, "whether the theory can be trusted there"),
+    "message": Result(str, "what was found, or why not"),
 }
 
 #: Engines by name; a new one is one function and one line here.
