@@ -11,7 +11,7 @@ import os
 import queue
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from typing import Any
@@ -32,7 +32,7 @@ AHEAD = 2
 
 def on_dask(
     study: Study, todo: Sequence[int], workers: int, scheduler: str | None
-) -> Iterator[Step]:
+) -> Generator[Step, None, None]:
     """Compute points on a Dask cluster.
 
     Parameters
@@ -77,7 +77,7 @@ def _connect(stack: ExitStack, workers: int, scheduler: str | None) -> Any:
         raise InvalidInput("scheduler", scheduler, rule) from None
 
 
-def _compute(client: Any, study: Study, todo: Sequence[int], name: str) -> Iterator[Step]:
+def _compute(client: Any, study: Study, todo: Sequence[int], name: str) -> Generator[Step, None, None]:
     arrived: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threads = max(1, sum(client.nthreads().values()))
     chunks = chunks_of(todo, threads)

@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,10 +108,9 @@ def run_study(
             _remove_leftovers(Path(folder))
             done = journal.done()
             todo = [place for place in range(chosen.size) if place not in done]
-            steps: Iterator[Step] = iter(())
-            if todo and engine == "local":
+            if engine == "local" or not todo:
                 steps = on_processes(chosen, todo, count)
-            elif todo:
+            else:
                 steps = on_dask(chosen, todo, count, scheduler)
             _follow(steps, journal, chosen.size, len(done), progress)
             dataset = read_study(folder)
@@ -123,7 +122,7 @@ def run_study(
 
 
 def _follow(
-    steps: Iterator[Step],
+    steps: Generator[Step, None, None],
     journal: Journal,
     total: int,
     done: int,
@@ -134,7 +133,7 @@ def _follow(
     failed, begun = 0, time.time()
     recent: deque[float] = deque(maxlen=RECENT + 1)
     report(Progress(total, done, failed, None, None))
-    with closing(steps):  # type: ignore[type-var]
+    with closing(steps):
         for step in steps:
             if step.finished or step.started:
                 journal.record(step.finished, step.started)

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,7 +49,7 @@ def chunks_of(todo: Sequence[int], workers: int) -> deque[deque[int]]:
     return deque(deque(todo[k : k + size]) for k in range(0, len(todo), size))
 
 
-def on_processes(study: Study, todo: Sequence[int], workers: int) -> Iterator[Step]:
+def on_processes(study: Study, todo: Sequence[int], workers: int) -> Generator[Step, None, None]:
     """Compute points in worker processes.
 
     Yields
