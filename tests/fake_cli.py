@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 import fake_engine  # noqa: F401
-
 from dotphase.cli.main import main
 from dotphase.study import local
 

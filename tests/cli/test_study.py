@@ -10,9 +10,9 @@ import sys
 import time
 from pathlib import Path
 
-import fake_engine  # noqa: F401
 import pytest
 
+import fake_engine  # noqa: F401
 from dotphase.cli.main import _run
 from dotphase.cli.study import duration
 from dotphase.study import local

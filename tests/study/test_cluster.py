@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import signal
 
-import fake_engine  # noqa: F401
 import pytest
 import xarray as xr
 
 import dotphase as dp
+import fake_engine  # noqa: F401
 
 distributed = pytest.importorskip("distributed")
 
 STUDY = dp.Study(
     "theory",
     {"points": 12},
-    {"omega": [0.1, 0.3], "alpha": {"start": 1.4, "stop": 2.0, "count": 10}},
+    {"alpha": {"start": 1.4, "stop": 2.0, "count": 12}},
     seeds=2,
 )
 

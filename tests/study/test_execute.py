@@ -9,13 +9,12 @@ import sys
 import time
 from pathlib import Path
 
-import fake_engine  # noqa: F401
 import numpy as np
-import psutil
 import pytest
 import xarray as xr
 
 import dotphase as dp
+import fake_engine  # noqa: F401
 from dotphase.study import local
 from dotphase.study.journal import read_record
 
@@ -91,6 +90,7 @@ def test_a_point_that_kills_its_worker_fails_alone(tmp_path, fake_workers):
 
 
 def test_workers_that_are_killed_take_no_result_with_them(tmp_path, fake_workers):
+    psutil = pytest.importorskip("psutil")
     killed = []
 
     def kill(now):
@@ -207,6 +207,7 @@ def wait_for(count: int, out: Path, process: subprocess.Popen) -> None:
 
 
 def test_a_killed_study_goes_on_and_loses_nothing(tmp_path, spec, cache, uninterrupted):
+    psutil = pytest.importorskip("psutil")
     out, moments = tmp_path / "study", random.Random(20240206)
     kept: dict[int, object] = {}
     for number in range(3):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sqlite3
 
-import fake_engine  # noqa: F401
 import pytest
 
 import dotphase as dp
+import fake_engine  # noqa: F401
 from dotphase.study.engines import Outcome
 from dotphase.study.journal import DATABASE, RECENT, Journal, rate_of, read_record, read_status
 
@@ -123,9 +123,9 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     try:
         if os.access(folder, os.W_OK):
             pytest.skip("this user may write anywhere")
-        with pytest.raises(dp.InvalidInput, match="^out = "):
+        with pytest.raises(dp.InvalidInput, match=r"^out = "):
             Journal.open(folder, STUDY, ABOUT)
-        with pytest.raises(dp.InvalidInput, match="^out = "):
+        with pytest.raises(dp.InvalidInput, match=r"^out = "):
             Journal.open(folder / "new", STUDY, ABOUT)
         assert read_status(folder).done == 1
     finally:

@@ -77,7 +77,9 @@ def _connect(stack: ExitStack, workers: int, scheduler: str | None) -> Any:
         raise InvalidInput("scheduler", scheduler, rule) from None
 
 
-def _compute(client: Any, study: Study, todo: Sequence[int], name: str) -> Generator[Step, None, None]:
+def _compute(
+    client: Any, study: Study, todo: Sequence[int], name: str
+) -> Generator[Step, None, None]:
     arrived: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threads = max(1, sum(client.nthreads().values()))
     chunks = chunks_of(todo, threads)
