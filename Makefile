@@ -16,7 +16,7 @@ help:
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'dotphase needs Python 3.11 or newer')"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,cluster]"
 	touch $(READY)
 
 demo: $(READY)
@@ -38,7 +38,7 @@ figures: $(READY)
 	$(BIN)/dotphase curve --alphas 0.5:2:31 --rtol 2e-3 --most 18 --out out/readme.nc --plot docs/images/branches.png
 
 constraints:
-	uv pip compile --universal --python-version 3.11 --extra dev --no-header --no-annotate --no-emit-index-url --no-emit-find-links --output-file constraints.txt pyproject.toml
+	uv pip compile --universal --python-version 3.11 --extra dev --extra cluster --no-header --no-annotate --no-emit-index-url --no-emit-find-links --output-file constraints.txt pyproject.toml
 
 clean:
 	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache

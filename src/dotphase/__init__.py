@@ -31,6 +31,11 @@ if TYPE_CHECKING:
     from dotphase.paper import softmax_attention as softmax_attention
     from dotphase.study.curve import curve as curve
     from dotphase.study.diagram import diagram as diagram
+    from dotphase.study.execute import read_study as read_study
+    from dotphase.study.execute import run_study as run_study
+    from dotphase.study.journal import read_status as read_status
+    from dotphase.study.spec import Study as Study
+    from dotphase.study.spec import read_spec as read_spec
     from dotphase.theory.critical import Critical as Critical
     from dotphase.theory.critical import branch_end as branch_end
     from dotphase.theory.critical import critical as critical
@@ -59,6 +64,7 @@ _HOMES = {
     "Overlaps": "dotphase.theory.overlaps",
     "Run": "dotphase.training.run",
     "Solution": "dotphase.theory.solution",
+    "Study": "dotphase.study.spec",
     "Training": "dotphase.training.run",
     "amp": "dotphase.message_passing.run",
     "baseline": "dotphase.baselines.fit",
@@ -76,6 +82,10 @@ _HOMES = {
     "plot_iterations": "dotphase.figures.iterations",
     "plot_mechanisms": "dotphase.figures.scatter",
     "positional_semantic": "dotphase.paper",
+    "read_spec": "dotphase.study.spec",
+    "read_status": "dotphase.study.journal",
+    "read_study": "dotphase.study.execute",
+    "run_study": "dotphase.study.execute",
     "sample": "dotphase.data",
     "softmax_attention": "dotphase.paper",
     "solve": "dotphase.theory.solve",

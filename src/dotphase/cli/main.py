@@ -20,6 +20,7 @@ COMMANDS = {
     "diagram": "dotphase.cli.diagram",
     "train": "dotphase.cli.train",
     "amp": "dotphase.cli.amp",
+    "study": "dotphase.cli.study",
 }
 
 

@@ -176,17 +176,25 @@ def prepare_jax() -> None:
     This is the program's own process, so its JAX settings are ours to change; the library
     leaves them alone.
     """
+    import jax
+
+    for name, value in cache_settings().items():
+        jax.config.update(name, value)
+
+
+def cache_settings() -> dict[str, Any]:
+    """Settings of JAX that keep compiled functions, by name; none if there is nowhere to."""
     import os
     from pathlib import Path
-
-    import jax
 
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     folder = Path(base) / "dotphase" / "compiled"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
-        return  # nowhere to keep it: compile anew each time
-    jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
+        return {}  # compile anew each time
+    return {
+        "jax_compilation_cache_dir": str(folder),
+        "jax_persistent_cache_min_compile_time_secs": 0,
+        "jax_persistent_cache_min_entry_size_bytes": 0,
+    }

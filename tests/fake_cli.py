@@ -1,0 +1,16 @@
+"""The command line with the fake engine, in a process of its own."""
+
+import resource
+import sys
+from pathlib import Path
+
+import fake_engine  # noqa: F401
+from dotphase.cli.main import main
+from dotphase.study import local
+
+if __name__ == "__main__":
+    local.COMMAND = (str(Path(__file__).with_name("fake_worker.py")),)
+    limit = int(sys.argv[1])
+    if limit:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    main(sys.argv[2:])

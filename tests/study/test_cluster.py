@@ -1,0 +1,82 @@
+"""Studies on a Dask cluster of two workers on this machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+import xarray as xr
+
+import dotphase as dp
+import fake_engine  # noqa: F401
+
+distributed = pytest.importorskip("distributed")
+
+STUDY = dp.Study(
+    "theory",
+    {"points": 12},
+    {"alpha": {"start": 1.4, "stop": 2.0, "count": 12}},
+    seeds=2,
+)
+
+
+@pytest.fixture
+def cluster(tmp_path, monkeypatch):
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+    with distributed.LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        host="127.0.0.1",
+        dashboard_address=None,
+        silence_logs=50,
+        preload=["fake_engine"],
+    ) as running:
+        yield running
+
+
+def test_a_killed_worker_changes_nothing(tmp_path, cluster):
+    killed = []
+
+    def kill(now):
+        if now.done >= 1 and not killed:
+            killed.append(next(iter(cluster.workers.values())).pid)
+            os.kill(killed[0], signal.SIGKILL)
+
+    there = dp.run_study(
+        STUDY,
+        tmp_path / "there",
+        engine="dask",
+        scheduler=cluster.scheduler_address,
+        progress=kill,
+    )
+    assert killed and bool(there["done"].all())
+    here = dp.run_study(STUDY, tmp_path / "here", workers=1)
+    for dataset in (here, there):
+        del dataset.attrs["started"]
+    xr.testing.assert_identical(here, there)
+
+
+def test_failures_and_deadly_points_stay_alone(tmp_path, cluster):
+    sweep = {"x": [1.0, 2.0], "kind": ["good", "bad", "deadly"]}
+    dataset = dp.run_study(
+        dp.Study("fake", sweep=sweep),
+        tmp_path / "s",
+        engine="dask",
+        scheduler=cluster.scheduler_address,
+    )
+    assert dataset["done"].sel(kind="good").all()
+    assert "ArithmeticError" in str(dataset["reason"].sel(kind="bad", x=1.0, seed=0).values)
+    assert "KilledWorker" in str(dataset["reason"].sel(kind="deadly", x=1.0, seed=0).values)
+
+
+def test_an_address_where_nobody_answers(tmp_path, monkeypatch):
+    monkeypatch.setattr("dotphase.study.cluster.CONNECT", 1)
+    with pytest.raises(dp.InvalidInput, match=r"^scheduler = 'tcp://127.0.0.1:9'"):
+        dp.run_study(
+            dp.Study("fake", sweep={"x": [1.0]}),
+            tmp_path / "s",
+            engine="dask",
+            scheduler="tcp://127.0.0.1:9",
+        )
