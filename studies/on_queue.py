@@ -53,7 +53,7 @@ def main() -> int:
         processes=1,
         memory=asked.memory,
         log_directory=asked.logs,
-        scheduler_options={"dashboard_address": None},
+        scheduler_options={"dashboard_address": "127.0.0.1:0"},
         **place,
     ) as cluster:
         # Jobs that end, for want of time or otherwise, are replaced.

@@ -29,7 +29,7 @@ def cluster(tmp_path, monkeypatch):
         n_workers=2,
         threads_per_worker=1,
         host="127.0.0.1",
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",
         silence_logs=50,
         preload=["fake_engine"],
     ) as running:

@@ -63,7 +63,7 @@ def _connect(stack: ExitStack, workers: int, scheduler: str | None) -> Any:
                 n_workers=workers,
                 threads_per_worker=1,
                 host="127.0.0.1",
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",
                 silence_logs=50,
                 env=ENVIRONMENT
                 | {name: os.environ[name] for name in ENVIRONMENT & os.environ.keys()},
