@@ -12,6 +12,7 @@ import queue
 import time
 from collections import deque
 from collections.abc import Generator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from typing import Any
@@ -26,6 +27,10 @@ from dotphase.study.worker import ENVIRONMENT
 BUDGET = 5.0
 #: Seconds to wait for a scheduler to answer, and between two looks whether it still does.
 CONNECT, LOOK = 15, 2.0
+#: Seconds to wait for a result that is said to be there.
+FETCH = 5
+#: Reason of a point that workers die of.
+DEADLY = "several workers died computing it"
 #: Tasks in flight for every thread of the cluster.
 AHEAD = 2
 
@@ -83,6 +88,9 @@ def _compute(
     arrived: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threads = max(1, sum(client.nthreads().values()))
     chunks = chunks_of(todo, threads)
+    # The scheduler blames every task that a dying worker had, so that whoever was there each
+    # time is tried once more with nobody beside it.
+    suspects: deque[int] = deque()
     flying: dict[Any, list[int]] = {}
     finished: list[Outcome] = []
     try:
@@ -90,6 +98,9 @@ def _compute(
             threads = max(1, sum(client.nthreads().values()))
             room = AHEAD * threads - len(flying)
             sent = [list(chunks.popleft()) for _ in range(min(room, len(chunks)))]
+            alone = not sent and not flying and bool(suspects)
+            if alone:
+                sent = [[suspects.popleft()]]
             yield Step(tuple(finished), tuple(place for chunk in sent for place in chunk))
             finished.clear()
             for chunk in sent:
@@ -102,9 +113,15 @@ def _compute(
             for future in _arrivals(client, arrived, name):
                 chunk = flying.pop(future)
                 outcomes, left = _harvest(future, chunk)
-                finished += outcomes
-                chunks.extendleft(reversed(left))
                 future.release()
+                if outcomes is None and alone:
+                    outcomes = [Outcome(chunk[0], None, DEADLY, 0.0)]
+                elif outcomes is None:
+                    suspects.extend(chunk)
+                    continue
+                finished += outcomes
+                if left:
+                    chunks.appendleft(deque(left))
     finally:
         with suppress(Exception):
             client.cancel(list(flying))
@@ -123,21 +140,25 @@ def _arrivals(client: Any, arrived: queue.SimpleQueue[Any], name: str) -> list[A
     return found
 
 
-def _harvest(future: Any, chunk: list[int]) -> tuple[list[Outcome], list[deque[int]]]:
-    """Outcomes of a task, and the points that must be sent out again."""
+def _harvest(future: Any, chunk: list[int]) -> tuple[list[Outcome] | None, list[int]]:
+    """Outcomes of a task and the points to send out again; None if workers died of it."""
     from distributed import KilledWorker
 
-    if future.status == "finished":
-        outcomes = [Outcome(*parts) for parts in future.result()]
-        rest = chunk[len(outcomes) :]
-        return outcomes, [deque(rest)] if rest else []
-    if future.status == "cancelled":
-        return [], [deque(chunk)]
-    error = future.exception()
-    if isinstance(error, KilledWorker) and len(chunk) > 1:
-        # One of them may be what kills workers: it should not take the others with it.
-        return [], [deque([place]) for place in chunk]
-    return [Outcome(place, None, reason_of(error), 0.0) for place in chunk], []
+    try:
+        if future.status == "finished":
+            outcomes = [Outcome(*parts) for parts in future.result(timeout=FETCH)]
+            return outcomes, chunk[len(outcomes) :]
+        if future.status == "error":
+            raise future.exception()
+    except KilledWorker:
+        return None, []
+    except (TimeoutError, CancelledError):
+        pass
+    except Exception as error:
+        # Such as a worker that cannot import what it needs.
+        return [Outcome(place, None, reason_of(error), 0.0) for place in chunk], []
+    # The worker died with the result before it could be fetched, or the task was dropped.
+    return [], chunk
 
 
 def compute_some(engine: str, points: list[tuple[int, Any, int]]) -> list[tuple[Any, ...]]:
