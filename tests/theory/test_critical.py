@@ -49,6 +49,12 @@ def test_slope_of_the_training_loss_is_exact(paper):
     np.testing.assert_allclose(here.loss_slope, slope, rtol=1e-2)
 
 
+def test_few_points_still_give_both():
+    result = dp.critical(dp.positional_semantic(), points=12, seed=3)
+    assert result.found
+    assert abs(result.alpha_l - 1.4925) < 4 * result.alpha_l_stderr + 5e-3
+
+
 def test_no_crossing_is_said_and_is_nan():
     result = dp.critical(dp.positional_semantic(1.0), points=12, largest=2.0)
     assert not result.found and math.isnan(result.alpha_c) and not result.trusted

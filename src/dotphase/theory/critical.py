@@ -247,9 +247,10 @@ def _beats_linear(
         if not _there(here):
             return math.nan, math.nan
         before, now = now, (alpha, here.test_error - linear)
-    # Secants on a smooth, almost straight curve that falls.
+    # Newton steps on a smooth, almost straight curve that falls. Its slope is taken from points
+    # well apart: close ones differ by the tolerance of the solver as much as by their alpha.
+    slope = (now[1] - before[1]) / (now[0] - before[0])
     for _ in range(8):
-        slope = (now[1] - before[1]) / (now[0] - before[0])
         step = -now[1] / slope
         if abs(step) < 10 * SETTLED * now[0]:
             break
@@ -257,7 +258,9 @@ def _beats_linear(
         if not _there(here):
             return math.nan, math.nan
         before, now = now, (here.alpha, here.test_error - linear)
-    return now[0] + step, here.stderr["test_error"] / abs(slope)
+        if abs(now[0] - before[0]) > 0.02 * now[0]:
+            slope = min(slope / 2, (now[1] - before[1]) / (now[0] - before[0]))
+    return now[0] - now[1] / slope, here.stderr["test_error"] / abs(slope)
 
 
 def _nothing(linear: float, message: str) -> Critical:
