@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from dotphase.theory.solve import solve_many as solve_many
     from dotphase.training.hessian import Curvature as Curvature
     from dotphase.training.hessian import curvature as curvature
-    from dotphase.training.run import Run as Run
-    from dotphase.training.run import Training as Training
+    from dotphase.training.result import Run as Run
+    from dotphase.training.result import Training as Training
     from dotphase.training.run import train as train
     from dotphase.training.untied import untied as untied
 
@@ -62,10 +62,10 @@ _HOMES = {
     "MessagePassing": "dotphase.message_passing.run",
     "Model": "dotphase.model",
     "Overlaps": "dotphase.theory.overlaps",
-    "Run": "dotphase.training.run",
+    "Run": "dotphase.training.result",
     "Solution": "dotphase.theory.solution",
     "Study": "dotphase.study.spec",
-    "Training": "dotphase.training.run",
+    "Training": "dotphase.training.result",
     "amp": "dotphase.message_passing.run",
     "baseline": "dotphase.baselines.fit",
     "continue_in_alpha": "dotphase.theory.solve",

@@ -27,7 +27,7 @@ from dotphase.cli.output import print_json, progress_bar
 @click.option("--out", required=True, metavar="F.nc", help="Dataset to write.")
 @click.option("--plot", default=None, metavar="F.png", help="Figure to draw (.png, .svg, .pdf).")
 @model_options
-@quadrature_options(rtol=1e-2, most=15)
+@quadrature_options(rtol=1e-2, most=14)
 @json_option
 def command(
     alphas: list[float],

@@ -10,7 +10,7 @@ import numpy as np
 from dotphase.figures.style import COLOURS, MARKERS, house_style, save
 
 if TYPE_CHECKING:
-    from dotphase.training.run import Training
+    from dotphase.training.result import Training
 
 
 def plot_mechanisms(training: Training, path: str | Path | None = None) -> Any:

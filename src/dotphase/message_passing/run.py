@@ -21,20 +21,17 @@ from dotphase.message_passing.prediction import Start as StartOverlaps
 from dotphase.message_passing.prediction import average_start, predict
 from dotphase.model import Model
 from dotphase.precision import in_double_precision
-from dotphase.training.run import (
+from dotphase.training.batch import (
     BLOCK,
     HELD_OUT,
-    QUANTITIES,
     Prepared,
-    Run,
-    choose_batch,
-    mean_of,
     measure_runs,
     optimise,
     prepare_runs,
     run_keys,
-    stderr_of,
 )
+from dotphase.training.result import QUANTITIES, Run, mean_of, stderr_of
+from dotphase.training.run import choose_batch
 from dotphase.training.starts import Start, resolve
 
 #: Share of the old values in a damped step, by start; the positional point oscillates.

@@ -18,7 +18,7 @@ from dotphase.theory.solution import Solution
 from dotphase.theory.solve import continue_in_alpha
 
 #: Precision of a curve: finer than a line in a plot, coarse enough to be quick.
-RTOL, MOST = 1e-2, 15
+RTOL, MOST = 1e-2, 14
 
 _DESCRIPTIONS = {
     "q": "norm of q of token 1",

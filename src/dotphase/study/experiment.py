@@ -32,6 +32,7 @@ from dotphase.model import Model
 from dotphase.paper import positional_semantic
 from dotphase.precision import in_double_precision
 from dotphase.study.provenance import provenance
+from dotphase.training.batch import objective
 from dotphase.training.optimisers import (
     OPTIMISERS,
     Outcome,
@@ -40,7 +41,7 @@ from dotphase.training.optimisers import (
     advance,
     launch,
 )
-from dotphase.training.run import COPIES, SHARE, TOLERANCE, objective
+from dotphase.training.run import COPIES, SHARE, TOLERANCE
 from dotphase.training.starts import begin, resolve
 
 #: Data sets are padded to a multiple of the largest size over this many, to share compiled code.

@@ -213,7 +213,7 @@ T = TypeVar("T")
 def _over_blocks(work: Callable[[int], T], count: int) -> list[T]:
     """One result per block. Many blocks are spread over the cores by threads: a block is too
     small for the compiler to do so by itself."""
-    if count < 8 or jax.default_backend() != "cpu":
+    if count < 16 or jax.default_backend() != "cpu":
         return [work(index) for index in range(count)]
     return list(_threads().map(in_double_precision(work), range(count)))
 

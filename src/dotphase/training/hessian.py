@@ -28,7 +28,7 @@ from dotphase.reduced import (
     reduce,
     value_and_gradient,
 )
-from dotphase.training.run import run_keys
+from dotphase.training.batch import run_keys
 
 #: Up to this many weights the Hessian is written out.
 DENSE = 64
