@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -93,11 +94,11 @@ def curve(
         dataset[name] = (("branch", "alpha"), values, {"description": description})
 
     for name, description in _DESCRIPTIONS.items():
-        fill(name, partial(_value, name), description)
+        fill(name, methodcaller("value", name), description)
         if name != "loss_slope":
             fill(f"{name}_stderr", partial(_error, name), "quadrature standard error")
     fill("found", lambda s: s.found, "branch that the fixed point belongs to")
-    fill("on_branch", lambda s: s.on_branch and s.converged, "whether it is the branch asked for")
+    fill("on_branch", lambda s: s.there, "whether it is the branch asked for")
     fill("converged", lambda s: s.converged, "whether the solver converged")
     fill("residual", lambda s: s.residual, "undamped relative residual")
     fill("iterations", lambda s: s.iterations, "evaluations of the map")
@@ -111,12 +112,6 @@ def curve(
     dataset["crossing"], dataset["crossing_stderr"] = crossing, error
     dataset["crossing"].attrs["description"] = "alpha where the training losses cross"
     return dataset
-
-
-def _value(name: str, solution: Solution) -> float:
-    if name in solution.norms:
-        return solution.norms[name]
-    return float(getattr(solution, name))
 
 
 def _error(name: str, solution: Solution) -> float:

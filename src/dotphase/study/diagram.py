@@ -86,12 +86,12 @@ def diagram(
         dataset[name] = (dims, values, {"description": description})
 
     for name, description in _PARTS.items():
-        fill(name, lambda s, key=name: _value(s, key), description)  # type: ignore[misc]
+        fill(name, lambda s, key=name: s.value(key), description)  # type: ignore[misc]
     for name in ("train_loss", "test_error"):
         fill(f"{name}_stderr", lambda s, key=name: s.stderr[key], "standard error")  # type: ignore[misc]
     fill("found", lambda s: s.found, "branch that the fixed point belongs to")
     fill("converged", lambda s: s.converged, "whether the solver converged")
-    fill("on_branch", lambda s: s.on_branch and s.converged, "whether it is the branch asked for")
+    fill("on_branch", lambda s: s.there, "whether it is the branch asked for")
     fill("trusted", lambda s: s.stability.trusted, "whether the theory can be trusted")
     linear = [chains[index][0].linear_test_error for index in range(steps.size)]
     dataset["linear_test_error"] = (parameter, linear)
@@ -103,10 +103,6 @@ def _increasing(field: str, values: Sequence[float]) -> np.ndarray:
     if array.ndim != 1 or array.size == 0 or not np.all(np.diff(array) > 0):
         raise InvalidInput(field, values, "must be increasing numbers")
     return array
-
-
-def _value(solution: Solution, name: str) -> float:
-    return float(solution.norms[name] if name in solution.norms else getattr(solution, name))
 
 
 def _with_lines(dataset: xr.Dataset, parameter: str) -> xr.Dataset:

@@ -154,16 +154,12 @@ class _Pair:
         return semantic, positional
 
 
-def _there(*solutions: Solution) -> bool:
-    return all(solution.on_branch and solution.converged for solution in solutions)
-
-
 def _gap(semantic: Solution, positional: Solution) -> float:
     """Semantic minus positional training loss; positive where there is no semantic branch,
     negative where there is no positional one."""
-    if not _there(semantic):
+    if not semantic.there:
         return math.inf
-    if not _there(positional):
+    if not positional.there:
         return -math.inf
     return semantic.free_energy - positional.free_energy
 
@@ -202,7 +198,7 @@ def _search(
     exact = _Pair(model, fine)
     pair = yield from exact.at(guess)
     for _ in range(8):
-        if not _there(*pair):
+        if not (pair[0].there and pair[1].there):
             return _nothing(linear, f"a branch is lost at alpha = {guess:g}, next to the crossing")
         slope = pair[0].loss_slope - pair[1].loss_slope
         step = -_gap(*pair) / slope
@@ -244,7 +240,7 @@ def _beats_linear(
         if alpha > largest:
             return math.nan, math.nan
         here = yield from follower.at(alpha)
-        if not _there(here):
+        if not here.there:
             return math.nan, math.nan
         before, now = now, (alpha, here.test_error - linear)
     # Newton steps on a smooth, almost straight curve that falls. Its slope is taken from points
@@ -255,7 +251,7 @@ def _beats_linear(
         if abs(step) < 10 * SETTLED * now[0]:
             break
         here = yield from follower.at(now[0] + step)
-        if not _there(here):
+        if not here.there:
             return math.nan, math.nan
         before, now = now, (here.alpha, here.test_error - linear)
         if abs(now[0] - before[0]) > 0.02 * now[0]:
@@ -326,7 +322,7 @@ def branch_end(
     outside = validate.number("outside", outside, above=0)
 
     def holds(solution: Solution) -> bool:
-        return _there(solution) and (solution.stability.trusted or not trusted)
+        return solution.there and (solution.stability.trusted or not trusted)
 
     def job() -> Job[BranchEnd | None]:
         follower = Follower(model, branch, settings)

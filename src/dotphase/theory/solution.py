@@ -67,6 +67,15 @@ class Solution:
         return self.branch in (self.found, "custom")
 
     @property
+    def there(self) -> bool:
+        """Whether the branch asked for was found and the solver converged on it."""
+        return self.on_branch and self.converged
+
+    def value(self, name: str) -> float:
+        """One of the norms, or a result by its name."""
+        return float(self.norms[name] if name in self.norms else getattr(self, name))
+
+    @property
     def norms(self) -> dict[str, float]:
         """Sizes of the overlaps of token 1: absolute values, Frobenius norms above rank one."""
         return norms_of(self.overlaps)

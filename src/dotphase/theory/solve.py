@@ -213,11 +213,11 @@ def _reach(lane: Lane, branch: str, baseline: float) -> Job[Solution | None]:
     path = Follower(model, branch, replace(lane.settings, points=FEWEST + 1))
     for step in np.geomspace(far, alpha, STEPS):
         solution = yield from path.at(float(step))
-        if not _there(solution):
+        if not solution.there:
             return None
     start, jacobian = solution.overlaps, path.jacobian
     solution, _ = yield from _follow(lane.at(alpha), branch, start, baseline, jacobian)
-    return solution if _there(solution) else None
+    return solution if solution.there else None
 
 
 def _continuation_job(
@@ -237,18 +237,14 @@ def _continuation_job(
                 progress(found[int(index)])
         # Back up again: the branch's own start may have missed it where it still exists.
         for lower, index in pairwise(order):
-            if _there(found[int(lower)]) and not _there(found[int(index)]):
+            if found[int(lower)].there and not found[int(index)].there:
                 follower = Follower(model, branch, settings)
                 yield from follower.at(alphas[lower])
                 again = yield from follower.at(alphas[index])
-                found[int(index)] = again if _there(again) else found[int(index)]
+                found[int(index)] = again if again.there else found[int(index)]
         return [found[index] for index in range(len(alphas))]
 
     return job()
-
-
-def _there(solution: Solution) -> bool:
-    return solution.on_branch and solution.converged
 
 
 class Follower:
@@ -283,13 +279,13 @@ class Follower:
             solution, jacobian = yield from _follow(
                 self._lane, self.branch, start, self._baseline, jacobian
             )
-        if solution is None or not _there(solution):
+        if solution is None or not solution.there:
             self._lane = Lane(self.model, alpha, self.settings)
             again, jacobian = yield from _follow(
                 self._lane, self.branch, self._own_start, self._baseline, careful=not self._ended
             )
             solution = again if solution is None or again.on_branch else solution
-        self._last = (solution.overlaps, jacobian) if _there(solution) else None
+        self._last = (solution.overlaps, jacobian) if solution.there else None
         self._ended = not solution.on_branch
         return solution
 
