@@ -46,7 +46,7 @@ def main() -> int:
     try:
         dataset = experiment(
             options.alphas, options.omegas, options.d, seeds=options.seeds, batch=options.batch,
-            out=options.out, progress=show,
+            out=options.out, throughput=True, progress=show,
         )  # fmt: skip
     except InvalidInput as error:
         print(f"phase_grid: {error}", file=sys.stderr)

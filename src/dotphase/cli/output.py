@@ -38,12 +38,42 @@ class Advance(Protocol):
 
     def __call__(self, done: int = 1) -> None: ...
 
+    def describe(self, text: str) -> None:
+        """Say what is being done."""
+
+
+class _Silent:
+    """Stands for the bar where there is no terminal; descriptions become lines of a log."""
+
+    def __call__(self, done: int = 1) -> None:
+        pass
+
+    def describe(self, text: str) -> None:
+        click.echo(text, err=True)
+
+
+class _Shown:
+    def __init__(self, bar: Any, task: Any) -> None:
+        self._bar, self._task, self._begun = bar, task, time.monotonic()
+
+    def __call__(self, done: int = 1) -> None:
+        self._bar.advance(self._task, done)
+        self._refresh()
+
+    def describe(self, text: str) -> None:
+        self._bar.update(self._task, description=text)
+        self._refresh()
+
+    def _refresh(self) -> None:
+        if time.monotonic() - self._begun > QUIET:
+            self._bar.refresh()
+
 
 @contextmanager
 def progress_bar(what: str, total: int | None = None) -> Iterator[Advance]:
     """A bar on stderr once the work has taken two seconds; nothing unless stderr is a terminal."""
     if not sys.stderr.isatty():
-        yield lambda done=1: None
+        yield _Silent()
         return
     from rich.console import Console
     from rich.progress import (
@@ -61,7 +91,6 @@ def progress_bar(what: str, total: int | None = None) -> Iterator[Advance]:
         columns += [BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()]
     bar = Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True)
     task = bar.add_task(what, total=total)
-    begun = time.monotonic()
 
     import threading
 
@@ -69,13 +98,8 @@ def progress_bar(what: str, total: int | None = None) -> Iterator[Advance]:
     timer.daemon = True
     timer.start()
 
-    def advance(done: int = 1) -> None:
-        bar.advance(task, done)
-        if time.monotonic() - begun > QUIET:
-            bar.refresh()
-
     try:
-        yield advance
+        yield _Shown(bar, task)
     finally:
         timer.cancel()
         bar.stop()

@@ -9,7 +9,7 @@ import click
 from dotphase.cli.options import ALPHA, Number, build_model, json_option, model_options
 from dotphase.cli.output import print_json, progress_bar
 
-STARTS = ("semantic", "positional", "random")
+STARTS = ("semantic", "positional", "mixed", "random")
 OPTIMIZERS = ("lbfgs", "gd", "adam", "sgd")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.figures.style import COLOURS, MARKERS, house_style, save
+from dotphase.figures.style import COLOURS, MARKERS, house_style, ink, page, save
 
 
 def plot_curve(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
@@ -48,14 +48,14 @@ def plot_curve(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
         crossing = float(dataset["crossing"])
         if np.isfinite(crossing):
             label = rf"$\alpha_c = {crossing:.3f} \pm {float(dataset['crossing_stderr']):.3f}$"
-            loss.axvline(crossing, color=COLOURS["crossing"], lw=1.1, ls=":", label=label)
-            error.axvline(crossing, color=COLOURS["crossing"], lw=1.1, ls=":")
+            loss.axvline(crossing, color=ink(), lw=1.1, ls=":", label=label)
+            error.axvline(crossing, color=ink(), lw=1.1, ls=":")
         linear = float(dataset["linear_test_error"])
         error.axhline(
             linear, color=COLOURS["linear"], lw=1.3, ls="-.", label="linear positional layer"
         )
         if not bool(dataset["trusted"].where(dataset["on_branch"], other=True).all()):
-            loss.plot([], [], "o", color="#666666", mfc="white", label="theory not trusted")
+            loss.plot([], [], "o", color=COLOURS["uninformed"], mfc=page(), label="theory not trusted")
         loss.set_ylabel(r"training loss $\epsilon_t$")
         error.set_ylabel(r"test error $\epsilon_g$")
         overlap.set_ylabel("overlaps")
@@ -88,4 +88,4 @@ def _line(
     colour, marker = COLOURS[str(name)], MARKERS[str(name)]
     axis.plot(alpha, values, ls=style, color=colour, marker=marker, label=label)
     doubtful = np.where(shown & ~branch["trusted"], branch[part], np.nan)
-    axis.plot(alpha, doubtful, ls="none", color=colour, marker=marker, mfc="white")
+    axis.plot(alpha, doubtful, ls="none", color=colour, marker=marker, mfc=page())

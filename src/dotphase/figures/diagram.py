@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.figures.style import COLOURS, house_style, save
+from dotphase.figures.style import COLOURS, house_style, ink, quiet, save
 
 SYMBOLS = {"omega": r"\omega", "sigma": r"\sigma", "ridge": r"\lambda"}
 
@@ -40,7 +40,7 @@ def plot_diagram(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
         for axis, (name, title, colours) in zip(axes, panels, strict=True):
             field = 1e3 * dataset[name].transpose(parameter, "alpha").values
             limit = float(np.nanmax(np.abs(field))) if np.any(np.isfinite(field)) else 1.0
-            axis.set_facecolor("#DDDDDD")
+            axis.set_facecolor(quiet())
             mesh = axis.pcolormesh(
                 alpha, values, field, cmap=colours, vmin=-limit, vmax=limit, shading="nearest",
                 rasterized=True,
@@ -57,12 +57,12 @@ def plot_diagram(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
                 ("alpha_l", "--", r"$\alpha_l$"),
             ):
                 axis.plot(
-                    dataset[line], values, ls=style, color=COLOURS["crossing"], lw=1.8, label=label
+                    dataset[line], values, ls=style, color=ink(), lw=1.8, label=label
                 )
             axis.set_xlabel(r"sample complexity $\alpha = n/d$")
             axis.grid(False)
         axes[0].plot(
-            [], [], ls="none", marker="s", mfc="#DDDDDD", mec="none", label="one branch missing"
+            [], [], ls="none", marker="s", mfc=quiet(), mec="none", label="one branch missing"
         )
         axes[0].set_ylabel(f"${SYMBOLS.get(parameter, parameter)}$")
         axes[0].legend(loc="upper left")

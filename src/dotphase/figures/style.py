@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib
 
@@ -16,7 +17,8 @@ COLOURS = {
     "uninformed": "#7F7F7F",
     "mixed": "#009E73",
     "linear": "#CC79A7",
-    "crossing": "#333333",
+    "random": "#E69F00",
+    "bayes": "#56B4E9",
 }
 MARKERS = {"semantic": "o", "positional": "s", "uninformed": "^", "mixed": "D"}
 
@@ -27,7 +29,6 @@ _SETTINGS: Any = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
-    "grid.color": "#E3E3E3",
     "grid.linewidth": 0.6,
     "legend.frameon": True,
     "legend.edgecolor": "none",
@@ -40,6 +41,51 @@ _SETTINGS: Any = {
     "svg.hashsalt": "dotphase",
 }
 
+#: Ink, page, grid and quiet areas, for light and for dark pages.
+_SHADES = {
+    "light": ("#222222", "#FFFFFF", "#E3E3E3", "#DDDDDD"),
+    "dark": ("#DADADA", "#15181C", "#33383E", "#3A3F46"),
+}
+_shade: ContextVar[str] = ContextVar("shade", default="light")
+
+
+@contextmanager
+def theme(shade: Literal["light", "dark"] | str) -> Iterator[None]:
+    """Draw what is drawn inside for light or for dark pages."""
+    token = _shade.set(shade if shade in _SHADES else "light")
+    try:
+        yield
+    finally:
+        _shade.reset(token)
+
+
+def ink() -> str:
+    """Colour of text and of lines that belong to no branch."""
+    return _SHADES[_shade.get()][0]
+
+
+def page() -> str:
+    """Colour of the page, for hollow markers."""
+    return _SHADES[_shade.get()][1]
+
+
+def quiet() -> str:
+    """Colour of areas where there is nothing to show."""
+    return _SHADES[_shade.get()][3]
+
+
+def _settings() -> Any:
+    text, background, lines, _ = _SHADES[_shade.get()]
+    inks = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+    pages = ("figure.facecolor", "axes.facecolor", "savefig.facecolor", "legend.facecolor")
+    return {
+        **_SETTINGS,
+        "grid.color": lines,
+        "hatch.color": text,
+        **dict.fromkeys(inks, text),
+        **dict.fromkeys(pages, background),
+    }
+
 
 @contextmanager
 def house_style() -> Iterator[Any]:
@@ -48,7 +94,7 @@ def house_style() -> Iterator[Any]:
         matplotlib.use("agg", force=False)
     from matplotlib import pyplot
 
-    with matplotlib.rc_context(_SETTINGS):
+    with matplotlib.rc_context(_settings()):
         yield pyplot
 
 
@@ -56,5 +102,7 @@ def save(figure: Any, path: str | Path) -> Path:
     """Write a figure as PNG, SVG or PDF, by the ending of `path`, with fixed metadata."""
     target = Path(path)
     metadata = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-    figure.savefig(target, metadata=metadata.get(target.suffix.lower()))
+    figure.savefig(
+        target, metadata=metadata.get(target.suffix.lower()), facecolor=figure.get_facecolor()
+    )
     return target

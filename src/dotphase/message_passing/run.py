@@ -170,7 +170,7 @@ def amp(
         Sentences per dimension, and dimension of a token.
     seeds : int
         Number of runs; run k has the data and the start of run k of `train`.
-    start : {"semantic", "positional", "random"} or callable
+    start : {"semantic", "positional", "mixed", "random"} or callable
         As in `train`.
     damping : float in [0, 1), optional
         Share of the old values in a step; .5, and .8 for the positional start, if not given.

@@ -135,12 +135,19 @@ def _with_lines(dataset: xr.Dataset, parameter: str) -> xr.Dataset:
 
 
 def _passing(gain: xr.DataArray, alpha_c: float) -> float:
-    """First alpha from alpha_c on at which the gain over the linear layer turns positive."""
+    """First alpha from alpha_c on at which the gain over the linear layer turns positive.
+
+    Without a crossing (one branch is nowhere) it is looked for on the whole grid.
+    """
     alpha, values = gain["alpha"].values, gain.values
-    good = np.isfinite(values) & (alpha > alpha_c)
-    if not np.isfinite(alpha_c) or good.sum() < 2 or not np.any(values[good] > 0):
+    good = np.isfinite(values)
+    if np.isfinite(alpha_c):
+        good &= alpha > alpha_c
+    if good.sum() < 2 or not np.any(values[good] > 0):
         return float("nan")
     if values[good][0] > 0:
+        if not np.isfinite(alpha_c):
+            return float("nan")
         # Between alpha_c and the next point of the grid: extend the curve to the left.
         curve = PchipInterpolator(alpha[good], values[good])
         slope = float(curve(alpha[good][0], 1))

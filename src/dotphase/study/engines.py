@@ -206,7 +206,7 @@ def _mixing(field: str, value: Any) -> Any:
 
 ALPHA = Parameter(number(above=0))
 DIMENSION = Parameter(whole(2))
-START = Parameter(one_of("semantic", "positional", "random"), "semantic")
+START = Parameter(one_of("semantic", "positional", "mixed", "random"), "semantic")
 
 MODEL = {
     "omega": Parameter(number(at_least=0, at_most=1), 0.3),

@@ -50,6 +50,8 @@ SIZES = 2
 STEPS = 1000
 #: Most cells in a batch.
 MOST = 256
+#: On a CPU: bytes that a batch may take, and most cells in it.
+CACHE, CROWD = 2**25, 16
 
 FIELDS = (
     "train_loss",
@@ -88,6 +90,8 @@ class Throughput(NamedTuple):
     evaluations_per_second : single gradients, batched as in training
     evaluation_bandwidth : bytes per second that these read from the token matrices
     copy_bandwidth : bytes per second of a plain copy on the same device, reads and writes
+
+    The last three are NaN where they were not asked for.
     """
 
     runs: int
@@ -109,9 +113,11 @@ def experiment(
     sigma: float = 0.5,
     ridge: float = 0.01,
     mixing: Any = "standard",
+    student_rank: int = 1,
     seed: int = 0,
     batch: int | None = None,
     out: str | Path | None = None,
+    throughput: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> xr.Dataset:
     """Train the paper's model on a grid.
@@ -126,7 +132,7 @@ def experiment(
         As in `train`; they share the data of a cell.
     seeds : int
         Data sets per cell.
-    sigma, ridge, mixing
+    sigma, ridge, mixing, student_rank
         As in `positional_semantic`.
     seed : int
         Seed of everything random.
@@ -135,6 +141,8 @@ def experiment(
     out : path, optional
         An .npz file that is rewritten after every batch; cells found there are not
         computed again.
+    throughput : bool
+        Time single gradients and a plain copy as well, for the attributes of the result.
     progress : callable, optional
         Called with (cells done, cells in all).
 
@@ -144,7 +152,7 @@ def experiment(
         Over alpha, omega, start and seed. Attributes hold the settings and the throughput.
     """
     began = time.perf_counter()
-    model = positional_semantic(0.0, sigma, ridge, mixing)
+    model = positional_semantic(0.0, sigma, ridge, mixing, student_rank)
     sizes = [count_sentences(model, alpha, d) for alpha in alphas]
     weights = [validate.number("omega", omega, at_least=0, at_most=1) for omega in omegas]
     seeds = validate.whole("seeds", seeds, at_least=1)
@@ -153,7 +161,7 @@ def experiment(
     settings = {
         "d": d, "alphas": [float(a) for a in alphas], "omegas": weights, "starts": list(starts),
         "seeds": seeds, "sigma": float(sigma), "ridge": float(ridge), "seed": int(seed),
-        "mixing": np.asarray(model.teacher.mixing).tolist(),
+        "mixing": np.asarray(model.teacher.mixing).tolist(), "student_rank": model.student_rank,
     }  # fmt: skip
     kept = _Kept(None if out is None else Path(out), settings, shape, len(starts))
 
@@ -191,7 +199,8 @@ def experiment(
             if progress is not None:
                 progress(int(kept.done.sum()), total)
     seconds = time.perf_counter() - began
-    speed = Throughput(trained, seconds, useful, *_speed(model, d, max(sizes), batch))
+    rates = _speed(model, d, max(sizes), batch) if throughput else (np.nan,) * 3
+    speed = Throughput(trained, seconds, useful, *rates)
     return kept.dataset(speed, linear=[_linear(sigma, ridge, mixing, omega) for omega in weights])
 
 
@@ -206,6 +215,9 @@ def _choose(batch: int | None, each: int, count: int, d: int) -> int:
         memory.check_batch(min(batch, max(count, 1)), each, room, d)
         return min(batch, max(count, 1))
     memory.check_batch(1, each, room, d)
+    if jax.devices()[0].platform == "cpu":
+        # All wait for the slowest, and share the memory bus: worth it for small data sets only.
+        return int(np.clip(CACHE // each, 1, CROWD))
     return int(np.clip(SHARE * room // each, 1, min(MOST, max(count, 1))))
 
 
@@ -323,7 +335,9 @@ class _Kept:
                 "seed": np.arange(self.done.shape[2], dtype=np.int32),
                 "start": self.settings["starts"],
             },
-            attrs=provenance(**{k: self.settings[k] for k in ("d", "sigma", "ridge", "seed")})
+            attrs=provenance(
+                **{k: self.settings[k] for k in ("d", "sigma", "ridge", "student_rank", "seed")}
+            )
             | speed._asdict(),
         )
 

@@ -67,7 +67,7 @@ def train(
         Sentences per dimension, and dimension of a token.
     seeds : int
         Number of runs, each with a data set of its own.
-    start : {"semantic", "positional", "random"} or callable
+    start : {"semantic", "positional", "mixed", "random"} or callable
         Where to begin; a callable takes (key, teacher_weights, positions) and returns Q.
     optimizer : {"lbfgs", "gd", "adam", "sgd"}
         See `dotphase.training.optimisers`, also for what a step is.

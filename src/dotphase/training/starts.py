@@ -45,6 +45,16 @@ def positional(key: Array, teacher_weights: Array, positions: Array, columns: in
     return jnp.concatenate([strongest[:, None], others], axis=1)
 
 
+def mixed(key: Array, teacher_weights: Array, positions: Array, columns: int) -> Weights:
+    """``Q*`` beside the positional direction, then small random columns.
+
+    For students with more columns than the teacher: one mechanism in each.
+    """
+    along = positional(key, teacher_weights, positions, columns)
+    both = jnp.concatenate([teacher_weights, along], axis=1)
+    return both[:, :columns]
+
+
 def random(key: Array, teacher_weights: Array, positions: Array, columns: int) -> Weights:
     """Entries from ``N(0, SCALE^2)``."""
     shape = (teacher_weights.shape[0], columns)
@@ -55,6 +65,7 @@ def random(key: Array, teacher_weights: Array, positions: Array, columns: int) -
 STARTS: dict[str, Callable[[Array, Array, Array, int], Weights]] = {
     "semantic": semantic,
     "positional": positional,
+    "mixed": mixed,
     "random": random,
 }
 
@@ -79,9 +90,12 @@ def resolve(model: Model, start: str | Start) -> Start:
     if callable(start):
         return start
     name = validate.choice("start", start, STARTS)
-    if name == "positional" and not np.any(np.asarray(model.positions)):
+    if name in ("positional", "mixed") and not np.any(np.asarray(model.positions)):
         raise InvalidInput("start", name, "needs a model whose positions are not all zero")
-    return Named(name, model.student_rank, 2 if is_untied(model) else 1)
+    copies = 2 if is_untied(model) else 1
+    if name == "mixed" and model.student_rank // copies <= model.teacher_rank:
+        raise InvalidInput("start", name, "needs a student with more columns than the teacher")
+    return Named(name, model.student_rank, copies)
 
 
 def begin(

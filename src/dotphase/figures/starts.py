@@ -1,0 +1,57 @@
+"""Where runs end in the plane of the overlaps, by where they began."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dotphase.figures.style import COLOURS, MARKERS, house_style, ink, save
+
+TITLES = {"gd": "gradient descent", "adam": "Adam"}
+
+
+def plot_starts(theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None = None) -> Any:
+    """Scatter of ``(m, theta)`` of every run; one panel for each optimiser.
+
+    Parameters
+    ----------
+    theory : xarray.Dataset
+        The branches at the alpha of the runs; drawn as stars.
+    runs : xarray.Dataset
+        Dimensions ``optimizer``, ``start`` and ``seed``.
+    path : path, optional
+        Where to write the figure.
+    """
+    scale = float(np.atleast_1d(theory.attrs["sigma"])[0]) ** 2
+    kinds = list(runs["optimizer"].values)
+    with house_style() as pyplot:
+        figure, axes = pyplot.subplots(
+            1, len(kinds), figsize=(4.1 * len(kinds), 3.6), layout="constrained", sharex=True,
+            sharey=True, squeeze=False,
+        )  # fmt: skip
+        for axis, kind in zip(axes[0], kinds, strict=True):
+            for start in runs["start"].values:
+                some = runs.sel(optimizer=kind, start=start)
+                axis.plot(
+                    some["m"] / scale, some["theta"] / scale, ls="none", alpha=0.7, ms=5,
+                    marker=MARKERS.get(str(start), "v"), color=COLOURS[str(start)],
+                    label=f"{start} start",
+                )  # fmt: skip
+            for branch in theory["branch"].values:
+                point = theory.sel(branch=branch)
+                axis.plot(
+                    float(point["m"]) / scale, float(point["theta"]) / scale, "*", ms=13,
+                    color=COLOURS[str(branch)], mec=ink(), mew=0.8,
+                )  # fmt: skip
+            axis.plot([], [], "*", ms=11, color="none", mec=ink(), label="minima of the theory")
+            axis.set_title(TITLES.get(str(kind), str(kind)))
+            axis.set_xlabel(r"$|m|/\sigma^2$")
+        axes[0, 0].set_ylabel(r"$|\theta|/\sigma^2$")
+        axes[0, 0].legend()
+        if path is not None:
+            save(figure, path)
+        pyplot.close(figure)
+    return figure

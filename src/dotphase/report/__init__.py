@@ -1,0 +1,1 @@
+"""The reproduction: every figure and table of the paper, compared number by number."""

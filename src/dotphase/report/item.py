@@ -1,0 +1,37 @@
+"""What a figure or table of the reproduction is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import xarray as xr
+
+from dotphase.report.store import Parts
+from dotphase.report.verdict import Row
+
+Scale = Literal["quick", "full"]
+Datasets = dict[str, xr.Dataset]
+
+
+@dataclass(frozen=True)
+class Item:
+    """One figure or table.
+
+    Attributes
+    ----------
+    title : what it shows, in a line
+    compute : the datasets behind it, from (parts on disk, sizes)
+    draw : the figure, from the datasets
+    compare : lines of the report, from the datasets
+    sizes : arguments of `compute` for each scale
+    remarks : what was seen, in sentences with numbers, from the datasets
+    """
+
+    title: str
+    compute: Callable[[Parts, Mapping[str, Any]], Datasets]
+    draw: Callable[[Datasets], Any]
+    compare: Callable[[Datasets], list[Row]]
+    sizes: Mapping[Scale, Mapping[str, Any]]
+    remarks: Callable[[Datasets], list[str]] = lambda datasets: []

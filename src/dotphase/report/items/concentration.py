@@ -1,0 +1,113 @@
+"""Concentration with the dimension at alpha = 1.5: finite d against the limit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dotphase.figures.concentration import plot_concentration
+from dotphase.paper import positional_semantic
+from dotphase.report.item import Datasets, Item
+from dotphase.report.store import Parts
+from dotphase.report.sweeps import mean_and_error, training_grid
+from dotphase.report.verdict import Row, between_engines
+from dotphase.study.curve import curve
+
+OMEGA, ALPHA = 0.3, 1.5
+#: Dimensions from which on the runs are fitted.
+FITTED = 100
+QUANTITIES = ("train_loss", "test_error", "theta", "m")
+
+
+def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
+    """Both branches in the limit, and runs at each dimension."""
+    asked = {"alphas": [ALPHA], "rtol": sizes["rtol"], "most": 18}
+    model = positional_semantic(omega=OMEGA)
+    theory = parts.get("theory", asked, lambda: curve(model, **asked))
+    rows = [
+        training_grid(parts, f"runs-{d}", alphas=[ALPHA], omegas=[OMEGA], d=d, seeds=sizes["seeds"])
+        for d in sizes["dimensions"]
+    ]
+    runs = xr.concat(
+        [row[[*QUANTITIES, "converged"]].isel(alpha=0, omega=0, drop=True) for row in rows],
+        xr.Variable("d", list(sizes["dimensions"])),
+    )
+    return {"theory": theory.isel(alpha=0), "runs": runs}
+
+
+def draw(datasets: Datasets) -> Any:
+    """Means with standard deviations against d, theory as lines, and the spread itself."""
+    return plot_concentration(datasets["theory"], datasets["runs"])
+
+
+def spread_exponent(runs: xr.Dataset, start: str, name: str) -> tuple[float, float]:
+    """Exponent with which the spread over runs falls with d, and its error from the fit."""
+    values = runs[name].sel(start=start)
+    deviation = values.std("seed", ddof=1).values
+    good = runs["d"].values >= FITTED
+    x, y = np.log(runs["d"].values[good]), np.log(deviation[good])
+    # The spread of n runs is itself known to 1/sqrt(2 n - 2).
+    error = 1 / np.sqrt(2 * values.sizes["seed"] - 2)
+    slope = np.polyfit(x, y, 1)[0]
+    return float(slope), float(error / np.sqrt(np.sum((x - x.mean()) ** 2)))
+
+
+def limit(runs: xr.Dataset, start: str, name: str) -> tuple[float, float]:
+    """Value for d to infinity and its error: a fit of ``a + b/d`` to the means at larger d."""
+    mean, error = mean_and_error(runs[name].sel(start=start))
+    d, weight = runs["d"].values, 1 / error.values
+    good = d >= FITTED
+    design = np.stack([np.ones(good.sum()), 1 / d[good]], axis=1) * weight[good, None]
+    covariance = np.linalg.inv(design.T @ design)
+    value = covariance @ design.T @ (mean.values * weight)[good]
+    return float(value[0]), float(np.sqrt(covariance[0, 0]))
+
+
+def compare(datasets: Datasets) -> list[Row]:
+    """Runs extrapolated to large d against the theory, and the spread against d^(-1/2)."""
+    theory, runs = datasets["theory"], datasets["runs"]
+    rows = []
+    for branch, overlap in (("semantic", "theta"), ("positional", "m")):
+        point = theory.sel(branch=branch)
+        for name in ("train_loss", "test_error", overlap):
+            rows.append(
+                between_engines(
+                    name, {"branch": branch, "d": "to infinity"},
+                    (float(point[name]), float(point[f"{name}_stderr"])),
+                    limit(runs, branch, name), ("theory", "training"),
+                )  # fmt: skip
+            )
+        slope, error = spread_exponent(runs, branch, overlap)
+        rows.append(
+            between_engines(
+                f"exponent of the spread of {overlap} in d", {"branch": branch}, (-0.5, 0.0),
+                (slope, error), ("central limit", "training"), share=0.0,
+            )  # fmt: skip
+        )
+    return rows
+
+
+def remarks(datasets: Datasets) -> list[str]:
+    """Sizes."""
+    runs = datasets["runs"]
+    dims = ", ".join(str(d) for d in runs["d"].values)
+    return [
+        f"d = {dims}, {runs.sizes['seed']} data sets each, both starts on the same data.",
+        f"Means at d >= {FITTED} are fitted by a + b/d; the table compares a with the theory.",
+    ]
+
+
+ITEM = Item(
+    title="Concentration with d at alpha = 1.5",
+    compute=compute,
+    draw=draw,
+    compare=compare,
+    remarks=remarks,
+    sizes={
+        "quick": {"dimensions": (10, 30, 100, 200, 400), "seeds": 12, "rtol": 5e-3},
+        "full": {"dimensions": (10, 20, 50, 100, 200, 500, 1000), "seeds": 64, "rtol": 2e-3},
+    },
+)

@@ -1,0 +1,142 @@
+"""The transition at omega = .3: loss difference, overlaps and test error against alpha."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dotphase.figures.transition import plot_transition
+from dotphase.paper import positional_semantic
+from dotphase.report.facts import Fact, facts
+from dotphase.report.item import Datasets, Item
+from dotphase.report.store import Parts
+from dotphase.report.sweeps import mean_and_error, training_grid
+from dotphase.report.verdict import Row, against_equations, against_runs, between_engines
+from dotphase.study.curve import curve
+from dotphase.theory.critical import critical
+
+OMEGA, SIGMA = 0.3, 0.5
+#: Alphas at which numbers of runs were published.
+PUBLISHED = (1.005, 1.5025, 2.0)
+
+
+def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
+    """Both branches along alpha, the critical points, and trained students."""
+    model = positional_semantic(omega=OMEGA, sigma=SIGMA)
+    asked = {name: sizes[name] for name in ("alphas", "rtol", "most")}
+    theory = parts.get("theory", asked, lambda: curve(model, **asked))
+    points = sizes["critical_points"]
+    lines = parts.get("critical", {"points": points}, lambda: _critical(model, points))
+    runs = training_grid(
+        parts, "runs", alphas=list(sizes["trained"]), omegas=[OMEGA], d=sizes["d"],
+        seeds=sizes["seeds"], sigma=SIGMA,
+    )  # fmt: skip
+    return {"theory": theory, "critical": lines, "runs": runs}
+
+
+def _critical(model: Any, points: int) -> xr.Dataset:
+    found = critical(model, points=points).to_dict()
+    numbers = {name: value for name, value in found.items() if isinstance(value, float)}
+    return xr.Dataset(numbers, attrs={"message": found["message"]})
+
+
+def draw(datasets: Datasets) -> Any:
+    """Theory as lines, trained students as points."""
+    return plot_transition(datasets["theory"], datasets["critical"], datasets["runs"])
+
+
+def measured(runs: xr.Dataset, quantity: str) -> xr.DataArray:
+    """A quantity of the runs under its published name."""
+    if quantity == "theta/sigma^2":
+        return runs["theta"] / SIGMA**2
+    return runs[quantity]
+
+
+def compare(datasets: Datasets) -> list[Row]:
+    """Published critical points and runs, and theory against training."""
+    lines, runs, theory = datasets["critical"], datasets["runs"], datasets["theory"]
+    settled = "ours is converged in the number of points, see `quadrature`"
+    rows = [
+        against_equations(
+            fact, float(lines[fact.quantity]), float(lines[f"{fact.quantity}_stderr"]), settled
+        )
+        for name in ("alpha_c", "alpha_l")
+        for fact in facts(name)
+        if fact.at["omega"] == OMEGA
+    ]
+    (linear,) = facts("linear_test_error")
+    rows.append(against_runs(linear, float(lines["linear_test_error"]), 0.0, 0.0))
+    at_omega = runs.sel(omega=OMEGA, method="nearest")
+    for name in ("semantic_start", "positional_start"):
+        start = name.removesuffix("_start")
+        rows += [_published_run(at_omega.sel(start=start), fact) for fact in facts(name)]
+    rows += _engines(theory, at_omega)
+    return rows
+
+
+def _published_run(runs: xr.Dataset, fact: Fact) -> Row:
+    values = measured(runs, fact.quantity).sel(alpha=fact.at["alpha"], method="nearest")
+    mean, error = mean_and_error(values)
+    row = against_runs(fact, float(mean), float(error), float(values.std("seed", ddof=1)))
+    start = fact.table.removesuffix("_start")
+    return Row(**{**vars(row), "at": {"start": start, **fact.at}})
+
+
+def _engines(theory: xr.Dataset, runs: xr.Dataset) -> list[Row]:
+    """Theory against training at the published alphas, where the theory is trusted."""
+    rows = []
+    for branch, overlap in (("semantic", "theta"), ("positional", "m")):
+        for alpha in PUBLISHED:
+            point = theory.sel(branch=branch, alpha=alpha, method=None)
+            if not (bool(point["trusted"]) and bool(point["on_branch"])):
+                continue
+            some = runs.sel(start=branch).sel(alpha=alpha, method="nearest")
+            for name in ("train_loss", "test_error", overlap):
+                mean, error = mean_and_error(some[name])
+                reference = (float(point[name]), float(point[f"{name}_stderr"]))
+                rows.append(
+                    between_engines(
+                        name, {"branch": branch, "alpha": alpha}, reference,
+                        (float(mean), float(error)), ("theory", "training"), share=0.02,
+                    )  # fmt: skip
+                )
+    return rows
+
+
+def remarks(datasets: Datasets) -> list[str]:
+    """The jump in words."""
+    lines, runs = datasets["critical"], datasets["runs"]
+    return [
+        f"alpha_c = {float(lines['alpha_c']):.4f} ± {float(lines['alpha_c_stderr']):.4f}, "
+        f"alpha_l = {float(lines['alpha_l']):.4f} ± {float(lines['alpha_l_stderr']):.4f} "
+        f"({lines.attrs['message']}).",
+        f"Trained at d = {runs.attrs['d']}, {runs.sizes['seed']} data sets a point, both starts on "
+        "the same data, by L-BFGS to a gradient norm of 1e-6 sqrt(d); the paper's runs stop after "
+        "5000 steps of gradient descent.",
+    ]
+
+
+def _alphas(count: int, first: float = 0.2) -> list[float]:
+    return np.union1d(np.round(np.linspace(first, 2.0, count), 4), PUBLISHED).tolist()
+
+
+ITEM = Item(
+    title="The transition at omega = .3",
+    compute=compute,
+    draw=draw,
+    compare=compare,
+    remarks=remarks,
+    sizes={
+        "quick": {
+            "alphas": _alphas(8), "rtol": 1e-2, "most": 15, "critical_points": 16,
+            "d": 1000, "seeds": 3, "trained": PUBLISHED,
+        },
+        "full": {
+            "alphas": _alphas(28), "rtol": 2e-3, "most": 18, "critical_points": 18,
+            "d": 1000, "seeds": 24, "trained": _alphas(10),
+        },
+    },
+)  # fmt: skip

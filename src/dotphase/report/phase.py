@@ -1,0 +1,142 @@
+"""The phase diagrams, for either mixing matrix: theory, training and the critical lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dotphase.figures.phase_maps import plot_phase_maps
+from dotphase.paper import positional_semantic
+from dotphase.report.facts import facts
+from dotphase.report.item import Datasets, Item
+from dotphase.report.store import Parts
+from dotphase.report.sweeps import paired_difference, training_grid
+from dotphase.report.verdict import Row, against_equations, between_engines
+from dotphase.study.diagram import diagram
+from dotphase.theory.critical import critical_line
+
+SETTLED = "ours is converged in the number of points, see `quadrature`"
+
+
+def compute(mixing: str, parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
+    """Both branches on the grid, the critical lines at published omegas, trained students."""
+
+    def family(omega: float) -> Any:
+        return positional_semantic(omega=omega, mixing=mixing)
+
+    asked = {"alphas": sizes["alphas"], "values": sizes["omegas"], "points": sizes["points"]}
+    found: Datasets = {
+        "theory": parts.get("theory", asked, lambda: diagram(family, **asked)),
+        "runs": training_grid(
+            parts, "runs", alphas=sizes["trained_alphas"], omegas=sizes["trained_omegas"],
+            d=sizes["d"], seeds=sizes["seeds"], mixing=mixing,
+        ),
+    }  # fmt: skip
+    if mixing == "standard":
+        lines = {"omegas": published_omegas(), "points": sizes["critical_points"]}
+        found["lines"] = parts.get("lines", lines, lambda: _lines(family, **lines))
+    return found
+
+
+def published_omegas() -> list[float]:
+    """Values of omega at which critical points were published."""
+    return sorted({fact.at["omega"] for name in ("alpha_c", "alpha_l") for fact in facts(name)})
+
+
+def _lines(family: Any, omegas: list[float], points: int) -> xr.Dataset:
+    rows = critical_line(family, omegas, points=points, largest=4.0)
+    names = ("alpha_c", "alpha_c_stderr", "alpha_l", "alpha_l_stderr")
+    dataset = xr.Dataset(coords={"omega": omegas})
+    for name in names:
+        dataset[name] = ("omega", [getattr(row, name) for row in rows])
+    dataset["trusted"] = ("omega", [row.trusted for row in rows])
+    return dataset
+
+
+def draw(datasets: Datasets) -> Any:
+    """Theory above, training below; loss difference left, gain in test error right."""
+    return plot_phase_maps(datasets["theory"], datasets["runs"], datasets.get("lines"))
+
+
+def compare(datasets: Datasets) -> list[Row]:
+    """Published lines, and the finite-d map against the theoretical one."""
+    rows = []
+    if "lines" in datasets:
+        for name in ("alpha_c", "alpha_l"):
+            for fact in facts(name):
+                point = datasets["lines"].sel(omega=fact.at["omega"], method="nearest")
+                value, error = float(point[name]), float(point[f"{name}_stderr"])
+                rows.append(against_equations(fact, value, error, SETTLED))
+    cells, share = agreement(datasets["theory"], datasets["runs"])
+    if cells:
+        # Cells next to the crossing are lost to noise, so not all of the weight can be asked for.
+        rows.append(
+            between_engines(
+                "share of the loss difference with the same sign", {"cells": cells}, (1.0, 0.0),
+                (share, 0.0), ("theory", "training"), share=0.1,
+            )  # fmt: skip
+        )
+    return rows
+
+
+def agreement(theory: xr.Dataset, runs: xr.Dataset) -> tuple[int, float]:
+    """In how far training has the same lowest minimum as theory, where both branches exist.
+
+    Returns
+    -------
+    cells, share : int, float
+        Trained cells where the theory has both branches, and the share of them in which the
+        sign of the loss difference is the same, each weighted by its predicted size.
+    """
+    predicted = theory["loss_difference"].interp(alpha=runs["alpha"], omega=runs["omega"])
+    trained = paired_difference(runs).mean("seed")
+    weight = np.abs(predicted)
+    total = float(weight.sum())
+    same = weight.where(np.sign(trained) == np.sign(predicted)).sum()
+    return int(np.isfinite(predicted).sum()), float(same) / total if total else float("nan")
+
+
+def remarks(datasets: Datasets) -> list[str]:
+    """Sizes, and how many cells could be compared."""
+    theory, runs = datasets["theory"], datasets["runs"]
+    cells, share = agreement(theory, runs)
+    lost = int((~theory["on_branch"].astype(bool)).any("branch").sum())
+    total = theory.sizes["alpha"] * theory.sizes["omega"]
+    return [
+        f"Theory on {theory.sizes['alpha']} x {theory.sizes['omega']} cells; in {lost} of {total} "
+        "one of the two branches does not exist.",
+        f"Training at d = {runs.attrs['d']} on {runs.sizes['alpha']} x {runs.sizes['omega']} cells, "
+        f"{runs.sizes['seed']} data sets each, both starts on the same data; in {cells} of them the "
+        f"theory has both branches, and {100 * share:.1f}% of their loss difference has the same sign.",
+    ]
+
+
+def phase_item(mixing: str, title: str) -> Item:
+    """The item for one mixing matrix."""
+    quick_alphas = np.round(np.linspace(0.25, 2.0, 8), 4).tolist()
+    full_alphas = np.round(np.linspace(0.08, 2.0, 25), 4).tolist()
+    return Item(
+        title=title,
+        compute=partial(compute, mixing),
+        draw=draw,
+        compare=compare,
+        remarks=remarks,
+        sizes={
+            "quick": {
+                "alphas": quick_alphas, "omegas": np.round(np.linspace(0, 0.5, 6), 4).tolist(),
+                "points": 13, "critical_points": 15, "d": 100, "seeds": 2,
+                "trained_alphas": quick_alphas[1::2],
+                "trained_omegas": np.round(np.linspace(0, 0.5, 4), 4).tolist(),
+            },
+            "full": {
+                "alphas": full_alphas, "omegas": np.round(np.linspace(0, 0.5, 25), 4).tolist(),
+                "points": 14, "critical_points": 18, "d": 1000, "seeds": 2,
+                "trained_alphas": full_alphas,
+                "trained_omegas": np.round(np.linspace(0, 0.5, 25), 4).tolist(),
+            },
+        },
+    )  # fmt: skip

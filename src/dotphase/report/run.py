@@ -1,0 +1,162 @@
+"""Run the reproduction: compute, draw and compare each item; one that fails stops no other."""
+
+from __future__ import annotations
+
+import os
+import time
+import traceback
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dotphase.errors import InvalidInput
+from dotphase.report.item import Scale
+from dotphase.report.registry import check_names, load
+from dotphase.report.store import Parts
+from dotphase.report.verdict import Row
+
+#: Endings under which each figure is saved, for light and for dark pages.
+FORMATS = ("png", "svg")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one item.
+
+    Attributes
+    ----------
+    name, title : as in the registry
+    rows : comparisons
+    remarks : what was seen, in sentences
+    figures : paths under the folder of the report; the first is the light PNG
+    failure : why it failed; None if it did not
+    seconds : time it took in this run; finished parts are not computed again
+    """
+
+    name: str
+    title: str
+    rows: tuple[Row, ...]
+    remarks: tuple[str, ...]
+    figures: tuple[str, ...]
+    failure: str | None
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Report:
+    """The whole reproduction.
+
+    Attributes
+    ----------
+    scale : "quick" or "full"
+    folder : where it was written
+    outcomes : one for each item
+    """
+
+    scale: Scale
+    folder: Path
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """Names of the items that failed."""
+        return tuple(outcome.name for outcome in self.outcomes if outcome.failure)
+
+    def count(self, verdict: str) -> int:
+        """How many lines have this verdict."""
+        return sum(row.verdict == verdict for out in self.outcomes for row in out.rows)
+
+
+def reproduce(
+    names: Iterable[str] = (),
+    *,
+    scale: Scale = "quick",
+    out: str | Path,
+    progress: Callable[[str, str], None] | None = None,
+    finished: Callable[[Outcome], None] | None = None,
+) -> Report:
+    """Reproduce figures and tables of the paper, and write the report.
+
+    Parameters
+    ----------
+    names : names of items
+        All of them if none is given; see `dotphase.report.registry.ITEMS`.
+    scale : {"quick", "full"}
+        Minutes on two cores, or the sizes of the paper (a GPU helps).
+    out : path
+        Folder of the report. Parts found there that were computed with the same settings
+        are used again.
+    progress : callable, optional
+        Called with (item, part) before a part is computed.
+    finished : callable, optional
+        Called with each item's outcome.
+
+    Returns
+    -------
+    Report
+        Also written to ``report.md`` and ``report.json``, after every item.
+    """
+    from dotphase.report.write import write_report
+
+    chosen = check_names(tuple(names))
+    if scale not in ("quick", "full"):
+        raise InvalidInput("scale", scale, "must be quick or full")
+    folder = _folder(out)
+    outcomes: list[Outcome] = []
+    for name in chosen:
+        tell = None if progress is None else (lambda part, name=name: progress(name, part))  # type: ignore[misc]
+        outcome = _reproduce_item(name, scale, folder, tell)
+        outcomes.append(outcome)
+        write_report(Report(scale, folder, tuple(outcomes)))
+        if finished is not None:
+            finished(outcome)
+    return Report(scale, folder, tuple(outcomes))
+
+
+def _folder(out: str | Path) -> Path:
+    folder = Path(out)
+    try:
+        (folder / "figures").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput("--out", str(out), f"must be a folder to write to ({error.strerror})") from None
+    if not os.access(folder, os.W_OK):
+        raise InvalidInput("--out", str(out), "must be a folder that can be written to")
+    return folder
+
+
+def _reproduce_item(
+    name: str, scale: Scale, folder: Path, tell: Callable[[str], None] | None
+) -> Outcome:
+    began = time.perf_counter()
+    title = name
+    log = folder / "data" / name / "failure.txt"
+    try:
+        item = load(name)
+        title = item.title
+        datasets = item.compute(Parts(folder / "data" / name, tell), item.sizes[scale])
+        figures = _draw(item.draw, datasets, name, folder)
+        rows, remarks = item.compare(datasets), item.remarks(datasets)
+    except Exception as error:
+        # Whatever it was, the other figures are still wanted; the trace is kept for the author.
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text(traceback.format_exc())
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        return Outcome(name, title, (), (), (), reason, time.perf_counter() - began)
+    log.unlink(missing_ok=True)
+    seconds = time.perf_counter() - began
+    return Outcome(name, title, tuple(rows), tuple(remarks), figures, None, seconds)
+
+
+def _draw(draw: Callable[[Any], Any], datasets: Any, name: str, folder: Path) -> tuple[str, ...]:
+    from dotphase.figures.style import house_style, save, theme
+
+    paths = []
+    for shade, suffix in (("light", ""), ("dark", "-dark")):
+        with theme(shade), house_style():
+            figure = draw(datasets)
+            for ending in FORMATS:
+                path = Path("figures") / f"{name}{suffix}.{ending}"
+                save(figure, folder / path)
+                paths.append(path.as_posix())
+    return tuple(paths)

@@ -1,0 +1,36 @@
+"""Training grids for the reproduction, and what is read off them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dotphase.report.store import Parts
+from dotphase.study.experiment import experiment
+
+
+def training_grid(parts: Parts, name: str, **asked: Any) -> xr.Dataset:
+    """A grid of `dotphase.study.experiment`, kept as a part; cells of a stopped one are kept too."""
+    digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:12]
+    unfinished = parts.path(f"{name}-{digest}.npz")
+    dataset = parts.get(name, asked, lambda: experiment(out=unfinished, **asked))
+    unfinished.unlink(missing_ok=True)
+    return dataset
+
+
+def mean_and_error(values: xr.DataArray, over: str = "seed") -> tuple[xr.DataArray, xr.DataArray]:
+    """Mean over seeds and its standard error; the error of a single seed is not known (NaN)."""
+    count = values.sizes[over]
+    if count < 2:
+        return values.mean(over), xr.full_like(values.mean(over), np.nan)
+    return values.mean(over), values.std(over, ddof=1) / np.sqrt(count)
+
+
+def paired_difference(runs: xr.Dataset) -> xr.DataArray:
+    """Semantic minus positional training loss of runs on the same data."""
+    loss = runs["train_loss"]
+    return loss.sel(start="semantic", drop=True) - loss.sel(start="positional", drop=True)

@@ -1,0 +1,139 @@
+"""Verdicts: does our number agree with the published one, or with another engine's?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dotphase.report.facts import Fact
+
+#: How many standard errors, and which share of the number, may lie between two numbers. The
+#: share is for what no error bar knows of: the length of a training, the order of 1/d.
+ERRORS, SHARE = 3.0, 0.01
+
+AGREES, OFF, DIFFERS = "agrees", "published is off", "differs"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the report.
+
+    Attributes
+    ----------
+    quantity, at : what is compared, and under which conditions
+    reference : the number compared with
+    reference_error : its standard error, as far as it is known
+    origin : where the reference is from: a publication, or another engine of this package
+    ours, stderr : our number
+    allowed : largest difference that counts as agreement
+    verdict : `AGREES`, `OFF` or `DIFFERS`
+    why : the rule that was used, or the evidence
+    """
+
+    quantity: str
+    at: dict[str, Any]
+    reference: float
+    reference_error: float | None
+    origin: str
+    ours: float
+    stderr: float
+    allowed: float
+    verdict: str
+    why: str
+
+    @property
+    def difference(self) -> float:
+        """Ours minus the reference."""
+        return self.ours - self.reference
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as plain values, ready for JSON."""
+        return {**asdict(self), "difference": self.difference}
+
+
+def against_runs(fact: Fact, ours: float, stderr: float, spread: float) -> Row:
+    """Compare with a published mean over runs.
+
+    Parameters
+    ----------
+    ours, stderr : float
+        Our mean and its standard error.
+    spread : float
+        Our standard deviation over runs; stands in for the published one where there is none.
+    """
+    runs = fact.runs or 1
+    error = (spread if fact.spread is None else fact.spread) / math.sqrt(runs)
+    allowed = ERRORS * math.hypot(stderr, error) + SHARE * abs(fact.value) + fact.rounding
+    verdict = _judge(ours - fact.value, allowed)
+    why = f"within {ERRORS:g} combined standard errors and {100 * SHARE:g}%"
+    return _row(fact, error, ours, stderr, allowed, verdict, why)
+
+
+def within_deviations(fact: Fact, ours: float, stderr: float, deviations: float = 2.0) -> Row:
+    """Compare with a published mean by its standard deviation over runs."""
+    if fact.spread is None:
+        raise ValueError(f"{fact.table} {fact.quantity} was published without a spread")
+    allowed = deviations * fact.spread
+    verdict = _judge(ours - fact.value, allowed)
+    why = f"our mean within {deviations:g} published standard deviations"
+    return _row(fact, fact.spread, ours, stderr, allowed, verdict, why)
+
+
+def against_equations(fact: Fact, ours: float, stderr: float, settled: str | None) -> Row:
+    """Compare with a published solution of the same equations.
+
+    Both solve the same equations, so a difference beyond our error and the rounding of the
+    printed digits is an error of one of them. Ours is taken to be right if `settled` says why.
+
+    Parameters
+    ----------
+    settled : str or None
+        Evidence that our number has converged; None if there is none.
+    """
+    allowed = ERRORS * stderr + fact.rounding
+    if not math.isfinite(ours):
+        verdict, why = DIFFERS, "we find no such point"
+    elif abs(ours - fact.value) <= allowed:
+        verdict, why = AGREES, f"within {ERRORS:g} standard errors and rounding"
+    elif settled is not None:
+        percent = 100 * (fact.value / ours - 1)
+        reason = f": {fact.note}" if fact.note else ""
+        verdict, why = OFF, f"published value {percent:+.1f}%{reason}; {settled}"
+    else:
+        verdict, why = DIFFERS, "no evidence on which of the two is off"
+    return _row(fact, None, ours, stderr, allowed, verdict, why)
+
+
+def between_engines(
+    quantity: str,
+    at: dict[str, Any],
+    reference: tuple[float, float],
+    ours: tuple[float, float],
+    names: tuple[str, str],
+    share: float = SHARE,
+) -> Row:
+    """Compare two engines of this package, each given as (value, standard error)."""
+    allowed = ERRORS * math.hypot(reference[1], ours[1]) + share * abs(reference[0])
+    verdict = _judge(ours[0] - reference[0], allowed)
+    why = f"{names[1]} against {names[0]}, {ERRORS:g} standard errors and {100 * share:g}%"
+    return Row(quantity, at, *reference, f"{names[0]}, this run", *ours, allowed, verdict, why)
+
+
+def _judge(difference: float, allowed: float) -> str:
+    """A verdict is always given: what cannot be compared (NaN) does not agree."""
+    return AGREES if abs(difference) <= allowed else DIFFERS
+
+
+def _row(
+    fact: Fact,
+    error: float | None,
+    ours: float,
+    stderr: float,
+    allowed: float,
+    verdict: str,
+    why: str,
+) -> Row:
+    return Row(
+        fact.quantity, fact.at, fact.value, error, fact.source, ours, stderr, allowed, verdict, why
+    )

@@ -1,0 +1,144 @@
+"""The report as Markdown for people and JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import dotphase
+from dotphase.report.verdict import AGREES, DIFFERS, OFF, Row
+from dotphase.theory.solution import with_error
+
+if TYPE_CHECKING:
+    from dotphase.report.run import Outcome, Report
+
+MARKS = {AGREES: "✓ agrees", OFF: "✓ published is off", DIFFERS: "✗ differs"}
+
+
+def write_report(report: Report) -> None:
+    """Write ``report.md`` and ``report.json`` into the folder of the report, each as a whole."""
+    _replace(report.folder / "report.json", json.dumps(_document(report), indent=1) + "\n")
+    _replace(report.folder / "report.md", markdown(report))
+
+
+def _replace(path: Path, text: str) -> None:
+    part = path.with_name(path.name + ".part")
+    part.write_text(text, "utf-8")
+    os.replace(part, path)
+
+
+def _document(report: Report) -> dict[str, Any]:
+    document = {
+        "software": f"dotphase {dotphase.__version__}",
+        "paper": "arXiv:2402.03902",
+        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+        "scale": report.scale,
+        "verdicts": {verdict: report.count(verdict) for verdict in MARKS},
+        "failed": list(report.failed),
+        "items": [
+            {
+                "name": outcome.name,
+                "title": outcome.title,
+                "failure": outcome.failure,
+                "seconds": outcome.seconds,
+                "figures": list(outcome.figures),
+                "remarks": list(outcome.remarks),
+                "rows": [row.to_dict() for row in outcome.rows],
+            }
+            for outcome in report.outcomes
+        ],
+    }
+    return _finite(document)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_finite(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def markdown(report: Report) -> str:
+    """The whole report as Markdown."""
+    lines = [
+        "# Reproduction of arXiv:2402.03902",
+        "",
+        f"`dotphase reproduce --{report.scale}`, dotphase {dotphase.__version__}. "
+        + _summary(report),
+        "",
+        "Each line compares one number. *Published* rows come from the paper (every source is in",
+        "`published.toml` of the package); *theory* or *training* rows compare two engines of this",
+        "package with each other. An error after ± is one standard error. Numbers of the paper",
+        "that solve the same equations as ours and differ by more than our error bar are called",
+        "off only where the evidence in the last column says why.",
+        "",
+        "| | agrees | published is off | differs | seconds |",
+        "|---|---|---|---|---|",
+    ]
+    for outcome in report.outcomes:
+        counts = [sum(row.verdict == verdict for row in outcome.rows) for verdict in MARKS]
+        shown = ["failed"] * 3 if outcome.failure else [str(count) for count in counts]
+        link = f"[{outcome.title}](#{outcome.name})"
+        lines.append(f"| {link} | " + " | ".join(shown) + f" | {outcome.seconds:.0f} |")
+    for outcome in report.outcomes:
+        lines += ["", *_section(outcome)]
+    return "\n".join(lines) + "\n"
+
+
+def _summary(report: Report) -> str:
+    counts = ", ".join(f"{report.count(verdict)} {verdict}" for verdict in MARKS)
+    failed = f" Failed: {', '.join(report.failed)}." if report.failed else ""
+    return f"Verdicts: {counts}.{failed}"
+
+
+def _section(outcome: Outcome) -> list[str]:
+    # Headings carry the name, so that the links of the summary work on every renderer.
+    lines = [f"## {outcome.name}", "", f"**{outcome.title}.**", ""]
+    if outcome.failure:
+        return [*lines, f"This item failed: {outcome.failure}"]
+    if outcome.figures:
+        lines += [f"![{outcome.title}]({outcome.figures[0]})", ""]
+    if outcome.remarks:
+        lines += [*(f"- {remark}" for remark in outcome.remarks), ""]
+    if outcome.rows:
+        lines += [
+            "| quantity | at | compared with | value | ours | difference | verdict | why |",
+            "|---|---|---|---|---|---|---|---|",
+            *(_line(row) for row in outcome.rows),
+        ]
+    while lines[-1] == "":
+        lines.pop()
+    return lines
+
+
+def _line(row: Row) -> str:
+    at = ", ".join(f"{name} = {_short(value)}" for name, value in row.at.items())
+    error = row.reference_error
+    value = f"{row.reference:g}" if error is None else with_error(row.reference, error)
+    cells = [
+        row.quantity, at, _origin(row.origin), value, with_error(row.ours, row.stderr),
+        _difference(row), MARKS[row.verdict], row.why,
+    ]  # fmt: skip
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _origin(origin: str) -> str:
+    return "published" if origin.startswith("arXiv") else origin.removesuffix(", this run")
+
+
+def _difference(row: Row) -> str:
+    if not math.isfinite(row.difference):
+        return "-"
+    relative = f" ({100 * row.difference / row.reference:+.1f}%)" if row.reference else ""
+    return f"{row.difference:+.2g}{relative}"
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
