@@ -17,9 +17,7 @@ PANELS = (
 )
 
 
-def plot_concentration(
-    theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None = None
-) -> Any:
+def plot_concentration(theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None = None) -> Any:
     """Mean and standard deviation over runs against d, and how the latter falls.
 
     Parameters
@@ -56,7 +54,9 @@ def plot_concentration(
                 label=rf"std of ${symbol}/\sigma^2$",
             )  # fmt: skip
         first = float((runs["theta"].sel(start="semantic").std("seed", ddof=1) / scale)[-1])
-        axes[2].plot(d, first * (d / d[-1]) ** -0.5, color=ink(), lw=0.9, ls="--", label=r"$d^{-1/2}$")
+        axes[2].plot(
+            d, first * (d / d[-1]) ** -0.5, color=ink(), lw=0.9, ls="--", label=r"$d^{-1/2}$"
+        )
         axes[2].set_yscale("log")
         axes[2].set_ylabel("spread over runs")
         for axis in axes:

@@ -55,7 +55,9 @@ def plot_curve(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
             linear, color=COLOURS["linear"], lw=1.3, ls="-.", label="linear positional layer"
         )
         if not bool(dataset["trusted"].where(dataset["on_branch"], other=True).all()):
-            loss.plot([], [], "o", color=COLOURS["uninformed"], mfc=page(), label="theory not trusted")
+            loss.plot(
+                [], [], "o", color=COLOURS["uninformed"], mfc=page(), label="theory not trusted"
+            )
         loss.set_ylabel(r"training loss $\epsilon_t$")
         error.set_ylabel(r"test error $\epsilon_g$")
         overlap.set_ylabel("overlaps")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.figures.style import COLOURS, house_style, ink, quiet, save
+from dotphase.figures.style import house_style, ink, quiet, save
 
 SYMBOLS = {"omega": r"\omega", "sigma": r"\sigma", "ridge": r"\lambda"}
 
@@ -56,9 +56,7 @@ def plot_diagram(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
                 ("alpha_c", "-", r"$\alpha_c$"),
                 ("alpha_l", "--", r"$\alpha_l$"),
             ):
-                axis.plot(
-                    dataset[line], values, ls=style, color=ink(), lw=1.8, label=label
-                )
+                axis.plot(dataset[line], values, ls=style, color=ink(), lw=1.8, label=label)
             axis.set_xlabel(r"sample complexity $\alpha = n/d$")
             axis.grid(False)
         axes[0].plot(

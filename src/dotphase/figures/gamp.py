@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
 from dotphase.figures.style import COLOURS, house_style, save
 
-SHOWN = (("q", "$q$", "uninformed"), ("m", "$|m|$", "positional"), ("theta", r"$|\theta|$", "semantic"))
+SHOWN = (
+    ("q", "$q$", "uninformed"),
+    ("m", "$|m|$", "positional"),
+    ("theta", r"$|\theta|$", "semantic"),
+)
 
 
 def plot_gamp(runs: Mapping[str, xr.Dataset], path: str | Path | None = None) -> Any:
@@ -38,9 +41,11 @@ def plot_gamp(runs: Mapping[str, xr.Dataset], path: str | Path | None = None) ->
                     data["iteration"], data[f"{name}_measured"], error, fmt="o", ms=2.6, lw=0.8,
                     color=COLOURS[kind],
                 )  # fmt: skip
-            axis.set_title(rf"{start} start, $d = {data.attrs['d']}$, $\alpha = {data.attrs['alpha']:g}$")
+            axis.set_title(
+                rf"{start} start, $d = {data.attrs['d']}$, $\alpha = {data.attrs['alpha']:g}$"
+            )
             axis.set_xlabel("iteration")
-            axis.set_ylim(bottom=0, top=1.15 * float(np.max(data["theta_measured"].max())) if start == "semantic" else None)
+            axis.set_ylim(bottom=0)
         axes[0, 0].set_ylabel("overlaps (lines: state evolution)")
         axes[0, 0].legend()
         if path is not None:

@@ -36,18 +36,16 @@ def plot_phase_maps(
         Where to write the figure.
     """
     lines = theory if lines is None else lines
-    rows = (
-        ("theory", theory["loss_difference"], theory["test_gain"]),
-        (f"training, $d = {runs.attrs['d']}$", *_trained(runs)),
-    )
+    names = ("theory", f"training, $d = {runs.attrs['d']}$")
+    rows = ((theory["loss_difference"], theory["test_gain"]), _trained(runs))
     with house_style() as pyplot:
         figure, axes = pyplot.subplots(
             2, 2, figsize=(9.4, 6.6), layout="constrained", sharex=True, sharey=True
         )
         for column, (title, colours) in enumerate(PANELS):
-            limit = 1e3 * max(float(np.abs(row[1 + column]).max()) for row in rows)
+            limit = 1e3 * max(float(np.abs(row[column]).max()) for row in rows)
             for line, row in enumerate(rows):
-                axis, field = axes[line, column], row[1 + column]
+                axis, field = axes[line, column], row[column]
                 axis.set_facecolor(quiet())
                 mesh = axis.pcolormesh(
                     field["alpha"], field["omega"], 1e3 * field.transpose("omega", "alpha"),
@@ -69,8 +67,8 @@ def plot_phase_maps(
                 )  # fmt: skip
             figure.colorbar(mesh, ax=axes[:, column], label=title + r"  $[10^{-3}]$")
             axes[1, column].set_xlabel(r"sample complexity $\alpha = n/d$")
-        for line, row in enumerate(rows):
-            axes[line, 0].set_ylabel(rf"$\omega$   ({row[0]})")
+        for line, name in enumerate(names):
+            axes[line, 0].set_ylabel(rf"$\omega$   ({name})")
         axes[0, 0].plot(
             [], [], ls="none", marker="s", mfc=quiet(), mec=ink(), mew=0.4,
             label="one branch missing",
@@ -88,6 +86,8 @@ def _trained(runs: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
     """Loss difference, and gain in test error of the run with the lower loss."""
     loss, error = runs["train_loss"], runs["test_error"]
     semantic, positional = (loss.sel(start=name) for name in ("semantic", "positional"))
-    best = xr.where(semantic < positional, error.sel(start="semantic"), error.sel(start="positional"))
+    best = xr.where(
+        semantic < positional, error.sel(start="semantic"), error.sel(start="positional")
+    )
     difference = (semantic - positional).mean("seed")
     return difference, (runs["linear_test_error"] - best).mean("seed")

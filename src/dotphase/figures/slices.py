@@ -66,7 +66,10 @@ def _one(axes: Any, theory: xr.Dataset, runs: xr.Dataset, colour: str, label: st
     on_branch = theory["on_branch"].astype(bool)
     loss = theory["train_loss"].where(on_branch)
     axes[0].plot(
-        alpha, loss.sel(branch="semantic") - loss.sel(branch="positional"), color=colour, label=label
+        alpha,
+        loss.sel(branch="semantic") - loss.sel(branch="positional"),
+        color=colour,
+        label=label,
     )
     trained = runs["train_loss"]
     gap = trained.sel(start="semantic") - trained.sel(start="positional")

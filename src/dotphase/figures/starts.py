@@ -36,8 +36,10 @@ def plot_starts(theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None = 
             for start in runs["start"].values:
                 some = runs.sel(optimizer=kind, start=start)
                 axis.plot(
-                    some["m"] / scale, some["theta"] / scale, ls="none", alpha=0.7, ms=5,
+                    some["m"] / scale, some["theta"] / scale, ls="none", alpha=0.8,
                     marker=MARKERS.get(str(start), "v"), color=COLOURS[str(start)],
+                    # Random starts often end on top of others: hollow and larger.
+                    ms=9 if start == "random" else 5, mfc="none" if start == "random" else None,
                     label=f"{start} start",
                 )  # fmt: skip
             for branch in theory["branch"].values:

@@ -55,8 +55,8 @@ def plot_transition(
             for name, style in (("alpha_c", "-"), ("alpha_l", ":")):
                 place = float(critical[name])
                 if np.isfinite(place):
-                    label = rf"$\{name} = {place:.3f}$" if axis is axes[0] else None
-                    axis.axvline(place, color=ink(), lw=1, ls=style, label=label)
+                    text = rf"$\{name} = {place:.3f}$" if axis is axes[0] else None
+                    axis.axvline(place, color=ink(), lw=1, ls=style, label=text)
             axis.set_xlabel(ALPHA)
         axes[0].set_ylabel(r"$\epsilon_t^{\rm sem} - \epsilon_t^{\rm pos}$")
         axes[1].set_ylabel("overlaps")

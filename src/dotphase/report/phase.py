@@ -76,9 +76,13 @@ def compare(datasets: Datasets) -> list[Row]:
         # Cells next to the crossing are lost to noise, so not all of the weight can be asked for.
         rows.append(
             between_engines(
-                "share of the loss difference with the same sign", {"cells": cells}, (1.0, 0.0),
-                (share, 0.0), ("theory", "training"), share=0.1,
-            )  # fmt: skip
+                "share of the loss difference with the same sign",
+                {"cells": cells},
+                (1.0, 0.0),
+                (share, 0.0),
+                ("theory", "training"),
+                share=0.1,
+            )
         )
     return rows
 
@@ -94,7 +98,7 @@ def agreement(theory: xr.Dataset, runs: xr.Dataset) -> tuple[int, float]:
     """
     predicted = theory["loss_difference"].interp(alpha=runs["alpha"], omega=runs["omega"])
     trained = paired_difference(runs).mean("seed")
-    weight = np.abs(predicted)
+    weight = abs(predicted)
     total = float(weight.sum())
     same = weight.where(np.sign(trained) == np.sign(predicted)).sum()
     return int(np.isfinite(predicted).sum()), float(same) / total if total else float("nan")
@@ -109,9 +113,10 @@ def remarks(datasets: Datasets) -> list[str]:
     return [
         f"Theory on {theory.sizes['alpha']} x {theory.sizes['omega']} cells; in {lost} of {total} "
         "one of the two branches does not exist.",
-        f"Training at d = {runs.attrs['d']} on {runs.sizes['alpha']} x {runs.sizes['omega']} cells, "
-        f"{runs.sizes['seed']} data sets each, both starts on the same data; in {cells} of them the "
-        f"theory has both branches, and {100 * share:.1f}% of their loss difference has the same sign.",
+        f"Training at d = {runs.attrs['d']} on {runs.sizes['alpha']} x {runs.sizes['omega']} "
+        f"cells, {runs.sizes['seed']} data sets each, both starts on the same data; in {cells} of "
+        f"them the theory has both branches, and {100 * share:.1f}% of their loss difference has "
+        "the same sign.",
     ]
 
 

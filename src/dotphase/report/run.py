@@ -119,7 +119,9 @@ def _folder(out: str | Path) -> Path:
     try:
         (folder / "figures").mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InvalidInput("--out", str(out), f"must be a folder to write to ({error.strerror})") from None
+        raise InvalidInput(
+            "--out", str(out), f"must be a folder to write to ({error.strerror})"
+        ) from None
     if not os.access(folder, os.W_OK):
         raise InvalidInput("--out", str(out), "must be a folder that can be written to")
     return folder

@@ -14,7 +14,7 @@ from dotphase.study.experiment import experiment
 
 
 def training_grid(parts: Parts, name: str, **asked: Any) -> xr.Dataset:
-    """A grid of `dotphase.study.experiment`, kept as a part; cells of a stopped one are kept too."""
+    """A grid of `dotphase.study.experiment`, kept as a part, its cells even when it is stopped."""
     digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:12]
     unfinished = parts.path(f"{name}-{digest}.npz")
     dataset = parts.get(name, asked, lambda: experiment(out=unfinished, **asked))

@@ -38,6 +38,7 @@ def diagram(
     values: Sequence[float],
     parameter: str = "omega",
     *,
+    informed: Sequence[str] = ("semantic",),
     points: int = POINTS,
     seed: int = 0,
     progress: Callable[[Solution], None] | None = None,
@@ -52,6 +53,9 @@ def diagram(
         Sample complexities, and values of the parameter; increasing.
     parameter : str
         Name of the second dimension.
+    informed : sequence of str
+        Branches that count as semantic. Where there are several, as ``("mixed", "semantic")``
+        of a student of rank two, each cell has the one with the lowest training loss.
     points : int
         log2 of the Gaussian points of every cell.
     seed : int
@@ -71,11 +75,14 @@ def diagram(
     if grid.size < 2:
         raise InvalidInput("alphas", alphas, "must be two or more numbers")
     models = [family(float(value)) for value in steps]
-    jobs = [(model, branch) for branch in BRANCHES for model in models]
+    jobs = [(model, branch) for branch in (*informed, "positional") for model in models]
     chains = continue_many(jobs, grid.tolist(), points=points, seed=seed, progress=progress)
     shape = (len(BRANCHES), steps.size, grid.size)
     dims = ("branch", parameter, "alpha")
-    cells = [solution for chain in chains for solution in chain]
+    solved = [solution for chain in chains for solution in chain]
+    count = steps.size * grid.size
+    rows = [solved[k * count : (k + 1) * count] for k in range(len(informed) + 1)]
+    cells = [_lowest(choice) for choice in zip(*rows[:-1], strict=True)] + rows[-1]
     dataset = xr.Dataset(
         coords={"branch": list(BRANCHES), parameter: steps, "alpha": grid},
         attrs=provenance(models[0], parameter=parameter, log2_points=points, seed=seed),
@@ -96,6 +103,15 @@ def diagram(
     linear = [chains[index][0].linear_test_error for index in range(steps.size)]
     dataset["linear_test_error"] = (parameter, linear)
     return _with_lines(dataset, parameter)
+
+
+def _lowest(choice: Sequence[Solution]) -> Solution:
+    """The solution with the lowest training loss among those that exist; the first if none does."""
+    return min(
+        (solution for solution in choice if solution.there),
+        key=lambda solution: solution.train_loss,
+        default=choice[0],
+    )
 
 
 def _increasing(field: str, values: Sequence[float]) -> np.ndarray:

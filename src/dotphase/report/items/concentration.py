@@ -75,17 +75,23 @@ def compare(datasets: Datasets) -> list[Row]:
         for name in ("train_loss", "test_error", overlap):
             rows.append(
                 between_engines(
-                    name, {"branch": branch, "d": "to infinity"},
+                    name,
+                    {"branch": branch, "d": "to infinity"},
                     (float(point[name]), float(point[f"{name}_stderr"])),
-                    limit(runs, branch, name), ("theory", "training"),
-                )  # fmt: skip
+                    limit(runs, branch, name),
+                    ("theory", "training"),
+                )
             )
         slope, error = spread_exponent(runs, branch, overlap)
         rows.append(
             between_engines(
-                f"exponent of the spread of {overlap} in d", {"branch": branch}, (-0.5, 0.0),
-                (slope, error), ("central limit", "training"), share=0.0,
-            )  # fmt: skip
+                f"exponent of the spread of {overlap} in d",
+                {"branch": branch},
+                (-0.5, 0.0),
+                (slope, error),
+                ("central limit", "training"),
+                share=0.0,
+            )
         )
     return rows
 

@@ -62,24 +62,36 @@ def compare(datasets: Datasets) -> list[Row]:
         for name in ("q", own):
             error = float(last[f"{name}_stderr"])
             # Fluctuations between data sets where there is one run only: of order 1/sqrt(d).
-            error = error if np.isfinite(error) else abs(float(last[f"{name}_measured"])) / np.sqrt(
-                float(last.attrs["d"])
+            error = (
+                error
+                if np.isfinite(error)
+                else abs(float(last[f"{name}_measured"])) / np.sqrt(float(last.attrs["d"]))
             )
             rows.append(
                 between_engines(
-                    f"{name} at iteration {int(last['iteration'])}", {"start": start},
+                    f"{name} at iteration {int(last['iteration'])}",
+                    {"start": start},
                     (float(last[f"{name}_predicted"]), 0.0),
                     (float(last[f"{name}_measured"]), error),
-                    ("state evolution", "message passing"), share=0.03,
-                )  # fmt: skip
+                    ("state evolution", "message passing"),
+                    share=0.03,
+                )
             )
     cosine = float(datasets["semantic"]["overlap_with_trained"].min())
     verdict = AGREES if cosine > 1 - 1e-6 else DIFFERS
     rows.append(
         Row(
-            "cosine with the trained student", {"start": "semantic"}, 1.0, 0.0,
-            "training, this run", cosine, 0.0, 1e-6, verdict, "same data, same minimum",
-        )  # fmt: skip
+            "cosine with the trained student",
+            {"start": "semantic"},
+            1.0,
+            0.0,
+            "training, this run",
+            cosine,
+            0.0,
+            1e-6,
+            verdict,
+            "same data, same minimum",
+        )
     )
     return rows
 
@@ -92,13 +104,14 @@ def remarks(datasets: Datasets) -> list[str]:
         worst = float(data["gradient"].max())
         settled = int(data["converged"].astype(bool).sum())
         lines.append(
-            f"{start} start, d = {data.attrs['d']}, damping {data.attrs['damping']:g}: {settled} of "
-            f"{data.sizes['seed']} runs converged, largest |gradient|/sqrt(d) {worst:.1e}."
+            f"{start} start, d = {data.attrs['d']}, damping {data.attrs['damping']:g}: {settled} "
+            f"of {data.sizes['seed']} runs converged, largest |gradient|/sqrt(d) {worst:.1e}."
         )
-    lines.append(
-        "From the positional start message passing stands at a small gradient and goes no further: "
-        "the proximal map jumps there."
-    )
+    if not datasets["positional"]["converged"].astype(bool).all():
+        lines.append(
+            "From the positional start message passing stands at a small gradient and goes no "
+            "further: the proximal map jumps there."
+        )
     return lines
 
 

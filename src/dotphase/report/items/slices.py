@@ -75,10 +75,13 @@ def compare(datasets: Datasets) -> list[Row]:
             share = 0.01 + 10 / float(runs.attrs["d"])
             rows.append(
                 between_engines(
-                    overlap, {"slice": name, "branch": branch, "alpha": float(runs["alpha"])},
+                    overlap,
+                    {"slice": name, "branch": branch, "alpha": float(runs["alpha"])},
                     (float(point[overlap]), float(point[f"{overlap}_stderr"])),
-                    (float(mean), float(error)), ("theory", "training"), share=share,
-                )  # fmt: skip
+                    (float(mean), float(error)),
+                    ("theory", "training"),
+                    share=share,
+                )
             )
     return rows
 
@@ -92,9 +95,15 @@ def remarks(datasets: Datasets) -> list[str]:
             theory = datasets[f"theory-{key(parameter, value)}"]
             crossing = float(theory["crossing"])
             error = float(theory["crossing_stderr"])
-            shown = f"{crossing:.3f} ± {error:.3f}" if np.isfinite(crossing) else "no crossing of two branches"
+            shown = (
+                f"{crossing:.3f} ± {error:.3f}"
+                if np.isfinite(crossing)
+                else "no crossing of two branches"
+            )
             places.append(f"{value:g}: {shown}")
-        lines.append(f"alpha_c against {parameter}, read off the curves: " + "; ".join(places) + ".")
+        lines.append(
+            f"alpha_c against {parameter}, read off the curves: " + "; ".join(places) + "."
+        )
     return lines
 
 

@@ -26,7 +26,9 @@ MECHANISMS = ("semantic", "positional", "mixed", "uninformed")
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     """Runs from every start with every optimiser on the same data sets, and the theory."""
     model = positional_semantic(omega=OMEGA)
-    theory = parts.get("theory", {"alpha": ALPHA}, lambda: curve(model, [ALPHA], rtol=5e-3, most=17))
+    theory = parts.get(
+        "theory", {"alpha": ALPHA}, lambda: curve(model, [ALPHA], rtol=5e-3, most=17)
+    )
     seeds = sizes["seeds"]
     rows = [
         parts.get(
@@ -67,9 +69,12 @@ def compare(datasets: Datasets) -> list[Row]:
         base = float(pair.sel(optimizer="gd").mean())
         rows.append(
             between_engines(
-                "training loss", {"start": start}, (base, 0.0),
-                (base + float(mean), float(error)), ("gradient descent", "Adam"),
-            )  # fmt: skip
+                "training loss",
+                {"start": start},
+                (base, 0.0),
+                (base + float(mean), float(error)),
+                ("gradient descent", "Adam"),
+            )
         )
     return rows
 

@@ -99,9 +99,13 @@ def _engines(theory: xr.Dataset, runs: xr.Dataset) -> list[Row]:
                 reference = (float(point[name]), float(point[f"{name}_stderr"]))
                 rows.append(
                     between_engines(
-                        name, {"branch": branch, "alpha": alpha}, reference,
-                        (float(mean), float(error)), ("theory", "training"), share=0.02,
-                    )  # fmt: skip
+                        name,
+                        {"branch": branch, "alpha": alpha},
+                        reference,
+                        (float(mean), float(error)),
+                        ("theory", "training"),
+                        share=0.02,
+                    )
                 )
     return rows
 

@@ -1,0 +1,52 @@
+"""alpha_c against the number of nodes, for fixed rules and for Sobol points."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dotphase.figures.style import COLOURS, house_style, ink, save
+
+
+def plot_quadrature(
+    points: xr.Dataset, rules: xr.Dataset, published: float, path: str | Path | None = None
+) -> Any:
+    """How alpha_c depends on how the averages are taken.
+
+    Parameters
+    ----------
+    points : xarray.Dataset
+        ``alpha_c`` and ``stderr`` against ``nodes``, from Sobol points.
+    rules : xarray.Dataset
+        ``alpha_c`` and ``nodes`` of fixed rules, the first of degree 7.
+    published : float
+        The published value.
+    path : path, optional
+        Where to write the figure.
+    """
+    with house_style() as pyplot:
+        figure, axis = pyplot.subplots(figsize=(5.2, 3.5), layout="constrained")
+        axis.axhline(published, color=ink(), lw=1, ls=":", label="published")
+        axis.plot(
+            rules["nodes"][0], rules["alpha_c"][0], "^", ms=7, color=COLOURS["positional"],
+            label="degree 7",
+        )  # fmt: skip
+        axis.plot(
+            rules["nodes"][1:], rules["alpha_c"][1:], "s--", lw=0.9, color=COLOURS["linear"],
+            label="Gauss-Hermite",
+        )  # fmt: skip
+        axis.errorbar(
+            points["nodes"], points["alpha_c"], 2 * np.asarray(points["stderr"]), fmt="o-",
+            color=COLOURS["semantic"], capsize=2, lw=1.2, label="Sobol, two standard errors",
+        )  # fmt: skip
+        axis.set_xscale("log")
+        axis.set_xlabel("nodes")
+        axis.set_ylabel(r"$\alpha_c$ at $\omega = 0.3$")
+        axis.legend()
+        if path is not None:
+            save(figure, path)
+        pyplot.close(figure)
+    return figure

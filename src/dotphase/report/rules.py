@@ -1,0 +1,150 @@
+"""State evolution of the paper's model on a given quadrature rule, to see what rules do.
+
+The library averages over Sobol points with an error bar. Here the same equations are solved
+with the nodes and weights of fixed rules instead, which is how the published numbers were
+made; they have no error bar of their own.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+from scipy.special import roots_hermitenorm
+
+from dotphase.derivatives import loss_derivatives
+from dotphase.model import Model
+from dotphase.precision import in_double_precision
+from dotphase.prox import Track, over_points, proximal_map
+from dotphase.smalllinalg import dot, matvec
+from dotphase.theory.evolution import (
+    Averages,
+    conjugates,
+    draw_fields,
+    fresh_track,
+    next_overlaps,
+    prox_problem,
+    training_energy,
+)
+from dotphase.theory.overlaps import Overlaps
+from dotphase.theory.solve import solve
+
+Rule = tuple[Float[np.ndarray, "dims nodes"], Float[np.ndarray, " nodes"]]
+
+#: Damping of the iteration, largest relative change at its end, and most iterations.
+DAMPING, TOLERANCE, MOST = 0.8, 1e-6, 600
+
+
+def degree_seven() -> Rule:
+    """The planar rule of degree 7 with 12 nodes, once for the student, once for the teacher.
+
+    Nodes ``(+-a, 0), (0, +-a), (+-b, +-b), (+-c, +-c)`` with the moments of a standard normal
+    pair matched up to degree 7; 144 nodes in all.
+    """
+    a = np.sqrt(6)
+    b, c = np.sqrt((9 - 3 * np.sqrt(5)) / 4), np.sqrt((9 + 3 * np.sqrt(5)) / 4)
+    nodes = [(s * a, 0.0) for s in (1, -1)] + [(0.0, s * a) for s in (1, -1)]
+    weights = [1 / 36] * 4
+    for size, weight in ((b, (5 + 2 * np.sqrt(5)) / 45), (c, (5 - 2 * np.sqrt(5)) / 45)):
+        nodes += [(s * size, t * size) for s, t in product((1, -1), repeat=2)]
+        weights += [weight] * 4
+    both = [np.concatenate(pair) for pair in product(nodes, nodes)]
+    return np.array(both).T, np.array([u * v for u, v in product(weights, weights)])
+
+
+def gauss_hermite(count: int) -> Rule:
+    """`count` Gauss-Hermite nodes in each of the four directions."""
+    nodes, weights = roots_hermitenorm(count)
+    weights = weights / weights.sum()
+    grid = np.array(list(product(nodes, repeat=4)))
+    return grid.T, np.prod(np.array(list(product(weights, repeat=4))), axis=1)
+
+
+@eqx.filter_jit
+def _averages(
+    model: Model,
+    overlaps: Overlaps,
+    nodes: Float[Array, "dims nodes"],
+    weights: Float[Array, " nodes"],
+    track: Track,
+    call: Int[Array, ""],
+) -> tuple[Averages, Track]:
+    fields = draw_fields(model, overlaps, nodes)
+    problem = prox_problem(overlaps, fields)
+    derivatives = loss_derivatives(model)
+    track = proximal_map(derivatives, problem, track, call)
+    away = track.x - fields.omega
+    force = over_points(matvec)(problem.precision, away)
+    loss = over_points(lambda x, target: derivatives(x, target).value)
+    at_x = loss(track.x, fields.target)
+    moreau = 0.5 * over_points(dot)(away, force) + at_x
+    force = force.reshape(model.length, model.student_rank, -1)
+    values = Averages(
+        g=force,
+        gg=force[:, :, None] * force[:, None],
+        gy=force[:, :, None] * fields.y[:, None],
+        gxi=force[:, :, None] * fields.xi[:, None],
+        loss=at_x,
+        moreau=moreau,
+        test=loss(fields.omega, fields.target),
+    )
+    return jax.tree.map(lambda part: part @ weights, values), track
+
+
+def _solve(model: Model, alpha: float, overlaps: Overlaps, rule: Rule) -> tuple[Overlaps, float]:
+    """Damped iteration on one rule; the overlaps and the training loss where it settles."""
+    nodes, weights = jnp.asarray(rule[0]), jnp.asarray(rule[1])
+    track = fresh_track(model, overlaps, nodes)
+    for call in range(MOST):
+        found, track = _averages(model, overlaps, nodes, weights, track, jnp.int32(call))
+        found = Averages(*(np.asarray(part) for part in found))
+        new = next_overlaps(model, conjugates(model, alpha, overlaps, found))
+        changes = [
+            np.max(np.abs(np.asarray(a) - b)) / np.max(np.abs(b))
+            for a, b in zip(new, overlaps, strict=True)
+            if np.max(np.abs(b)) > 1e-6
+        ]
+        overlaps = Overlaps(
+            *(
+                DAMPING * np.asarray(b) + (1 - DAMPING) * a
+                for a, b in zip(new, overlaps, strict=True)
+            )
+        )
+        if max(changes) < TOLERANCE:
+            break
+    return overlaps, float(training_energy(model, alpha, overlaps, found))
+
+
+@in_double_precision
+def crossing(model: Model, rule: Rule, near: float, width: float = 0.15) -> float:
+    """alpha_c on a rule: where its two training losses cross, within `width` of `near`.
+
+    Parameters
+    ----------
+    near : float
+        Where to look; the branches are started from the library's solutions there.
+    width : float
+        Relative half-width of the interval that is searched.
+    """
+    branches = {
+        name: solve(model, near, start=name, points=14).overlaps
+        for name in ("semantic", "positional")
+    }
+    alphas = near * np.linspace(1 - width, 1 + width, 7)
+    gaps = []
+    for alpha in alphas[::-1]:
+        losses = {}
+        for name, start in branches.items():
+            branches[name], losses[name] = _solve(model, float(alpha), start, rule)
+        gaps.append(losses["semantic"] - losses["positional"])
+    gap = np.array(gaps[::-1])
+    changes = np.flatnonzero((gap[:-1] > 0) & (gap[1:] <= 0))
+    if changes.size == 0:
+        return float("nan")
+    left = int(changes[-1])
+    share = gap[left] / (gap[left] - gap[left + 1])
+    return float(alphas[left] + share * (alphas[left + 1] - alphas[left]))
