@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import xarray as xr
-
 from dotphase.report.store import Parts
 from dotphase.report.verdict import Row
 
 Scale = Literal["quick", "full"]
-Datasets = dict[str, xr.Dataset]
+#: What an item works with: datasets by name, or other results that can be kept.
+Datasets = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,7 @@ class Item:
     ----------
     title : what it shows, in a line
     compute : the datasets behind it, from (parts on disk, sizes)
-    draw : the figure, from the datasets
+    draw : the figure, or several by name, from the datasets
     compare : lines of the report, from the datasets
     sizes : arguments of `compute` for each scale
     remarks : what was seen, in sentences with numbers, from the datasets

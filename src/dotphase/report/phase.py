@@ -28,14 +28,18 @@ def compute(mixing: str, parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     def family(omega: float) -> Any:
         return positional_semantic(omega=omega, mixing=mixing)
 
+    runs = training_grid(
+        parts,
+        "runs",
+        alphas=sizes["trained_alphas"],
+        omegas=sizes["trained_omegas"],
+        d=sizes["d"],
+        seeds=sizes["seeds"],
+        mixing=mixing,
+    )
     asked = {"alphas": sizes["alphas"], "values": sizes["omegas"], "points": sizes["points"]}
-    found: Datasets = {
-        "theory": parts.get("theory", asked, lambda: diagram(family, **asked)),
-        "runs": training_grid(
-            parts, "runs", alphas=sizes["trained_alphas"], omegas=sizes["trained_omegas"],
-            d=sizes["d"], seeds=sizes["seeds"], mixing=mixing,
-        ),
-    }  # fmt: skip
+    theory = parts.get("theory", asked, lambda: diagram(family, **asked))
+    found: Datasets = {"theory": theory, "runs": runs}
     if mixing == "standard":
         lines = {"omegas": published_omegas(), "points": sizes["critical_points"]}
         found["lines"] = parts.get("lines", lines, lambda: _lines(family, **lines))

@@ -29,7 +29,7 @@ class Outcome:
     name, title : as in the registry
     rows : comparisons
     remarks : what was seen, in sentences
-    figures : paths under the folder of the report; the first is the light PNG
+    figures : paths under the folder of the report, in every format and shade
     failure : why it failed; None if it did not
     seconds : time it took in this run; finished parts are not computed again
     """
@@ -156,9 +156,11 @@ def _draw(draw: Callable[[Any], Any], datasets: Any, name: str, folder: Path) ->
     paths = []
     for shade, suffix in (("light", ""), ("dark", "-dark")):
         with theme(shade), house_style():
-            figure = draw(datasets)
-            for ending in FORMATS:
-                path = Path("figures") / f"{name}{suffix}.{ending}"
-                save(figure, folder / path)
-                paths.append(path.as_posix())
+            drawn = draw(datasets)
+            for part, figure in drawn.items() if isinstance(drawn, dict) else [("", drawn)]:
+                stem = f"{name}-{part}" if part else name
+                for ending in FORMATS:
+                    path = Path("figures") / f"{stem}{suffix}.{ending}"
+                    save(figure, folder / path)
+                    paths.append(path.as_posix())
     return tuple(paths)

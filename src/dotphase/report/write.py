@@ -103,8 +103,9 @@ def _section(outcome: Outcome) -> list[str]:
     lines = [f"## {outcome.name}", "", f"**{outcome.title}.**", ""]
     if outcome.failure:
         return [*lines, f"This item failed: {outcome.failure}"]
-    if outcome.figures:
-        lines += [f"![{outcome.title}]({outcome.figures[0]})", ""]
+    for path in outcome.figures:
+        if path.endswith(".png") and not path.endswith("-dark.png"):
+            lines += [f"![{outcome.title}]({path})", ""]
     if outcome.remarks:
         lines += [*(f"- {remark}" for remark in outcome.remarks), ""]
     if outcome.rows:

@@ -24,13 +24,13 @@ QUANTITIES = ("train_loss", "test_error", "theta", "m")
 
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     """Both branches in the limit, and runs at each dimension."""
-    asked = {"alphas": [ALPHA], "rtol": sizes["rtol"], "most": 18}
-    model = positional_semantic(omega=OMEGA)
-    theory = parts.get("theory", asked, lambda: curve(model, **asked))
     rows = [
         training_grid(parts, f"runs-{d}", alphas=[ALPHA], omegas=[OMEGA], d=d, seeds=sizes["seeds"])
         for d in sizes["dimensions"]
     ]
+    asked = {"alphas": [ALPHA], "rtol": sizes["rtol"], "most": 18}
+    model = positional_semantic(omega=OMEGA)
+    theory = parts.get("theory", asked, lambda: curve(model, **asked))
     runs = xr.concat(
         [row[[*QUANTITIES, "converged"]].isel(alpha=0, omega=0, drop=True) for row in rows],
         xr.Variable("d", list(sizes["dimensions"])),

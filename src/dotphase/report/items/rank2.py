@@ -25,14 +25,18 @@ def _family(omega: float) -> Any:
 
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     """The branches on the grid, and students trained from a semantic and a positional start."""
+    runs = training_grid(
+        parts,
+        "runs",
+        alphas=sizes["trained_alphas"],
+        omegas=sizes["trained_omegas"],
+        d=sizes["d"],
+        seeds=sizes["seeds"],
+        student_rank=2,
+    )
     asked = {"alphas": sizes["alphas"], "values": sizes["omegas"], "points": sizes["points"]}
-    return {
-        "theory": parts.get("theory", asked, lambda: diagram(_family, informed=INFORMED, **asked)),
-        "runs": training_grid(
-            parts, "runs", alphas=sizes["trained_alphas"], omegas=sizes["trained_omegas"],
-            d=sizes["d"], seeds=sizes["seeds"], student_rank=2, starts=["semantic", "positional"],
-        ),
-    }  # fmt: skip
+    theory = parts.get("theory", asked, lambda: diagram(_family, informed=INFORMED, **asked))
+    return {"theory": theory, "runs": runs}
 
 
 def draw(datasets: Datasets) -> Any:

@@ -35,16 +35,16 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
             if f"theory-{name}" in found:
                 continue
             model = {**BASE, parameter: value}
+            found[f"runs-{name}"] = training_grid(
+                parts, f"runs-{name}", alphas=list(sizes["trained"]), omegas=[model["omega"]],
+                sigma=model["sigma"], ridge=model["ridge"], d=sizes["d"], seeds=sizes["seeds"],
+            )  # fmt: skip
             asked = {"alphas": sizes["alphas"], "rtol": sizes["rtol"], "most": sizes["most"]}
             found[f"theory-{name}"] = parts.get(
                 f"theory-{name}",
                 {**asked, **model},
                 lambda model=model, asked=asked: curve(positional_semantic(**model), **asked),  # type: ignore[misc]
             )
-            found[f"runs-{name}"] = training_grid(
-                parts, f"runs-{name}", alphas=list(sizes["trained"]), omegas=[model["omega"]],
-                sigma=model["sigma"], ridge=model["ridge"], d=sizes["d"], seeds=sizes["seeds"],
-            )  # fmt: skip
     return found
 
 

@@ -26,9 +26,6 @@ MECHANISMS = ("semantic", "positional", "mixed", "uninformed")
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     """Runs from every start with every optimiser on the same data sets, and the theory."""
     model = positional_semantic(omega=OMEGA)
-    theory = parts.get(
-        "theory", {"alpha": ALPHA}, lambda: curve(model, [ALPHA], rtol=5e-3, most=17)
-    )
     seeds = sizes["seeds"]
     rows = [
         parts.get(
@@ -44,6 +41,9 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
         for k in range(len(OPTIMIZERS))
     ]
     runs = xr.concat(columns, xr.Variable("optimizer", list(OPTIMIZERS)))
+    theory = parts.get(
+        "theory", {"alpha": ALPHA}, lambda: curve(model, [ALPHA], rtol=5e-3, most=17)
+    )
     return {"theory": theory.isel(alpha=0), "runs": runs}
 
 

@@ -25,15 +25,20 @@ PUBLISHED = (1.005, 1.5025, 2.0)
 
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     """Both branches along alpha, the critical points, and trained students."""
+    runs = training_grid(
+        parts,
+        "runs",
+        alphas=list(sizes["trained"]),
+        omegas=[OMEGA],
+        d=sizes["d"],
+        seeds=sizes["seeds"],
+        sigma=SIGMA,
+    )
     model = positional_semantic(omega=OMEGA, sigma=SIGMA)
     asked = {name: sizes[name] for name in ("alphas", "rtol", "most")}
     theory = parts.get("theory", asked, lambda: curve(model, **asked))
     points = sizes["critical_points"]
     lines = parts.get("critical", {"points": points}, lambda: _critical(model, points))
-    runs = training_grid(
-        parts, "runs", alphas=list(sizes["trained"]), omegas=[OMEGA], d=sizes["d"],
-        seeds=sizes["seeds"], sigma=SIGMA,
-    )  # fmt: skip
     return {"theory": theory, "critical": lines, "runs": runs}
 
 
