@@ -41,7 +41,16 @@ def provenance(model: Model | None = None, **asked: Any) -> dict[str, Any]:
             "teacher": describe(model.teacher),
             "student": describe(model.student),
         }
-    return attributes | {name: value for name, value in asked.items() if value is not None}
+    return attributes | {
+        name: _attribute(value) for name, value in asked.items() if value is not None
+    }
+
+
+def _attribute(value: Any) -> Any:
+    """A value that every netCDF format can hold: lists of words become one text."""
+    if isinstance(value, list | tuple) and all(isinstance(part, str) for part in value):
+        return ", ".join(value)
+    return value
 
 
 def describe(function: Any) -> str:
