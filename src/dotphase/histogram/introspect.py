@@ -1,0 +1,125 @@
+"""What a trained network does: its attention, its answers, and a score for each mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Float, Int
+
+from dotphase.errors import InvalidInput
+from dotphase.histogram.network import Network, Output, apply, in_single_precision
+from dotphase.histogram.task import count, parse
+
+#: Sequences that statistics are taken over.
+JUDGED = 2000
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """How a network attends and answers, over many sequences.
+
+    With A_ij the weight that the token at position i puts on position j:
+
+    Attributes
+    ----------
+    input_variance : variance of A_ij across sequences, averaged over the positions i, j; zero
+        if attention does not depend on the tokens
+    position_variance : variance over i, j of the mean of A_ij across sequences; zero if
+        attention does not depend on the positions
+    positional_score : position_variance/(position_variance + input_variance), in [0, 1]
+    self_weight : mean weight of a token on itself
+    equal_weight, other_weight : mean weight of a token on one other token of the same symbol,
+        and on one of another symbol
+    semantic_score : (equal_weight - other_weight)/(equal_weight + other_weight), in [-1, 1]
+    accuracy : share of tokens counted right
+    accuracy_by_count : the same for tokens that occur once, twice, ...; not a number where
+        there were none
+    tokens_by_count : how many there were of each
+    """
+
+    input_variance: float
+    position_variance: float
+    positional_score: float
+    self_weight: float
+    equal_weight: float
+    other_weight: float
+    semantic_score: float
+    accuracy: float
+    accuracy_by_count: tuple[float, ...]
+    tokens_by_count: tuple[int, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+_apply = jax.jit(apply)
+
+
+@in_single_precision
+def _run(network: Network, sequences: Int[np.ndarray, "n length"]) -> Output:
+    if network.tokens.ndim != 2:
+        raise InvalidInput("network", network, "must be one network; see dp.histogram.select")
+    return jax.tree.map(np.asarray, _apply(network, np.asarray(sequences, np.int32)))
+
+
+def _typed(network: Network, text: str) -> Int[np.ndarray, "1 length"]:
+    return parse(text, network.symbols, network.length)[None]
+
+
+def attention(network: Network, text: str) -> Float[np.ndarray, "length length"]:
+    """The attention matrix for a typed sequence; row i is where token i looks."""
+    return _run(network, _typed(network, text)).attention[0]
+
+
+def predict(network: Network, text: str) -> Int[np.ndarray, " length"]:
+    """The counts that the network gives for a typed sequence."""
+    return _run(network, _typed(network, text)).logits[0].argmax(axis=-1)
+
+
+def attention_maps(
+    networks: Sequence[Network], texts: Sequence[str]
+) -> Float[np.ndarray, "networks sequences length length"]:
+    """Attention matrices of several networks for several typed sequences."""
+    return np.stack([[attention(network, text) for text in texts] for network in networks])
+
+
+def statistics(network: Network, sequences: Int[np.ndarray, "n length"]) -> Statistics:
+    """Scores of the mechanisms and accuracy per count, over the first 2000 sequences given."""
+    sequences = np.asarray(sequences)[:JUDGED]
+    logits, weights = _run(network, sequences)
+    weights = weights.astype(np.float64)
+    length = network.length
+    own = np.eye(length, dtype=bool)
+    equal = sequences[:, :, None] == sequences[:, None, :]
+    across_inputs = float(weights.var(axis=0).mean())
+    across_positions = float(weights.mean(axis=0).var())
+    same = _mean(weights, equal & ~own)
+    other = _mean(weights, ~equal)
+    counts = count(sequences)
+    right = logits.argmax(axis=-1) == counts
+    by_count = [right[counts == number] for number in range(1, length + 1)]
+    return Statistics(
+        input_variance=across_inputs,
+        position_variance=across_positions,
+        positional_score=_share(across_positions, across_inputs),
+        self_weight=_mean(weights, np.broadcast_to(own, weights.shape)),
+        equal_weight=same,
+        other_weight=other,
+        semantic_score=_share(same, other) - _share(other, same),
+        accuracy=float(right.mean()),
+        accuracy_by_count=tuple(float(some.mean()) if some.size else np.nan for some in by_count),
+        tokens_by_count=tuple(some.size for some in by_count),
+    )
+
+
+def _mean(weights: np.ndarray, where: np.ndarray) -> float:
+    return float(weights[where].mean()) if where.any() else float("nan")
+
+
+def _share(part: float, rest: float) -> float:
+    """part/(part + rest); a half where both are zero."""
+    return part / (part + rest) if part + rest > 0 else 0.5
