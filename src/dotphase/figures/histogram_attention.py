@@ -42,13 +42,13 @@ def plot_histogram_attention(
     rows, columns = maps.shape[:2]
     with house_style() as pyplot:
         figure, grid = pyplot.subplots(
-            rows, columns, figsize=(2.55 * columns + 0.8, 2.6 * rows + 0.3), squeeze=False,
+            rows, columns, figsize=(2.55 * columns + 0.8, 2.3 * rows + 0.3), squeeze=False,
             layout="constrained", sharex="col",
         )  # fmt: skip
         for row, name in enumerate(networks):
             for column, text in enumerate(sequences):
                 axes = grid[row, column]
-                image = axes.imshow(maps[row, column], vmin=0, vmax=maps.max(), cmap="cividis")
+                image = axes.imshow(maps[row, column], vmin=0, vmax=maps.max(), cmap="viridis")
                 axes.grid(False)
                 axes.set_xticks(range(length), list(text))
                 axes.set_yticks(range(length), list(text))

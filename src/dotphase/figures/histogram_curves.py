@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from dotphase.figures.style import COLOURS, house_style, save
 
@@ -48,6 +49,9 @@ def plot_histogram_curves(result: Experiment, path: str | Path | None = None) ->
                 # The mean where all runs are still going.
                 axes.plot(epoch, values[rows].mean(axis=0), color=colour, label=name)
             axes.set_yscale("log")
+            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes.yaxis.set_major_formatter("{x:g}")
+            axes.yaxis.set_minor_formatter(NullFormatter())
             axes.set_xlabel("epoch")
             axes.set_ylabel(label)
         if result.settings.get("target"):

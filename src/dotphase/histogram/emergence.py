@@ -28,7 +28,7 @@ from dotphase.histogram.task import Split, Task, draw
 from dotphase.histogram.train import BATCH, Plan, Trained, train
 
 #: Numbers of training sequences, runs of each, and steps of a run.
-SAMPLES, RUNS, STEPS = (300, 1000, 3000, 10_000, 35_000), 3, 20_000
+SAMPLES, RUNS, STEPS = (300, 1000, 3000, 10_000, 35_000), 3, 10_000
 #: Looks at the held-out accuracy in the course of a run, at most.
 LOOKS = 20
 #: Sets these runs' random numbers apart from those of the constrained ones.

@@ -22,19 +22,21 @@ JUDGED = 2000
 class Statistics:
     """How a network attends and answers, over many sequences.
 
-    With A_ij the weight that the token at position i puts on position j:
+    With A_ij the weight that the token at position i puts on position j. The weight of a token on
+    itself is left out of the variances and scores: it is both the same position and an equal token.
 
     Attributes
     ----------
-    input_variance : variance of A_ij across sequences, averaged over the positions i, j; zero
-        if attention does not depend on the tokens
-    position_variance : variance over i, j of the mean of A_ij across sequences; zero if
-        attention does not depend on the positions
+    input_variance : variance of A_ij across sequences, averaged over the positions; zero if
+        attention does not depend on the tokens
+    position_variance : variance over the positions of the mean of A_ij across sequences; zero
+        if attention does not depend on where tokens are
     positional_score : position_variance/(position_variance + input_variance), in [0, 1]
     self_weight : mean weight of a token on itself
     equal_weight, other_weight : mean weight of a token on one other token of the same symbol,
         and on one of another symbol
-    semantic_score : (equal_weight - other_weight)/(equal_weight + other_weight), in [-1, 1]
+    semantic_score : mean over symbols of |e - o|/(e + o), with e and o the equal and other weight
+        of that symbol; in [0, 1], and as large for symbols that look away from their equals
     accuracy : share of tokens counted right
     accuracy_by_count : the same for tokens that occur once, twice, ...; not a number where
         there were none
@@ -95,10 +97,10 @@ def statistics(network: Network, sequences: Int[np.ndarray, "n length"]) -> Stat
     length = network.length
     own = np.eye(length, dtype=bool)
     equal = sequences[:, :, None] == sequences[:, None, :]
-    across_inputs = float(weights.var(axis=0).mean())
-    across_positions = float(weights.mean(axis=0).var())
-    same = _mean(weights, equal & ~own)
-    other = _mean(weights, ~equal)
+    across_inputs = float(weights.var(axis=0)[~own].mean())
+    across_positions = float(weights.mean(axis=0)[~own].var())
+    symbols = [(sequences == symbol)[:, :, None] for symbol in range(network.symbols)]
+    contrasts = [_contrast(weights, equal & ~own & some, ~equal & some) for some in symbols]
     counts = count(sequences)
     right = logits.argmax(axis=-1) == counts
     by_count = [right[counts == number] for number in range(1, length + 1)]
@@ -107,9 +109,9 @@ def statistics(network: Network, sequences: Int[np.ndarray, "n length"]) -> Stat
         position_variance=across_positions,
         positional_score=_share(across_positions, across_inputs),
         self_weight=_mean(weights, np.broadcast_to(own, weights.shape)),
-        equal_weight=same,
-        other_weight=other,
-        semantic_score=_share(same, other) - _share(other, same),
+        equal_weight=_mean(weights, equal & ~own),
+        other_weight=_mean(weights, ~equal),
+        semantic_score=float(np.nanmean(contrasts)) if np.isfinite(contrasts).any() else np.nan,
         accuracy=float(right.mean()),
         accuracy_by_count=tuple(float(some.mean()) if some.size else np.nan for some in by_count),
         tokens_by_count=tuple(some.size for some in by_count),
@@ -118,6 +120,12 @@ def statistics(network: Network, sequences: Int[np.ndarray, "n length"]) -> Stat
 
 def _mean(weights: np.ndarray, where: np.ndarray) -> float:
     return float(weights[where].mean()) if where.any() else float("nan")
+
+
+def _contrast(weights: np.ndarray, equal: np.ndarray, other: np.ndarray) -> float:
+    """|e - o|/(e + o) of the mean weights e on equal and o on other tokens."""
+    e, o = _mean(weights, equal), _mean(weights, other)
+    return abs(e - o) / (e + o)
 
 
 def _share(part: float, rest: float) -> float:
