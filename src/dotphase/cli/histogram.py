@@ -38,7 +38,7 @@ class Counts(click.ParamType):
 @click.command("histogram", epilog="Example: dotphase histogram --mechanism both --runs 1")
 @click.option("--mechanism", type=click.Choice(("semantic", "positional", "both")),
               default="both", help="What query and key may read.")  # fmt: skip
-@click.option("--runs", type=click.IntRange(min=1), default=1, help="Runs of each mechanism.")
+@click.option("--runs", type=click.IntRange(min=1), default=1, help="Runs of each kind.")
 @click.option("--epochs", type=click.IntRange(min=1), default=None,
               help=f"Most epochs [default: {EPOCHS}, with --target {TARGET}].")  # fmt: skip
 @click.option("--target", type=Number(above=0, at_most=1), default=None,
@@ -52,6 +52,8 @@ class Counts(click.ParamType):
 @click.option("--landscape", is_flag=True, help="Loss between the two solutions.")
 @click.option("--emergence", type=Counts(), default=None, metavar="N,N,...",
               help="Also: what do free networks find on so many training sequences?")  # fmt: skip
+@click.option("--emergence-steps", type=click.IntRange(min=1), default=10_000,
+              help="Optimiser steps of the free networks.")  # fmt: skip
 @click.option("--samples", type=click.IntRange(min=10), default=50_000,
               help="Sequences drawn; 70% are trained on.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed.")
@@ -70,6 +72,7 @@ def command(
     release_epochs: int,
     landscape: bool,
     emergence: list[int] | None,
+    emergence_steps: int,
     samples: int,
     seed: int,
     out: str,
@@ -112,7 +115,10 @@ def command(
             )  # fmt: skip
         if emergence:
             with progress_bar("free networks: sizes", total=len(emergence)) as advance:
-                free = study_free(emergence, seed=seed, task=task, on_size=lambda n: advance())
+                free = study_free(
+                    emergence, runs, emergence_steps, seed=seed, task=task,
+                    on_size=lambda n: advance(),
+                )  # fmt: skip
     except Interrupted as stop:
         interrupted, result = True, stop.finished  # type: ignore[assignment]
     except FloatingPointError as error:

@@ -14,7 +14,7 @@ from dotphase.errors import InvalidInput
 from dotphase.histogram.network import Network, Output, apply, in_single_precision
 from dotphase.histogram.task import count, parse
 
-#: Sequences that statistics are taken over.
+#: Sequences that scores of attention are taken over.
 JUDGED = 2000
 
 
@@ -90,20 +90,19 @@ def attention_maps(
 
 
 def statistics(network: Network, sequences: Int[np.ndarray, "n length"]) -> Statistics:
-    """Scores of the mechanisms and accuracy per count, over the first 2000 sequences given."""
-    sequences = np.asarray(sequences)[:JUDGED]
+    """Accuracy per count over all sequences given, scores of attention over the first 2000."""
+    sequences = np.asarray(sequences)
+    counts = count(sequences)
     logits, weights = _run(network, sequences)
-    weights = weights.astype(np.float64)
-    length = network.length
-    own = np.eye(length, dtype=bool)
+    right = logits.argmax(axis=-1) == counts
+    by_count = [right[counts == number] for number in range(1, network.length + 1)]
+    sequences, weights = sequences[:JUDGED], weights[:JUDGED].astype(np.float64)
+    own = np.eye(network.length, dtype=bool)
     equal = sequences[:, :, None] == sequences[:, None, :]
     across_inputs = float(weights.var(axis=0)[~own].mean())
     across_positions = float(weights.mean(axis=0)[~own].var())
     symbols = [(sequences == symbol)[:, :, None] for symbol in range(network.symbols)]
     contrasts = [_contrast(weights, equal & ~own & some, ~equal & some) for some in symbols]
-    counts = count(sequences)
-    right = logits.argmax(axis=-1) == counts
-    by_count = [right[counts == number] for number in range(1, length + 1)]
     return Statistics(
         input_variance=across_inputs,
         position_variance=across_positions,
