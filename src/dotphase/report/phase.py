@@ -100,7 +100,11 @@ def agreement(theory: xr.Dataset, runs: xr.Dataset) -> tuple[int, float]:
         Trained cells where the theory has both branches, and the share of them in which the
         sign of the loss difference is the same, each weighted by its predicted size.
     """
-    predicted = theory["loss_difference"].interp(alpha=runs["alpha"], omega=runs["omega"])
+    field = theory["loss_difference"]
+    places = {"alpha": runs["alpha"], "omega": runs["omega"]}
+    # Interpolation loses the neighbours of missing cells, so cells that are there are taken as such.
+    there = field.reindex(places, method="nearest", tolerance=1e-9)
+    predicted = there.where(np.isfinite(there), field.interp(places))
     trained = paired_difference(runs).mean("seed")
     weight = abs(predicted)
     total = float(weight.sum())

@@ -28,7 +28,7 @@ class Parts:
 
     def __init__(self, folder: Path, report: Callable[[str], None] | None = None) -> None:
         self.folder = folder
-        self._report = report or (lambda text: None)
+        self.report = report or (lambda text: None)
 
     def get(
         self, name: str, asked: Mapping[str, Any], compute: Callable[[], xr.Dataset]
@@ -40,7 +40,7 @@ class Parts:
             with xr.open_dataset(path) as stored:
                 if stored.attrs.get(ASKED) == wanted:
                     return stored.load()
-        self._report(name)
+        self.report(name)
         dataset = compute()
         dataset.attrs[ASKED] = wanted
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -80,6 +80,14 @@ def within_deviations(fact: Fact, ours: float, stderr: float, deviations: float 
     return _row(fact, fact.spread, ours, stderr, allowed, verdict, why)
 
 
+def within_range(fact: Fact, ours: float, stderr: float, slack: float) -> Row:
+    """Compare with a published range, widened on both sides by `slack`."""
+    allowed = (fact.spread or 0.0) + slack
+    verdict = _judge(ours - fact.value, allowed)
+    why = f"within {slack:g} of the published range"
+    return _row(fact, fact.spread, ours, stderr, allowed, verdict, why)
+
+
 def against_equations(fact: Fact, ours: float, stderr: float, settled: str | None) -> Row:
     """Compare with a published solution of the same equations.
 

@@ -1,0 +1,118 @@
+"""The histogram task after the constraint is lifted: distances, and the loss in between."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dotphase.figures.histogram_distances import plot_histogram_distances
+from dotphase.figures.histogram_landscape import plot_histogram_landscape
+from dotphase.histogram import Experiment
+from dotphase.report.counting import SIZES, counting_networks
+from dotphase.report.facts import facts
+from dotphase.report.item import Datasets, Item
+from dotphase.report.store import Parts
+from dotphase.report.verdict import AGREES, DIFFERS, Row, against_runs, within_deviations
+
+#: Published epochs, before and after the release; distances depend on them.
+EPOCHS = (200, 100)
+
+
+def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
+    """The networks of the item `histogram`, released from their constraint."""
+    return {"experiment": counting_networks(parts, sizes)}
+
+
+def draw(datasets: Datasets) -> Any:
+    """Distances of every run, and the loss on the line between the two mechanisms."""
+    result: Experiment = datasets["experiment"]
+    figures = {"": plot_histogram_distances(result)}
+    if result.landscape is not None:
+        figures["landscape"] = plot_histogram_landscape(result.landscape)
+    return figures
+
+
+def _distances(result: Experiment, mechanism: str) -> dict[str, np.ndarray]:
+    rows, moved = result.rows(mechanism), result.moved
+    if moved.summed_after_release is None:
+        raise ValueError("the networks were not released")
+    return {
+        "after release": moved.summed_after_release[rows],
+        "from initialisation": moved.summed_from_start[rows],
+    }
+
+
+def compare(datasets: Datasets) -> list[Row]:
+    """Distances where training was as long as published; how small the step is, always."""
+    result: Experiment = datasets["experiment"]
+    settings = result.settings
+    as_long = (settings["epochs"], settings["release_epochs"]) == EPOCHS
+    rows = []
+    for fact in facts("histogram_distance") if as_long and settings["target"] is None else ():
+        values = _distances(result, fact.at["mechanism"])[fact.quantity]
+        mean, spread = float(np.mean(values)), float(np.std(values, ddof=1))
+        error = spread / math.sqrt(len(values))
+        if fact.spread is not None:
+            rows.append(within_deviations(fact, mean, error))
+        else:
+            rows.append(against_runs(fact, mean, error, spread))
+    published = {
+        (fact.at["mechanism"], fact.quantity): fact for fact in facts("histogram_distance")
+    }
+    for mechanism in result.mechanisms:
+        after = published[mechanism, "after release"]
+        ratio = after.value / published[mechanism, "from initialisation"].value
+        found = _distances(result, mechanism)
+        ours = found["after release"] / found["from initialisation"]
+        value = float(np.mean(ours))
+        rows.append(
+            Row(
+                "distance after release over distance from initialisation",
+                {"mechanism": mechanism},
+                ratio,
+                None,
+                after.source,
+                value,
+                float(np.std(ours) / math.sqrt(len(ours))),
+                0.02 - ratio,
+                AGREES if value <= 0.02 else DIFFERS,
+                "the released network stays where it was: below 2%",
+            )
+        )
+    return rows
+
+
+def remarks(datasets: Datasets) -> list[str]:
+    """Accuracies after the release, and the barrier between the mechanisms."""
+    result: Experiment = datasets["experiment"]
+    lines = [
+        f"Released and trained on by SGD for {result.settings['release_epochs']} epochs. As "
+        "published, distances add up those of the parameter arrays."
+    ]
+    for name, shown in result.summary().items():
+        lines.append(
+            f"{name}: accuracy {shown['accuracy']['mean']:.5f} before and "
+            f"{shown['accuracy_after_release']['mean']:.5f} after the release; Euclidean distance "
+            f"moved {shown['distance_after_release']['mean']:.3f}, from the initialisation "
+            f"{shown['distance_from_start']['mean']:.1f}."
+        )
+    if result.landscape is not None:
+        lines.append(
+            "Loss on the straight line between the two solutions: a barrier of "
+            f"{result.landscape.barrier:.2f}, {result.landscape.aligned_barrier:.2f} after hidden "
+            "units are matched."
+        )
+    return lines
+
+
+ITEM = Item(
+    title="The histogram task: release from the constraint",
+    compute=compute,
+    draw=draw,
+    compare=compare,
+    remarks=remarks,
+    sizes=SIZES,
+)

@@ -1,0 +1,97 @@
+"""The histogram task: accuracies, attention maps and learning curves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dotphase.figures.histogram_attention import plot_histogram_attention
+from dotphase.figures.histogram_curves import plot_histogram_curves
+from dotphase.histogram import Experiment, attention
+from dotphase.report.counting import SIZES, counting_networks
+from dotphase.report.facts import facts
+from dotphase.report.item import Datasets, Item
+from dotphase.report.store import Parts
+from dotphase.report.verdict import Row, within_deviations, within_range
+
+#: The sequence whose attention was published.
+SEQUENCE = "BBCCDDBBBB"
+
+
+def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
+    """Trained networks of both mechanisms."""
+    return {"experiment": counting_networks(parts, sizes)}
+
+
+def draw(datasets: Datasets) -> Any:
+    """Attention for three sequences, and learning curves."""
+    result: Experiment = datasets["experiment"]
+    networks = {name: result.network(name) for name in ("positional", "semantic")}
+    return {
+        "attention": plot_histogram_attention(networks),
+        "curves": plot_histogram_curves(result),
+    }
+
+
+def compare(datasets: Datasets) -> list[Row]:
+    """Accuracies and the weights on the published sequence."""
+    result: Experiment = datasets["experiment"]
+    rows = []
+    for fact in facts("histogram_accuracy"):
+        values = result.trained.final_accuracy[result.rows(fact.at["mechanism"])]
+        rows.append(within_deviations(fact, float(np.mean(values)), _error(values)))
+    for fact in facts("histogram_attention"):
+        shares = published_shares(result, fact.at["mechanism"])[fact.quantity]
+        # Networks differ; the published shares are of one of them.
+        rows.append(within_range(fact, float(np.mean(shares)), _error(shares), slack=0.05))
+    return rows
+
+
+def published_shares(result: Experiment, mechanism: str) -> dict[str, np.ndarray]:
+    """Mean weights on the published sequence for each run, under their published names."""
+    count = len(result.rows(mechanism))
+    maps = np.stack([attention(result.network(mechanism, run), SEQUENCE) for run in range(count)])
+    letters = np.array(list(SEQUENCE))
+    diagonal = np.eye(len(letters), dtype=bool)
+    same = letters[:, None] == letters[None, :]
+    is_b = (letters == "B")[:, None] & same
+    return {
+        "diagonal": maps[:, diagonal].mean(axis=1),
+        "off the diagonal": maps[:, ~diagonal].mean(axis=1),
+        "B on each B": maps[:, is_b].mean(axis=1),
+        "C on each C, D on each D": maps[:, same & ~is_b].mean(axis=1),
+    }
+
+
+def _error(values: np.ndarray) -> float:
+    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
+
+
+def remarks(datasets: Datasets) -> list[str]:
+    """Sizes, time and the scores of the two mechanisms."""
+    result: Experiment = datasets["experiment"]
+    lines = [
+        f"{result.settings['runs']} run(s) of each mechanism, at most {result.settings['epochs']} "
+        f"epochs, {result.trained.seconds_per_epoch:.2f} s per epoch for all of them on "
+        f"{result.device}."
+    ]
+    for name, shown in result.summary().items():
+        lines.append(
+            f"{name}: held-out accuracy {shown['accuracy']['mean']:.5f}"
+            + (f" ± {shown['accuracy']['std']:.5f} (std)" if shown["accuracy"]["std"] else "")
+            + f", positional score {shown['positional_score']['mean']:.3f}, semantic score "
+            f"{shown['semantic_score']['mean']:.3f}."
+        )
+    return lines
+
+
+ITEM = Item(
+    title="The histogram task: attention and accuracy",
+    compute=compute,
+    draw=draw,
+    compare=compare,
+    remarks=remarks,
+    sizes=SIZES,
+)

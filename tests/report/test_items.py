@@ -1,0 +1,197 @@
+"""The items themselves, at sizes of seconds: they compute, compare and draw."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from dotphase.report.items import (
+    concentration,
+    distances,
+    gamp,
+    histogram,
+    quadrature,
+    slices,
+    starts,
+    transition,
+)
+from dotphase.report.phase import agreement, phase_item, published_omegas
+from dotphase.report.rules import degree_seven, gauss_hermite
+from dotphase.report.store import Parts
+
+#: Small enough for seconds, and the same shapes wherever possible, to compile once.
+D, SEEDS, ALPHAS = 40, 2, (1.5025, 2.0)
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    """Datasets of the transition at a small size."""
+    folder = tmp_path_factory.mktemp("transition")
+    sizes = {"alphas": [1.005, 1.5025, 2.0], "rtol": 1e-1, "most": 12, "critical_points": 12}
+    sizes |= {"d": D, "seeds": SEEDS, "trained": [1.005, 1.5025, 2.0]}
+    return transition.compute(Parts(folder), sizes)
+
+
+def test_transition_compares_every_published_number(found):
+    rows = transition.compare(found)
+    published = [row for row in rows if row.origin.startswith("arXiv")]
+    assert len(published) == 2 + 1 + 18
+    by_name = {row.quantity: row for row in published}
+    assert by_name["linear_test_error"].verdict == "agrees"
+    assert by_name["alpha_l"].ours == pytest.approx(1.49, abs=0.05)
+    theory = [row for row in rows if row.origin.startswith("theory")]
+    assert theory and all(row.at["alpha"] in transition.PUBLISHED for row in theory)
+    assert all(math.isfinite(row.ours) for row in rows)
+
+
+def test_transition_is_drawn(found):
+    figure = transition.draw(found)
+    assert len(figure.axes) == 3
+    assert figure.axes[0].get_lines()
+    assert any("alpha_c = " in line for line in transition.remarks(found))
+
+
+def diagram_and_runs(signs):
+    """A map of two by two cells with given signs of the trained difference."""
+    coords = {"omega": [0.0, 0.5], "alpha": [1.0, 2.0]}
+    predicted = xr.DataArray([[-1.0, -2.0], [1.0, np.nan]], coords)
+    loss = xr.DataArray(np.zeros((2, 2, 1, 2)), {
+        "alpha": [1.0, 2.0], "omega": [0.0, 0.5], "seed": [0], "start": ["semantic", "positional"],
+    })  # fmt: skip
+    loss[..., 0, 0] = np.asarray(signs).T
+    return xr.Dataset({"loss_difference": predicted}), xr.Dataset({"train_loss": loss})
+
+
+def test_agreement_weights_cells_by_their_predicted_difference():
+    assert agreement(*diagram_and_runs([[-1, -1], [1, 1]])) == (3, 1.0)
+    cells, share = agreement(*diagram_and_runs([[-1, 1], [1, 1]]))
+    assert cells == 3 and share == pytest.approx(0.5)  # the cell of weight 2 of 4 is lost
+
+
+def test_phase_maps_compare_all_published_lines():
+    assert published_omegas() == [0.0, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.38, 0.4, 0.425]
+    theory, runs = diagram_and_runs([[-1, -1], [1, 1]])
+    lines = xr.Dataset(coords={"omega": published_omegas()})
+    for name, value in (("alpha_c", 1.0), ("alpha_l", np.nan)):
+        lines[name] = ("omega", np.full(10, value))
+        lines[f"{name}_stderr"] = ("omega", np.full(10, 1e-3))
+    rows = phase_item("standard", "x").compare({"theory": theory, "runs": runs, "lines": lines})
+    assert [row.verdict for row in rows[:9]] == ["published is off"] * 9
+    assert all(row.verdict == "differs" for row in rows[9:17])  # NaN never passes
+    assert rows[-1].verdict == "agrees"
+
+
+def test_phase_maps_at_a_small_size(tmp_path):
+    item = phase_item("other", "x")
+    sizes = {"alphas": [1.0, 2.0], "omegas": [0.0, 0.3], "points": 12, "d": D, "seeds": SEEDS}
+    sizes |= {"trained_alphas": [1.0, 1.5, 2.0], "trained_omegas": [0.0, 0.3]}
+    datasets = item.compute(Parts(tmp_path), sizes)
+    assert "lines" not in datasets
+    assert len(item.draw(datasets).axes) == 6
+    assert any("2 x 2 cells" in line for line in item.remarks(datasets))
+
+
+def runs_like(limit, slope, noise, dimensions=(10, 100, 200, 400), seeds=200):
+    """Runs whose mean is ``limit + slope/d`` and whose spread is ``noise/sqrt(d)``."""
+    rng = np.random.default_rng(0)
+    d = np.array(dimensions)
+    shape = (len(d), 2, seeds)
+    values = (
+        limit
+        + slope / d[:, None, None]
+        + noise / np.sqrt(d)[:, None, None] * rng.normal(size=shape)
+    )
+    coords = {"d": d, "start": ["semantic", "positional"]}
+    return xr.Dataset({"theta": (("d", "start", "seed"), values)}, coords)
+
+
+def test_concentration_extrapolates_and_fits_the_spread():
+    runs = runs_like(0.13, slope=-2.0, noise=0.5)
+    value, error = concentration.limit(runs, "semantic", "theta")
+    assert abs(value - 0.13) < 4 * error and error < 0.01
+    slope, slope_error = concentration.spread_exponent(runs, "semantic", "theta")
+    assert abs(slope + 0.5) < 4 * slope_error
+
+
+def test_slices_at_a_small_size(tmp_path, monkeypatch):
+    monkeypatch.setattr(slices, "SLICES", {"sigma": (0.5, 0.4, 0.6)})
+    sizes = {"alphas": [1.5, 2.0], "rtol": 1e-1, "most": 12, "d": D, "seeds": SEEDS}
+    datasets = slices.compute(Parts(tmp_path), sizes | {"trained": [1.0, 1.5, 2.0]})
+    assert {"theory-base", "runs-base", "theory-sigma-0.4", "runs-sigma-0.6"} <= set(datasets)
+    assert len(slices.draw(datasets).axes) == 3
+    rows = slices.compare(datasets)
+    assert {row.at["slice"] for row in rows} >= {"base"}
+    assert "0.5:" in slices.remarks(datasets)[0]
+
+
+def test_starts_at_a_small_size(tmp_path, monkeypatch):
+    monkeypatch.setattr(starts, "D", 20)
+    datasets = starts.compute(Parts(tmp_path), {"seeds": 2})
+    assert datasets["runs"].sizes == {"optimizer": 2, "start": 3, "seed": 2}
+    assert len(starts.compare(datasets)) == 2
+    assert len(starts.remarks(datasets)) == 6
+    assert len(starts.draw(datasets).axes) == 2
+
+
+def test_gamp_at_a_small_size(tmp_path):
+    datasets = gamp.compute(Parts(tmp_path), {"d": D, "seeds": 2, "iterations": 5})
+    rows = gamp.compare(datasets)
+    assert len(rows) == 5 and rows[-1].quantity == "cosine with the trained student"
+    assert len(gamp.draw(datasets).axes) == 2
+    assert len(gamp.remarks(datasets)) >= 2
+
+
+def test_fixed_rules_integrate_polynomials():
+    for nodes, weights in (degree_seven(), gauss_hermite(4)):
+        assert weights.sum() == pytest.approx(1)
+        assert nodes[0] ** 2 @ weights == pytest.approx(1)
+        assert nodes[3] ** 6 @ weights == pytest.approx(15)
+        assert (nodes[0] ** 2 * nodes[2] ** 4) @ weights == pytest.approx(3)
+
+
+def test_quadrature_sees_a_rule_of_low_degree_go_wrong(tmp_path):
+    sizes = {"log2": [12, 13], "orders": [5]}
+    datasets = quadrature.compute(Parts(tmp_path), sizes)
+    degree, hermite = datasets["rules"]["alpha_c"].values
+    assert degree == pytest.approx(1.365, abs=0.02)  # nine percent too much
+    assert hermite == pytest.approx(1.2756, abs=0.01)
+    assert len(quadrature.compare(datasets)) == 3
+    assert quadrature.draw(datasets).axes
+
+
+class Counted(SimpleNamespace):
+    """As much of an experiment as the comparisons read."""
+
+    mechanisms = ("semantic", "positional")
+
+    def rows(self, mechanism):
+        return np.array([self.mechanisms.index(mechanism)])
+
+
+def test_distances_are_compared_only_after_as_many_epochs_as_published():
+    moved = SimpleNamespace(
+        summed_after_release=np.array([0.5, 0.6]), summed_from_start=np.array([160.0, 159.0])
+    )
+    short = {"epochs": 60, "release_epochs": 5, "target": 0.998}
+    rows = distances.compare({"experiment": Counted(moved=moved, settings=short)})
+    assert [row.verdict for row in rows] == ["agrees", "agrees"]
+    far = SimpleNamespace(
+        summed_after_release=np.array([50.0, 0.6]), summed_from_start=moved.summed_from_start
+    )
+    rows = distances.compare({"experiment": Counted(moved=far, settings=short)})
+    assert [row.verdict for row in rows] == ["differs", "agrees"]
+
+
+def test_published_shares_are_read_off_the_right_cells(monkeypatch):
+    weights = np.full((10, 10), 0.05)
+    np.fill_diagonal(weights, 0.55)
+    weights[2, 3] = 0.25  # C on the other C
+    monkeypatch.setattr(histogram, "attention", lambda network, text: weights)
+    some = SimpleNamespace(rows=lambda m: np.arange(2), network=lambda m, run: run)
+    shares = histogram.published_shares(some, "positional")
+    assert shares["diagonal"] == pytest.approx(0.55)
+    assert shares["off the diagonal"] == pytest.approx(0.05 + 0.2 / 90)
+    assert shares["B on each B"] == pytest.approx((6 * 0.55 + 30 * 0.05) / 36)
+    assert shares["C on each C, D on each D"] == pytest.approx((4 * 0.55 + 3 * 0.05 + 0.25) / 8)

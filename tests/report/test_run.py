@@ -1,0 +1,108 @@
+"""The reproduction as a whole: what is kept, what is written, what a failure does."""
+
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from dotphase.errors import InvalidInput
+from dotphase.report import registry, run
+from dotphase.report.item import Item
+from dotphase.report.registry import ITEMS, check_names, load
+from dotphase.report.run import reproduce
+from dotphase.report.store import Parts
+from dotphase.report.verdict import between_engines
+
+
+def small_item(calls, fail=False):
+    def compute(parts, sizes):
+        def work():
+            calls.append(sizes["n"])
+            return xr.Dataset({"x": ("k", np.arange(sizes["n"]))})
+
+        return {"data": parts.get("data", sizes, work)}
+
+    def draw(datasets):
+        if fail:
+            raise RuntimeError("no ink\nleft")
+        from matplotlib.figure import Figure
+
+        figure = Figure()
+        figure.subplots().plot(datasets["data"]["x"])
+        return {"": figure, "again": figure}
+
+    def compare(datasets):
+        total = float(datasets["data"]["x"].sum())
+        return [between_engines("sum", {"a|b": 1.5}, (3.0, 0.0), (total, 0.0), ("sure", "sum"))]
+
+    return Item(
+        title="Small",
+        compute=compute,
+        draw=draw,
+        compare=compare,
+        remarks=lambda datasets: ["Seen."],
+        sizes={"quick": {"n": 3}, "full": {"n": 4}},
+    )
+
+
+@pytest.fixture
+def fakes(monkeypatch):
+    calls = []
+    items = {"good": small_item(calls), "bad": small_item([], fail=True)}
+    monkeypatch.setattr(registry, "ITEMS", dict.fromkeys(items, ""))
+    monkeypatch.setattr(run, "load", items.__getitem__)
+    return calls
+
+
+def test_report_says_everything_and_a_failure_stops_nothing(fakes, tmp_path):
+    report = reproduce(["bad", "good"], out=tmp_path / "r")
+    assert report.failed == ("bad",)
+    document = json.loads((tmp_path / "r/report.json").read_text())
+    good, bad = document["items"]  # in the order of the registry
+    assert good["rows"][0]["verdict"] == "agrees" and good["rows"][0]["difference"] == 0
+    assert bad["failure"] == "RuntimeError: no ink left" and bad["rows"] == []
+    assert "no ink" in (tmp_path / "r/data/bad/failure.txt").read_text()
+    text = (tmp_path / "r/report.md").read_text()
+    assert "a\\|b = 1.5" in text and "✓ agrees" in text and "This item failed" in text
+    assert "![Small](figures/good.png)" in text and "![Small](figures/good-again.png)" in text
+    for name in good["figures"]:
+        assert (tmp_path / "r" / name).stat().st_size > 0
+    assert {"figures/good.png", "figures/good-dark.svg"} <= set(good["figures"])
+
+
+def test_parts_are_computed_once_for_the_same_sizes(fakes, tmp_path):
+    reproduce(["good"], out=tmp_path)
+    reproduce(["good"], out=tmp_path)
+    assert fakes == [3]
+    report = reproduce(["good"], scale="full", out=tmp_path)
+    assert fakes == [3, 4]
+    assert report.count("differs") == 1  # 0 + 1 + 2 + 3 is not 3
+
+
+def test_bad_input_is_refused_before_anything_is_written(tmp_path):
+    with pytest.raises(InvalidInput, match="NAME = 'nonsense': must be one of"):
+        reproduce(["nonsense"], out=tmp_path / "r")
+    assert not (tmp_path / "r").exists()
+    file = tmp_path / "file"
+    file.write_text("here")
+    with pytest.raises(InvalidInput, match="--out"):
+        reproduce(["transition"], out=file)
+    assert file.read_text() == "here"
+
+
+def test_names_come_back_in_the_order_of_the_report():
+    assert check_names(("gamp", "histogram")) == ("histogram", "gamp")
+    assert check_names(()) == tuple(ITEMS)
+
+
+def test_every_item_loads_and_has_both_scales():
+    for name in ITEMS:
+        assert set(load(name).sizes) == {"quick", "full"}
+
+
+def test_stored_part_of_other_sizes_is_not_used(tmp_path):
+    parts = Parts(tmp_path)
+    assert int(parts.get("x", {"a": 1}, lambda: xr.Dataset({"v": 1}))["v"]) == 1
+    assert int(parts.get("x", {"a": 1}, lambda: xr.Dataset({"v": 2}))["v"]) == 1
+    assert int(parts.get("x", {"a": 2}, lambda: xr.Dataset({"v": 2}))["v"]) == 2
