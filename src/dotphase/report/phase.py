@@ -102,7 +102,7 @@ def agreement(theory: xr.Dataset, runs: xr.Dataset) -> tuple[int, float]:
     """
     field = theory["loss_difference"]
     places = {"alpha": runs["alpha"], "omega": runs["omega"]}
-    # Interpolation loses the neighbours of missing cells, so cells that are there are taken as such.
+    # Interpolation loses the neighbours of missing cells: what is on the grid is taken from it.
     there = field.reindex(places, method="nearest", tolerance=1e-9)
     predicted = there.where(np.isfinite(there), field.interp(places))
     trained = paired_difference(runs).mean("seed")
