@@ -1,30 +1,79 @@
+from itertools import product
+
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase.derivatives import by_autodiff, differentiate, loss_derivatives
+from dotphase.derivatives import by_autodiff, loss_derivatives, softmax_loss
+from dotphase.prox import over_points
+from dotphase.softmax import is_softmax_attention
+from dotphase.taylor import differentiate
+from models import softmax
+
+SIZES = [(2, 1), (2, 2), (2, 3), (3, 1), (3, 2), (4, 1)]
 
 
-@pytest.mark.parametrize("scale", [0.1, 1.0, 8.0])
-def test_closed_form_equals_autodiff(scale, rng):
-    model = dp.Model(
+def _model(length, rank, student=dp.softmax_attention):
+    return dp.Model(
         teacher=dp.softmax_attention,
-        student=dp.softmax_attention,
-        length=2,
-        sigma=[0.5, 0.8],
-        positions=np.eye(2),
+        student=student,
+        length=length,
+        student_rank=rank,
+        sigma=np.linspace(0.4, 0.8, length),
+        positions=np.eye(length),
     )
-    closed, automatic = loss_derivatives(model), by_autodiff(model)
-    for _ in range(10):
-        x, target = rng.normal(size=2) * scale, rng.normal(size=(2, 2))
-        for one, other in zip(closed(x, target), automatic(x, target), strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 
 
-def test_closed_form_is_used_for_the_paper_only(paper):
-    assert loss_derivatives(paper).__closure__[0].cell_contents.__name__ == "two_token_softmax"
-    rank_two = dp.positional_semantic(student_rank=2)
-    assert "by_autodiff" in loss_derivatives(rank_two).__qualname__
+@pytest.mark.parametrize(("length", "rank"), SIZES)
+def test_closed_form_equals_autodiff(length, rank, rng):
+    """Values, gradients and Hessians at small, common and large scores."""
+    model = _model(length, rank)
+    count = 60
+    scale = np.repeat([0.1, 1.0, 8.0], count // 3)
+    x = rng.normal(size=(length * rank, count)) * scale
+    target = rng.normal(size=(length, length, count))
+    # A student written with matrix products: its autodiff shares nothing with the closed form.
+    automatic = by_autodiff(_model(length, rank, softmax))
+    found = jax.jit(over_points(loss_derivatives(model)))(tuple(x), target)
+    expected = jax.jit(over_points(automatic))(x, target)
+    for one, other in zip(found, expected, strict=True):
+        one, other = np.asarray(jnp.asarray(one)), np.asarray(other)
+        size = 1e-11 * (1 + np.abs(other).reshape(-1, count).max(axis=0))
+        assert np.all(np.abs(one - other) <= size)
+
+
+@pytest.mark.parametrize(("length", "rank"), SIZES)
+def test_closed_form_serves_every_small_softmax(length, rank, paper):
+    for student in (dp.softmax_attention, softmax):
+        assert softmax_loss in _uses(loss_derivatives(_model(length, rank, student)))
+
+
+def _uses(function):
+    return [function.__globals__.get(name) for name in function.__code__.co_names]
+
+
+def test_only_certain_softmax_attention_is_recognised():
+    def sharper(h):
+        return jax.nn.softmax(2 * h @ h.T, axis=-1)
+
+    def clipped(h):  # the same at common scores, not at large ones
+        return jax.nn.softmax(jnp.clip(h @ h.T, -1e3, 1e3), axis=-1)
+
+    def along_columns(h):
+        return jax.nn.softmax(h @ h.T, axis=0)
+
+    def broken(h):
+        raise RuntimeError
+
+    assert is_softmax_attention(lambda h: jax.nn.softmax(jnp.dot(h, h.T)), 3, 2)
+    for student, rank in product((sharper, clipped, along_columns, broken), (1, 2)):
+        assert not is_softmax_attention(student, 3, rank)
+
+
+def test_large_students_are_left_to_autodiff():
+    assert softmax_loss not in _uses(loss_derivatives(_model(3, 3)))
 
 
 def test_differentiate_a_known_function(rng):

@@ -35,19 +35,27 @@ from jaxtyping import Array, Bool, Float, Int
 from scipy.special import ndtri
 from scipy.stats import qmc
 
-from dotphase.derivatives import Derivatives
 from dotphase.smalllinalg import (
+    Entries,
+    added,
     dot,
+    entries,
     is_positive_definite,
     largest,
     matvec,
+    product,
+    shifted,
     shifted_to_positive,
     solve_symmetric,
+    subtracted,
     trace,
+    upper_rows,
 )
+from dotphase.taylor import Derivatives
 
-#: ``(x, data) -> Derivatives`` of the loss of one point; `data` is any pytree.
-Loss = Callable[[Float[Array, " dims"], Any], Derivatives]
+#: ``(x, data) -> Derivatives`` of the loss of one point, x given as entries (`smalllinalg`);
+#: `data` is any pytree.
+Loss = Callable[[Entries, Any], Derivatives]
 
 FULL_STEPS = 2
 SETTLE_STEPS = 40
@@ -87,7 +95,7 @@ class Track(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """Prox problems, points on the last axis of every leaf.
+    """Prox problems with one V; points on the last axis of every other leaf.
 
     Attributes
     ----------
@@ -97,15 +105,23 @@ class Problem(NamedTuple):
     """
 
     omega: Float[Array, "dims points"]
-    precision: Float[Array, "dims dims points"]
-    spread: Float[Array, "dims dims points"]
+    precision: Float[Array, "dims dims"]
+    spread: Float[Array, "dims dims"]
     data: Any
+
+    @property
+    def unit(self) -> Float[Array, ""]:
+        """Mean curvature of the quadratic part, the natural unit for shifts and gradients."""
+        return trace(self.precision) / len(self.precision)
 
 
 class Newton(NamedTuple):
-    """A Newton iterate, the derivatives there, and the shift that made its last step safe."""
+    """A Newton iterate, the derivatives there, and the shift that made its last step safe.
 
-    x: Float[Array, " dims"]
+    Vectors are entries and the Hessian upper rows, as in `dotphase.smalllinalg`.
+    """
+
+    x: Any
     at: Derivatives
     shift: Float[Array, ""]
 
@@ -133,7 +149,7 @@ def proximal_map(loss: Loss, problem: Problem, track: Track, call: Int[Array, ""
     loss : callable
         ``ell`` of one point with its derivatives; must not be negative.
     problem : Problem
-        The points, which need not have anything in common.
+        The points.
     track : Track
         From the last call; `Track.fresh` at first.
     call : int
@@ -142,33 +158,40 @@ def proximal_map(loss: Loss, problem: Problem, track: Track, call: Int[Array, ""
     problem, track = jax.tree.map(jnp.asarray, (problem, track))
     dims, count = problem.omega.shape
     probe = jnp.asarray(probe_directions(dims))[call % PROBES]
-    start, step, settled = _newton(loss)
+    newton = _newton(loss, problem)
 
-    def settle(state: _Guess, some: Problem) -> _Guess:
-        return state._replace(x=_minimise(loss, state.x, some, SETTLE_STEPS).x)
+    def settle(state: _Guess, omega: Array, data: Any) -> _Guess:
+        found = _minimise(loss, state.x, problem._replace(omega=omega, data=data), SETTLE_STEPS)
+        return state._replace(x=_stacked(found.x), value=found.at.value)
 
-    def search(state: _Guess, some: Problem) -> _Guess:
-        x, rival = state
-        value = start(x, some).at.value
-        for other_start in (-x, _in_ball(value, some, probe)):
-            other = _minimise(loss, other_start, some, SEARCH_STEPS)
-            apart = largest(jnp.sqrt(over_points(_unit)(some)) * (other.x - x)) > APART
-            rival = rival | (apart & settled(other, some))
-            lower = other.at.value < value - SAME_MINIMUM * jnp.abs(value)
-            x = jnp.where(lower, other.x, x)
-            value = jnp.where(lower, other.at.value, value)
-        return _Guess(x, rival)
+    def search(state: _Guess, omega: Array, data: Any) -> _Guess:
+        some = problem._replace(omega=omega, data=data)
+        settled = _newton(loss, some).settled
+        starts = jnp.stack([-state.x, _in_ball(state.value, some, probe)])
+
+        # A loop over the starts: what is inside is compiled once.
+        def try_start(which: Array, best: _Guess) -> _Guess:
+            other = _minimise(loss, starts[which], some, SEARCH_STEPS)
+            x, value = _stacked(other.x), other.at.value
+            apart = largest(jnp.sqrt(some.unit) * (x - best.x)) > APART
+            lower = value < best.value - SAME_MINIMUM * jnp.abs(best.value)
+            return _Guess(
+                x=jnp.where(lower, x, best.x),
+                value=jnp.where(lower, value, best.value),
+                rival=best.rival | (apart & settled(other)),
+            )
+
+        return jax.lax.fori_loop(0, len(starts), try_start, state)
 
     # A loop and not straight code: fused steps would compute each other's exponentials again.
-    now = jax.lax.fori_loop(
-        0, FULL_STEPS, lambda _, state: step(state, problem), start(track.x, problem)
-    )
-    there = start(_in_ball(now.at.value, problem, probe), problem).at
+    now = newton.evaluate(track.x)
+    now = jax.lax.fori_loop(0, FULL_STEPS, lambda _, state: newton.step(state), now)
+    there = newton.evaluate(_in_ball(now.at.value, problem, probe)).at
     convex = over_points(is_positive_definite)(there.hessian)
     suspect = track.suspect | ~convex | (there.value < now.at.value)
 
-    guess = _Guess(now.x, track.rival)
-    guess = _where_selected(~settled(now, problem), settle, guess, problem)
+    guess = _Guess(_stacked(now.x), now.at.value, track.rival)
+    guess = _where_selected(~newton.settled(now), settle, guess, problem)
     in_turn = (jnp.arange(count) + call) % TURNS == 0
     guess = _where_selected(track.rival | (suspect & in_turn), search, guess, problem)
     return Track(guess.x, suspect, guess.rival)
@@ -176,40 +199,50 @@ def proximal_map(loss: Loss, problem: Problem, track: Track, call: Int[Array, ""
 
 class _Guess(NamedTuple):
     x: Float[Array, "dims points"]
+    value: Float[Array, " points"]
     rival: Bool[Array, " points"]
 
 
-def _unit(point: Problem) -> Float[Array, ""]:
-    """Mean curvature of the quadratic part, the natural unit for shifts and gradients."""
-    return trace(point.precision) / point.precision.shape[0]
+def _stacked(x: Any) -> Float[Array, "dims points"]:
+    return jnp.stack(x) if isinstance(x, tuple) else x
 
 
-def _newton(loss: Loss) -> tuple[Callable, Callable, Callable]:
-    """The three pieces of a batched Newton iteration: start, step, and a test for its end."""
+def _newton(loss: Loss, problem: Problem) -> _Pieces:
+    """The pieces of a batched Newton iteration: two beginnings, a step, a test for its end."""
+    precision, unit = problem.precision, problem.unit
+    curvature = upper_rows(precision)
+    centre = entries(problem.omega)
 
-    def objective(x: Array, point: Problem) -> Derivatives:
-        value, gradient, hessian = loss(x, point.data)
-        away = x - point.omega
-        pull = matvec(point.precision, away)
-        value = 0.5 * dot(away, pull) + value
-        return Derivatives(value, pull + gradient, point.precision + hessian)
+    def objective(x: Entries, omega: Entries, data: Any) -> Derivatives:
+        value, gradient, hessian = loss(x, data)
+        away = subtracted(x, omega)
+        pull = product(precision, away)
+        return Derivatives(
+            0.5 * dot(away, pull) + value,
+            added(pull, entries(gradient)),
+            added(curvature, upper_rows(hessian)),
+        )
 
-    def start(x: Array, point: Problem) -> Newton:
-        at = objective(x, point)
+    def evaluate(x: Entries, omega: Entries, data: Any) -> Newton:
+        at = objective(x, omega, data)
         return Newton(x, at, jnp.zeros_like(at.value))
 
-    def step(now: Newton, point: Problem) -> Newton:
+    def begin(x: Entries) -> Newton:
+        """Before anything is known; one step from here does no more than evaluate."""
+        flat = upper_rows(jnp.eye(len(x)))
+        infinite = Derivatives(jnp.asarray(jnp.inf), jax.tree.map(jnp.zeros_like, x), flat)
+        return Newton(x, infinite, jnp.zeros(()))
+
+    def step(now: Newton, omega: Entries, data: Any) -> Newton:
         """One Newton step, kept only if it does not raise the objective.
 
         A Hessian that is not positive definite is shifted until it is; a step that was
         refused is tried again with a larger shift (Levenberg's rule), one that was taken
         relaxes it.
         """
-        unit = _unit(point)
-        safe = shifted_to_positive(now.at.hessian, 0.05 * unit)
-        safe = safe + now.shift * jnp.eye(safe.shape[0])
-        x = now.x - solve_symmetric(safe, now.at.gradient)
-        at = objective(x, point)
+        safe = shifted(shifted_to_positive(now.at.hessian, 0.05 * unit), now.shift)
+        x = subtracted(now.x, solve_symmetric(safe, now.at.gradient))
+        at = objective(x, omega, data)
         better = at.value <= now.at.value + 1e-14 * (1 + jnp.abs(now.at.value))
         relaxed = jnp.where(now.shift < 1e-3 * unit, 0.0, 0.1 * now.shift)
         raised = jnp.maximum(10 * now.shift, 0.1 * unit)
@@ -217,23 +250,40 @@ def _newton(loss: Loss) -> tuple[Callable, Callable, Callable]:
         refused = now._replace(shift=raised)
         return jax.tree.map(lambda new, old: jnp.where(better, new, old), taken, refused)
 
-    def settled(now: Newton, point: Problem) -> Bool[Array, ""]:
-        return largest(now.at.gradient) <= SETTLED * _unit(point)
+    def settled(now: Newton) -> Bool[Array, ""]:
+        return largest(now.at.gradient) <= SETTLED * unit
 
-    return over_points(start), over_points(step), over_points(settled)
+    def begin_all(x: Float[Array, "dims points"]) -> Newton:
+        return over_points(begin)(entries(x))
+
+    def evaluate_all(x: Float[Array, "dims points"]) -> Newton:
+        return over_points(evaluate)(entries(x), centre, problem.data)
+
+    def step_all(now: Newton) -> Newton:
+        return over_points(step)(now, centre, problem.data)
+
+    return _Pieces(begin_all, evaluate_all, step_all, over_points(settled))
+
+
+class _Pieces(NamedTuple):
+    begin: Callable[[Array], Newton]
+    evaluate: Callable[[Array], Newton]
+    step: Callable[[Newton], Newton]
+    settled: Callable[[Newton], Array]
 
 
 def _minimise(loss: Loss, x: Float[Array, "dims points"], some: Problem, steps: int) -> Newton:
     """Newton steps for a batch until all have settled or `steps` are spent."""
-    start, step, settled = _newton(loss)
+    newton = _newton(loss, some)
 
     def unfinished(carry: tuple[Array, Newton]) -> Array:
-        return (carry[0] < steps) & ~jnp.all(settled(carry[1], some))
+        return (carry[0] <= steps) & ~(jnp.all(newton.settled(carry[1])) & (carry[0] > 0))
 
     def advance(carry: tuple[Array, Newton]) -> tuple[Array, Newton]:
-        return carry[0] + 1, step(carry[1], some)
+        return carry[0] + 1, newton.step(carry[1])
 
-    return jax.lax.while_loop(unfinished, advance, (jnp.zeros((), int), start(x, some)))[1]
+    # Evaluating is left to the first step: what a loss computes is compiled once, not twice.
+    return jax.lax.while_loop(unfinished, advance, (jnp.zeros((), int), newton.begin(x)))[1]
 
 
 def _in_ball(
@@ -241,13 +291,12 @@ def _in_ball(
 ) -> Float[Array, "dims points"]:
     """The probe, mapped into each point's ball ``(X - omega)^T V^{-1} (X - omega) <= 2 E``."""
     reach = jnp.sqrt(2 * jnp.maximum(value, 0.0))
-    direction = over_points(lambda spread: matvec(spread, probe))(problem.spread)
-    return problem.omega + reach * direction
+    return problem.omega + reach * matvec(problem.spread, probe)[:, None]
 
 
 def _where_selected(
     selected: Bool[Array, " points"],
-    improve: Callable[[_Guess, Problem], _Guess],
+    improve: Callable[[_Guess, Array, Any], _Guess],
     guess: _Guess,
     problem: Problem,
 ) -> _Guess:
@@ -258,6 +307,7 @@ def _where_selected(
     """
     total = selected.shape[0]
     chunk = min(CHUNK, total)
+    given = (problem.omega, problem.data)
 
     def gather_and_improve(guess: _Guess) -> _Guess:
         count = jnp.sum(selected, dtype=jnp.int32)
@@ -273,8 +323,8 @@ def _where_selected(
             index = jax.lax.dynamic_slice(order, (begin,), (chunk,))
             # Slots past the end repeat the first selected point; their result is dropped.
             safe = jnp.where(index < total, index, order[0])
-            some, part = jax.tree.map(lambda leaf: leaf[..., safe], (problem, current))
-            better = improve(part, some)
+            some, part = jax.tree.map(lambda leaf: leaf[..., safe], (given, current))
+            better = improve(part, *some)
             merged = jax.tree.map(
                 lambda old, new: old.at[..., index].set(new, mode="drop"), current, better
             )

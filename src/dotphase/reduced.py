@@ -13,7 +13,7 @@ is taken: this is the loss at finite d.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
@@ -22,11 +22,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from dotphase.data import Dataset
-from dotphase.derivatives import Derivatives, differentiate, two_logistic_rows
+from dotphase.derivatives import has_closed_form
 from dotphase.model import Attention, Model
-from dotphase.paper import softmax_attention
 from dotphase.prox import over_points
-from dotphase.smalllinalg import dot
+from dotphase.smalllinalg import Entries, dot, total
+from dotphase.softmax import Row, softmax_derivatives
+from dotphase.taylor import Derivatives, differentiate
 
 Weights = Float[Array, "d r"]
 
@@ -127,38 +128,32 @@ def sentence_loss(student: Attention, x: Float[Array, "tokens r"], form: Form) -
 
 def sentence_derivatives(
     student: Attention, length: int, rank: int
-) -> Callable[[Float[Array, " dims"], Form], Derivatives]:
+) -> Callable[[Entries, Form], Derivatives]:
     """``(X, form) -> Derivatives`` of ``ell(X)``, tokens and rank flattened.
 
-    By automatic differentiation, unless `CLOSED_FORMS` has something faster.
+    By automatic differentiation, unless there is a closed form.
     """
 
-    def derivatives(x: Array, form: Form) -> Derivatives:
+    def derivatives(x: Entries, form: Form) -> Derivatives:
         return differentiate(lambda y: sentence_loss(student, y.reshape(length, -1), form), x)
 
-    return CLOSED_FORMS.get((student, length, rank), derivatives)
+    return softmax_loss if has_closed_form(student, length, rank) else derivatives
 
 
-def two_token_softmax(x: Float[Array, "2"], form: Form) -> Derivatives:
-    """``ell(X)`` for ``S = softmax(X X^T)`` with two tokens and rank one."""
+def softmax_loss(x: Entries, form: Form) -> Derivatives:
+    """``ell(X)`` for ``S = softmax(X X^T)``."""
     B, C, c = form
+    tokens = range(len(B))
+    curvature = {(j, k): C[j, k] for j in tokens for k in tokens if j <= k}
 
-    def row(p: Array, own: int) -> tuple[Array, Array, Array]:
-        other, rest = 1 - own, 1 - p
-        near = C[own, own] * p + C[own, other] * rest
-        far = C[other, own] * p + C[other, other] * rest
-        value = 0.5 * (p * near + rest * far) - B[own, own] * p - B[own, other] * rest
-        by_pp = C[own, own] - 2 * C[own, other] + C[other, other]
-        return value, near - far - B[own, own] + B[own, other], by_pp
+    def row(i: int, s: Sequence[Array]) -> Row:
+        curved = [dot([C[j, k] for k in tokens], s) for j in tokens]
+        slope = [curved[j] - B[i, j] for j in tokens]
+        value = total([s[j] * (0.5 * curved[j] - B[i, j]) for j in tokens])
+        return Row(value, slope, curved, curvature)
 
-    value, gradient, hessian = two_logistic_rows(x, row)
-    return Derivatives(value + 0.5 * c, gradient, hessian)
-
-
-#: Closed forms by (student, length, student rank).
-CLOSED_FORMS: dict[tuple[object, int, int], Callable[[Array, Form], Derivatives]] = {
-    (softmax_attention, 2, 1): two_token_softmax,
-}
+    found = softmax_derivatives(x, len(B), row)
+    return found._replace(value=found.value + 0.5 * c)
 
 
 def sentence_losses(

@@ -2,116 +2,177 @@
 
 The proximal map solves one Newton system of size ``length * student_rank`` for every
 quadrature point. Batched LAPACK calls spend most of their time on bookkeeping at these
-sizes, so up to `UNROLL_LIMIT` the factorisation is unrolled into elementwise operations,
-which the compiler fuses over the batch.
+sizes, so up to `UNROLL_LIMIT` everything is unrolled into elementwise operations, which the
+compiler fuses over the batch.
+
+Fused code stays fast only while each entry is an array of its own: stacking entries puts one
+branch per entry into the innermost loop. Small vectors are therefore tuples of their entries
+and small symmetric matrices tuples of their upper rows (`upper_rows`); large ones are arrays.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 UNROLL_LIMIT = 8
 
+#: A vector: its entries, or an array of them.
+Entries = Sequence[Array] | Float[Array, " n"]
+#: A symmetric matrix: rows from the diagonal on, or an array where it is large.
+Symmetric = tuple[tuple[Array, ...], ...] | Float[Array, "n n"]
 
-def dot(a: Float[Array, " n"], b: Float[Array, " n"]) -> Float[Array, ""]:
+
+def entries(vector: Any) -> Any:
+    """A small vector as the tuple of its entries; a large one as an array."""
+    size = len(vector)
+    if size > UNROLL_LIMIT:
+        return jnp.asarray(vector)
+    return tuple(vector[i] for i in range(size))
+
+
+def upper_rows(matrix: Any) -> Symmetric:
+    """A small symmetric matrix as the tuple of its rows from the diagonal on; a large one as
+    an array. `matrix` is an array or a sequence of rows."""
+    size = len(matrix)
+    if size > UNROLL_LIMIT:
+        return jnp.asarray(matrix)
+    return tuple(tuple(matrix[i][j] for j in range(i, size)) for i in range(size))
+
+
+def dot(a: Entries, b: Entries) -> Float[Array, ""]:
     """``a . b``."""
-    if a.shape[0] > UNROLL_LIMIT:
-        return jnp.dot(a, b)
-    return _total([a[i] * b[i] for i in range(a.shape[0])])
+    if len(a) > UNROLL_LIMIT:
+        return jnp.dot(jnp.asarray(a), jnp.asarray(b))
+    return total([a[i] * b[i] for i in range(len(a))])
+
+
+def product(matrix: Any, vector: Entries) -> Any:
+    """``matrix @ vector`` as entries; `matrix` is an array or a sequence of rows."""
+    if max(len(matrix), len(vector)) > UNROLL_LIMIT:
+        return jnp.asarray(matrix) @ jnp.asarray(vector)
+    return tuple(dot(matrix[i], vector) for i in range(len(matrix)))
 
 
 def matvec(matrix: Float[Array, "m n"], vector: Float[Array, " n"]) -> Float[Array, " m"]:
-    """``matrix @ vector``."""
-    if max(matrix.shape) > UNROLL_LIMIT:
-        return matrix @ vector
-    return jnp.stack([dot(matrix[i], vector) for i in range(matrix.shape[0])])
+    """``matrix @ vector`` as an array."""
+    return jnp.asarray(product(matrix, vector))
 
 
 def trace(matrix: Float[Array, "n n"]) -> Float[Array, ""]:
     """Sum of the diagonal."""
-    if matrix.shape[0] > UNROLL_LIMIT:
+    if len(matrix) > UNROLL_LIMIT:
         return jnp.trace(matrix)
-    return _total([matrix[i, i] for i in range(matrix.shape[0])])
+    return total([matrix[i, i] for i in range(len(matrix))])
 
 
-def largest(vector: Float[Array, " n"]) -> Float[Array, ""]:
+def largest(vector: Entries) -> Float[Array, ""]:
     """Largest absolute entry."""
-    if vector.shape[0] > UNROLL_LIMIT:
-        return jnp.max(jnp.abs(vector))
+    if len(vector) > UNROLL_LIMIT:
+        return jnp.max(jnp.abs(jnp.asarray(vector)))
     result = jnp.abs(vector[0])
-    for i in range(1, vector.shape[0]):
+    for i in range(1, len(vector)):
         result = jnp.maximum(result, jnp.abs(vector[i]))
     return result
 
 
-def _total(terms: list[Array]) -> Array:
+def total(terms: Sequence[Array]) -> Array:
+    """Sum of one or more terms."""
     result = terms[0]
     for term in terms[1:]:
         result = result + term
     return result
 
 
-def _factorise(matrix: Float[Array, "n n"]) -> tuple[list[list[Array]], list[Array]]:
-    """Factors of ``matrix = U^T D U``: rows of the unit upper triangle and the pivots."""
-    size = matrix.shape[0]
-    upper: list[list[Array]] = [[jnp.ones(())] * size for _ in range(size)]
-    pivots: list[Array] = []
+def _factorise(upper: Any) -> tuple[list[list[Array]], list[list[Array]]]:
+    """Factors of ``matrix = U^T D U``: rows of U right of the diagonal, and rows of ``D U``.
+
+    Right-looking: each pivot row is taken off what is left at once. Here and below, results
+    that are used often end in a division: the compiler repeats cheap operations in front of
+    every use, but not divisions.
+    """
+    left = [list(row) for row in upper]
+    size = len(left)
+    rows: list[list[Array]] = []
     for i in range(size):
-        pivot = matrix[i, i] - sum(pivots[k] * upper[k][i] ** 2 for k in range(i))
-        pivots.append(pivot)
+        row = [entry / left[i][0] for entry in left[i][1:]]
         for j in range(i + 1, size):
-            off = matrix[i, j] - sum(pivots[k] * upper[k][i] * upper[k][j] for k in range(i))
-            upper[i][j] = off / pivot
-    return upper, pivots
+            for k in range(j, size):
+                left[j][k - j] = left[j][k - j] - row[j - i - 1] * left[i][k - i]
+        rows.append(row)
+    return rows, left
 
 
-def is_positive_definite(matrix: Float[Array, "n n"]) -> Bool[Array, ""]:
-    """Whether every pivot of the symmetric `matrix` is positive."""
-    if matrix.shape[0] > UNROLL_LIMIT:
-        return jnp.all(jnp.isfinite(jnp.linalg.cholesky(matrix)))
-    _, pivots = _factorise(matrix)
-    positive = pivots[0] > 0
-    for pivot in pivots[1:]:
-        positive = positive & (pivot > 0)
+def is_positive_definite(matrix: Symmetric) -> Bool[Array, ""]:
+    """Whether every pivot is positive."""
+    if len(matrix) > UNROLL_LIMIT:
+        return jnp.all(jnp.isfinite(jnp.linalg.cholesky(jnp.asarray(matrix))))
+    _, rows = _factorise(matrix)
+    positive = rows[0][0] > 0
+    for row in rows[1:]:
+        positive = positive & (row[0] > 0)
     return positive
 
 
-def solve_symmetric(matrix: Float[Array, "n n"], right: Float[Array, " n"]) -> Float[Array, " n"]:
+def solve_symmetric(matrix: Symmetric, right: Entries) -> Any:
     """Solve ``matrix @ x = right`` for one symmetric matrix with non-zero pivots."""
-    size = matrix.shape[0]
+    size = len(matrix)
     if size > UNROLL_LIMIT:
-        return jnp.linalg.solve(matrix, right)
-    upper, pivots = _factorise(matrix)
+        return jnp.linalg.solve(jnp.asarray(matrix), jnp.asarray(right))
+    unit, rows = _factorise(matrix)
     x = [right[i] for i in range(size)]
     for i in range(size):
         for k in range(i):
-            x[i] = x[i] - upper[k][i] * x[k]
-    x = [x[i] / pivots[i] for i in range(size)]
+            x[i] = x[i] - unit[k][i - k - 1] * x[k]
     for i in reversed(range(size)):
         for k in range(i + 1, size):
-            x[i] = x[i] - upper[i][k] * x[k]
-    return jnp.stack(x)
+            x[i] = x[i] - rows[i][k - i] * x[k]
+        x[i] = x[i] / rows[i][0]
+    return tuple(x)
 
 
-def shifted_to_positive(
-    matrix: Float[Array, "n n"], margin: Float[Array, ""]
-) -> Float[Array, "n n"]:
+def shifted(matrix: Symmetric, by: Float[Array, ""]) -> Symmetric:
+    """``matrix + by I``."""
+    if isinstance(matrix, tuple):
+        return tuple((row[0] + by, *row[1:]) for row in matrix)
+    return matrix + by * jnp.eye(len(matrix), dtype=matrix.dtype)
+
+
+def shifted_to_positive(matrix: Symmetric, margin: Float[Array, ""]) -> Symmetric:
     """`matrix` itself where it is positive definite, else shifted until it is.
 
     The shift is Gershgorin's bound on the smallest eigenvalue: larger than needed, never
     too small, and free of any eigenvalue computation.
     """
-    size = matrix.shape[0]
-    eye = jnp.eye(size, dtype=matrix.dtype)
-    if size > UNROLL_LIMIT:
-        diagonal = jnp.diagonal(matrix)
-        bound = jnp.min(diagonal - (jnp.sum(jnp.abs(matrix), axis=1) - jnp.abs(diagonal)))
-    else:
-        off = [[jnp.abs(matrix[i, j]) for j in range(size) if j != i] for i in range(size)]
-        rows = [matrix[i, i] - (_total(off[i]) if off[i] else 0.0) for i in range(size)]
+    if isinstance(matrix, tuple):
+        size = len(matrix)
+        off: list[list[Array]] = [[] for _ in range(size)]
+        for i in range(size):
+            for j in range(i + 1, size):
+                away = jnp.abs(matrix[i][j - i])
+                off[i].append(away)
+                off[j].append(away)
+        rows = [matrix[i][0] - (total(off[i]) if off[i] else 0.0) for i in range(size)]
         bound = rows[0]
         for row in rows[1:]:
             bound = jnp.minimum(bound, row)
-    shift = jnp.where(is_positive_definite(matrix), 0.0, jnp.maximum(0.0, margin - bound))
-    return matrix + shift * eye
+    else:
+        diagonal = jnp.diagonal(matrix)
+        bound = jnp.min(diagonal - (jnp.sum(jnp.abs(matrix), axis=1) - jnp.abs(diagonal)))
+    # A division by infinity rather than a plain choice, see `_factorise`.
+    divisor = jnp.where(is_positive_definite(matrix), jnp.inf, 1.0)
+    return shifted(matrix, jnp.maximum(0.0, margin - bound) / divisor)
+
+
+def added(one: Any, other: Any) -> Any:
+    """Sum of two vectors or of two symmetric matrices."""
+    return jax.tree.map(jnp.add, one, other)
+
+
+def subtracted(one: Any, other: Any) -> Any:
+    """Difference of two vectors or of two symmetric matrices."""
+    return jax.tree.map(jnp.subtract, one, other)

@@ -38,7 +38,7 @@ from dotphase.reduced import (
     sentence_derivatives,
     value_and_gradient,
 )
-from dotphase.smalllinalg import matvec
+from dotphase.smalllinalg import entries, matvec
 
 
 class State(NamedTuple):
@@ -136,15 +136,11 @@ def apply_force(
     variance, precision = blocks(*V), blocks(*jnp.linalg.inv(V))
     values, vectors = jnp.linalg.eigh(V)
     roots = (vectors * jnp.sqrt(jnp.maximum(values, 0))[:, None, :]) @ vectors.swapaxes(1, 2)
-
-    def for_all(matrix: Float[Array, "dims dims"]) -> Float[Array, "dims dims n"]:
-        return jnp.broadcast_to(matrix[..., None], (*matrix.shape, n))
-
-    problem = Problem(flat, for_all(precision), for_all(blocks(*roots)), data)
+    problem = Problem(flat, precision, blocks(*roots), data)
     track = proximal_map(derivatives, problem, track, call)
     g = over_points(lambda away: matvec(precision, away))(track.x - flat)
-    hessian = over_points(lambda x, some: derivatives(x, some).hessian)(track.x, data)
-    hessian = jnp.moveaxis(hessian, -1, 0)
+    hessian = over_points(lambda x, some: derivatives(x, some).hessian)(entries(track.x), data)
+    hessian = jnp.moveaxis(jnp.asarray(hessian), -1, 0)
     response = -jnp.linalg.solve(jnp.eye(length * r) + hessian @ variance, hessian)
     mean = jnp.mean(response, axis=0).reshape(length, r, length, r)
     own = jnp.stack([mean[l, :, l] for l in range(length)])

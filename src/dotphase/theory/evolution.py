@@ -89,12 +89,7 @@ def prox_problem(overlaps: Overlaps, fields: Fields) -> Problem:
     """The proximal problems that the overlaps pose at the given fields."""
     blocks = jax.scipy.linalg.block_diag
     precision, spread = blocks(*jnp.linalg.inv(overlaps.V)), blocks(*matrix_sqrt(overlaps.V))
-    count = fields.omega.shape[-1]
-
-    def for_all(matrix: Float[Array, "dims dims"]) -> Float[Array, "dims dims points"]:
-        return jnp.broadcast_to(matrix[..., None], (*matrix.shape, count))
-
-    return Problem(fields.omega, for_all(precision), for_all(spread), fields.target)
+    return Problem(fields.omega, precision, spread, fields.target)
 
 
 def force_averages(
@@ -112,7 +107,7 @@ def force_averages(
     track = proximal_map(derivatives, problem, track, call)
 
     away = track.x - fields.omega
-    force = over_points(matvec)(problem.precision, away)
+    force = over_points(partial(matvec, problem.precision))(away)
     loss = over_points(lambda x, t: derivatives(x, t).value)
     at_x = loss(track.x, fields.target)
     moreau = 0.5 * over_points(dot)(away, force) + at_x

@@ -24,7 +24,7 @@ from jaxtyping import Array, Float
 from dotphase.derivatives import loss_derivatives
 from dotphase.model import Model
 from dotphase.prox import Track, over_points
-from dotphase.smalllinalg import solve_symmetric
+from dotphase.smalllinalg import added, dot, entries, solve_symmetric, upper_rows
 from dotphase.theory.evolution import conjugates, draw_fields, prox_problem, resolvent
 from dotphase.theory.overlaps import Overlaps
 
@@ -78,13 +78,18 @@ def mean_responses(
     derivatives = loss_derivatives(model)
     length, r = model.length, model.student_rank
 
-    def response(x: Array, precision: Array, target: Array) -> Array:
-        hessian = precision + derivatives(x, target).hessian
-        size = hessian.shape[0]
-        inverse = jnp.stack([solve_symmetric(hessian, precision[:, k]) for k in range(size)], 1)
-        return precision @ (inverse - jnp.eye(size))
+    precision = problem.precision
+    size = len(precision)
 
-    g = over_points(response)(track.x, problem.precision, fields.target)
+    def response(x: Array, target: Array) -> tuple[tuple[Array, ...], ...]:
+        hessian = added(upper_rows(precision), upper_rows(derivatives(x, target).hessian))
+        columns = [solve_symmetric(hessian, precision[k]) for k in range(size)]
+        moved = [
+            [columns[k][i] - (1.0 if i == k else 0.0) for i in range(size)] for k in range(size)
+        ]
+        return tuple(tuple(dot(precision[i], moved[k]) for k in range(size)) for i in range(size))
+
+    g = jnp.asarray(over_points(response)(entries(track.x), fields.target))
     g = g.reshape(length, r, length, r, scrambles, -1)
     jacobian = jnp.stack([jnp.mean(g[k, :, k], axis=-1) for k in range(length)])
     squared = jnp.einsum("k,l,kalbsn,kcldsn->sacbd", model.rho, model.rho, g, g) / g.shape[-1]
