@@ -4,13 +4,15 @@
 
 Goes through the HTML and the style sheets. Links within the site must lead to a file, and their
 fragments to an element of it; scripts, style sheets, images and fonts must be files of the site.
-Links to other hosts are counted and must be well formed; they are not followed. Every public
+Links to other hosts are listed and must be well formed; they are not followed. A name of the
+package that a page refers to must be documented, and every public
 name of the package must be in the index of the API reference. Prints what is wrong, one line
 each, and ends with 1 if anything is.
 """
 
 from __future__ import annotations
 
+import builtins
 import re
 import sys
 import zlib
@@ -48,13 +50,21 @@ class Page(HTMLParser):
         self.anchors: set[str] = set()
         self.links: list[str] = []
         self.assets: list[str] = []
+        self.unresolved: list[str] = []
         self._in_style = False
+        self._in_link = self._in_name = False
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attrs}
         self.anchors |= {values[name] for name in ("id", "name") if values.get(name)}
         self._in_style = tag == "style"
+        if tag == "a":
+            self._in_link = True
+        # Sphinx writes the name that a role refers to, but no link, if it does not know it.
+        kinds = values.get("class", "").split()
+        if tag == "code":
+            self._in_name = {"xref", "py"} <= set(kinds) and not self._in_link
         if tag in ("a", "area") and "href" in values:
             self.links.append(values["href"])
         if tag == "link" and "href" in values:
@@ -65,9 +75,16 @@ class Page(HTMLParser):
                 self.assets += _addresses(values[name]) if name == "srcset" else [values[name]]
         self.assets += IN_STYLE.findall(values.get("style", ""))
 
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "a":
+            self._in_link = False
+
     def handle_data(self, data: str) -> None:
         if self._in_style:
             self.assets += IN_STYLE.findall(data)
+        if self._in_name and data.strip():
+            self.unresolved += [data.strip()] if not hasattr(builtins, data.strip()) else []
+            self._in_name = False
 
 
 def _addresses(srcset: str) -> list[str]:
@@ -95,6 +112,8 @@ class Site:
                 yield from (f"{here}: {what}" for what in self._link(path, link))
             for asset in page.assets:
                 yield from (f"{here}: {what}" for what in self._asset(path, asset))
+            for name in page.unresolved:
+                yield f"{here}: no such name in the API reference: {name}"
         for path in sorted(self.folder.rglob("*.css")):
             here = path.relative_to(self.folder)
             for asset in IN_STYLE.findall(path.read_text(encoding="utf-8")):

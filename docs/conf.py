@@ -29,13 +29,11 @@ extensions = [
     "extensions.local_mathjax",
 ]
 exclude_patterns = ["_generated", "extensions", "static"]
-# Pages that a wildcard of the table of contents does not find yet.
-suppress_warnings = ["toc.empty_glob"]
 
 myst_enable_extensions = ["amsmath", "attrs_block", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
-default_role = "py:obj"
+default_role = "public-or-literal"
 add_module_names = False
 python_maximum_signature_line_length = 80
 autodoc_preserve_defaults = True

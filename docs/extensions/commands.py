@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import click
 from docutils import nodes
-from dotphase.cli.main import cli
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
+
+from dotphase.cli.main import cli
 
 
 def walk(command: click.Command, context: click.Context) -> Iterator[tuple[str, str]]:

@@ -12,17 +12,18 @@ import inspect
 import re
 from typing import Any
 
-import dotphase
 from docutils import nodes
-from docutils.statemachine import StringList
-from sphinx.addnodes import pending_xref
+from sphinx.addnodes import desc_signature, pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
+from sphinx.roles import XRefRole
 from sphinx.util.docutils import SphinxDirective
+
+import dotphase
 
 OTHER = "other"
 #: ``name : words`` in a section of attributes: the words are a description, not a type.
-ATTRIBUTE = re.compile(r"^(\s*)(\w[\w, ]*?) : (.+)$")
+ATTRIBUTE = re.compile(r"^(\w[\w, ]*?) : (.+)$")
 
 
 def names_of(group: str, groups: dict[str, list[str]]) -> list[str]:
@@ -48,8 +49,7 @@ class _Generated(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         names = names_of(self.arguments[0], self.config.public_name_groups)
         text = self.lines(names) if names else ["Nothing at present."]
-        content = StringList(text, source=self.get_source_info()[0])
-        return self.parse_text_to_nodes("\n".join(content), allow_section_headings=False)
+        return self.parse_text_to_nodes("\n".join(text), allow_section_headings=False)
 
     def lines(self, names: list[str]) -> list[str]:
         raise NotImplementedError
@@ -85,15 +85,20 @@ def _directive(value: Any) -> tuple[str, list[str]]:
 def describe_attributes(
     app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]
 ) -> None:
-    """In sections of attributes, put the words after the colon on a line of their own."""
+    """A section of attributes becomes a list of names with their descriptions."""
     result: list[str] = []
     inside = False
     for number, line in enumerate(lines):
-        underlined = number + 1 < len(lines) and lines[number + 1].startswith("---")
-        if underlined:
+        if number + 1 < len(lines) and lines[number + 1].startswith("---"):
             inside = line.strip() == "Attributes"
+            result += [".. rubric:: Attributes", ""] if inside else [line]
+            continue
         match = ATTRIBUTE.match(line) if inside else None
-        result += [match[1] + match[2], f"{match[1]}    {match[3]}"] if match else [line]
+        if match:
+            names = ", ".join(f"``{one}``" for one in match[1].split(", "))
+            result += [names, f"    {match[2]}"]
+        elif not (inside and line.startswith("---")):
+            result.append(line)
     lines[:] = result
 
 
@@ -101,6 +106,28 @@ def skip_fields(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options
     """Fields of named tuples say nothing beyond what the section of attributes says."""
     doc = getattr(obj, "__doc__", None) or ""
     return True if doc.startswith("Alias for field number") else None
+
+
+def public_or_literal(
+    name: str, rawtext: str, text: str, lineno: int, inliner: Any, *rest: Any
+) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+    """Single backquotes in docstrings: a link for a public name, plain code for anything else."""
+    if text.removeprefix("dotphase.") in dotphase._HOMES:
+        return XRefRole()("py:obj", rawtext, text, lineno, inliner)
+    return [nodes.literal(rawtext, text)], []
+
+
+def add_anchors(app: Sphinx, domain: str, kind: str, content: nodes.Element) -> None:
+    """Anchors under the other name too, public or home: pages of source link to either."""
+    for signature in content.parent.findall(desc_signature):
+        full = signature.get("fullname", "")
+        if domain != "py" or not full:
+            continue
+        home = dotphase._HOMES.get(full.split(".")[0])
+        other = f"{home}.{full}" if signature["module"] == "dotphase" else f"dotphase.{full}"
+        taken = app.env.domains["py"].data["objects"].get(other)
+        if (taken is None or taken.aliased) and other not in signature["ids"]:
+            signature["ids"].append(other)
 
 
 def find_public(
@@ -127,4 +154,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("autodoc-process-docstring", describe_attributes, priority=400)
     app.connect("autodoc-skip-member", skip_fields)
     app.connect("missing-reference", find_public)
+    app.connect("object-description-transform", add_anchors)
+    app.add_role("public-or-literal", public_or_literal)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
