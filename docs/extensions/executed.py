@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ast
 import io
+import time
 import traceback
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -25,7 +26,10 @@ from docutils.parsers.rst import directives
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
+from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
+
+logger = logging.getLogger(__name__)
 
 #: Where figures and scripts are written, under the folder of the sources.
 FOLDER = "_generated"
@@ -74,7 +78,9 @@ class Run(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         page = PAGES[self.env.docname]
         code = "\n".join(self.content)
+        began = time.perf_counter()
         printed, value = page.execute(code, self.get_location())
+        logger.info("%s ran for %.1f s", self.get_location(), time.perf_counter() - began)
         if "hidden" in self.options:
             return []
         page.blocks.append(code)

@@ -108,6 +108,14 @@ def skip_fields(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options
     return True if doc.startswith("Alias for field number") else None
 
 
+def shorten(
+    app: Sphinx, what: str, name: str, obj: Any, options: Any, signature: str, returns: str
+) -> tuple[str, ...]:
+    """Arrays by the name that programs know them by."""
+    long, short = "jaxlib._jax.Array", "Array"
+    return tuple(part and part.replace(long, short) for part in (signature, returns))
+
+
 def public_or_literal(
     name: str, rawtext: str, text: str, lineno: int, inliner: Any, *rest: Any
 ) -> tuple[list[nodes.Node], list[nodes.system_message]]:
@@ -152,6 +160,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("public-table", PublicTable)
     # Before Napoleon, which reads the sections.
     app.connect("autodoc-process-docstring", describe_attributes, priority=400)
+    app.connect("autodoc-process-signature", shorten)
     app.connect("autodoc-skip-member", skip_fields)
     app.connect("missing-reference", find_public)
     app.connect("object-description-transform", add_anchors)
