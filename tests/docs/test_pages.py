@@ -20,13 +20,22 @@ PAGES = sorted(
 )
 #: What expensive functions are called with instead of what the page says. The tests of training
 #: and message passing have these sizes too, so that nothing is compiled for this test alone.
-SMALL = {"alpha": 2.0, "d": 200, "seeds": 1, "points": 12, "iterations": 2, "alphas": [2.0]}
-EXPENSIVE = ("solve", "train", "amp", "curve", "critical", "diagram", "baseline")
+SMALL = {
+    "alpha": 2.0,
+    "d": 200,
+    "seeds": 1,
+    "points": 12,
+    "iterations": 2,
+    "alphas": [2.0],
+    "omegas": [0.3],
+    "runs": 1,
+    "epochs": 1,
+}
 
 
 @pytest.fixture
 def quick(monkeypatch, paper):
-    """Expensive functions at small size, for the model of the paper.
+    """Public functions at small size, for the model of the paper.
 
     A page's own model is still built, which calls its teacher and student, and its calls
     are still held to the signatures; what they return is a real result.
@@ -34,16 +43,21 @@ def quick(monkeypatch, paper):
 
     def shrink(function):
         def call(*args, **kwargs):
-            bound = inspect.signature(function).bind(*args, **kwargs).arguments
-            assert isinstance(bound["model"], dp.Model)
-            known = inspect.signature(function).parameters
-            small = {name: value for name, value in SMALL.items() if name in known}
-            return function(**{**bound, **small, "model": paper})
+            signature = inspect.signature(function)
+            bound = signature.bind(*args, **kwargs)
+            for name, value in SMALL.items():
+                if name in signature.parameters:
+                    bound.arguments[name] = value
+            if isinstance(bound.arguments.get("model"), dp.Model):
+                bound.arguments["model"] = paper
+            return function(*bound.args, **bound.kwargs)
 
         return call
 
-    for name in EXPENSIVE:
-        monkeypatch.setattr(dp, name, shrink(getattr(dp, name)))
+    for name in dp._HOMES:
+        value = getattr(dp, name)
+        if inspect.isfunction(value) and SMALL.keys() & inspect.signature(value).parameters.keys():
+            monkeypatch.setattr(dp, name, shrink(value))
 
 
 @pytest.mark.parametrize("page", PAGES)
