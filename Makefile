@@ -4,11 +4,12 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 READY = $(VENV)/.ready
 
-.PHONY: demo test lint bench figures constraints clean help
+.PHONY: demo test lint docs bench figures constraints clean help
 
 help:
 	@echo "make demo         set up, solve both branches at omega = .3, draw them into out/"
-	@echo "make test         set up, lint, type checks, tests"
+	@echo "make test         set up, lint, type checks, documentation, tests"
+	@echo "make docs         set up, build the documentation into out/site, check its links"
 	@echo "make bench        set up, benchmarks against the textbook method"
 	@echo "make figures      draw the figures of the README again"
 	@echo "make constraints  compile the pinned versions anew"
@@ -16,20 +17,24 @@ help:
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'dotphase needs Python 3.11 or newer')"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,cluster]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,cluster,docs]"
 	touch $(READY)
 
 demo: $(READY)
 	mkdir -p out
 	$(BIN)/dotphase curve --alphas 0.5:2:20 --omega 0.3 --out out/curve.nc --plot out/curve.png
 
-test: $(READY) lint
+test: $(READY) lint docs
 	$(BIN)/python -m pytest
 
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: $(READY)
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --fresh-env --doctree-dir out/doctrees docs out/site
+	$(BIN)/python docs/check_site.py out/site
 
 bench: $(READY)
 	$(BIN)/python benchmarks/theory.py
@@ -38,7 +43,7 @@ figures: $(READY)
 	$(BIN)/dotphase curve --alphas 0.5:2:31 --rtol 2e-3 --most 18 --out out/readme.nc --plot docs/images/branches.png
 
 constraints:
-	uv pip compile --universal --python-version 3.11 --extra dev --extra cluster --no-header --no-annotate --no-emit-index-url --no-emit-find-links --output-file constraints.txt pyproject.toml
+	uv pip compile --universal --python-version 3.11 --extra dev --extra cluster --extra docs --no-header --no-annotate --no-emit-index-url --no-emit-find-links --output-file constraints.txt pyproject.toml
 
 clean:
 	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache

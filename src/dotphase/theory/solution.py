@@ -28,8 +28,8 @@ class Solution:
     linear_test_error : test error of the linear positional baseline
     residual : undamped relative residual at the returned overlaps
     iterations : evaluations of the map, on all numbers of points together
-    converged : whether the residual and the quadrature met their tolerances
-    message : why the solver stopped
+    converged : whether the iteration settled on a fixed point
+    message : why the solver stopped, and whether the quadrature error missed `rtol`
     stderr : quadrature standard errors of q, m, V, theta, train_loss, test_error
     samples : what each scramble alone gives for them; two solutions with the same seed share
         their points, so the error of a difference is the spread of the differences

@@ -1,0 +1,69 @@
+"""How the documentation site is built: ``make docs``.
+
+Everything a page needs is in the built folder: the maths script is copied from a package, fonts
+are those of the reader's system, and no page asks another host for anything.
+"""
+
+import sys
+from pathlib import Path
+
+import dotphase
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+project = "dotphase"
+author = "the dotphase developers"
+release = version = dotphase.__version__
+language = "en"
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "extensions.commands",
+    "extensions.executed",
+    "extensions.public_names",
+    "extensions.local_mathjax",
+]
+exclude_patterns = ["_generated", "extensions", "static"]
+
+myst_enable_extensions = ["amsmath", "attrs_block", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+
+default_role = "public-or-literal"
+add_module_names = False
+python_maximum_signature_line_length = 80
+autodoc_preserve_defaults = True
+autodoc_member_order = "bysource"
+autosummary_generate = False
+napoleon_google_docstring = False
+napoleon_use_ivar = True
+napoleon_use_rtype = False
+
+#: Pages of the API reference: the homes of the public names each one shows.
+public_name_groups = {
+    "model": ["dotphase.model", "dotphase.paper"],
+    "theory": ["dotphase.theory", "dotphase.fixedpoint"],
+    "finite-dimension": [
+        "dotphase.data",
+        "dotphase.training",
+        "dotphase.message_passing",
+        "dotphase.baselines",
+    ],
+    "studies": ["dotphase.study"],
+    "figures": ["dotphase.figures"],
+    "errors": ["dotphase.errors"],
+}
+
+html_theme = "furo"
+html_title = f"dotphase {release}"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_copyright = False
+html_theme_options = {"navigation_with_keys": True}
+pygments_style = "friendly"
+pygments_dark_style = "github-dark"

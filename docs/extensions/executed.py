@@ -1,0 +1,134 @@
+"""Tutorials that are executed: the directives ``run`` and ``script``.
+
+The code of a ``run`` block is executed when the page is built, with the names of the blocks
+before it on the page, and what it prints stands below it. An exception ends the build. Options:
+
+``figure``
+    The last line is a Matplotlib figure; it is shown, with this text for those who cannot see it.
+``hidden``
+    The block is executed but not shown: assertions that hold the prose to the numbers.
+
+``script`` gives a link to the code of the page as one file.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import time
+import traceback
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any, ClassVar
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+
+logger = logging.getLogger(__name__)
+
+#: Where figures and scripts are written, under the folder of the sources.
+FOLDER = "_generated"
+
+
+class Page:
+    """The names that a page has defined so far, and its code."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, Any] = {"__name__": "__main__"}
+        self.blocks: list[str] = []
+        self.figures = 0
+
+    def execute(self, code: str, where: str) -> tuple[str, Any]:
+        """What the code prints, and the value of its last line if that is an expression."""
+        printed = io.StringIO()
+        value = None
+        try:
+            tree = ast.parse(code, where)
+            last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+            with redirect_stdout(printed):
+                exec(compile(tree, where, "exec"), self.names)
+                if last is not None:
+                    expression = ast.Expression(last.value)
+                    value = eval(compile(expression, where, "eval"), self.names)
+        except Exception as error:
+            raise ExtensionError(
+                f"the code at {where} failed:\n{code}\n\n{traceback.format_exc()}"
+            ) from error
+        return printed.getvalue(), value
+
+
+#: Pages being read, by name.
+PAGES: dict[str, Page] = {}
+
+
+class Run(SphinxDirective):
+    """Execute a block of Python."""
+
+    has_content = True
+    option_spec: ClassVar[dict[str, Any]] = {
+        "figure": directives.unchanged_required,
+        "hidden": directives.flag,
+    }
+
+    def run(self) -> list[nodes.Node]:
+        page = PAGES[self.env.docname]
+        code = "\n".join(self.content)
+        began = time.perf_counter()
+        printed, value = page.execute(code, self.get_location())
+        logger.info("%s ran for %.1f s", self.get_location(), time.perf_counter() - began)
+        if "hidden" in self.options:
+            return []
+        page.blocks.append(code)
+        shown: list[nodes.Node] = [_block(code, "python", "executed")]
+        if printed:
+            shown.append(_block(printed.rstrip("\n"), "text", "printed"))
+        if "figure" in self.options:
+            shown.append(self._figure(page, value))
+        return shown
+
+    def _figure(self, page: Page, figure: Any) -> nodes.Node:
+        page.figures += 1
+        name = f"{self.env.docname.replace('/', '-')}-{page.figures}.png"
+        figure.savefig(_folder(self.env.app) / name, dpi=160, metadata={"Software": None})
+        return nodes.image("", uri=f"/{FOLDER}/{name}", alt=self.options["figure"])
+
+
+class Script(SphinxDirective):
+    """A link to the code of the page."""
+
+    def run(self) -> list[nodes.Node]:
+        page = PAGES[self.env.docname]
+        name = self.env.docname.rsplit("/", 1)[-1].replace("-", "_") + ".py"
+        text = "\n\n".join(page.blocks) + "\n"
+        (_folder(self.env.app) / name).write_text(text, encoding="utf-8")
+        link = addnodes.download_reference(
+            "", "", refdoc=self.env.docname, reftarget=f"/{FOLDER}/{name}", reftype="download"
+        )
+        link += nodes.literal(name, name, classes=["xref", "download"])
+        return [nodes.paragraph("", "The code of this page as one script: ", link)]
+
+
+def _block(text: str, language: str, kind: str) -> nodes.Node:
+    return nodes.literal_block(text, text, language=language, classes=[kind])
+
+
+def _folder(app: Sphinx) -> Path:
+    folder = Path(app.srcdir) / FOLDER
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def _begin(app: Sphinx, docname: str, source: list[str]) -> None:
+    PAGES[docname] = Page()
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.add_directive("run", Run)
+    app.add_directive("script", Script)
+    app.connect("source-read", _begin)
+    return {"parallel_read_safe": False, "parallel_write_safe": True}
