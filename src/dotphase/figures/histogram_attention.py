@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dotphase.figures.style import COLOURS, house_style, save
+from dotphase.figures.style import COLOURS, house_style, ink, save
 
 if TYPE_CHECKING:
     from dotphase.histogram import Network
@@ -57,7 +57,7 @@ def plot_histogram_attention(
                 if row == 0:
                     axes.set_title(text)
                 if column == 0:
-                    axes.set_ylabel(name, color=COLOURS.get(name, "#333333"), fontweight="bold")
+                    axes.set_ylabel(name, color=COLOURS.get(name, ink()), fontweight="bold")
         bar = figure.colorbar(image, ax=grid, shrink=0.7, pad=0.02)
         bar.set_label("weight on the token of the column")
         bar.outline.set_visible(False)

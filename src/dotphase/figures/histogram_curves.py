@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from dotphase.figures.style import COLOURS, house_style, save
+from dotphase.figures.style import COLOURS, house_style, ink, save
 
 if TYPE_CHECKING:
     from dotphase.histogram import Experiment
@@ -55,7 +55,7 @@ def plot_histogram_curves(result: Experiment, path: str | Path | None = None) ->
             axes.set_xlabel("epoch")
             axes.set_ylabel(label)
         if result.settings.get("target"):
-            both[1].axhline(1 - result.settings["target"], color=COLOURS["crossing"], lw=0.8,
+            both[1].axhline(1 - result.settings["target"], color=ink(), lw=0.8,
                             ls=":", label="target")  # fmt: skip
         both[1].legend()
         if path is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dotphase.figures.style import COLOURS, house_style, save
+from dotphase.figures.style import COLOURS, house_style, ink, save
 
 if TYPE_CHECKING:
     from dotphase.histogram import Landscape
@@ -39,11 +39,11 @@ def plot_histogram_landscape(
     with house_style() as pyplot:
         figure, both = pyplot.subplots(1, 2, figsize=(6.8, 2.9), layout="constrained")
         for axes, (plain, aligned, label, scale) in zip(both, shown, strict=True):
-            axes.plot(found.place, plain, color=COLOURS["crossing"], label="as trained")
+            axes.plot(found.place, plain, color=ink(), label="as trained")
             axes.plot(found.place, aligned, color=COLOURS["mixed"], ls="--",
                       label="symmetries aligned")  # fmt: skip
             for place, name, values in ((0.0, names[0], plain[0]), (1.0, names[1], plain[-1])):
-                axes.plot(place, values, "o", color=COLOURS.get(name, "#333333"), clip_on=False)
+                axes.plot(place, values, "o", color=COLOURS.get(name, ink()), clip_on=False)
             axes.set_yscale(scale)
             axes.set_xlim(0, 1)
             axes.set_xticks([0, 0.5, 1], [names[0], "half way", names[1]])
