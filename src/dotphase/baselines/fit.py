@@ -53,11 +53,13 @@ class Baseline:
     Attributes
     ----------
     kind : which baseline
+    alpha, d, n : sentences per dimension, dimension, sentences
     train_error, test_error : mean of ``|y - f|^2/(d L)`` over runs, on the training data and
         on fresh data
     stderr : standard error of the mean test error; None for a single run
     limit : what the test error of the linear layer tends to as d grows; None for others
     runs : (training error, test error) of every run
+    seconds : wall time
     """
 
     kind: str

@@ -28,6 +28,13 @@ def linear_test_error(model: Model, *, seed: int = 0) -> float:
     With many samples per parameter ``W -> E[T]``, so
     ``eps_lin = (1/L) E tr[(T - E T) diag(rho) (T - E T)^T]``. The average is over the
     teacher's fields ``h*_l ~ N(0, sigma_l^2 I)``.
+
+    Parameters
+    ----------
+    model : Model
+        Teacher and data; the student does not matter.
+    seed : int
+        Seed of the Gaussian points of the average.
     """
     points = _normal_points(model.length * model.teacher_rank, seed)
     return float(_variance(model, points.reshape(-1, model.length, model.teacher_rank)))

@@ -73,8 +73,14 @@ class AmpRun(Run):
 class MessagePassing:
     """Runs of message passing, and state evolution beside them.
 
-    `iterations` holds, for every iteration, the measured overlaps (mean and standard error
-    over the runs; a run that has stopped stays where it is) and the predicted ones.
+    Attributes
+    ----------
+    model, alpha, d, start, damping : as given to `amp`, or chosen by it
+    n : sentences in a data set
+    runs : every run, with what a `Run` has and how it compares with training
+    iterations : for every iteration the measured overlaps (mean and standard error over the
+        runs; a run that has stopped stays where it is) and the predicted ones
+    seconds : wall time
     """
 
     model: Model = field(repr=False)

@@ -149,7 +149,13 @@ def _follow(
 
 
 def read_study(folder: str | Path) -> xr.Dataset:
-    """The dataset of what is finished in a study's folder, also while it is running."""
+    """The dataset of what is finished in a study's folder, also while it is running.
+
+    Parameters
+    ----------
+    folder : path
+        Where `run_study` works, or has worked.
+    """
     record = read_record(folder)
     study, results = record.study, ENGINES[record.study.engine].results
     kinds: dict[type, Any] = {float: np.float64, int: np.int64, bool: np.bool_, str: object}

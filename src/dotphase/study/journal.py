@@ -215,7 +215,13 @@ def read_record(folder: str | Path) -> Record:
 
 
 def read_status(folder: str | Path) -> Status:
-    """Where the study in a folder stands."""
+    """Where the study in a folder stands.
+
+    Parameters
+    ----------
+    folder : path
+        Where `run_study` works, or has worked.
+    """
     folder = Path(folder)
     active = _is_locked(folder)
     with _reading(folder) as database:

@@ -305,12 +305,18 @@ def branch_end(
 
     Parameters
     ----------
+    model : Model
+        Teacher, student and data.
+    branch : {"semantic", "positional", "uninformed", "mixed"}
+        Which branch.
     inside, outside : float
         An alpha at which the branch exists (or is trusted), and one towards which to look.
     trusted : bool
         Look for the end of trust instead: replicon reaching one, or the onset of jumps.
     accuracy : float
         Relative width at which the bisection stops.
+    points, seed : int
+        log2 of the Gaussian points, and their seed.
 
     Returns
     -------

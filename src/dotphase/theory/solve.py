@@ -142,6 +142,19 @@ def continue_in_alpha(
     where the neighbour is not on the branch or its continuation is lost, the branch's own
     starting point is tried as well.
 
+    Parameters
+    ----------
+    model : Model
+        Teacher, student and data.
+    alphas : sequence of float
+        Sample complexities, in any order.
+    branches : sequence of str
+        Branches to follow, as `start` of `solve`.
+    progress : callable, optional
+        Called with each solution as it is finished.
+
+    Other parameters are those of `solve`.
+
     Returns
     -------
     dict

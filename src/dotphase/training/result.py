@@ -100,7 +100,15 @@ class Run:
 
 @dataclass(frozen=True)
 class Training:
-    """Runs that differ in their seed only, with means and standard errors."""
+    """Runs that differ in their seed only, with means and standard errors.
+
+    Attributes
+    ----------
+    model, alpha, d, start, optimizer : as given to `train`; `start` is "custom" for a function
+    n : sentences in a data set
+    runs : every `Run`
+    seconds : wall time
+    """
 
     model: Model = field(repr=False)
     alpha: float

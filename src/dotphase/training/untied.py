@@ -23,7 +23,15 @@ def untied_attention(h: Float[Array, "tokens columns"]) -> Float[Array, "tokens 
 
 
 def untied(model: Model, rank: int = 1) -> Model:
-    """The same model with an untied softmax student of rank r, ``[Q, K]`` of 2r columns."""
+    """The same model with an untied softmax student of rank r, ``[Q, K]`` of 2r columns.
+
+    Parameters
+    ----------
+    model : Model
+        Its teacher and data are kept, its student is replaced.
+    rank : int
+        Columns r of the queries, and of the keys.
+    """
     return Model(
         teacher=model.teacher,
         student=untied_attention,
