@@ -4,13 +4,14 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 READY = $(VENV)/.ready
 
-.PHONY: demo test lint docs bench figures constraints clean help
+.PHONY: demo test lint docs bench figures reproduction constraints clean help
 
 help:
-	@echo "make demo         set up, solve both branches at omega = .3, draw them into out/"
+	@echo "make demo         set up, reproduce the paper at small size into out/reproduction"
 	@echo "make test         set up, lint, type checks, documentation, tests"
 	@echo "make docs         set up, build the documentation into out/site, check its links"
 	@echo "make bench        set up, benchmarks against the textbook method"
+	@echo "make reproduction set up, reproduce the paper at full size (hours without a GPU)"
 	@echo "make figures      draw the figures of the README again"
 	@echo "make constraints  compile the pinned versions anew"
 
@@ -21,8 +22,7 @@ $(READY): pyproject.toml constraints.txt
 	touch $(READY)
 
 demo: $(READY)
-	mkdir -p out
-	$(BIN)/dotphase curve --alphas 0.5:2:20 --omega 0.3 --out out/curve.nc --plot out/curve.png
+	$(BIN)/dotphase reproduce --quick --out out/reproduction
 
 test: $(READY) lint docs
 	$(BIN)/python -m pytest
@@ -41,6 +41,9 @@ bench: $(READY)
 
 figures: $(READY)
 	$(BIN)/dotphase curve --alphas 0.5:2:31 --rtol 2e-3 --most 18 --out out/readme.nc --plot docs/images/branches.png
+
+reproduction: $(READY)
+	$(BIN)/dotphase reproduce --full --out docs/reproduction
 
 constraints:
 	uv pip compile --universal --python-version 3.11 --extra dev --extra cluster --extra docs --no-header --no-annotate --no-emit-index-url --no-emit-find-links --output-file constraints.txt pyproject.toml

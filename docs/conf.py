@@ -24,6 +24,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "extensions.commands",
+    "extensions.dark_figures",
     "extensions.executed",
     "extensions.public_names",
     "extensions.local_mathjax",

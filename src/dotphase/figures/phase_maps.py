@@ -131,7 +131,8 @@ def plot_panels(
                 mew=0.4,
                 label="one branch missing",
             )
-        axes[0, 0].legend(loc="upper left")
+        # The lines are dark on every page, like the maps below them are bright.
+        axes[0, 0].legend(loc="upper left", facecolor="#FFFFFF", labelcolor="#222222")
         axes[0, 0].set_xlim(float(theory["alpha"].min()), float(theory["alpha"].max()))
         axes[0, 0].set_ylim(float(theory["omega"].min()), float(theory["omega"].max()))
         if path is not None:

@@ -161,6 +161,6 @@ def _draw(draw: Callable[[Any], Any], datasets: Any, name: str, folder: Path) ->
                 stem = f"{name}-{part}" if part else name
                 for ending in FORMATS:
                     path = Path("figures") / f"{stem}{suffix}.{ending}"
-                    save(figure, folder / path)
+                    save(figure, folder / path, small=True)
                     paths.append(path.as_posix())
     return tuple(paths)

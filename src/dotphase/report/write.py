@@ -79,14 +79,14 @@ def markdown(report: Report) -> str:
         "that solve the same equations as ours and differ by more than our error bar are called",
         "off only where the evidence in the last column says why.",
         "",
-        "| | agrees | published is off | differs | seconds |",
-        "|---|---|---|---|---|",
+        "| | agrees | published is off | differs |",
+        "|---|---|---|---|",
     ]
     for outcome in report.outcomes:
         counts = [sum(row.verdict == verdict for row in outcome.rows) for verdict in MARKS]
         shown = ["failed"] * 3 if outcome.failure else [str(count) for count in counts]
         link = f"[{outcome.title}](#{outcome.name})"
-        lines.append(f"| {link} | " + " | ".join(shown) + f" | {outcome.seconds:.0f} |")
+        lines.append(f"| {link} | " + " | ".join(shown) + " |")
     for outcome in report.outcomes:
         lines += ["", *_section(outcome)]
     return "\n".join(lines) + "\n"
