@@ -6,16 +6,18 @@ import pytest
 from dotphase import histogram
 from dotphase.errors import InvalidInput
 
-SMALL = {"task": histogram.Task(symbols=3, length=4, samples=300), "dimension": 8, "hidden": 16}
+SMALL = {"task": histogram.Task(symbols=3, length=4, samples=300), "dimension": 16, "hidden": 64,
+         "batch": 4}  # fmt: skip
 
 
-def test_more_sequences_generalise_better(tmp_path):
+def test_free_networks_learn(tmp_path):
     sizes = []
-    found = histogram.emergence([3, 40], 2, 300, **SMALL, on_size=sizes.append)
-    assert sizes == [3, 40] == found.samples.tolist()
-    assert found.accuracy.shape == (2, 2)
-    assert found.accuracy[1].min() > found.accuracy[0].max()
-    assert found.train_loss[0].max() < 0.5  # the few are learned by heart
+    found = histogram.emergence([40], 2, 1000, **SMALL, on_size=sizes.append)
+    assert sizes == [40] == found.samples.tolist()
+    assert found.accuracy.shape == found.semantic_score.shape == (1, 2)
+    counts = histogram.draw(SMALL["task"]).held_out_counts
+    constant = np.bincount(counts.ravel()).max() / counts.size
+    assert found.accuracy.min() > constant + 0.1
     assert "free networks" in str(found)
     again = histogram.load_emergence(found.save(tmp_path / "found.npz"))
     assert again.to_dict() == found.to_dict() and again.task == found.task

@@ -96,40 +96,49 @@ KILLED = """
 import os, signal, sys
 from dotphase import histogram
 from dotphase.histogram import checkpoint
-stage, when, folder = sys.argv[1], sys.argv[2], sys.argv[3]
 
-def die():
-    os.kill(os.getpid(), signal.SIGKILL)
+replace, writes = os.replace, []
 
-def on_epoch(now, done, row):
-    if when == "between" and now == stage and done == 2:
-        die()
-
-replace = os.replace
 def replaced(source, target):
-    if when == "writing" and stage in str(target) and target.exists():
-        die()
+    writes.append(target)
+    if len(writes) == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
     replace(source, target)
 
 checkpoint.os.replace = replaced
 histogram.experiment(runs=2, epochs=5, release=True, release_epochs=3, seed=4, dimension=16,
-    hidden=64, batch=4, task=histogram.Task(symbols=3, length=4, samples=300), checkpoint=folder,
-    on_epoch=on_epoch)
+    hidden=64, batch=4, task=histogram.Task(symbols=3, length=4, samples=300),
+    checkpoint=sys.argv[1])
 """
 
 
-@pytest.mark.parametrize(("stage", "when"), [("training", "writing"), ("release", "between")])
-def test_killed_and_resumed_is_as_uninterrupted(whole, tmp_path, stage, when):
-    command = [sys.executable, "-c", KILLED, stage, when, str(tmp_path)]
+def test_killed_while_writing_and_resumed_is_as_uninterrupted(whole, tmp_path):
+    command = [sys.executable, "-c", KILLED, str(tmp_path)]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(command, env=env, capture_output=True, text=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
-    assert (tmp_path / TRAINING).exists() and (tmp_path / RELEASE).exists() == (stage == "release")
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {TRAINING, f".{TRAINING}.part"}
     calls = []
     again = experiment(**ASKED, **SMALL, checkpoint=tmp_path,
                        on_epoch=lambda *call: calls.append(call[:2]))  # fmt: skip
-    first = ("training", 2) if stage == "training" else ("release", 3)
-    assert calls[0] == first and calls[-1] == ("release", 3)
+    assert calls[0] == ("training", 3) and calls[-1] == ("release", 3)
+    same(again, whole)
+    assert {path.name for path in tmp_path.iterdir()} == {TRAINING, RELEASE}
+
+
+def test_stopped_after_the_release_and_resumed_is_as_uninterrupted(whole, tmp_path):
+    def stop(stage, done, row):
+        if stage == "release" and done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted) as caught:
+        experiment(**ASKED, **SMALL, checkpoint=tmp_path, on_epoch=stop)
+    assert caught.value.finished.released is None
+    calls = []
+    again = experiment(**ASKED, **SMALL, checkpoint=tmp_path,
+                       on_epoch=lambda *call: calls.append(call[:2]))  # fmt: skip
+    assert calls == [("release", 3)]
     same(again, whole)
 
 

@@ -87,8 +87,8 @@ def experiment(
         Sizes of the network and of a batch.
     checkpoint : path, optional
         Folder in which the state is kept after every epoch, and from which training goes on if
-        it is there. What remains after a kill gives the same result as no kill, on the same
-        machine.
+        it is there. A killed run that goes on gives the same result as one that was not
+        killed: to the last bit on a CPU; a GPU may choose other kernels after a restart.
     on_epoch : callable, optional
         Called after every epoch; see `OnEpoch`.
 
