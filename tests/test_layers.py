@@ -6,7 +6,7 @@ from pathlib import Path
 import dotphase
 
 LOWER = ["errors", "precision", "validate", "smalllinalg", "taylor", "model", "paper", "softmax"]
-LOWER += ["derivatives"]
+LOWER += ["derivatives", "glm"]
 SHARED = ["fields", "prox", "fixedpoint", "data", "reduced", "generalisation", "memory"]
 ENGINES = ["baselines", "theory", "training", "message_passing", "histogram"]
 UPPER = ["study", "figures", "report", "cli", "__main__"]

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from dotphase.figures.iterations import plot_iterations as plot_iterations
     from dotphase.figures.scatter import plot_mechanisms as plot_mechanisms
     from dotphase.fixedpoint import Iteration as Iteration
+    from dotphase.glm import scalar_link as scalar_link
     from dotphase.message_passing.run import MessagePassing as MessagePassing
     from dotphase.message_passing.run import amp as amp
     from dotphase.model import Model as Model
@@ -107,6 +108,7 @@ _HOMES = {
     "run_study": "dotphase.study.execute",
     "sample": "dotphase.data",
     "softmax_attention": "dotphase.paper",
+    "scalar_link": "dotphase.glm",
     "solve": "dotphase.theory.solve",
     "solve_many": "dotphase.theory.solve",
     "train": "dotphase.training.run",

@@ -1,0 +1,67 @@
+"""Generalised linear models as the one-token case of attention.
+
+With a single token the attention matrix is a number and the loss of a sample is
+``ell = sigma^2/2 (T(h*) - S(X))^2``. Dividing two scalar links by sigma gives the squared loss
+
+    ell(X) = 1/2 (f*(h*) - f(X))^2,   h* = Q*.x/sqrt d,   X = Q.x/sqrt d,
+
+of a generalised linear model with teacher link f*, student link f and inputs
+``x ~ N(0, sigma^2 I)``. Two identities are ridge regression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from dotphase import validate
+from dotphase.model import Model
+
+Link = Callable[[Float[Array, ""]], Float[Array, ""]]
+
+
+class ScalarLink(eqx.Module):
+    """One-token attention ``h -> f(h)/sigma``."""
+
+    link: Any
+    sigma: Float[np.ndarray, ""]
+
+    def __call__(self, h: Float[Array, "1 1"]) -> Float[Array, "1 1"]:
+        return jnp.reshape(self.link(h[0, 0]) / self.sigma, (1, 1))
+
+
+def scalar_link(teacher: Link, student: Link, *, sigma: float = 1.0, ridge: float = 0.01) -> Model:
+    """A generalised linear model with squared loss.
+
+    Parameters
+    ----------
+    teacher, student : callable
+        The links f* and f: JAX functions of one number.
+    sigma : float
+        Standard deviation of the entries of an input.
+    ridge : float
+        Penalty lambda on the student's weights.
+
+    Returns
+    -------
+    Model
+        Its `test_error` is ``E (f* - f)^2``; its branches are `semantic` (aligned with the
+        teacher) and `uninformed`, for there are no positions.
+
+    Examples
+    --------
+    Ridge regression: ``dp.scalar_link(lambda h: h, lambda h: h, ridge=0.1)``.
+    """
+    scale = np.asarray(validate.number("sigma", sigma, above=0))
+    return Model(
+        teacher=ScalarLink(teacher, scale),
+        student=ScalarLink(student, scale),
+        length=1,
+        sigma=float(scale),
+        ridge=ridge,
+    )
