@@ -141,7 +141,7 @@ def phase_item(mixing: str, title: str) -> Item:
         sizes={
             "quick": {
                 "alphas": quick_alphas, "omegas": np.round(np.linspace(0, 0.5, 6), 4).tolist(),
-                "points": 13, "critical_points": 15, "d": 100, "seeds": 2,
+                "points": 13, "critical_points": 14, "d": 100, "seeds": 2,
                 "trained_alphas": quick_alphas[1::2],
                 "trained_omegas": np.round(np.linspace(0, 0.5, 4), 4).tolist(),
             },

@@ -16,18 +16,15 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from scipy.special import roots_hermitenorm
 
-from dotphase.derivatives import loss_derivatives
 from dotphase.model import Model
 from dotphase.precision import in_double_precision
-from dotphase.prox import Track, over_points, proximal_map
-from dotphase.smalllinalg import dot, matvec
+from dotphase.prox import Track
 from dotphase.theory.evolution import (
     Averages,
+    at_points,
     conjugates,
-    draw_fields,
     fresh_track,
     next_overlaps,
-    prox_problem,
     training_energy,
 )
 from dotphase.theory.overlaps import Overlaps
@@ -73,25 +70,7 @@ def _averages(
     track: Track,
     call: Int[Array, ""],
 ) -> tuple[Averages, Track]:
-    fields = draw_fields(model, overlaps, nodes)
-    problem = prox_problem(overlaps, fields)
-    derivatives = loss_derivatives(model)
-    track = proximal_map(derivatives, problem, track, call)
-    away = track.x - fields.omega
-    force = over_points(matvec)(problem.precision, away)
-    loss = over_points(lambda x, target: derivatives(x, target).value)
-    at_x = loss(track.x, fields.target)
-    moreau = 0.5 * over_points(dot)(away, force) + at_x
-    force = force.reshape(model.length, model.student_rank, -1)
-    values = Averages(
-        g=force,
-        gg=force[:, :, None] * force[:, None],
-        gy=force[:, :, None] * fields.y[:, None],
-        gxi=force[:, :, None] * fields.xi[:, None],
-        loss=at_x,
-        moreau=moreau,
-        test=loss(fields.omega, fields.target),
-    )
+    values, track = at_points(model, overlaps, nodes, track, call)
     return jax.tree.map(lambda part: part @ weights, values), track
 
 

@@ -101,6 +101,18 @@ def force_averages(
     call: Int[Array, ""],
 ) -> tuple[Averages, Track]:
     """Averages over one block of points, one row per scramble, and the updated track."""
+    values, track = at_points(model, overlaps, points, track, call)
+    return jax.tree.map(partial(_mean, scrambles), values), track
+
+
+def at_points(
+    model: Model,
+    overlaps: Overlaps,
+    points: Float[Array, "dims points"],
+    track: Track,
+    call: Int[Array, ""],
+) -> tuple[Averages, Track]:
+    """What is averaged, at every point (on the last axis), and the updated track."""
     fields = draw_fields(model, overlaps, points)
     problem = prox_problem(overlaps, fields)
     derivatives = loss_derivatives(model)
@@ -113,7 +125,7 @@ def force_averages(
     moreau = 0.5 * over_points(dot)(away, force) + at_x
     force = force.reshape(model.length, model.student_rank, -1)
 
-    averages = Averages(
+    values = Averages(
         g=force,
         gg=force[:, :, None] * force[:, None],
         gy=force[:, :, None] * fields.y[:, None],
@@ -122,7 +134,7 @@ def force_averages(
         moreau=moreau,
         test=loss(fields.omega, fields.target),
     )
-    return jax.tree.map(partial(_mean, scrambles), averages), track
+    return values, track
 
 
 def _mean(

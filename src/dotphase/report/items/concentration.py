@@ -113,7 +113,7 @@ ITEM = Item(
     compare=compare,
     remarks=remarks,
     sizes={
-        "quick": {"dimensions": (10, 30, 100, 200, 400), "seeds": 12, "rtol": 5e-3},
+        "quick": {"dimensions": (10, 100, 200, 400), "seeds": 10, "rtol": 5e-3},
         "full": {"dimensions": (10, 20, 50, 100, 200, 500, 1000), "seeds": 64, "rtol": 2e-3},
     },
 )
