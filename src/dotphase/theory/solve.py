@@ -87,7 +87,7 @@ def solve(
         Check `found`, `converged` and `stability.trusted` before use.
     """
     settings = check_settings(rtol, points, most, seed, iteration)
-    return run([_solve_job(model, check_alpha(alpha), start, settings)])[0]
+    return run([solve_job(model, check_alpha(alpha), start, settings)])[0]
 
 
 @in_double_precision
@@ -118,7 +118,7 @@ def solve_many(
     """
     settings = check_settings(rtol, points, most, seed, iteration)
     jobs = [
-        _solve_job(model, check_alpha(alpha), start, settings) for model, alpha, start in problems
+        solve_job(model, check_alpha(alpha), start, settings) for model, alpha, start in problems
     ]
     return run(jobs, lanes=lanes, progress=progress)
 
@@ -179,10 +179,13 @@ def continue_many(
     return run(jobs)
 
 
-def _solve_job(
+def solve_job(
     model: Model, alpha: float, start: str | Overlaps, settings: Settings
 ) -> Job[Solution]:
-    """A generator that solves one point (validation happens here, before it runs)."""
+    """A generator that solves one point, for a caller who runs it in steps of its own.
+
+    Validation happens here, before it runs.
+    """
     if isinstance(start, str):
         branch = validate.choice("start", start, BRANCHES)
         overlaps = starting_overlaps(model, branch)
