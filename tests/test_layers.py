@@ -5,10 +5,10 @@ from pathlib import Path
 
 import dotphase
 
-LOWER = ["errors", "precision", "validate", "smalllinalg", "model", "paper", "derivatives"]
+LOWER = ["errors", "precision", "plain", "validate", "smalllinalg", "model", "paper", "derivatives"]
 SHARED = ["fields", "prox", "fixedpoint", "data", "reduced", "generalisation", "memory"]
 ENGINES = ["baselines", "theory", "training", "message_passing"]
-UPPER = ["study", "figures", "cli", "__main__"]
+UPPER = ["study", "figures", "app", "cli", "__main__"]
 ORDER = LOWER + SHARED + ENGINES + UPPER
 ROOT = Path(dotphase.__file__).parent
 

@@ -25,7 +25,7 @@ def test_branches_are_stationary_points_with_the_same_loss(paper, branch):
 def test_slopes_are_derivatives_of_the_loss():
     model = dp.positional_semantic(omega=0.2, sigma=0.6, mixing="other")
     step = 0.01
-    m, theta = [0.2 - step, 0.2, 0.2 + step], [0.1 - step, 0.1, 0.1 + step]
+    m, theta = [0.2 - step, 0.2, 0.2 + step], [0.2 - step, 0.2, 0.2 + step]
     found = dp.landscape(model, 1.2, m, theta, points=13)
     across = (found.loss[1, 2] - found.loss[1, 0]) / (2 * step)
     along = (found.loss[2, 1] - found.loss[0, 1]) / (2 * step)

@@ -21,6 +21,7 @@ COMMANDS = {
     "train": "dotphase.cli.train",
     "amp": "dotphase.cli.amp",
     "study": "dotphase.cli.study",
+    "explore": "dotphase.cli.explore",
 }
 
 

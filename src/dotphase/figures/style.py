@@ -18,6 +18,13 @@ COLOURS = {
     "linear": "#CC79A7",
     "crossing": "#333333",
 }
+#: The same on a dark page, from the lighter ones of Okabe and Ito.
+COLOURS_ON_DARK = COLOURS | {
+    "semantic": "#56B4E9",
+    "positional": "#E69F00",
+    "uninformed": "#A7A7A7",
+    "crossing": "#E6E6E6",
+}
 MARKERS = {"semantic": "o", "positional": "s", "uninformed": "^", "mixed": "D"}
 
 _SETTINGS: Any = {

@@ -47,7 +47,11 @@ POINTS = 12
 #: known.
 FRESH = np.log([0.1, 40.0])
 
+#: Smallest factor by which one step may change 1/R, and what is sent where a step is undefined.
+SHRINK, NOWHERE = 0.25, np.full(2, np.nan)
+
 Vector = Float[np.ndarray, " n"]
+Grid = Sequence[float] | Vector
 
 
 @dataclass(frozen=True)
@@ -100,8 +104,8 @@ class Landscape:
 def landscape(
     model: Model,
     alpha: float,
-    m: Sequence[float],
-    theta: Sequence[float],
+    m: Grid,
+    theta: Grid,
     *,
     points: int = POINTS,
     seed: int = 0,
@@ -139,8 +143,8 @@ def landscape(
 def landscape_rows(
     model: Model,
     alpha: float,
-    m: Sequence[float],
-    theta: Sequence[float],
+    m: Grid,
+    theta: Grid,
     *,
     points: int = POINTS,
     seed: int = 0,
@@ -164,8 +168,8 @@ def landscape_rows(
 def assemble(
     model: Model,
     alpha: float,
-    m: Sequence[float],
-    theta: Sequence[float],
+    m: Grid,
+    theta: Grid,
     rows: Sequence[Float[np.ndarray, "columns 5"]],
 ) -> Landscape:
     """The landscape from the results of its rows."""
@@ -173,7 +177,7 @@ def assemble(
     return Landscape(model, float(alpha), np.asarray(m), np.asarray(theta), *values)
 
 
-def _grid(field: str, values: Sequence[float]) -> np.ndarray:
+def _grid(field: str, values: Grid) -> np.ndarray:
     grid = np.asarray(values, dtype=np.float64)
     if grid.ndim != 1 or grid.size == 0 or not np.all(np.isfinite(grid)):
         raise InvalidInput(field, values, "must be finite numbers")
@@ -253,10 +257,11 @@ class _Place:
         try:
             while True:
                 _, _, hats = yield from self.ask(m, x)
-                inverse, noise = self._resolvent(hats), self._noise(hats)
-                rest = inverse**2 * noise
-                good = inverse > 0 and rest > 0
-                x = solver.send(np.log([rest, inverse]) if good else np.full(2, np.nan))
+                # Far from the fixed point 1/R can come out negative: it shrinks by a bounded
+                # factor instead, which leaves the fixed point where it is.
+                stiffness = max(1 / self._resolvent(hats), SHRINK / float(np.exp(x[1])))
+                rest = self._noise(hats) / stiffness**2
+                x = solver.send(np.log([rest, 1 / stiffness]) if rest > 0 else NOWHERE)
         except StopIteration as end:
             found: FixedPoint = end.value
             return found

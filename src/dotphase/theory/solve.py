@@ -149,7 +149,7 @@ def continue_in_alpha(
     """
     settings = check_settings(rtol, points, most, seed, iteration)
     grid = [check_alpha(alpha) for alpha in alphas]
-    jobs = [_continuation_job(model, grid, branch, settings, progress) for branch in branches]
+    jobs = [continuation_job(model, grid, branch, settings, progress) for branch in branches]
     return dict(zip(branches, run(jobs), strict=True))
 
 
@@ -175,7 +175,7 @@ def continue_many(
     """
     settings = check_settings(rtol, points, most, seed, None)
     grid = [check_alpha(alpha) for alpha in alphas]
-    jobs = [_continuation_job(model, grid, branch, settings, progress) for model, branch in chains]
+    jobs = [continuation_job(model, grid, branch, settings, progress) for model, branch in chains]
     return run(jobs)
 
 
@@ -223,13 +223,15 @@ def _reach(lane: Lane, branch: str, baseline: float) -> Job[Solution | None]:
     return solution if solution.there else None
 
 
-def _continuation_job(
+def continuation_job(
     model: Model,
     alphas: Sequence[float],
     branch: str,
     settings: Settings,
     progress: Callable[[Solution], None] | None,
 ) -> Job[list[Solution]]:
+    """A generator that follows a branch along `alphas`, for a caller who runs it in steps."""
+
     def job() -> Job[list[Solution]]:
         follower = Follower(model, branch, settings)
         order = np.argsort(alphas)

@@ -1,0 +1,6 @@
+// The histogram tab.
+
+export const query = () => ({});
+export function write() {}
+export function build() {}
+export function open() {}

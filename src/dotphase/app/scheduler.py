@@ -1,0 +1,135 @@
+"""Background work in small steps, so that a first answer never waits for it.
+
+Solvers are generators of queries (`dotphase.theory.jobs`). The scheduler runs one query of one
+task at a time, always of the most pressing task; between two queries tasks can be stopped,
+overtaken, or held while urgent work is done in another thread.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from dotphase.precision import in_double_precision
+from dotphase.theory.evaluate import Answer, evaluate
+from dotphase.theory.jobs import Job
+
+#: Longest time that background work is held for urgent work, in seconds.
+PATIENCE = 2.0
+
+
+class Task:
+    """A job in the background.
+
+    Parameters
+    ----------
+    job : generator of queries
+        What to run.
+    priority : int
+        Smaller is more pressing.
+    finish : callable
+        Called with the result, in the thread that finished it.
+    fail : callable
+        Called with the exception, if the job raises one.
+    stop : threading.Event
+        Set by anyone who no longer wants the result; several tasks may share one.
+    """
+
+    def __init__(
+        self,
+        job: Job[Any],
+        priority: int,
+        finish: Callable[[Any], None],
+        fail: Callable[[Exception], None],
+        stop: threading.Event,
+    ) -> None:
+        self.job, self.priority = job, priority
+        self.finish, self.fail, self.stop = finish, fail, stop
+        self.answer: Answer | None = None
+        self.number = 0
+
+    def step(self) -> bool:
+        """Run one query; whether there is more to do."""
+        try:
+            query = next(self.job) if self.answer is None else self.job.send(self.answer)
+            self.answer = evaluate(query)
+            return True
+        except StopIteration as end:
+            self.finish(end.value)
+        except Exception as error:
+            self.fail(error)
+        return False
+
+
+class Scheduler:
+    """Threads that share the tasks, one query at a time."""
+
+    def __init__(self, threads: int = 2) -> None:
+        self._tasks: list[Task] = []
+        self._lock = threading.Condition()
+        self._numbers = itertools.count()
+        self._urgent = 0
+        self._closed = False
+        for index in range(threads):
+            name = f"dotphase-background-{index}"
+            threading.Thread(target=in_double_precision(self._work), name=name, daemon=True).start()
+
+    def add(self, task: Task) -> None:
+        """Put a task in the queue."""
+        with self._lock:
+            task.number = next(self._numbers)
+            self._tasks.append(task)
+            self._lock.notify()
+
+    @contextmanager
+    def urgent(self) -> Iterator[None]:
+        """While this lasts no new step of background work begins."""
+        with self._lock:
+            self._urgent += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._urgent -= 1
+                self._lock.notify_all()
+
+    def close(self) -> None:
+        """Finish the steps under way and begin no others."""
+        with self._lock:
+            self._closed = True
+            for task in self._tasks:
+                task.stop.set()
+            self._lock.notify_all()
+
+    def __len__(self) -> int:
+        """Tasks that wait; those of which a step is under way are not counted."""
+        with self._lock:
+            return len(self._tasks)
+
+    def _work(self) -> None:
+        while (task := self._take()) is not None:
+            if task.stop.is_set():
+                task.job.close()
+            elif task.step():
+                with self._lock:
+                    self._tasks.append(task)
+                    self._lock.notify()
+
+    def _take(self) -> Task | None:
+        """The most pressing task, out of the list while a step of it is under way."""
+        with self._lock:
+            while not self._closed:
+                if self._urgent:
+                    # With a limit: a lost urgent thread must not stop everything for ever.
+                    if not self._lock.wait(PATIENCE):
+                        self._urgent = 0
+                elif self._tasks:
+                    task = min(self._tasks, key=lambda one: (one.priority, one.number))
+                    self._tasks.remove(task)
+                    return task
+                else:
+                    self._lock.wait()
+        return None
