@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 from dotphase.app.state import Point
-from dotphase.app.stored import ALPHAS, OMEGAS, slim
+from dotphase.app.stored import ALPHAS, OMEGAS, POINTS, slim
+from dotphase.model import Model
 from dotphase.study.diagram import diagram
 from dotphase.study.provenance import write_dataset
 
@@ -16,7 +17,7 @@ FOLDER = Path(__file__).parent / "data"
 def build(mixing: str, folder: Path = FOLDER) -> Path:
     """Compute and write the diagram of one of the paper's matrices A."""
 
-    def family(omega: float):  # type: ignore[no-untyped-def]
+    def family(omega: float) -> Model:
         return Point(mixing=mixing, omega=omega).model()
 
     done = 0
@@ -28,8 +29,8 @@ def build(mixing: str, folder: Path = FOLDER) -> Path:
             f"\r{mixing}: {done} of {2 * OMEGAS.size * ALPHAS.size} points", end="", file=sys.stderr
         )
 
-    dataset = slim(diagram(family, ALPHAS.tolist(), OMEGAS.tolist(), progress=count))
-    return write_dataset(dataset, folder / f"{mixing}.nc")
+    dataset = diagram(family, ALPHAS.tolist(), OMEGAS.tolist(), points=POINTS, progress=count)
+    return write_dataset(slim(dataset), folder / f"{mixing}.nc")
 
 
 if __name__ == "__main__":

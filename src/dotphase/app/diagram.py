@@ -23,8 +23,8 @@ from dotphase.theory.settings import Settings
 from dotphase.theory.solution import Solution
 from dotphase.theory.solve import continuation_job
 
-#: Every which line of the fine grid the coarse one has, and log2 of the points of both.
-COARSE, COARSE_POINTS, POINTS = 3, 12, 13
+#: Every which line of the fine grid the coarse one has, and log2 of its points.
+COARSE, COARSE_POINTS = 3, 12
 #: Nothing waits longer than a diagram.
 PRIORITY = 5
 
@@ -51,7 +51,7 @@ class Diagrams:
     def _compute(self, point: Point, growing: Growing, every: int) -> None:
         alphas, omegas = stored.ALPHAS[::every], stored.OMEGAS[::every]
         models = [point.at(omega=float(omega)).model() for omega in omegas]
-        points = COARSE_POINTS if every > 1 else POINTS
+        points = COARSE_POINTS if every > 1 else stored.POINTS
         chains: dict[int, list[Solution]] = {}
         count = len(BRANCHES) * omegas.size
         share = 0.1 if every > 1 else 0.9

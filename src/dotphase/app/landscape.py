@@ -16,8 +16,8 @@ from dotphase.theory.landscape import assemble, landscape_rows
 SIZE = 21
 #: Largest |m|, and largest theta/sigma^2, of the picture.
 LARGEST_M, LARGEST_T = 0.6, 1.0
-#: After the curve and the final digits of the point itself.
-PRIORITY = 3
+#: After the curve, in turns with the final digits of the point itself.
+PRIORITY = 2
 
 
 def axes(point: Point) -> tuple[np.ndarray, np.ndarray]:

@@ -71,6 +71,7 @@ class Scheduler:
         self._tasks: list[Task] = []
         self._lock = threading.Condition()
         self._numbers = itertools.count()
+        self._served: dict[int, int] = {}
         self._urgent = 0
         self._closed = False
         for index in range(threads):
@@ -118,6 +119,10 @@ class Scheduler:
                     self._tasks.append(task)
                     self._lock.notify()
 
+    def _rank(self, task: Task) -> tuple[int, int, int]:
+        """The most pressing first; among equals those that belong together take turns."""
+        return task.priority, self._served.get(id(task.stop), -1), task.number
+
     def _take(self) -> Task | None:
         """The most pressing task, out of the list while a step of it is under way."""
         with self._lock:
@@ -127,8 +132,13 @@ class Scheduler:
                     if not self._lock.wait(PATIENCE):
                         self._urgent = 0
                 elif self._tasks:
-                    task = min(self._tasks, key=lambda one: (one.priority, one.number))
+                    task = min(self._tasks, key=self._rank)
                     self._tasks.remove(task)
+                    self._served = {
+                        group: turn
+                        for group, turn in self._served.items()
+                        if any(id(one.stop) == group for one in self._tasks)
+                    } | {id(task.stop): next(self._numbers)}
                     return task
                 else:
                     self._lock.wait()

@@ -22,12 +22,14 @@ from dotphase.study.provenance import write_dataset
 #: The region that the diagrams cover, and how finely.
 ALPHAS = np.linspace(0.1, 2.5, 25)
 OMEGAS = np.linspace(0.0, 0.6, 25)
+#: log2 of the Gaussian points of every cell.
+POINTS = 13
 
 #: Format of the files; a new one makes old ones invisible.
 VERSION = 1
 
 #: What a stored diagram holds besides its coordinates and lines.
-PARTS = ("train_loss", "test_error", "m", "theta", "q", "V", "on_branch", "trusted")
+PARTS = ("train_loss", "test_error", "on_branch", "trusted")
 LINES = ("alpha_c", "alpha_l", "linear_test_error")
 
 

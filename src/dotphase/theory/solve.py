@@ -138,9 +138,9 @@ def continue_in_alpha(
 ) -> dict[str, list[Solution]]:
     """Follow branches along a grid of alpha, each point started from its neighbour.
 
-    The grid is walked from the largest alpha down, and up again where the branch was missed;
-    where the neighbour is not on the branch or its continuation is lost, the branch's own
-    starting point is tried as well.
+    The grid is walked from the largest alpha down (a positional branch from the smallest up),
+    and back again where the branch was missed; where the neighbour is not on the branch or its
+    continuation is lost, the branch's own starting point is tried as well.
 
     Returns
     -------
@@ -234,17 +234,19 @@ def continuation_job(
 
     def job() -> Job[list[Solution]]:
         follower = Follower(model, branch, settings)
-        order = np.argsort(alphas)
+        # From where the branch has its widest basin: a positional student with few data, the
+        # others with many. From the wrong end it is easily missed for a weak look-alike.
+        order = np.argsort(alphas)[:: 1 if branch == "positional" else -1]
         found: dict[int, Solution] = {}
-        for index in order[::-1]:
+        for index in order:
             found[int(index)] = yield from follower.at(alphas[index])
             if progress is not None:
                 progress(found[int(index)])
-        # Back up again: the branch's own start may have missed it where it still exists.
-        for lower, index in pairwise(order):
-            if found[int(lower)].there and not found[int(index)].there:
+        # Back again: the branch's own start may have missed it where it still exists.
+        for last, index in pairwise(order[::-1]):
+            if found[int(last)].there and not found[int(index)].there:
                 follower = Follower(model, branch, settings)
-                yield from follower.at(alphas[lower])
+                yield from follower.at(alphas[last])
                 again = yield from follower.at(alphas[index])
                 found[int(index)] = again if again.there else found[int(index)]
         return [found[index] for index in range(len(alphas))]

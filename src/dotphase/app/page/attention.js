@@ -24,7 +24,7 @@ function build(width) {
     layout[`xaxis${end}`] = { tickvals: tokens, side: "bottom", showgrid: false, type: "category" };
     layout[`yaxis${end}`] = { autorange: "reversed", showgrid: false, type: "category",
       title: column ? undefined : { text: label, standoff: 4 } };
-    data.push({ type: "heatmap", x: tokens, y: tokens, z: matrix ?? [[null, null], [null, null]], zmin: 0, zmax: 1, xaxis: `x${end}`, yaxis: `y${end}`,
+    data.push({ type: "heatmap", x: tokens, y: tokens, z: matrix ?? [[null, null], [null, null]], zmin: 0.3, zmax: 0.7, xaxis: `x${end}`, yaxis: `y${end}`,
       colorscale: "Cividis", showscale: false, texttemplate: "%{z:.2f}", textfont: { size: 13 }, hovertemplate: `${who}, token %{y} on %{x}: %{z:.4f}<extra></extra>` });
     layout.annotations.push({ text: matrix ? (row ? "" : who) : `${who}: none`, showarrow: false, xref: `x${end} domain`, yref: `y${end} domain`,
       x: 0.5, y: 1, yanchor: "bottom", font: { size: 12.5, color: ink("ink") } });

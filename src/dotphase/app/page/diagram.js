@@ -55,7 +55,7 @@ function build() {
     layout: {
       xaxis: { title: { text: "α" }, range: [0.05, Math.max(2.55, Number(here.alpha) + 0.05)] },
       yaxis: { title: { text: "ω" }, range: [-0.0125, top] },
-      plot_bgcolor: ink("missing"), margin: { l: 50, r: 8, t: 10, b: 40 },
+      plot_bgcolor: ink("missing"), margin: { l: 50, r: 8, t: 10, b: 40 }, legend: { orientation: "h", y: -0.14, x: 0 },
     },
   };
 }

@@ -4,7 +4,7 @@ import { table } from "./figure.js";
 
 const BRANCHES = ["semantic", "positional"];
 const QUANTITIES = [
-  ["train_loss", "training loss ε_t"], ["test_error", "test error ε_g"], ["theta", "θ"], ["m", "|m|"],
+  ["train_loss", "training loss ε_t ·10³", 1e3], ["test_error", "test error ε_g ·10³", 1e3], ["theta", "θ"], ["m", "|m|"],
   ["q", "q"], ["V", "V"],
 ];
 let last = null;
@@ -13,7 +13,6 @@ export const valueOf = (branch, name) => (name in branch.norms ? branch.norms[na
 
 // A number and its error with matching digits.
 export function withError(value, error) {
-  if (value === null || value === undefined) return "—";
   if (Math.abs(value) < 1e-9 && !(error > 1e-9)) return "0";
   if (!(error > 0)) return String(Number(value.toPrecision(5)));
   const digits = Math.min(Math.max(1 - Math.floor(Math.log10(error)), 0), 12);
@@ -40,13 +39,13 @@ export function show(answer) {
     row.append(head);
     return row;
   };
-  for (const [name, title] of QUANTITIES) {
+  for (const [name, title, unit = 1] of QUANTITIES) {
     const row = line(title);
     for (const branch of BRANCHES) {
       const found = answer.value[branch];
       const there = found && found.there;
       const value = there ? valueOf(found, name) : null;
-      const made = cell(row, `${branch}-${name}`, withError(value, there ? found.stderr[name] : 0), value);
+      const made = cell(row, `${branch}-${name}`, there ? withError(unit * value, unit * found.stderr[name]) : "—", value ?? undefined);
       if (there && found.stage === "first look") made.className = "first-look";
     }
   }
