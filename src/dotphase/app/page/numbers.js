@@ -45,7 +45,7 @@ export function show(answer) {
       const found = answer.value[branch];
       const there = found && found.there;
       const value = there ? valueOf(found, name) : null;
-      const made = cell(row, `${branch}-${name}`, there ? withError(unit * value, unit * found.stderr[name]) : "—", value ?? undefined);
+      const made = cell(row, `${branch}-${name}`, value !== null ? withError(unit * value, unit * found.stderr[name]) : "—", value ?? undefined);
       if (there && found.stage === "first look") made.className = "first-look";
     }
   }
