@@ -7,7 +7,7 @@ import dotphase
 
 LOWER = ["errors", "precision", "plain", "validate", "smalllinalg", "model", "paper", "derivatives"]
 SHARED = ["fields", "prox", "fixedpoint", "data", "reduced", "generalisation", "memory"]
-ENGINES = ["baselines", "theory", "training", "message_passing"]
+ENGINES = ["baselines", "theory", "training", "message_passing", "histogram"]
 UPPER = ["study", "figures", "app", "cli", "__main__"]
 ORDER = LOWER + SHARED + ENGINES + UPPER
 ROOT = Path(dotphase.__file__).parent

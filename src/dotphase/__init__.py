@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dotphase import histogram as histogram
     from dotphase.baselines import linear_test_error as linear_test_error
     from dotphase.baselines.fit import Baseline as Baseline
     from dotphase.baselines.fit import baseline as baseline
@@ -21,6 +22,19 @@ if TYPE_CHECKING:
     from dotphase.errors import InvalidInput as InvalidInput
     from dotphase.figures.curve import plot_curve as plot_curve
     from dotphase.figures.diagram import plot_diagram as plot_diagram
+    from dotphase.figures.histogram_attention import (
+        plot_histogram_attention as plot_histogram_attention,
+    )
+    from dotphase.figures.histogram_curves import plot_histogram_curves as plot_histogram_curves
+    from dotphase.figures.histogram_distances import (
+        plot_histogram_distances as plot_histogram_distances,
+    )
+    from dotphase.figures.histogram_emergence import (
+        plot_histogram_emergence as plot_histogram_emergence,
+    )
+    from dotphase.figures.histogram_landscape import (
+        plot_histogram_landscape as plot_histogram_landscape,
+    )
     from dotphase.figures.iterations import plot_iterations as plot_iterations
     from dotphase.figures.scatter import plot_mechanisms as plot_mechanisms
     from dotphase.fixedpoint import Iteration as Iteration
@@ -83,6 +97,11 @@ _HOMES = {
     "landscape": "dotphase.theory.landscape",
     "linear_test_error": "dotphase.baselines",
     "plot_curve": "dotphase.figures.curve",
+    "plot_histogram_attention": "dotphase.figures.histogram_attention",
+    "plot_histogram_curves": "dotphase.figures.histogram_curves",
+    "plot_histogram_distances": "dotphase.figures.histogram_distances",
+    "plot_histogram_emergence": "dotphase.figures.histogram_emergence",
+    "plot_histogram_landscape": "dotphase.figures.histogram_landscape",
     "plot_iterations": "dotphase.figures.iterations",
     "plot_mechanisms": "dotphase.figures.scatter",
     "positional_semantic": "dotphase.paper",
@@ -98,7 +117,10 @@ _HOMES = {
     "untied": "dotphase.training.untied",
 }
 
-__all__ = sorted([*_HOMES, "__version__"])
+#: Parts of the package that are public under their own name.
+_PARTS = ("histogram",)
+
+__all__ = sorted([*_HOMES, *_PARTS, "__version__"])
 
 try:
     __version__ = version("dotphase")
@@ -107,6 +129,8 @@ except PackageNotFoundError:  # run from source
 
 
 def __getattr__(name: str) -> Any:
+    if name in _PARTS:
+        return import_module(f"dotphase.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'dotphase' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)

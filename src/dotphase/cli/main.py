@@ -20,6 +20,7 @@ COMMANDS = {
     "diagram": "dotphase.cli.diagram",
     "train": "dotphase.cli.train",
     "amp": "dotphase.cli.amp",
+    "histogram": "dotphase.cli.histogram",
     "study": "dotphase.cli.study",
     "explore": "dotphase.cli.explore",
 }

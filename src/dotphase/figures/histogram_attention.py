@@ -1,0 +1,66 @@
+"""Attention of the counting transformers, mechanism by mechanism, sequence by sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dotphase.figures.style import COLOURS, house_style, save
+
+if TYPE_CHECKING:
+    from dotphase.histogram import Network
+
+#: Sequences that are shown unless others are asked for.
+SEQUENCES = ("BBCCDDBBBB", "ABCDEFGHIJ", "AAAAABBBCC")
+
+
+def plot_histogram_attention(
+    networks: Mapping[str, Network],
+    sequences: Sequence[str] = SEQUENCES,
+    path: str | Path | None = None,
+) -> Any:
+    """Attention matrices side by side: a row per network, a column per sequence.
+
+    Parameters
+    ----------
+    networks : mapping
+        Networks by what to call them; names of mechanisms get their colours.
+    sequences : sequence of str
+        Typed sequences, such as BBCCDDBBBB.
+    path : path, optional
+        Where to write the figure (.png, .svg or .pdf).
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    from dotphase.histogram import attention_maps
+
+    maps = attention_maps(list(networks.values()), sequences)
+    length = maps.shape[-1]
+    rows, columns = maps.shape[:2]
+    with house_style() as pyplot:
+        figure, grid = pyplot.subplots(
+            rows, columns, figsize=(2.55 * columns + 0.8, 2.3 * rows + 0.3), squeeze=False,
+            layout="constrained", sharex="col",
+        )  # fmt: skip
+        for row, name in enumerate(networks):
+            for column, text in enumerate(sequences):
+                axes = grid[row, column]
+                image = axes.imshow(maps[row, column], vmin=0, vmax=maps.max(), cmap="viridis")
+                axes.grid(False)
+                axes.set_xticks(range(length), list(text))
+                axes.set_yticks(range(length), list(text))
+                axes.tick_params(length=0, labelsize=7.5)
+                axes.spines[:].set_visible(False)
+                if row == 0:
+                    axes.set_title(text)
+                if column == 0:
+                    axes.set_ylabel(name, color=COLOURS.get(name, "#333333"), fontweight="bold")
+        bar = figure.colorbar(image, ax=grid, shrink=0.7, pad=0.02)
+        bar.set_label("weight on the token of the column")
+        bar.outline.set_visible(False)
+        if path is not None:
+            save(figure, path)
+    return figure

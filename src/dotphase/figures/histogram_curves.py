@@ -1,0 +1,63 @@
+"""Learning curves of the counting transformers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.ticker import LogLocator, NullFormatter
+
+from dotphase.figures.style import COLOURS, house_style, save
+
+if TYPE_CHECKING:
+    from dotphase.histogram import Experiment
+
+
+def plot_histogram_curves(result: Experiment, path: str | Path | None = None) -> Any:
+    """Training loss, and share of held-out tokens counted wrong, against the epoch.
+
+    Parameters
+    ----------
+    result : Experiment
+        From `dotphase.histogram.experiment`.
+    path : path, optional
+        Where to write the figure (.png, .svg or .pdf).
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    trained = result.trained
+    epoch = np.arange(1, trained.accuracy.shape[1] + 1)
+    tokens = 0.3 * result.task.samples * result.task.length
+    shown = (
+        (trained.train_loss, "training loss"),
+        # On a logarithmic axis; a run without an error sits at half an error.
+        (np.maximum(1 - trained.accuracy, 0.5 / tokens), "held-out tokens counted wrong"),
+    )
+    with house_style() as pyplot:
+        figure, both = pyplot.subplots(1, 2, figsize=(6.8, 2.9), layout="constrained")
+        for axes, (values, label) in zip(both, shown, strict=True):
+            for name in result.mechanisms:
+                rows = result.rows(name)
+                colour = COLOURS[name]
+                several = len(rows) > 1
+                for row in rows:
+                    axes.plot(epoch, values[row], color=colour, lw=0.6 if several else 1.4,
+                              alpha=0.35 if several else 1.0)  # fmt: skip
+                # The mean where all runs are still going.
+                axes.plot(epoch, values[rows].mean(axis=0), color=colour, label=name)
+            axes.set_yscale("log")
+            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes.yaxis.set_major_formatter("{x:g}")
+            axes.yaxis.set_minor_formatter(NullFormatter())
+            axes.set_xlabel("epoch")
+            axes.set_ylabel(label)
+        if result.settings.get("target"):
+            both[1].axhline(1 - result.settings["target"], color=COLOURS["crossing"], lw=0.8,
+                            ls=":", label="target")  # fmt: skip
+        both[1].legend()
+        if path is not None:
+            save(figure, path)
+    return figure

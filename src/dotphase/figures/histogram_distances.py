@@ -1,0 +1,55 @@
+"""How far the counting transformers travel, in training and after their release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dotphase.errors import InvalidInput
+from dotphase.figures.style import COLOURS, MARKERS, house_style, save
+
+if TYPE_CHECKING:
+    from dotphase.histogram import Experiment
+
+
+def plot_histogram_distances(result: Experiment, path: str | Path | None = None) -> Any:
+    """Distance from the start, and distance moved once the constraint is lifted, of each run.
+
+    Parameters
+    ----------
+    result : Experiment
+        From `dotphase.histogram.experiment` with ``release=True``.
+    path : path, optional
+        Where to write the figure (.png, .svg or .pdf).
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    moved = result.moved
+    if moved.after_release is None:
+        raise InvalidInput("result", "an experiment without release", "must have been released")
+    kinds = ((moved.from_start, "from the start"), (moved.after_release, "after release"))
+    with house_style() as pyplot:
+        figure, axes = pyplot.subplots(figsize=(4.0, 3.2), layout="constrained")
+        for shift, name in enumerate(result.mechanisms):
+            rows = result.rows(name)
+            for place, (values, _) in enumerate(kinds):
+                some = values[rows]
+                spread = np.linspace(-0.07, 0.07, len(rows)) if len(rows) > 1 else np.zeros(1)
+                centre = place + 0.3 * (shift - 0.5) * (len(result.mechanisms) > 1)
+                axes.scatter(centre + spread, some, s=16, alpha=0.7, color=COLOURS[name],
+                             marker=MARKERS[name], lw=0,
+                             label=name if place == 0 else None)  # fmt: skip
+                axes.annotate(f"{some.mean():.3g}", (centre + 0.1, some.mean()), fontsize=8,
+                              va="center", color=COLOURS[name])  # fmt: skip
+        axes.set_yscale("log")
+        axes.set_xlim(-0.5, 1.5)
+        axes.set_xticks([0, 1], [label for _, label in kinds])
+        axes.set_ylabel("distance over all parameters")
+        axes.legend()
+        if path is not None:
+            save(figure, path)
+    return figure

@@ -1,0 +1,47 @@
+"""Which mechanism free networks find, against the number of training sequences."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dotphase.figures.style import COLOURS, MARKERS, house_style, save
+
+if TYPE_CHECKING:
+    from dotphase.histogram import Emergence
+
+
+def plot_histogram_emergence(found: Emergence, path: str | Path | None = None) -> Any:
+    """Scores of both mechanisms, and held-out accuracy, against the number of sequences.
+
+    Parameters
+    ----------
+    found : Emergence
+        From `dotphase.histogram.emergence`.
+    path : path, optional
+        Where to write the figure (.png, .svg or .pdf).
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    curves = (
+        (found.semantic_score, "semantic score", COLOURS["semantic"], MARKERS["semantic"]),
+        (found.positional_score, "positional score", COLOURS["positional"], MARKERS["positional"]),
+        (found.accuracy, "held-out accuracy", COLOURS["uninformed"], MARKERS["uninformed"]),
+    )
+    with house_style() as pyplot:
+        figure, axes = pyplot.subplots(figsize=(4.6, 3.2), layout="constrained")
+        for values, label, colour, marker in curves:
+            axes.plot(found.samples, values.mean(axis=1), color=colour, label=label)
+            for run in range(values.shape[1]):
+                axes.plot(found.samples, values[:, run], marker, color=colour, ms=3.5, alpha=0.6)
+        axes.set_xscale("log")
+        axes.set_ylim(min(0.0, found.semantic_score.min()) - 0.04, 1.04)
+        axes.set_xlabel("training sequences")
+        axes.set_ylabel("score, or accuracy")
+        axes.set_title(f"free networks, {found.steps} steps", fontsize=9)
+        axes.legend()
+        if path is not None:
+            save(figure, path)
+    return figure

@@ -1,0 +1,54 @@
+"""The loss between a semantic and a positional solution."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dotphase.figures.style import COLOURS, house_style, save
+
+if TYPE_CHECKING:
+    from dotphase.histogram import Landscape
+
+
+def plot_histogram_landscape(
+    found: Landscape,
+    path: str | Path | None = None,
+    *,
+    names: tuple[str, str] = ("semantic", "positional"),
+) -> Any:
+    """Held-out loss and accuracy on the line between two networks, as they are and aligned.
+
+    Parameters
+    ----------
+    found : Landscape
+        From `dotphase.histogram.landscape`, or the `landscape` of an experiment.
+    path : path, optional
+        Where to write the figure (.png, .svg or .pdf).
+    names : pair of str
+        What to call the two ends.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    shown = (
+        (found.loss, found.aligned_loss, "held-out loss", "log"),
+        (found.accuracy, found.aligned_accuracy, "held-out accuracy", "linear"),
+    )
+    with house_style() as pyplot:
+        figure, both = pyplot.subplots(1, 2, figsize=(6.8, 2.9), layout="constrained")
+        for axes, (plain, aligned, label, scale) in zip(both, shown, strict=True):
+            axes.plot(found.place, plain, color=COLOURS["crossing"], label="as trained")
+            axes.plot(found.place, aligned, color=COLOURS["mixed"], ls="--",
+                      label="symmetries aligned")  # fmt: skip
+            for place, name, values in ((0.0, names[0], plain[0]), (1.0, names[1], plain[-1])):
+                axes.plot(place, values, "o", color=COLOURS.get(name, "#333333"), clip_on=False)
+            axes.set_yscale(scale)
+            axes.set_xlim(0, 1)
+            axes.set_xticks([0, 0.5, 1], [names[0], "half way", names[1]])
+            axes.set_ylabel(label)
+        both[0].legend()
+        if path is not None:
+            save(figure, path)
+    return figure

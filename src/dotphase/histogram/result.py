@@ -1,0 +1,254 @@
+"""What an experiment gives, in memory and on disk."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from dotphase.errors import InvalidInput
+from dotphase.histogram.checkpoint import read_arrays, write_arrays
+from dotphase.histogram.introspect import Statistics
+from dotphase.histogram.landscape import Landscape
+from dotphase.histogram.network import Network, select
+from dotphase.histogram.task import Task
+from dotphase.histogram.train import Trained
+from dotphase.histogram.weights import NAMES
+
+#: Version of the file.
+LAYOUT = 1
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Distances over the parameters, one of each kind per run.
+
+    Attributes
+    ----------
+    from_start, summed_from_start : from the initialisation to the constrained solution
+    after_release, summed_after_release : from the constrained solution to where it is after
+        the release; None if there was none
+
+    The first of each pair is Euclidean over all parameters; the summed one adds up the
+    Euclidean distances of the parameter arrays, which is what is published. Like there, the
+    summed distance after the release leaves out the halves of the embeddings that the
+    constraint had held at zero.
+    """
+
+    from_start: Float[np.ndarray, " runs"]
+    summed_from_start: Float[np.ndarray, " runs"]
+    after_release: Float[np.ndarray, " runs"] | None = None
+    summed_after_release: Float[np.ndarray, " runs"] | None = None
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Trained networks of one or both mechanisms; run k of each starts from its own seed.
+
+    Attributes
+    ----------
+    task, settings : what was learned and how, as asked
+    mechanism, run : which one each row below belongs to
+    trained : networks and learning curves
+    statistics : attention scores and accuracy per count, of each run, on held-out sequences
+    moved : distances travelled
+    released : networks and curves after the constraint was lifted, or None
+    released_statistics : their scores
+    landscape : loss between the first two solutions, or None
+    device, seconds : where it ran, and how long in all
+    """
+
+    task: Task
+    settings: Mapping[str, Any]
+    mechanism: tuple[str, ...]
+    run: tuple[int, ...]
+    trained: Trained
+    statistics: tuple[Statistics, ...]
+    moved: Moved
+    released: Trained | None = field(default=None, repr=False)
+    released_statistics: tuple[Statistics, ...] = ()
+    landscape: Landscape | None = field(default=None, repr=False)
+    device: str = ""
+    seconds: float = 0.0
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """The mechanisms that were trained."""
+        return tuple(dict.fromkeys(self.mechanism))
+
+    def rows(self, mechanism: str) -> np.ndarray:
+        """Places of the runs of a mechanism."""
+        return np.flatnonzero([name == mechanism for name in self.mechanism])
+
+    def network(self, mechanism: str, run: int = 0, *, released: bool = False) -> Network:
+        """A trained network, or what it became after its release."""
+        rows = self.rows(mechanism)
+        trained = self.released if released else self.trained
+        if trained is None or not 0 <= run < len(rows):
+            raise InvalidInput("run", run, f"must be one of the {len(rows)} {mechanism} runs")
+        return select(trained.networks, int(rows[run]))
+
+    def summary(self) -> dict[str, dict[str, Any]]:
+        """Mean and standard deviation over runs, for each mechanism."""
+        return {name: self._summarise(name) for name in self.mechanisms}
+
+    def _summarise(self, mechanism: str) -> dict[str, Any]:
+        rows = self.rows(mechanism)
+        shown: dict[str, Any] = {
+            "runs": len(rows),
+            "accuracy": _mean_std(self.trained.final_accuracy[rows]),
+            "epochs": self.trained.epochs[rows].tolist(),
+        }
+        for name in ("positional_score", "semantic_score", "input_variance", "self_weight",
+                     "equal_weight", "other_weight"):  # fmt: skip
+            shown[name] = _mean_std([getattr(self.statistics[row], name) for row in rows])
+        shown["accuracy_by_count"] = self._by_count(rows)
+        for name, values in vars(self.moved).items():
+            if values is not None:
+                shown["distance_" + name] = _mean_std(values[rows])
+        if self.released is not None:
+            shown["accuracy_after_release"] = _mean_std(self.released.final_accuracy[rows])
+            for name in ("positional_score", "semantic_score"):
+                values = [getattr(self.released_statistics[row], name) for row in rows]
+                shown[name + "_after_release"] = _mean_std(values)
+        return shown
+
+    def _by_count(self, rows: np.ndarray) -> list[float]:
+        """Accuracy for tokens that occur once, twice, ..., over the tokens of all runs."""
+        right = np.zeros(self.task.length)
+        total = np.zeros(self.task.length)
+        for row in rows:
+            some = self.statistics[row]
+            total += some.tokens_by_count
+            right += np.nan_to_num(some.accuracy_by_count) * some.tokens_by_count
+        shares: list[float] = np.where(total > 0, right / np.maximum(total, 1), np.nan).tolist()
+        return shares
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and strings, without networks and curves."""
+        shown: dict[str, Any] = {
+            **self.settings,
+            "summary": self.summary(),
+            "runs_done": [
+                {
+                    "mechanism": self.mechanism[row],
+                    "run": self.run[row],
+                    "accuracy": float(self.trained.final_accuracy[row]),
+                    "epochs": int(self.trained.epochs[row]),
+                    "attention": self.statistics[row].to_dict(),
+                }
+                for row in range(len(self.mechanism))
+            ],
+            "seconds_per_epoch": self.trained.seconds_per_epoch,
+            "device": self.device,
+            "seconds": self.seconds,
+        }
+        if self.landscape is not None:
+            some = self.landscape
+            shown["landscape"] = {
+                "barrier": some.barrier,
+                "aligned_barrier": some.aligned_barrier,
+                "distance": some.distance,
+                "aligned_distance": some.aligned_distance,
+            }
+        return shown
+
+    def __str__(self) -> str:
+        lines = []
+        for name, shown in self.summary().items():
+            lines.append(f"{name}: {shown['runs']} runs, {self.task.samples} samples")
+            lines.append(f"  held-out accuracy    {_pm(shown['accuracy'], 5)}")
+            lines.append(f"  positional score     {_pm(shown['positional_score'], 3)}")
+            lines.append(f"  semantic score       {_pm(shown['semantic_score'], 3)}")
+            lines.append(f"  distance from start  {_pm(shown['distance_from_start'], 2)}")
+            if "distance_after_release" in shown:
+                lines.append(f"  moved after release  {_pm(shown['distance_after_release'], 3)}")
+        return "\n".join(lines)
+
+    def save(self, path: str | Path) -> Path:
+        """Write everything as one .npz of plain arrays and JSON text; see `load_experiment`."""
+        target = Path(path)
+        arrays: dict[str, np.ndarray] = {}
+        for prefix, trained in (("trained", self.trained), ("released", self.released)):
+            if trained is not None:
+                arrays |= _trained_arrays(prefix, trained)
+        for name, part in (("moved", self.moved), ("landscape", self.landscape)):
+            if part is not None:
+                some = {key: value for key, value in vars(part).items() if value is not None}
+                arrays |= {f"{name}.{key}": np.asarray(value) for key, value in some.items()}
+        about = {
+            "layout": LAYOUT,
+            "task": asdict(self.task),
+            "settings": dict(self.settings),
+            "mechanism": self.mechanism,
+            "run": self.run,
+            "statistics": [some.to_dict() for some in self.statistics],
+            "released_statistics": [some.to_dict() for some in self.released_statistics],
+            "device": self.device,
+            "seconds": self.seconds,
+        }
+        write_arrays(target, {**arrays, "about": np.asarray(json.dumps(about))})
+        return target
+
+
+def load_experiment(path: str | Path) -> Experiment:
+    """An experiment that was written by `Experiment.save`."""
+    arrays = read_arrays(Path(path), "experiment")
+    about = json.loads(str(arrays.get("about", "{}")))
+    if about.get("layout") != LAYOUT:
+        raise InvalidInput("experiment", str(path), "must be a file written by this version")
+    landscape = _part(arrays, "landscape")
+    if landscape:
+        landscape |= {key: float(landscape[key]) for key in ("distance", "aligned_distance")}
+    return Experiment(
+        task=Task(**about["task"]),
+        settings=about["settings"],
+        mechanism=tuple(about["mechanism"]),
+        run=tuple(about["run"]),
+        trained=_trained(_part(arrays, "trained")),
+        statistics=_statistics(about["statistics"]),
+        moved=Moved(**_part(arrays, "moved")),
+        released=_trained(_part(arrays, "released")) if "released.epochs" in arrays else None,
+        released_statistics=_statistics(about["released_statistics"]),
+        landscape=Landscape(**landscape) if landscape else None,
+        device=about["device"],
+        seconds=about["seconds"],
+    )
+
+
+def _trained_arrays(prefix: str, trained: Trained) -> dict[str, np.ndarray]:
+    parts = {name: np.asarray(getattr(trained.networks, name)) for name in NAMES}
+    numbers = {key: np.asarray(value) for key, value in vars(trained).items() if key != "networks"}
+    return {f"{prefix}.{key}": value for key, value in (parts | numbers).items()}
+
+
+def _trained(parts: dict[str, Any]) -> Trained:
+    networks = Network(**{name: parts.pop(name) for name in NAMES})
+    seconds = float(parts.pop("seconds_per_epoch"))
+    return Trained(networks=networks, seconds_per_epoch=seconds, **parts)
+
+
+def _part(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, Any]:
+    start = prefix + "."
+    return {key[len(start) :]: value for key, value in arrays.items() if key.startswith(start)}
+
+
+def _statistics(rows: list[dict[str, Any]]) -> tuple[Statistics, ...]:
+    listed = ("accuracy_by_count", "tokens_by_count")
+    return tuple(Statistics(**row | {key: tuple(row[key]) for key in listed}) for row in rows)
+
+
+def _mean_std(values: Any) -> dict[str, float | None]:
+    values = np.asarray(values, np.float64)
+    spread = float(values.std(ddof=1)) if len(values) > 1 else None
+    return {"mean": float(values.mean()), "std": spread}
+
+
+def _pm(value: dict[str, Any], digits: int) -> str:
+    spread = "" if value["std"] is None else f" ± {value['std']:.{digits}f}"
+    return f"{value['mean']:.{digits}f}{spread}"

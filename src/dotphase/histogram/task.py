@@ -1,0 +1,92 @@
+"""The histogram task: how often does each token of a sequence occur in it?
+
+The answer for BBCCDDBBBB is 6622226666. Sequences are drawn uniformly, duplicates removed, and
+split into training and held-out ones (arXiv:2402.03902: length 10, 15 symbols, 50,000
+samples, 70/30).
+"""
+
+from __future__ import annotations
+
+import string
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Int
+
+from dotphase import validate
+from dotphase.errors import InvalidInput
+
+#: Share of the samples that is trained on.
+TRAIN_SHARE = 0.7
+
+
+@dataclass(frozen=True)
+class Task:
+    """Sequences of `length` tokens over `symbols` symbols, `samples` of them."""
+
+    symbols: int = 15
+    length: int = 10
+    samples: int = 50_000
+
+    def __post_init__(self) -> None:
+        validate.whole("symbols", self.symbols, at_least=2, at_most=len(string.ascii_uppercase))
+        validate.whole("length", self.length, at_least=2)
+        validate.whole("samples", self.samples, at_least=10)
+
+    @property
+    def classes(self) -> int:
+        """Counts that a token can have, with 0 for none."""
+        return self.length + 1
+
+
+class Split(NamedTuple):
+    """Sequences and their counts, to train on and held out; arrays of NumPy or JAX."""
+
+    train: Int[Any, "train length"]
+    train_counts: Int[Any, "train length"]
+    held_out: Int[Any, "held_out length"]
+    held_out_counts: Int[Any, "held_out length"]
+
+
+def count(sequences: Int[np.ndarray, "n length"]) -> Int[np.ndarray, "n length"]:
+    """How often each token occurs in its own sequence."""
+    equal = sequences[:, :, None] == sequences[:, None, :]
+    return equal.sum(axis=-1).astype(np.int32)
+
+
+def draw(task: Task, seed: int = 0) -> Split:
+    """Samples of a task; all runs of an experiment share them.
+
+    Parameters
+    ----------
+    task : Task
+        What to draw, and how much.
+    seed : int
+        Seed of the sequences and of their order.
+    """
+    generator = np.random.default_rng([validate.whole("seed", seed, at_least=0), 0x7A5C])
+    drawn = generator.integers(0, task.symbols, (task.samples, task.length), dtype=np.int32)
+    different = generator.permutation(np.unique(drawn, axis=0))
+    cut = int(TRAIN_SHARE * len(different))
+    if cut < 1 or cut == len(different):
+        raise InvalidInput("samples", task.samples, "must give more than one different sequence")
+    train, held_out = different[:cut], different[cut:]
+    return Split(train, count(train), held_out, count(held_out))
+
+
+def alphabet(symbols: int) -> str:
+    """The letters that stand for the symbols."""
+    return string.ascii_uppercase[:symbols]
+
+
+def parse(
+    text: str, symbols: int, length: int, field: str = "sequence"
+) -> Int[np.ndarray, " length"]:
+    """A typed sequence such as BBCCDDBBBB as numbers, or `InvalidInput`."""
+    letters = alphabet(symbols)
+    if not isinstance(text, str) or len(text) != length or not set(text) <= set(letters):
+        raise InvalidInput(
+            field, text, f"must be {length} letters from {letters[0]} to {letters[-1]}"
+        )
+    return np.asarray([letters.index(letter) for letter in text], np.int32)

@@ -1,0 +1,312 @@
+"""Training of many networks together: epochs compiled whole, batches in random order.
+
+A lane is one network with its constraint and its random key. On a GPU all lanes are one
+`vmap`; on a CPU, where one lane keeps one core busy, each core takes a lane. The order of the
+batches of an epoch follows from the lane's key and the number of the epoch alone, so that a run
+that was stopped goes on as if it had not been.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float
+
+from dotphase import validate
+from dotphase.errors import Interrupted
+from dotphase.histogram.network import Constraint, Network, apply, constrain, in_single_precision
+from dotphase.histogram.task import Split
+
+#: Sequences of a batch, in training and in evaluation.
+BATCH, EVALUATED = 32, 1000
+#: Size of a step of either optimiser.
+STEP = 1e-3
+
+OPTIMISERS: dict[str, Callable[[], optax.GradientTransformation]] = {
+    "adam": lambda: optax.adam(STEP, b1=0.9, b2=0.98, eps=1e-9),
+    "sgd": lambda: optax.sgd(STEP),
+}
+
+
+class Lane(NamedTuple):
+    """Networks in training, with what the optimiser remembers; a leading axis over runs."""
+
+    network: Network
+    memory: Any
+
+
+class Fixed(NamedTuple):
+    """What stays the same for a lane."""
+
+    rule: Constraint
+    key: Array
+
+
+class Measured(NamedTuple):
+    """One epoch: mean loss of its batches, and loss and accuracy on held-out sequences."""
+
+    train_loss: Array
+    held_out_loss: Array
+    accuracy: Array
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to train.
+
+    Attributes
+    ----------
+    optimiser : ``adam`` (1e-3, .9, .98) or ``sgd`` (1e-3)
+    epochs : most epochs
+    target : held-out accuracy at which a run stops; None to go on to the end
+    batch : sequences of a batch; the last of an epoch may be smaller
+    passes : passes through the training data that make an epoch
+    """
+
+    optimiser: str = "adam"
+    epochs: int = 200
+    target: float | None = None
+    batch: int = BATCH
+    passes: int = 1
+
+    def __post_init__(self) -> None:
+        validate.choice("optimiser", self.optimiser, OPTIMISERS)
+        validate.whole("epochs", self.epochs, at_least=1)
+        validate.whole("batch", self.batch, at_least=1)
+        validate.whole("passes", self.passes, at_least=1)
+        if self.target is not None:
+            validate.number("target", self.target, above=0, at_most=1)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Trained networks and their learning curves; a leading axis over runs.
+
+    Attributes
+    ----------
+    networks : parameters at the end, with forbidden ones at zero
+    train_loss, held_out_loss, accuracy : per run and epoch; not a number after a run stopped
+    epochs : epochs that each run took
+    seconds_per_epoch : wall-clock time of an epoch of all runs, and of one run's share; without
+        the first, which compiles, unless it is the only one
+    """
+
+    networks: Network = field(repr=False)
+    train_loss: Float[np.ndarray, "runs epochs"]
+    held_out_loss: Float[np.ndarray, "runs epochs"]
+    accuracy: Float[np.ndarray, "runs epochs"]
+    epochs: np.ndarray
+    seconds_per_epoch: float
+
+    @property
+    def final_accuracy(self) -> Float[np.ndarray, " runs"]:
+        """Held-out accuracy at the end of each run."""
+        return self.accuracy[np.arange(len(self.epochs)), self.epochs - 1]
+
+
+class Store(Protocol):
+    """Where training keeps its state between epochs; see `dotphase.histogram.checkpoint`."""
+
+    def load(self, like: Lane) -> tuple[Lane, np.ndarray] | None: ...
+
+    def save(self, lane: Lane, curves: np.ndarray) -> None: ...
+
+
+@in_single_precision
+def train(
+    starts: Network,
+    rules: Constraint,
+    keys: Array,
+    split: Split,
+    plan: Plan,
+    *,
+    store: Store | None = None,
+    on_epoch: Callable[[int, Float[np.ndarray, "quantities runs"]], None] | None = None,
+) -> Trained:
+    """Train networks from their starts.
+
+    Parameters
+    ----------
+    starts, rules, keys : Network, Constraint, Array
+        Where each run begins, what binds it, and its randomness; a leading axis over runs.
+    split : Split
+        Training and held-out sequences, shared by the runs.
+    plan : Plan
+        How to train.
+    store : Store, optional
+        Keeps the state after every epoch, and gives it back.
+    on_epoch : callable, optional
+        Called with the number of epochs done and the row (train loss, held-out loss, accuracy)
+        of each run.
+
+    Raises
+    ------
+    Interrupted
+        A `KeyboardInterrupt` that carries what was trained so far.
+    FloatingPointError
+        A loss that is not finite.
+    """
+    runs = len(keys)
+    starts = jax.vmap(constrain)(starts, rules)
+    lane = Lane(starts, jax.vmap(OPTIMISERS[plan.optimiser]().init)(starts))
+    fixed = Fixed(rules, keys)
+    curves = np.empty((0, 3, runs), np.float32)
+    found = store.load(lane) if store is not None else None
+    if found is not None:
+        lane, curves = found
+    advance = _one_vmap if jax.devices()[0].platform != "cpu" else _lane_by_lane
+    data = Split(*map(jnp.asarray, split))
+    times: list[float] = []
+    try:
+        while len(curves) < plan.epochs and (active := _active(curves, runs, plan.target)).any():
+            began = time.perf_counter()
+            lane, row = advance(lane, fixed, active, data, len(curves), plan)
+            _refuse_nonfinite(row[:, active], len(curves))
+            curves = np.concatenate([curves, row[None]])
+            if store is not None:
+                store.save(lane, curves)
+            times.append(time.perf_counter() - began)
+            if on_epoch is not None:
+                on_epoch(len(curves), row)
+    except KeyboardInterrupt:
+        if not len(curves):
+            raise
+        raise Interrupted(_result(lane, curves, times)) from None
+    return _result(lane, curves, times)
+
+
+def _active(curves: np.ndarray, runs: int, target: float | None) -> np.ndarray:
+    """Runs that have not reached the target."""
+    if target is None or not len(curves):
+        return np.ones(runs, bool)
+    # A run that stopped has no number in later rows, and comparisons with those are false.
+    return ~np.any(curves[:, 2] >= target, axis=0)
+
+
+def _refuse_nonfinite(row: np.ndarray, epoch: int) -> None:
+    if not np.isfinite(row).all():
+        raise FloatingPointError(f"the loss is not finite in epoch {epoch + 1}: training diverged")
+
+
+def _result(lane: Lane, curves: np.ndarray, times: list[float]) -> Trained:
+    train_loss, held_out_loss, accuracy = np.moveaxis(curves, 0, -1)
+    return Trained(
+        networks=jax.tree.map(np.asarray, lane.network),
+        train_loss=train_loss,
+        held_out_loss=held_out_loss,
+        accuracy=accuracy,
+        epochs=np.isfinite(accuracy).sum(axis=1),
+        seconds_per_epoch=float(np.median(times[1:] or times)) if times else float("nan"),
+    )
+
+
+def _one_vmap(
+    lane: Lane, fixed: Fixed, active: np.ndarray, data: Split, epoch: int, plan: Plan
+) -> tuple[Lane, np.ndarray]:
+    new, measured = _epochs(lane, fixed, data, epoch, plan.optimiser, plan.batch, plan.passes)
+    if not active.all():
+        # Runs that are done wait for the others, untouched.
+        def keep(old: Array, later: Array) -> Array:
+            return jnp.where(active.reshape(-1, *[1] * (later.ndim - 1)), later, old)
+
+        new = jax.tree.map(keep, lane, new)
+    row = np.stack([np.asarray(part, np.float32) for part in measured])
+    return new, np.where(active, row, np.nan)
+
+
+def _lane_by_lane(
+    lane: Lane, fixed: Fixed, active: np.ndarray, data: Split, epoch: int, plan: Plan
+) -> tuple[Lane, np.ndarray]:
+    def begin(run: int) -> tuple[Lane, Measured]:
+        mine, bound = jax.tree.map(lambda leaf: leaf[run], (lane, fixed))
+        return _epoch(mine, bound, data, epoch, plan.optimiser, plan.batch, plan.passes)
+
+    # JAX returns before the work is done, so that all lanes are under way at once.
+    begun = [(run, begin(run)) for run in np.flatnonzero(active).tolist()]
+    new = jax.tree.map(np.array, lane)
+    row = np.full((3, len(active)), np.nan, np.float32)
+    for run, (mine, measured) in begun:
+        for whole, part in zip(jax.tree.leaves(new), jax.tree.leaves(mine), strict=True):
+            whole[run] = part
+        row[:, run] = measured
+    return new, row
+
+
+def _train_epoch(
+    lane: Lane,
+    fixed: Fixed,
+    data: Split,
+    epoch: Array | int,
+    optimiser: str,
+    batch: int,
+    passes: int,
+) -> tuple[Lane, Measured]:
+    """One epoch of one lane, and how good it is then."""
+    method = OPTIMISERS[optimiser]()
+    n = data.train.shape[0]
+    keys = jax.random.split(jax.random.fold_in(fixed.key, epoch), passes)
+    chosen, weights = jax.vmap(lambda key: _batches(jax.random.permutation(key, n), batch))(keys)
+
+    def loss(network: Network, places: Array, weight: Array) -> Array:
+        held = constrain(network, fixed.rule)
+        losses, _ = _errors(held, data.train[places], data.train_counts[places])
+        return (losses.mean(axis=-1) * weight).sum() / weight.sum()
+
+    def step(lane: Lane, chosen: tuple[Array, Array]) -> tuple[Lane, Array]:
+        value, gradient = jax.value_and_grad(loss)(lane.network, *chosen)
+        change, memory = method.update(gradient, lane.memory, lane.network)
+        return Lane(optax.apply_updates(lane.network, change), memory), value
+
+    order = (chosen.reshape(-1, chosen.shape[-1]), weights.reshape(-1, weights.shape[-1]))
+    lane, losses = jax.lax.scan(step, lane, order)
+    held_out = evaluate(constrain(lane.network, fixed.rule), data.held_out, data.held_out_counts)
+    return lane, Measured(losses.mean(), *held_out)
+
+
+_STATIC = ("optimiser", "batch", "passes")
+_epoch = jax.jit(_train_epoch, static_argnames=_STATIC)
+
+
+@partial(jax.jit, static_argnums=(4, 5, 6))
+def _epochs(
+    lane: Lane, fixed: Fixed, data: Split, epoch: int, optimiser: str, batch: int, passes: int
+) -> tuple[Lane, Measured]:
+    one = partial(_train_epoch, optimiser=optimiser, batch=batch, passes=passes)
+    return jax.vmap(one, in_axes=(0, 0, None, None))(lane, fixed, data, epoch)
+
+
+def evaluate(network: Network, sequences: Array, counts: Array) -> tuple[Array, Array]:
+    """Mean loss and accuracy over all tokens, some sequences at a time."""
+    chosen, weights = _batches(jnp.arange(sequences.shape[0]), EVALUATED)
+
+    def part(places: Array, weight: Array) -> tuple[Array, Array]:
+        losses, right = _errors(network, sequences[places], counts[places])
+        return (losses.mean(-1) * weight).sum(), (right.mean(-1) * weight).sum()
+
+    loss, right = jax.lax.map(lambda some: part(*some), (chosen, weights))
+    return loss.sum() / sequences.shape[0], right.sum() / sequences.shape[0]
+
+
+def _errors(network: Network, sequences: Array, counts: Array) -> tuple[Array, Array]:
+    """Cross-entropy of each token, and whether the most likely count is right."""
+    logits = apply(network, sequences).logits
+    losses = optax.softmax_cross_entropy_with_integer_labels(logits, counts)
+    return losses, (logits.argmax(axis=-1) == counts).astype(logits.dtype)
+
+
+def _batches(order: Array, size: int) -> tuple[Array, Array]:
+    """`order` cut into rows of `size`; the last is filled up with entries of weight zero."""
+    n = order.shape[0]
+    size = min(size, n)
+    rows = -(-n // size)
+    filled = jnp.concatenate([order, jnp.zeros(rows * size - n, order.dtype)])
+    weights = (np.arange(rows * size) < n).astype(np.float32)
+    return filled.reshape(rows, size), jnp.asarray(weights).reshape(rows, size)

@@ -1,0 +1,43 @@
+"""Networks on disk, and two trained ones that come with the package.
+
+A network is an .npz with one float32 array per parameter. `dotphase histogram --weights DIR`
+writes such files; those that come with the package were written by
+``dotphase histogram --mechanism both --runs 1 --epochs 200 --weights DIR`` in the folder `trained`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from importlib.resources import as_file, files
+from pathlib import Path
+
+import numpy as np
+
+from dotphase import validate
+from dotphase.errors import InvalidInput
+from dotphase.histogram.checkpoint import read_arrays, write_arrays
+from dotphase.histogram.network import MECHANISMS, Network
+
+NAMES = tuple(part.name for part in fields(Network))
+
+
+def save_network(network: Network, path: str | Path) -> Path:
+    """Write the parameters of a network as an .npz file."""
+    target = Path(path)
+    write_arrays(target, {name: np.asarray(getattr(network, name), np.float32) for name in NAMES})
+    return target
+
+
+def load_network(path: str | Path) -> Network:
+    """A network from an .npz file with its parameters."""
+    arrays = read_arrays(Path(path), "weights")
+    if not set(NAMES) <= arrays.keys():
+        raise InvalidInput("weights", str(path), "must hold the arrays " + ", ".join(NAMES))
+    return Network(**{name: np.asarray(arrays[name], np.float32) for name in NAMES})
+
+
+def shipped(mechanism: str) -> Network:
+    """A trained network that comes with the package: ``semantic`` or ``positional``."""
+    name = validate.choice("mechanism", mechanism, MECHANISMS)
+    with as_file(files("dotphase.histogram") / "trained" / f"{name}.npz") as path:
+        return load_network(path)
