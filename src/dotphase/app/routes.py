@@ -11,6 +11,7 @@ import numpy as np
 from dotphase.app.attention import LAST_SENTENCE, attention_matrices
 from dotphase.app.curve import Curves
 from dotphase.app.diagram import Diagrams
+from dotphase.app.histogram_tab import EXAMPLE, look
 from dotphase.app.jobs import DIMENSIONS, LAST_SEED, SEEDS, STARTS, Jobs, read_training
 from dotphase.app.landscape import Landscapes
 from dotphase.app.scheduler import Scheduler
@@ -49,6 +50,7 @@ class Explorer:
             "attention": self.attention,
             "snippets": self.snippets,
             "job": self.job,
+            "histogram": lambda query: plain(look(query.get("sequence") or EXAMPLE)),
         }
         self.writes: dict[str, Callable[[Query], Any]] = {
             "train": self.train,
@@ -105,7 +107,8 @@ class Explorer:
     def snippets(self, query: Query) -> dict[str, Any]:
         """Every view as Python and as a command."""
         asked = read_training(query)
-        return snippets(read_point(query), asked["start"], asked["d"], asked["seeds"])
+        sentence = whole("sentence", query.get("sentence", "0"), 0, LAST_SENTENCE)
+        return snippets(read_point(query), asked, sentence, query.get("sequence") or EXAMPLE)
 
     def train(self, query: Query) -> dict[str, Any]:
         """Begin a training."""

@@ -8,9 +8,10 @@ overtaken, or held while urgent work is done in another thread.
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from dotphase.precision import in_double_precision
@@ -19,6 +20,8 @@ from dotphase.theory.jobs import Job
 
 #: Longest time that background work is held for urgent work, in seconds.
 PATIENCE = 2.0
+#: How much background threads give way to others.
+NICENESS = 10
 
 
 class Task:
@@ -111,6 +114,9 @@ class Scheduler:
             return len(self._tasks)
 
     def _work(self) -> None:
+        with suppress(OSError, AttributeError):
+            # On Linux a thread can give way on its own; elsewhere it does so between steps only.
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
         while (task := self._take()) is not None:
             if task.stop.is_set():
                 task.job.close()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Mapping
+from typing import Any
 
 from dotphase.app.curve import GRID
 from dotphase.app.landscape import LARGEST_M, LARGEST_T, SIZE
@@ -12,9 +14,22 @@ from dotphase.paper import MIXING
 
 
 def snippets(
-    point: Point, start: str = "semantic", d: int = 500, seeds: int = 4, sequence: str = ""
+    point: Point, training: Mapping[str, Any], sentence: int, sequence: str
 ) -> dict[str, dict[str, str]]:
-    """For each view a piece of Python and a command that give the same numbers."""
+    """For each view a piece of Python and a command that give the same numbers.
+
+    Parameters
+    ----------
+    point : Point
+        Where the page is.
+    training : mapping
+        d, seeds, seed and start of a training.
+    sentence : int
+        Number of the sampled sentence.
+    sequence : str
+        Typed on the histogram tab.
+    """
+    d, seeds, seed, start = (training[name] for name in ("d", "seeds", "seed", "start"))
     named = point.mixing in MIXING
     mixing = repr(point.mixing) if named else json.dumps(point.matrix)
     model = f"dp.positional_semantic(omega={{omega}}, sigma={point.sigma!r}, "
@@ -50,9 +65,13 @@ def snippets(
         "overlaps = {\n"
         f"    branch: dp.solve(model, {point.alpha!r}, branch).overlaps\n"
         "    for branch in ('semantic', 'positional')\n}\n"
-        "print(attention_matrices(model, overlaps, sentence=0))\n",
+        f"print(attention_matrices(model, overlaps, sentence={sentence}))\n",
         "train": head + f"print(dp.train(model, alpha={point.alpha!r}, d={d}, seeds={seeds}, "
-        f"start={start!r}))\n",
+        f"seed={seed}, start={start!r}))\n",
+        "histogram": "import dotphase as dp\n\nfor mechanism in ('semantic', 'positional'):\n"
+        "    network = dp.histogram.shipped(mechanism)\n"
+        f"    print(dp.histogram.predict(network, {sequence!r}))\n"
+        f"    print(dp.histogram.attention(network, {sequence!r}).round(3))\n",
     }
     command = {
         "numbers": first + solve,
@@ -61,8 +80,8 @@ def snippets(
         "curves": first + f"dotphase curve --alphas {grid} --points 13 {options} "
         "--out curve.nc --plot curve.png",
         "train": first + f"dotphase train --d {d} --alpha {point.alpha!r} --start {start} "
-        f"--seeds {seeds} {options}",
+        f"--seeds {seeds} --seed {seed} {options}",
     }
-    for name in ("landscape", "attention"):
+    for name in ("landscape", "attention", "histogram"):
         command[name] = f"python -c {shlex.quote(python[name])}"
     return {name: {"python": python[name], "command": command[name]} for name in python}

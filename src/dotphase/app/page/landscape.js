@@ -50,7 +50,7 @@ function build() {
         title: { text: "10⁻³", side: "top" } } });
     if (value.minima.length) {
       data.push({ x: value.minima.map((cell) => cell[0]), y: value.minima.map((cell) => cell[1]), mode: "markers", name: "minima of the grid",
-        cliponaxis: false, hoverinfo: "skip", marker: { symbol: "circle-open", size: 20, line: { width: 2, color: "#F0E442" } } });
+        cliponaxis: false, hoverinfo: "skip", marker: { symbol: "circle-open", size: 20, color: "#F0E442", line: { width: 2.5 } } });
     }
   }
   for (const branch of BRANCHES) {

@@ -170,7 +170,7 @@ async function begin() {
   const about = await get("about");
   configure(about.colours, { link, query });
   controls.build(byId("form"), about, update);
-  histogram.build(byId("histogram"), remember);
+  histogram.build(remember);
   document.querySelectorAll(".view").forEach((section) => addTools(section, showCopied, refuse));
   byId("copied-close").addEventListener("click", () => { byId("copied").hidden = true; });
   const given = Object.fromEntries(new URLSearchParams(location.search));

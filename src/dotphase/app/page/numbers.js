@@ -31,6 +31,7 @@ export function show(answer) {
   last = answer;
   const body = document.querySelector("#numbers tbody");
   body.replaceChildren();
+  document.getElementById("numbers").dataset.point = JSON.stringify(answer.point);
   const line = (title) => {
     const row = body.insertRow();
     const head = document.createElement("th");
