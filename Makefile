@@ -4,24 +4,29 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 READY = $(VENV)/.ready
 
-.PHONY: demo test lint bench figures constraints clean help
+.PHONY: demo explore test lint bench figures diagrams constraints clean help
 
 help:
 	@echo "make demo         set up, solve both branches at omega = .3, draw them into out/"
+	@echo "make explore      set up, open the explorer in the browser"
 	@echo "make test         set up, lint, type checks, tests"
 	@echo "make bench        set up, benchmarks against the textbook method"
 	@echo "make figures      draw the figures of the README again"
+	@echo "make diagrams     compute the phase diagrams that ship with the explorer again"
 	@echo "make constraints  compile the pinned versions anew"
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'dotphase needs Python 3.11 or newer')"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,cluster]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,cluster,explore]"
 	touch $(READY)
 
 demo: $(READY)
 	mkdir -p out
 	$(BIN)/dotphase curve --alphas 0.5:2:20 --omega 0.3 --out out/curve.nc --plot out/curve.png
+
+explore: $(READY)
+	$(BIN)/dotphase explore
 
 test: $(READY) lint
 	$(BIN)/python -m pytest
@@ -36,9 +41,13 @@ bench: $(READY)
 
 figures: $(READY)
 	$(BIN)/dotphase curve --alphas 0.5:2:31 --rtol 2e-3 --most 18 --out out/readme.nc --plot docs/images/branches.png
+	$(BIN)/python benchmarks/explorer_screenshots.py docs/images/explorer.png
+
+diagrams: $(READY)
+	$(BIN)/python -m dotphase.app.build
 
 constraints:
-	uv pip compile --universal --python-version 3.11 --extra dev --extra cluster --no-header --no-annotate --no-emit-index-url --no-emit-find-links --output-file constraints.txt pyproject.toml
+	uv pip compile --universal --python-version 3.11 --extra dev --extra cluster --extra explore --no-header --no-annotate --no-emit-index-url --no-emit-find-links --output-file constraints.txt pyproject.toml
 
 clean:
 	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache

@@ -79,7 +79,7 @@ def site(tmp_path_factory):
         process.kill()
         process.communicate()
     assert process.returncode == 130
-    assert errors == "dotphase: interrupted; finished work is kept\n"
+    assert errors.strip() == "dotphase: interrupted; finished work is kept"
 
 
 @pytest.fixture(scope="session")

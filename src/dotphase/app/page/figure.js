@@ -27,12 +27,14 @@ const axis = () => ({
 export function draw(view, build) {
   figures.set(view, build);
   const place = document.getElementById(`plot-${view}`);
+  if (!place.clientWidth) return; // on the tab that is not open: drawn when it is
   const { data, layout } = build(place.clientWidth);
   const full = {
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { color: ink("ink"), size: 12, family: "system-ui, 'DejaVu Sans', sans-serif" },
     margin: { l: 54, r: 12, t: 12, b: 44 }, dragmode: false, hovermode: "closest",
     legend: { orientation: "h", y: -0.2, x: 0, font: { size: 12 } }, uirevision: view,
+    width: place.clientWidth,
     ...layout,
   };
   for (const name of Object.keys(full)) {
@@ -41,7 +43,7 @@ export function draw(view, build) {
       full[name] = { ...axis(), fixedrange: true, ...full[name], title };
     }
   }
-  return Plotly.react(place, data, full, { displayModeBar: false, responsive: true });
+  Plotly.react(place, data, full, { displayModeBar: false, responsive: true });
 }
 
 export function redraw() {
