@@ -29,7 +29,10 @@ const watch = () => {
   const now = performance.now() - began;
   if (table.dataset.point !== before) {
     seen.first ??= now;
-    const exact = ["semantic", "positional"].every((branch) => /^(2|final)/.test(stage(branch) ?? ""));
+    const better = (branch) => /^(2|final)/.test(stage(branch) ?? "");
+    // A minimum that a first look has not found is searched for longer than this waits.
+    const missing = (branch) => !document.getElementById(`${branch}-train_loss`)?.dataset.value;
+    const exact = ["semantic", "positional"].every((branch) => missing(branch) || better(branch));
     if (exact) seen.exact ??= now;
   }
   if (seen.exact || now > 15000) done(seen);

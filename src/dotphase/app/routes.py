@@ -14,7 +14,7 @@ from dotphase.app.diagram import Diagrams
 from dotphase.app.histogram_tab import EXAMPLE, look
 from dotphase.app.jobs import DIMENSIONS, LAST_SEED, SEEDS, STARTS, Jobs, read_training
 from dotphase.app.landscape import Landscapes
-from dotphase.app.scheduler import Scheduler
+from dotphase.app.scheduler import LONGEST_STEP, Scheduler
 from dotphase.app.shelf import Growing
 from dotphase.app.snippets import snippets
 from dotphase.app.solver import BRANCHES, Solver
@@ -41,6 +41,7 @@ class Explorer:
         self.diagrams = Diagrams(self.scheduler)
         self.jobs = Jobs(jax_settings)
         self.warm = threading.Event()
+        self._warming: threading.Thread | None = None
         self.reads: dict[str, Callable[[Query], Any]] = {
             "about": self.about,
             "point": self.point,
@@ -67,12 +68,16 @@ class Explorer:
             finally:
                 self.warm.set()
 
-        threading.Thread(target=work, name="dotphase-warm-up", daemon=True).start()
+        self._warming = threading.Thread(target=work, name="dotphase-warm-up", daemon=True)
+        self._warming.start()
 
     def close(self) -> None:
-        """End everything that runs."""
+        """End everything that runs, and wait for it."""
         self.jobs.close()
         self.scheduler.close()
+        self.solver.close()
+        if self._warming is not None:
+            self._warming.join(LONGEST_STEP)
 
     def about(self, query: Query) -> dict[str, Any]:
         """Ranges of the inputs, and whether everything is compiled."""

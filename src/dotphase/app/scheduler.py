@@ -20,6 +20,8 @@ from dotphase.theory.jobs import Job
 
 #: Longest time that background work is held for urgent work, in seconds.
 PATIENCE = 2.0
+#: Seconds that a single step may take at most, generously.
+LONGEST_STEP = 30.0
 #: How much background threads give way to others.
 NICENESS = 10
 
@@ -101,12 +103,17 @@ class Scheduler:
                 self._lock.notify_all()
 
     def close(self) -> None:
-        """Finish the steps under way and begin no others."""
+        """Finish the steps under way and begin no others.
+
+        Compiled code must not be running when the interpreter ends.
+        """
         with self._lock:
             self._closed = True
             for task in self._tasks:
                 task.stop.set()
             self._lock.notify_all()
+        for thread in self._threads:
+            thread.join(LONGEST_STEP)
 
     def __len__(self) -> int:
         """Tasks that wait; those of which a step is under way are not counted."""

@@ -20,6 +20,7 @@ from dotphase.app.scheduler import Scheduler, Task
 from dotphase.app.shelf import Growing, Shelf
 from dotphase.app.state import Point
 from dotphase.precision import in_double_precision
+from dotphase.theory.branches import starting_overlaps
 from dotphase.theory.evaluate import Answer, evaluate
 from dotphase.theory.overlaps import Overlaps
 from dotphase.theory.settings import Settings
@@ -59,7 +60,7 @@ class Solver:
                 for branch in BRANCHES
             }
             found = {branch: future.result() for branch, future in futures.items()}
-        return {branch: one and describe(one, 0) for branch, one in found.items()}
+        return {branch: one and describe(one, branch, 0) for branch, one in found.items()}
 
     def refine(self, point: Point, window: str) -> Growing:
         """Better and better numbers, in the background."""
@@ -80,6 +81,10 @@ class Solver:
         with self._lock:
             return self._starts.get((point, branch))
 
+    def close(self) -> None:
+        """Wait for first looks under way."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
     @in_double_precision
     def warm_up(self) -> None:
         """Compile everything that a first look needs."""
@@ -88,21 +93,28 @@ class Solver:
 
     @in_double_precision
     def _quick(self, point: Point, branch: str, deadline: float) -> Solution | None:
-        settings = Settings(points=FIRST)
+        """A branch from the nearest point known, or from its own start; None if out of time.
+
+        Where both lead elsewhere, that is the answer for now: to search from afar, as
+        `dotphase.solve` does, takes seconds and is left to the background.
+        """
+        model = point.model()
         near = self._nearest(point, branch)
-        tries: list[str | Overlaps] = [branch] if near is None else [near, branch]
-        for start in tries:
-            job = solve_job(point.model(), point.alpha, start, settings)
+        own = starting_overlaps(model, branch)
+        solution: Solution | None = None
+        for start in (own,) if near is None else (near, own):
+            job = solve_job(model, point.alpha, start, Settings(points=FIRST))
             answer: Answer | None = None
             try:
                 while time.monotonic() < deadline:
                     answer = evaluate(next(job) if answer is None else job.send(answer))
+                return solution
             except StopIteration as end:
-                solution: Solution = end.value
-                if solution.found == branch and solution.converged:
-                    self._remember(point, branch, solution)
-                    return solution
-        return None
+                solution = end.value
+            if solution is not None and on_branch(solution, branch):
+                self._remember(point, branch, solution)
+                break
+        return solution
 
     def _nearest(self, point: Point, branch: str) -> Overlaps | None:
         """The overlaps of the nearest remembered point on a branch."""
@@ -112,9 +124,9 @@ class Solver:
             return None
         here = _position(point)
         distances = [float(np.sum((_position(key[0]) - here) ** 2)) for key, _ in known]
-        overlaps = known[int(np.argmin(distances))][1]
+        (place, _), overlaps = known[int(np.argmin(distances))]
         # Overlaps hold sigma: q, V and theta go with its square.
-        scale = np.square(point.sigma / known[int(np.argmin(distances))][0][0].sigma)
+        scale = np.square(point.sigma / place.sigma)
         return Overlaps(overlaps.q * scale, overlaps.m, overlaps.V * scale, overlaps.theta * scale)
 
     def _remember(self, point: Point, branch: str, solution: Solution) -> None:
@@ -130,10 +142,10 @@ class Solver:
         steps = len(BRANCHES) * 2
 
         def finish(branch: str, stage: int, solution: Solution) -> None:
-            if solution.found == branch and solution.converged:
+            if on_branch(solution, branch):
                 self._remember(point, branch, solution)
             with growing.lock:
-                growing.value = {**growing.value, branch: describe(solution, stage)}
+                growing.value = {**growing.value, branch: describe(solution, branch, stage)}
                 growing.progress += 1 / steps
                 growing.done = growing.progress > 1 - 0.5 / steps
             if stage == 1:
@@ -170,14 +182,19 @@ def _position(point: Point) -> np.ndarray:
     )
 
 
-def describe(solution: Solution, stage: int) -> dict[str, Any]:
+def on_branch(solution: Solution, branch: str) -> bool:
+    """Whether a solution, from whatever start, is a fixed point of a branch."""
+    return solution.converged and solution.found == branch
+
+
+def describe(solution: Solution, branch: str, stage: int) -> dict[str, Any]:
     """A solution as the page shows it."""
     full = solution.to_dict()
     names = ("found", "norms", "train_loss", "test_error", "linear_test_error", "stderr",
              "converged", "message", "stability", "log2_points", "overlaps")  # fmt: skip
     return {
         **{name: full[name] for name in names},
-        "there": solution.there,
+        "there": on_branch(solution, branch),
         "stage": STAGES[stage],
         "seconds": solution.seconds,
     }

@@ -56,7 +56,8 @@ export function show(answer) {
     const found = answer.value[branch];
     const verdict = found && found.stability;
     let text = "…";
-    if (found && !found.there) text = found.converged ? `no such minimum: leads to the ${found.found} one` : found.message;
+    if (found && !found.there && found.stage === "first look") text = "no such minimum at first look: searching further";
+    else if (found && !found.there) text = found.converged ? `no such minimum: leads to the ${found.found} one` : found.message;
     else if (found) text = `${verdict.trusted ? "trusted" : "not trusted"}: ${verdict.reason}`;
     cell(trust, `${branch}-trust`, text);
     const how = found ? (found.stage === "final" ? `final, 2^${found.log2_points} points` : `${found.stage}, refining`) : "searching";
