@@ -14,7 +14,8 @@ from dotphase.errors import Interrupted, InvalidInput
 from dotphase.histogram.experiment import RELEASE, TRAINING, experiment
 from dotphase.histogram.network import MECHANISMS
 
-SMALL = {"task": histogram.Task(symbols=3, length=4, samples=300), "dimension": 8, "hidden": 16}
+SMALL = {"task": histogram.Task(symbols=3, length=4, samples=300), "dimension": 16, "hidden": 64,
+         "batch": 4}  # fmt: skip
 ASKED = {"runs": 2, "epochs": 5, "release": True, "release_epochs": 3, "seed": 4}
 
 
@@ -35,9 +36,10 @@ def same(first, second):
 
 
 def test_networks_learn():
-    found = experiment(runs=1, epochs=40, **SMALL)
-    assert found.trained.train_loss[:, -1].max() < 0.6 * found.trained.train_loss[:, 0].min()
-    assert found.trained.final_accuracy.min() > 0.75
+    found = experiment(runs=1, epochs=60, **SMALL)
+    counts = histogram.draw(SMALL["task"]).held_out_counts
+    constant = np.bincount(counts.ravel()).max() / counts.size
+    assert found.trained.final_accuracy.min() > constant + 0.2
 
 
 def test_result_has_what_was_asked(whole):
@@ -47,13 +49,13 @@ def test_result_has_what_was_asked(whole):
     starts = whole.moved.from_start
     assert np.all(starts > 0) and np.all(whole.moved.summed_from_start > starts)
     # The noise of the release alone, .001 sqrt(entries), is a lower bound.
-    bound = 0.5e-3 * np.sqrt((3 + 4 + 8 + 8) * 8)
+    bound = 0.5e-3 * np.sqrt((3 + 4 + 16 + 16) * 16)
     assert np.all(whole.moved.after_release > bound)
     for name in MECHANISMS:
         network = whole.network(name)
-        assert not np.any(network.tokens[:, 4:]) and not np.any(network.positions[:, :4])
+        assert not np.any(network.tokens[:, 8:]) and not np.any(network.positions[:, :8])
         freed = whole.network(name, released=True)
-        assert np.all(freed.tokens[:, 4:] != 0) and np.all(freed.query != 0)
+        assert np.all(freed.tokens[:, 8:] != 0) and np.all(freed.query != 0)
     assert set(whole.summary()) == set(MECHANISMS)
     assert "positional: 2 runs" in str(whole)
 
@@ -110,8 +112,8 @@ def replaced(source, target):
     replace(source, target)
 
 checkpoint.os.replace = replaced
-histogram.experiment(runs=2, epochs=5, release=True, release_epochs=3, seed=4, dimension=8,
-    hidden=16, task=histogram.Task(symbols=3, length=4, samples=300), checkpoint=folder,
+histogram.experiment(runs=2, epochs=5, release=True, release_epochs=3, seed=4, dimension=16,
+    hidden=64, batch=4, task=histogram.Task(symbols=3, length=4, samples=300), checkpoint=folder,
     on_epoch=on_epoch)
 """
 
@@ -153,17 +155,17 @@ def test_interrupt_carries_what_was_done_and_more_epochs_go_on(tmp_path):
 
 def test_divergence_is_not_silent(monkeypatch):
     train = sys.modules["dotphase.histogram.train"]
-    nan = np.full((3, 2), np.nan, np.float32)
+    nan = np.full((3, 4), np.nan, np.float32)
     monkeypatch.setattr(train, "_lane_by_lane", lambda lane, *rest: (lane, nan))
     with pytest.raises(FloatingPointError, match="epoch 1"):
-        experiment(runs=1, epochs=1, **SMALL)
+        experiment(runs=2, epochs=1, **SMALL)
 
 
 def test_saved_and_loaded(whole, tmp_path):
     again = histogram.load_experiment(whole.save(tmp_path / "result.npz"))
     same(again, whole)
     assert again.statistics[0].accuracy == whole.statistics[0].accuracy
-    assert again.summary() == whole.summary()
+    np.testing.assert_equal(again.summary(), whole.summary())
     np.testing.assert_array_equal(again.landscape.aligned_loss, whole.landscape.aligned_loss)
     np.savez(tmp_path / "other.npz", a=np.zeros(2))
     with pytest.raises(InvalidInput, match="experiment"):

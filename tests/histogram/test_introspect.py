@@ -8,6 +8,8 @@ from dotphase import histogram
 from dotphase.errors import InvalidInput
 from dotphase.histogram.network import MECHANISMS, initialise, stack
 
+begin = jax.jit(initialise, static_argnums=(1, 2, 3, 4))
+
 FRESH = histogram.draw(histogram.Task(samples=5000), seed=2024)
 
 
@@ -62,7 +64,7 @@ def test_counts_of_typed_sequences(networks):
 
 
 def test_scores_by_hand():
-    network = initialise(jax.random.key(3), 3, 4, 8, 16)
+    network = begin(jax.random.key(3), 3, 4, 8, 16)
     sequences = histogram.draw(histogram.Task(symbols=3, length=4, samples=100)).train
     found = histogram.statistics(network, sequences)
     letters = "ABC"
@@ -87,7 +89,7 @@ def test_scores_by_hand():
 
 
 def test_many_networks_are_not_one():
-    network = initialise(jax.random.key(0), 15, 10, 8, 16)
+    network = begin(jax.random.key(0), 15, 10, 8, 16)
     with pytest.raises(InvalidInput, match="one network"):
         histogram.attention(stack([network, network]), "BBCCDDBBBB")
     with pytest.raises(InvalidInput, match="mechanism"):

@@ -43,13 +43,15 @@ def plot_histogram_distances(result: Experiment, path: str | Path | None = None)
                 axes.scatter(centre + spread, some, s=16, alpha=0.7, color=COLOURS[name],
                              marker=MARKERS[name], lw=0,
                              label=name if place == 0 else None)  # fmt: skip
-                axes.annotate(f"{some.mean():.3g}", (centre + 0.1, some.mean()), fontsize=8,
-                              va="center", color=COLOURS[name])  # fmt: skip
+                axes.annotate(f"{some.mean():.3g}", (centre, some.max()), (0, 6), fontsize=8,
+                              textcoords="offset points", ha="center",
+                              color=COLOURS[name])  # fmt: skip
         axes.set_yscale("log")
         axes.set_xlim(-0.5, 1.5)
+        axes.margins(y=0.12)
         axes.set_xticks([0, 1], [label for _, label in kinds])
         axes.set_ylabel("distance over all parameters")
-        axes.legend()
+        axes.legend(loc="center")
         if path is not None:
             save(figure, path)
     return figure

@@ -22,7 +22,7 @@ from dotphase import validate
 from dotphase.errors import InvalidInput
 from dotphase.histogram.checkpoint import read_arrays, write_arrays
 from dotphase.histogram.introspect import statistics
-from dotphase.histogram.network import FREE, Network, in_single_precision, initialise, select
+from dotphase.histogram.network import FREE, Network, in_single_precision, initialise_all, select
 from dotphase.histogram.release import same_rule
 from dotphase.histogram.task import Split, Task, draw
 from dotphase.histogram.train import BATCH, Plan, Trained, train
@@ -165,8 +165,4 @@ def _train_free(
 def _begin(task: Task, runs: int, seed: int, dimension: int, hidden: int) -> tuple[Network, Array]:
     root = jax.random.fold_in(jax.random.key(seed), STREAM)
     keys = jax.vmap(lambda run: jax.random.split(jax.random.fold_in(root, run)))(jnp.arange(runs))
-
-    def start(key: Array) -> Network:
-        return initialise(key, task.symbols, task.length, dimension, hidden)
-
-    return jax.tree.map(np.asarray, jax.jit(jax.vmap(start))(keys[:, 0])), keys[:, 1]
+    return initialise_all(keys[:, 0], task.symbols, task.length, dimension, hidden), keys[:, 1]

@@ -22,11 +22,11 @@ from dotphase.histogram.network import (
     MECHANISMS,
     Constraint,
     Network,
-    constrain,
+    constrain_all,
     constraint,
     distance,
     in_single_precision,
-    initialise,
+    initialise_all,
     select,
     summed_distance,
 )
@@ -87,8 +87,8 @@ def experiment(
         Sizes of the network and of a batch.
     checkpoint : path, optional
         Folder in which the state is kept after every epoch, and from which training goes on if
-        it is there. What remains after a kill gives the same result as no kill, on the same
-        machine.
+        it is there. A killed run that goes on gives the same result as one that was not
+        killed: to the last bit on a CPU; a GPU may choose other kernels after a restart.
     on_epoch : callable, optional
         Called after every epoch; see `OnEpoch`.
 
@@ -193,27 +193,26 @@ def _begin(
     keys = _keys(labels, seed, "start")
     each = [constraint(name, dimension) for name, _ in labels]
     rules = jax.tree.map(lambda *leaves: np.stack(leaves), *each)
-
-    def start(key: Array, rule: Constraint) -> Network:
-        drawn = initialise(key, task.symbols, task.length, dimension, hidden)
-        return constrain(drawn, rule)
-
-    return jax.tree.map(np.asarray, jax.jit(jax.vmap(start))(keys, rules)), rules
+    drawn = initialise_all(keys, task.symbols, task.length, dimension, hidden)
+    return jax.tree.map(np.asarray, constrain_all(drawn, rules)), rules
 
 
 @in_single_precision
 def _keys(labels: list[tuple[str, int]], seed: int, purpose: str) -> Array:
     """Keys of the runs, different for each purpose."""
     numbers = [(PURPOSES.index(purpose), MECHANISMS.index(name), run) for name, run in labels]
-    root = jax.random.key(seed)
+    return _fold(jax.random.key(seed), jnp.asarray(numbers))
 
-    def one(number: Array) -> Array:
+
+@jax.jit
+def _fold(root: Array, numbers: Array) -> Array:
+    def one(row: Array) -> Array:
         key = root
-        for part in number:
+        for part in row:
             key = jax.random.fold_in(key, part)
         return key
 
-    return jax.vmap(one)(jnp.asarray(numbers))
+    return jax.vmap(one)(numbers)
 
 
 def _statistics(trained: Trained, split: Split) -> tuple[Statistics, ...]:
@@ -231,7 +230,7 @@ def _moved(starts: Network, rules: Constraint, trained: Trained, released: Train
     ended = released.networks
     # Query and key keep what they have gained; embeddings are compared in their own halves.
     own = Constraint(rules.tokens, rules.positions, np.ones_like(rules.attention))
-    confined = jax.tree.map(np.asarray, jax.vmap(constrain)(ended, own))
+    confined = jax.tree.map(np.asarray, constrain_all(ended, own))
     return replace(
         moved,
         after_release=distance(found, ended),

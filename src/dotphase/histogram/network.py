@@ -18,7 +18,7 @@ published experiment used.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import equinox as eqx
@@ -124,6 +124,12 @@ def initialise(
     )
 
 
+@partial(jax.jit, static_argnums=(1, 2, 3, 4))
+def initialise_all(keys: Array, symbols: int, length: int, dimension: int, hidden: int) -> Network:
+    """`initialise` for several keys."""
+    return jax.vmap(lambda key: initialise(key, symbols, length, dimension, hidden))(keys)
+
+
 def constraint(mechanism: str, dimension: int = 64) -> Constraint:
     """The constraint that imposes a mechanism; ``free`` imposes none."""
     validate.choice("mechanism", mechanism, (*MECHANISMS, FREE))
@@ -149,6 +155,12 @@ def constrain(network: Network, rule: Constraint) -> Network:
             network.key * seen,
         ),
     )
+
+
+@jax.jit
+def constrain_all(networks: Network, rules: Constraint) -> Network:
+    """`constrain` for networks and constraints with a leading axis."""
+    return jax.vmap(constrain)(networks, rules)
 
 
 def apply(network: Network, sequences: Int[Array, "batch length"]) -> Output:

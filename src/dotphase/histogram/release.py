@@ -37,7 +37,11 @@ def same_rule(mechanism: str, dimension: int, runs: int) -> Constraint:
 @in_single_precision
 def unbind(networks: Network, keys: Array, noise: float = NOISE) -> Network:
     """Constrained networks with noise on embeddings, query and key: points of the free space."""
+    return jax.tree.map(np.asarray, _add_noise(networks, keys, noise))
 
+
+@jax.jit
+def _add_noise(networks: Network, keys: Array, noise: float) -> Network:
     def one(network: Network, key: Array) -> Network:
         def bound(some: Network) -> tuple[Array, ...]:
             return some.tokens, some.positions, some.query, some.key
@@ -50,7 +54,7 @@ def unbind(networks: Network, keys: Array, noise: float = NOISE) -> Network:
         ]
         return eqx.tree_at(bound, network, tuple(noisy))
 
-    return jax.tree.map(np.asarray, jax.vmap(one)(networks, keys))
+    return jax.vmap(one)(networks, keys)
 
 
 def release(

@@ -22,7 +22,14 @@ from jaxtyping import Array, Float
 
 from dotphase import validate
 from dotphase.errors import Interrupted
-from dotphase.histogram.network import Constraint, Network, apply, constrain, in_single_precision
+from dotphase.histogram.network import (
+    Constraint,
+    Network,
+    apply,
+    constrain,
+    constrain_all,
+    in_single_precision,
+)
 from dotphase.histogram.task import Split
 
 #: Sequences of a batch, in training and in evaluation.
@@ -155,8 +162,8 @@ def train(
         A loss that is not finite.
     """
     runs = len(keys)
-    starts = jax.vmap(constrain)(starts, rules)
-    lane = Lane(starts, jax.vmap(OPTIMISERS[plan.optimiser]().init)(starts))
+    starts = constrain_all(starts, rules)
+    lane = Lane(starts, _empty_memory(starts, plan.optimiser))
     fixed = Fixed(rules, keys)
     curves = np.empty((0, 3, runs), np.float32)
     found = store.load(lane) if store is not None else None
@@ -181,6 +188,12 @@ def train(
             raise
         raise Interrupted(_result(lane, curves, times)) from None
     return _result(lane, curves, times)
+
+
+@partial(jax.jit, static_argnums=1)
+def _empty_memory(starts: Network, optimiser: str) -> Any:
+    """What the optimiser remembers before the first step."""
+    return jax.vmap(OPTIMISERS[optimiser]().init)(starts)
 
 
 def _active(curves: np.ndarray, runs: int, target: float | None) -> np.ndarray:
