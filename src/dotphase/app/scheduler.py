@@ -79,9 +79,13 @@ class Scheduler:
         self._served: dict[int, int] = {}
         self._urgent = 0
         self._closed = False
-        for index in range(threads):
-            name = f"dotphase-background-{index}"
-            threading.Thread(target=in_double_precision(self._work), name=name, daemon=True).start()
+        work = in_double_precision(self._work)
+        self._threads = [
+            threading.Thread(target=work, name=f"dotphase-background-{index}", daemon=True)
+            for index in range(threads)
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def add(self, task: Task) -> None:
         """Put a task in the queue."""
