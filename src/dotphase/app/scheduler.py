@@ -23,7 +23,7 @@ PATIENCE = 2.0
 #: Seconds that a single step may take at most, generously.
 LONGEST_STEP = 30.0
 #: How much background threads give way to others.
-NICENESS = 10
+NICENESS = 5
 
 
 class Task:

@@ -16,7 +16,7 @@ from dotphase.errors import InvalidInput
 from dotphase.plain import plain
 
 #: How much this process gives way to others.
-NICENESS = 10
+NICENESS = 5
 
 
 def main() -> int:

@@ -10,7 +10,7 @@ export function show(answer) {
   const note = document.getElementById("note-diagram");
   const state = answer.error ? `It could not be computed (${answer.error}).`
     : answer.done ? "" : `Computing this diagram in the background: ${Math.round(100 * answer.progress)}%. `;
-  note.textContent = `${state}Colour: semantic minus positional training loss; grey where one minimum is missing; crosses where the theory of the lower one is not to be trusted. Click or drag to move the point.`;
+  note.textContent = `${state}Colour: semantic minus positional training loss, grey where one minimum is missing. Solid line: α_c, the losses cross. Dashed: α_l, the lower minimum beats a linear layer. Crosses: its theory is not to be trusted. Click or drag to move the point.`;
   paint();
 }
 
@@ -55,9 +55,20 @@ function build() {
     layout: {
       xaxis: { title: { text: "α" }, range: [0.05, Math.max(2.55, Number(here.alpha) + 0.05)] },
       yaxis: { title: { text: "ω" }, range: [-0.0125, top] },
-      plot_bgcolor: ink("missing"), margin: { l: 50, r: 8, t: 10, b: 40 }, legend: { orientation: "h", y: -0.14, x: 0 },
+      plot_bgcolor: ink("missing"), margin: { l: 50, r: 8, t: 10, b: 40 }, showlegend: false, annotations: value ? labels() : [],
     },
   };
+}
+
+// The names of the two lines, where they end.
+function labels() {
+  return [["alpha_c", "α_c", "bottom"], ["alpha_l", "α_l", "top"]].flatMap(([name, text, side]) => {
+    const known = value[name].map((alpha, i) => [alpha, value.omega[i]]).filter(([alpha]) => alpha !== null);
+    if (known.length < 3) return [];
+    const [x, y] = known[Math.floor(0.75 * known.length)];
+    return [{ x, y, text, showarrow: false, xanchor: side === "bottom" ? "right" : "left", yanchor: side, xshift: side === "bottom" ? -3 : 3,
+      font: { size: 14, color: ink("ink") } }];
+  });
 }
 
 // Where a pointer is, in alpha and omega, or null outside the plot.
