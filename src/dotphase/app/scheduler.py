@@ -103,7 +103,7 @@ class Scheduler:
             yield
         finally:
             with self._lock:
-                self._urgent -= 1
+                self._urgent = max(self._urgent - 1, 0)
                 self._lock.notify_all()
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ as one JSON object that the page shows; nothing from outside reaches the page as
 from __future__ import annotations
 
 import json
-import os
+import traceback
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -156,7 +156,7 @@ class Handler(BaseHTTPRequestHandler):
         except (BrokenPipeError, ConnectionError):
             self.close_connection = True
         except Exception as error:
-            self.log_error("%s: %s", type(error).__name__, error)
+            traceback.print_exc()  # a defect: in the terminal, not on the page
             self._error(
                 HTTPStatus.INTERNAL_SERVER_ERROR, "server", f"failed ({type(error).__name__})"
             )
@@ -185,6 +185,4 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Requests are not logged; only errors of the server are, by `log_error`."""
-        if os.environ.get("DOTPHASE_LOG"):
-            super().log_message(format, *args)
+        """Requests are not logged."""

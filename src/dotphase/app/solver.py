@@ -69,10 +69,10 @@ class Solver:
     def best(self, point: Point, window: str) -> dict[str, Any]:
         """The best numbers there are now; a first look if there are none."""
         growing = self.refine(point, window)
-        if not growing.value:
+        if len(growing.value or {}) < len(BRANCHES):
             first = self.first_look(point)
             with growing.lock:
-                growing.value = {**first, **growing.value}
+                growing.value = {**first, **(growing.value or {})}
         with growing.lock:
             return growing.to_dict()
 
@@ -138,14 +138,16 @@ class Solver:
 
     def _start(self, point: Point, growing: Growing) -> None:
         model = point.model()
-        growing.value = {}
         steps = len(BRANCHES) * 2
 
         def finish(branch: str, stage: int, solution: Solution) -> None:
             if on_branch(solution, branch):
                 self._remember(point, branch, solution)
             with growing.lock:
-                growing.value = {**growing.value, branch: describe(solution, branch, stage)}
+                growing.value = {
+                    **(growing.value or {}),
+                    branch: describe(solution, branch, stage),
+                }
                 growing.progress += 1 / steps
                 growing.done = growing.progress > 1 - 0.5 / steps
             if stage == 1:
