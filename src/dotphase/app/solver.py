@@ -76,11 +76,6 @@ class Solver:
         with growing.lock:
             return growing.to_dict()
 
-    def overlaps(self, point: Point, branch: str) -> Overlaps | None:
-        """The overlaps of a branch at a point that was solved before."""
-        with self._lock:
-            return self._starts.get((point, branch))
-
     def close(self) -> None:
         """Wait for first looks under way."""
         self._pool.shutdown(wait=True, cancel_futures=True)
