@@ -38,7 +38,6 @@ const PANELS = [
 
 function build(width) {
   const narrow = width < 640;
-  document.getElementById("plot-curves").style.minHeight = narrow ? "720px" : "300px";
   const layout = {
     grid: narrow ? { rows: 3, columns: 1, pattern: "independent", ygap: 0.28 } : { rows: 1, columns: 3, pattern: "independent", xgap: 0.22 },
     height: narrow ? 720 : 320, margin: { l: 58, r: 12, t: 10, b: 44 },

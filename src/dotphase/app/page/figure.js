@@ -34,9 +34,10 @@ export function draw(view, build) {
     font: { color: ink("ink"), size: 12, family: "system-ui, 'DejaVu Sans', sans-serif" },
     margin: { l: 54, r: 12, t: 12, b: 44 }, dragmode: false, hovermode: "closest",
     legend: { orientation: "h", y: -0.2, x: 0, font: { size: 12 } }, uirevision: view,
-    width: place.clientWidth,
+    width: place.clientWidth, height: 370,
     ...layout,
   };
+  place.style.height = `${full.height}px`;
   for (const name of Object.keys(full)) {
     if (/^[xy]axis\d*$/.test(name)) {
       const title = { ...axis().title, ...full[name].title };

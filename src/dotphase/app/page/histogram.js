@@ -74,7 +74,6 @@ function figure(width) {
   const ticks = letters.map((_, index) => index);
   const layout = { grid: narrow ? { rows: 2, columns: 1, pattern: "independent", ygap: 0.2 } : { rows: 1, columns: 2, pattern: "independent", xgap: 0.12 },
     height: narrow ? 760 : 430, annotations: [], margin: { l: 40, r: 8, t: 30, b: 40 }, showlegend: false };
-  document.getElementById("plot-histogram").style.minHeight = `${layout.height}px`;
   const top = Math.max(...WHO.flatMap((who) => answer.networks[who].attention.flat()));
   const data = WHO.map((who, index) => {
     const end = index ? "2" : "";

@@ -17,6 +17,7 @@ let move = 0; // counts moves: an answer to an older one is thrown away
 let busy = false;
 let current = null; // the point that the server has accepted last
 let resting = null;
+let pictured = null; // an answer whose figures are not drawn yet
 const drawn = { model: null, family: null };
 
 function refuse(error) {
@@ -60,10 +61,10 @@ async function update() {
       const began = performance.now();
       try {
         const answer = await get("point", controls.read());
+        document.body.dataset.milliseconds = String(performance.now() - began);
         accept();
         current = answer.point;
         showPoint(answer);
-        document.body.dataset.milliseconds = String(performance.now() - began);
         if (asked === move) follow(asked, answer);
       } catch (error) {
         refuse(error);
@@ -75,8 +76,17 @@ async function update() {
   remember();
 }
 
+// The numbers at once; the figures in a frame of their own, and only the latest.
 function showPoint(answer) {
   numbers.show(answer);
+  const waiting = pictured !== null;
+  pictured = answer;
+  if (!waiting) requestAnimationFrame(() => setTimeout(showPictures));
+}
+
+function showPictures() {
+  const answer = pictured;
+  pictured = null;
   diagram.move(answer.point);
   const model = JSON.stringify({ ...answer.point, alpha: 0 });
   if (model !== drawn.model) curves.forget();
