@@ -22,7 +22,7 @@ function build(width) {
     const matrix = matrices[kind][who];
     const tokens = ["1", "2"];
     layout[`xaxis${end}`] = { tickvals: tokens, side: "bottom", showgrid: false, type: "category" };
-    layout[`yaxis${end}`] = { autorange: "reversed", showgrid: false, type: "category",
+    layout[`yaxis${end}`] = { autorange: "reversed", showgrid: false, type: "category", showticklabels: !narrow || column === 0,
       title: column ? undefined : { text: label, standoff: 4 } };
     data.push({ type: "heatmap", x: tokens, y: tokens, z: matrix ?? [[null, null], [null, null]], zmin: 0.3, zmax: 0.7, xaxis: `x${end}`, yaxis: `y${end}`,
       colorscale: "Cividis", showscale: false, texttemplate: "%{z:.2f}", textfont: { size: 13 }, hovertemplate: `${who}, token %{y} on %{x}: %{z:.4f}<extra></extra>` });

@@ -13,7 +13,7 @@ export function show(got) {
   const lowest = value && value.minima.length
     ? `Minima on the grid at (m, θ) = ${value.minima.map(([m, theta]) => `(${m.toFixed(2)}, ${theta.toFixed(3)})`).join(" and ")}, the lowest first. ` : "";
   document.getElementById("note-landscape").textContent = got.error ? `It could not be computed (${got.error}).`
-    : `${got.done ? lowest : `Computing: ${Math.round(100 * got.progress)}%. `}Large marks: the two branches from state evolution.`;
+    : `${got.done ? lowest : `Computing: ${Math.round(100 * got.progress)}%. `}Filled marks: the two branches from state evolution; crosses: trained students.`;
   paint();
 }
 
@@ -62,7 +62,7 @@ function build() {
   }
   const trained = dots(point, false);
   if (trained.length) {
-    data.push({ x: trained.map((run) => run.m), y: trained.map((run) => run.theta), mode: "markers", name: "trained",
+    data.push({ x: trained.map((run) => run.m), y: trained.map((run) => run.theta), mode: "markers", name: "trained", showlegend: false,
       hovertemplate: "trained: m %{x:.3f}, θ %{y:.4f}<extra></extra>",
       marker: { symbol: "x-thin", size: 10, line: { width: 2.4, color: "#ffffff" } } });
   }
