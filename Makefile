@@ -4,25 +4,30 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 READY = $(VENV)/.ready
 
-.PHONY: demo test lint docs bench figures reproduction constraints clean help
+.PHONY: demo explore test lint docs bench figures diagrams reproduction constraints clean help
 
 help:
 	@echo "make demo         set up, reproduce the paper at small size into out/reproduction"
+	@echo "make explore      set up, open the explorer in the browser"
 	@echo "make test         set up, lint, type checks, documentation, tests"
 	@echo "make docs         set up, build the documentation into out/site, check its links"
 	@echo "make bench        set up, benchmarks against the textbook method"
 	@echo "make reproduction set up, reproduce the paper at full size (hours without a GPU)"
 	@echo "make figures      draw the figures of the README again"
+	@echo "make diagrams     compute the phase diagrams that ship with the explorer again"
 	@echo "make constraints  compile the pinned versions anew"
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'dotphase needs Python 3.11 or newer')"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,cluster,docs]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,cluster,docs,explore]"
 	touch $(READY)
 
 demo: $(READY)
 	$(BIN)/dotphase reproduce --quick --out out/reproduction
+
+explore: $(READY)
+	$(BIN)/dotphase explore
 
 test: $(READY) lint docs
 	$(BIN)/python -m pytest
@@ -41,12 +46,16 @@ bench: $(READY)
 
 figures: $(READY)
 	$(BIN)/dotphase curve --alphas 0.5:2:31 --rtol 2e-3 --most 18 --out out/readme.nc --plot docs/images/branches.png
+	$(BIN)/python benchmarks/explorer_screenshots.py docs/images/explorer.png
+
+diagrams: $(READY)
+	$(BIN)/python -m dotphase.app.build
 
 reproduction: $(READY)
 	$(BIN)/dotphase reproduce --full --out docs/reproduction
 
 constraints:
-	uv pip compile --universal --python-version 3.11 --extra dev --extra cluster --extra docs --no-header --no-annotate --no-emit-index-url --no-emit-find-links --output-file constraints.txt pyproject.toml
+	uv pip compile --universal --python-version 3.11 --extra dev --extra cluster --extra docs --extra explore --no-header --no-annotate --no-emit-index-url --no-emit-find-links --output-file constraints.txt pyproject.toml
 
 clean:
 	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import dotphase
 
-LOWER = ["errors", "precision", "validate", "smalllinalg", "taylor", "model", "paper", "softmax"]
-LOWER += ["derivatives", "glm"]
+LOWER = ["errors", "precision", "plain", "validate", "smalllinalg", "taylor", "model", "paper"]
+LOWER += ["softmax", "derivatives", "glm"]
 SHARED = ["fields", "prox", "fixedpoint", "data", "reduced", "generalisation", "memory"]
 ENGINES = ["baselines", "theory", "training", "message_passing", "histogram"]
-UPPER = ["study", "figures", "report", "cli", "__main__"]
+UPPER = ["study", "figures", "report", "app", "cli", "__main__"]
 ORDER = LOWER + SHARED + ENGINES + UPPER
 ROOT = Path(dotphase.__file__).parent
 

@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from dotphase.theory.critical import branch_end as branch_end
     from dotphase.theory.critical import critical as critical
     from dotphase.theory.critical import critical_line as critical_line
+    from dotphase.theory.landscape import Landscape as Landscape
+    from dotphase.theory.landscape import landscape as landscape
     from dotphase.theory.overlaps import Overlaps as Overlaps
     from dotphase.theory.solution import Solution as Solution
     from dotphase.theory.solve import continue_in_alpha as continue_in_alpha
@@ -74,6 +76,7 @@ _HOMES = {
     "Interrupted": "dotphase.errors",
     "InvalidInput": "dotphase.errors",
     "Iteration": "dotphase.fixedpoint",
+    "Landscape": "dotphase.theory.landscape",
     "MessagePassing": "dotphase.message_passing.run",
     "Model": "dotphase.model",
     "Overlaps": "dotphase.theory.overlaps",
@@ -92,6 +95,7 @@ _HOMES = {
     "curve": "dotphase.study.curve",
     "diagram": "dotphase.study.diagram",
     "plot_diagram": "dotphase.figures.diagram",
+    "landscape": "dotphase.theory.landscape",
     "linear_test_error": "dotphase.baselines",
     "plot_curve": "dotphase.figures.curve",
     "plot_histogram_attention": "dotphase.figures.histogram_attention",

@@ -300,3 +300,11 @@ def test_a_branch_that_its_own_start_misses_is_reached_by_continuation(paper):
     solution = dp.solve(paper, 3.0, "positional", rtol=1e-2)
     assert solution.found == "positional" and solution.converged
     np.testing.assert_allclose(solution.norms["m"], 0.266, rtol=2e-2)
+
+
+def test_positional_branch_is_followed_from_few_data_up(paper):
+    """From the far end its own start lands on a weak look-alike with a tenth of m."""
+    alphas = [1.9, 2.1, 2.3, 2.5]
+    found = dp.continue_in_alpha(paper, alphas, ["positional"], points=13)["positional"]
+    assert all(solution.there for solution in found)
+    assert [solution.norms["m"] for solution in found] == pytest.approx([0.26] * 4, rel=0.05)

@@ -23,6 +23,7 @@ COMMANDS = {
     "histogram": "dotphase.cli.histogram",
     "study": "dotphase.cli.study",
     "reproduce": "dotphase.cli.reproduce",
+    "explore": "dotphase.cli.explore",
 }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 import time
 from collections.abc import Iterator
@@ -12,25 +11,15 @@ from typing import Any, Protocol
 
 import click
 
+from dotphase.plain import plain
+
 #: Seconds of work before a progress bar appears.
 QUIET = 2.0
 
 
 def print_json(value: dict[str, Any]) -> None:
     """One JSON object on stdout; numbers that are not finite become null."""
-    click.echo(json.dumps(_plain(value), allow_nan=False))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+    click.echo(json.dumps(plain(value), allow_nan=False))
 
 
 class Advance(Protocol):

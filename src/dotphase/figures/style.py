@@ -20,6 +20,12 @@ COLOURS = {
     "random": "#E69F00",
     "bayes": "#56B4E9",
 }
+#: The same on a dark page, from the lighter ones of Okabe and Ito.
+COLOURS_ON_DARK = COLOURS | {
+    "semantic": "#56B4E9",
+    "positional": "#E69F00",
+    "uninformed": "#A7A7A7",
+}
 MARKERS = {"semantic": "o", "positional": "s", "uninformed": "^", "mixed": "D"}
 
 _SETTINGS: Any = {

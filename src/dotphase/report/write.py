@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dotphase
+from dotphase.plain import plain
 from dotphase.report.verdict import AGREES, DIFFERS, OFF, Row
 from dotphase.theory.solution import with_error
 
@@ -52,17 +53,7 @@ def _document(report: Report) -> dict[str, Any]:
             for outcome in report.outcomes
         ],
     }
-    return _finite(document)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [_finite(part) for part in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+    return dict(plain(document))
 
 
 def markdown(report: Report) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from jaxtyping import Float
 from scipy.interpolate import PchipInterpolator
 
 from dotphase.errors import InvalidInput
@@ -77,11 +78,36 @@ def diagram(
     models = [family(float(value)) for value in steps]
     jobs = [(model, branch) for branch in (*informed, "positional") for model in models]
     chains = continue_many(jobs, grid.tolist(), points=points, seed=seed, progress=progress)
+    return assemble_diagram(models, chains, grid, steps, parameter, points=points, seed=seed)
+
+
+def assemble_diagram(
+    models: Sequence[Model],
+    chains: Sequence[Sequence[Solution]],
+    grid: Float[np.ndarray, " alpha"],
+    steps: Float[np.ndarray, " parameter"],
+    parameter: str = "omega",
+    *,
+    points: int = POINTS,
+    seed: int = 0,
+) -> xr.Dataset:
+    """The dataset of `diagram` from its solutions.
+
+    Parameters
+    ----------
+    models : sequence of Model
+        One per value of the parameter.
+    chains : sequence of sequences of Solution
+        Along alpha: of all models on each branch that counts as semantic, then on the
+        positional one.
+
+    Other parameters are those of `diagram`.
+    """
     shape = (len(BRANCHES), steps.size, grid.size)
     dims = ("branch", parameter, "alpha")
     solved = [solution for chain in chains for solution in chain]
     count = steps.size * grid.size
-    rows = [solved[k * count : (k + 1) * count] for k in range(len(informed) + 1)]
+    rows = [solved[k * count : (k + 1) * count] for k in range(len(chains) // len(models))]
     cells = [_lowest(choice) for choice in zip(*rows[:-1], strict=True)] + rows[-1]
     dataset = xr.Dataset(
         coords={"branch": list(BRANCHES), parameter: steps, "alpha": grid},

@@ -87,7 +87,7 @@ def solve(
         Check `found`, `converged` and `stability.trusted` before use.
     """
     settings = check_settings(rtol, points, most, seed, iteration)
-    return run([_solve_job(model, check_alpha(alpha), start, settings)])[0]
+    return run([solve_job(model, check_alpha(alpha), start, settings)])[0]
 
 
 @in_double_precision
@@ -118,7 +118,7 @@ def solve_many(
     """
     settings = check_settings(rtol, points, most, seed, iteration)
     jobs = [
-        _solve_job(model, check_alpha(alpha), start, settings) for model, alpha, start in problems
+        solve_job(model, check_alpha(alpha), start, settings) for model, alpha, start in problems
     ]
     return run(jobs, lanes=lanes, progress=progress)
 
@@ -138,9 +138,9 @@ def continue_in_alpha(
 ) -> dict[str, list[Solution]]:
     """Follow branches along a grid of alpha, each point started from its neighbour.
 
-    The grid is walked from the largest alpha down, and up again where the branch was missed;
-    where the neighbour is not on the branch or its continuation is lost, the branch's own
-    starting point is tried as well.
+    The grid is walked from the largest alpha down (a positional branch from the smallest up),
+    and back again where the branch was missed; where the neighbour is not on the branch or its
+    continuation is lost, the branch's own starting point is tried as well.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def continue_in_alpha(
     """
     settings = check_settings(rtol, points, most, seed, iteration)
     grid = [check_alpha(alpha) for alpha in alphas]
-    jobs = [_continuation_job(model, grid, branch, settings, progress) for branch in branches]
+    jobs = [continuation_job(model, grid, branch, settings, progress) for branch in branches]
     return dict(zip(branches, run(jobs), strict=True))
 
 
@@ -188,14 +188,17 @@ def continue_many(
     """
     settings = check_settings(rtol, points, most, seed, None)
     grid = [check_alpha(alpha) for alpha in alphas]
-    jobs = [_continuation_job(model, grid, branch, settings, progress) for model, branch in chains]
+    jobs = [continuation_job(model, grid, branch, settings, progress) for model, branch in chains]
     return run(jobs)
 
 
-def _solve_job(
+def solve_job(
     model: Model, alpha: float, start: str | Overlaps, settings: Settings
 ) -> Job[Solution]:
-    """A generator that solves one point (validation happens here, before it runs)."""
+    """A generator that solves one point, for a caller who runs it in steps of its own.
+
+    Validation happens here, before it runs.
+    """
     if isinstance(start, str):
         branch = validate.choice("start", start, BRANCHES)
         overlaps = starting_overlaps(model, branch)
@@ -233,26 +236,30 @@ def _reach(lane: Lane, branch: str, baseline: float) -> Job[Solution | None]:
     return solution if solution.there else None
 
 
-def _continuation_job(
+def continuation_job(
     model: Model,
     alphas: Sequence[float],
     branch: str,
     settings: Settings,
     progress: Callable[[Solution], None] | None,
 ) -> Job[list[Solution]]:
+    """A generator that follows a branch along `alphas`, for a caller who runs it in steps."""
+
     def job() -> Job[list[Solution]]:
         follower = Follower(model, branch, settings)
-        order = np.argsort(alphas)
+        # From where the branch has its widest basin: a positional student with few data, the
+        # others with many. From the wrong end it is easily missed for a weak look-alike.
+        order = np.argsort(alphas)[:: 1 if branch == "positional" else -1]
         found: dict[int, Solution] = {}
-        for index in order[::-1]:
+        for index in order:
             found[int(index)] = yield from follower.at(alphas[index])
             if progress is not None:
                 progress(found[int(index)])
-        # Back up again: the branch's own start may have missed it where it still exists.
-        for lower, index in pairwise(order):
-            if found[int(lower)].there and not found[int(index)].there:
+        # Back again: the branch's own start may have missed it where it still exists.
+        for last, index in pairwise(order[::-1]):
+            if found[int(last)].there and not found[int(index)].there:
                 follower = Follower(model, branch, settings)
-                yield from follower.at(alphas[lower])
+                yield from follower.at(alphas[last])
                 again = yield from follower.at(alphas[index])
                 found[int(index)] = again if again.there else found[int(index)]
         return [found[index] for index in range(len(alphas))]

@@ -1,0 +1,143 @@
+"""How quickly the explorer answers, and whether its memory stays flat.
+
+    python benchmarks/explorer.py latency [--moves 40] [--training]
+    python benchmarks/explorer.py soak [--interactions 500]
+
+Both start ``dotphase explore`` and drive its page in headless Chromium (Debian: chromium,
+chromium-driver). Latency: from the event of a slider to new numbers in the table, measured in
+the page. Soak: random sliders, fields, tabs, trainings and reloads; memory of the server and of
+the page before, half way and after.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from pathlib import Path
+
+from browsing import Browser, explorer
+
+SLIDE = """
+const [name, value, done] = arguments;
+const table = document.getElementById("numbers");
+const before = table.dataset.point;
+const began = performance.now();
+const seen = {};
+const stage = (branch) => document.getElementById(`${branch}-stage`)?.dataset.stage;
+const watch = () => {
+  const now = performance.now() - began;
+  if (table.dataset.point !== before) {
+    seen.first ??= now;
+    const better = (branch) => /^(2|final)/.test(stage(branch) ?? "");
+    // A minimum that a first look has not found is searched for longer than this waits.
+    const missing = (branch) => !document.getElementById(`${branch}-train_loss`)?.dataset.value;
+    const exact = ["semantic", "positional"].every((branch) => missing(branch) || better(branch));
+    if (exact) seen.exact ??= now;
+  }
+  seen.server = Number(document.body.dataset.milliseconds);
+  if (seen.exact || now > 15000) done(seen);
+  else requestAnimationFrame(watch);
+};
+const slider = document.getElementById(`${name}-slider`);
+slider.value = value;
+slider.dispatchEvent(new Event("input", { bubbles: true }));
+watch();
+"""
+
+RANGES = {"alpha": (0.6, 2.4), "omega": (0.05, 0.5), "sigma": (0.4, 0.7)}
+
+
+def latency(moves: int, training: bool) -> None:
+    """Times from a slider's move to first and to exact numbers."""
+    rng = random.Random(1)
+    with explorer() as (address, _), Browser() as browser:
+        browser.open(address)
+        time.sleep(10)
+        if training:
+            browser.script("document.getElementById('d').value = 1500")
+            browser.script("document.getElementById('seeds').value = 16")
+            browser.script("document.getElementById('train').click()")
+            time.sleep(5)
+        times: dict[str, list[float]] = {"server": [], "first": [], "exact": []}
+        place = {"alpha": 1.5, "omega": 0.3, "sigma": 0.5}
+        for _ in range(moves):
+            name = rng.choice(list(RANGES))
+            low, high = RANGES[name]
+            value = round(rng.uniform(low, high), 2)
+            if value == place[name]:
+                continue  # nothing would change
+            place[name] = value
+            seen = browser.script_async(SLIDE, name, str(value))
+            for kind in times:
+                times[kind].append(seen.get(kind, float("nan")))
+        state = browser.script("return document.getElementById('train-state').textContent")
+    print(f"{moves} moves{' while training' if training else ''} ({state})")
+    for kind, values in times.items():
+        known = sorted(value for value in values if value == value)
+        middle, late = known[len(known) // 2], known[int(0.9 * (len(known) - 1))]
+        what = "first answer of the server" if kind == "server" else f"{kind} numbers on the page"
+        print(f"  {what}: median {middle:.0f} ms, 90% {late:.0f} ms, worst "
+              f"{known[-1]:.0f} ms, {len(values) - len(known)} not within 15 s")  # fmt: skip
+
+
+def resident(pid: int) -> float:
+    """Megabytes of memory of a process."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    return float("nan")
+
+
+def soak(interactions: int) -> None:
+    """Random interactions, and memory on the way."""
+    rng = random.Random(2)
+    with explorer() as (address, pid), Browser() as browser:
+        browser.open(address)
+
+        def report(done: int) -> None:
+            browser.collect_garbage()
+            heap = browser.script("return performance.memory.usedJSHeapSize") / 2**20
+            print(
+                f"  after {done:4d}: server {resident(pid):.0f} MB, page {heap:.1f} MB", flush=True
+            )
+
+        for done in range(interactions + 1):
+            if done % (interactions // 5) == 0:
+                report(done)
+            interact(browser, rng)
+            # A user looks between moves now and then; background work then gets somewhere.
+            time.sleep(rng.choice([0.02, 0.1, 0.1, 0.6]))
+        print("  errors of scripts:", browser.errors() or "none")
+
+
+def interact(browser: Browser, rng: random.Random) -> None:
+    """Something that a user might do."""
+    kind = rng.random()
+    if kind < 0.75:
+        name = rng.choice(list(RANGES))
+        browser.slide(name, f"{rng.uniform(*RANGES[name]):.2f}")
+    elif kind < 0.85:
+        browser.type("ridge", rng.choice(["0.01", "0.1", "0.003", "nan", "<b>"]))
+    elif kind < 0.9:
+        browser.click(rng.choice(["tab-histogram", "tab-transition", "theme", "next-sentence"]))
+    elif kind < 0.93:
+        browser.type("mixing", rng.choice(["standard", "other"]))
+    elif kind < 0.96:
+        browser.type("d", "30")
+        browser.click(rng.choice(["train", "cancel", "clear"]))
+    else:
+        browser.type("sequence", "".join(rng.choices("ABCDEFGHIJKLMNO", k=10)))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["latency", "soak"])
+    parser.add_argument("--moves", type=int, default=40)
+    parser.add_argument("--training", action="store_true")
+    parser.add_argument("--interactions", type=int, default=500)
+    given = parser.parse_args()
+    if given.what == "latency":
+        latency(given.moves, given.training)
+    else:
+        soak(given.interactions)

@@ -1,0 +1,67 @@
+"""Screenshots of the explorer.
+
+python benchmarks/explorer_screenshots.py docs/images/explorer.png   # the one of the docs
+python benchmarks/explorer_screenshots.py --all FOLDER               # every size and theme
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from browsing import Browser, explorer
+
+SIZES = {"laptop": (1366, 768), "phone": (390, 844)}
+
+
+def complete(browser: Browser) -> bool:
+    """Whether all views of the point are drawn."""
+    text = browser.script(
+        "return document.querySelector('#note-landscape').textContent"
+        " + document.querySelector('#note-curves').textContent"
+    )
+    return "Minima" in text and "Computing" not in text
+
+
+def wait(browser: Browser) -> None:
+    limit = time.monotonic() + 240
+    while not complete(browser) and time.monotonic() < limit:
+        time.sleep(0.5)
+    time.sleep(1)
+
+
+def smaller(path: Path, colours: int = 128) -> None:
+    """Fewer colours, so that a picture of the docs stays small."""
+    from PIL import Image
+
+    Image.open(path).convert("RGB").quantize(colours).save(path, optimize=True)
+
+
+def main(arguments: list[str]) -> None:
+    every = arguments[0] == "--all"
+    target = Path(arguments[-1])
+    with explorer() as (address, _), Browser() as browser:
+        if not every:
+            browser.device(1366, 768, dark=False)
+            browser.open(f"{address}?alpha=1.4")
+            wait(browser)
+            browser.screenshot(target, height=1250)
+            smaller(target)
+            return
+        target.mkdir(exist_ok=True)
+        for name, (width, height) in SIZES.items():
+            for dark in (False, True):
+                browser.device(width, height, dark)
+                for tab in ("transition", "histogram"):
+                    browser.open(f"{address}?alpha=1.4&d=200&seeds=2&tab={tab}")
+                    if tab == "transition":
+                        browser.click("train")
+                        wait(browser)
+                    time.sleep(3)
+                    theme = "dark" if dark else "light"
+                    browser.screenshot(target / f"{name}-{theme}-{tab}.png")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

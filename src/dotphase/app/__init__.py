@@ -1,0 +1,1 @@
+"""The explorer: a page on which the phase transition is under your hands."""

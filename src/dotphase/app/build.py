@@ -1,0 +1,39 @@
+"""``python -m dotphase.app.build``: computes the diagrams that ship with the package."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from dotphase.app.state import Point
+from dotphase.app.stored import ALPHAS, OMEGAS, POINTS, slim
+from dotphase.model import Model
+from dotphase.study.diagram import diagram
+from dotphase.study.provenance import write_dataset
+
+FOLDER = Path(__file__).parent / "data"
+
+
+def build(mixing: str, folder: Path = FOLDER) -> Path:
+    """Compute and write the diagram of one of the paper's matrices A."""
+
+    def family(omega: float) -> Model:
+        return Point(mixing=mixing, omega=omega).model()
+
+    done = 0
+
+    def count(_: object) -> None:
+        nonlocal done
+        done += 1
+        print(
+            f"\r{mixing}: {done} of {2 * OMEGAS.size * ALPHAS.size} points", end="", file=sys.stderr
+        )
+
+    dataset = diagram(family, ALPHAS.tolist(), OMEGAS.tolist(), points=POINTS, progress=count)
+    return write_dataset(slim(dataset), folder / f"{mixing}.nc")
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for name in sys.argv[1:] or ("standard", "other"):
+        print(build(name))

@@ -1,0 +1,101 @@
+"""The phase diagram of the page: stored ones at once, others as they are computed.
+
+A diagram that is not stored is computed twice in the background, coarse and then as fine as
+those that ship with the package; the fine one is kept in the user's cache folder.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dotphase.app import stored
+from dotphase.app.scheduler import Scheduler, Task
+from dotphase.app.shelf import Growing, Shelf
+from dotphase.app.solver import BRANCHES
+from dotphase.app.state import Point
+from dotphase.plain import plain
+from dotphase.study.diagram import assemble_diagram
+from dotphase.theory.settings import Settings
+from dotphase.theory.solution import Solution
+from dotphase.theory.solve import continuation_job
+
+#: Every which line of the fine grid the coarse one has, and log2 of its points.
+COARSE, COARSE_POINTS = 3, 12
+#: Nothing waits longer than a diagram.
+PRIORITY = 5
+
+
+class Diagrams:
+    """Diagrams by everything but alpha and omega."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.scheduler = scheduler
+        self.shelf = Shelf(8)
+
+    def get(self, point: Point, window: str) -> Growing:
+        """The diagram that a point lies in."""
+        key = point.at(alpha=1.0, omega=0.0)
+        return self.shelf.watch(key, window, partial(self._start, key))
+
+    def _start(self, point: Point, growing: Growing) -> None:
+        dataset = stored.load(point)
+        if dataset is not None:
+            growing.value, growing.progress, growing.done = describe(dataset), 1.0, True
+            return
+        self._compute(point, growing, COARSE)
+
+    def _compute(self, point: Point, growing: Growing, every: int) -> None:
+        alphas, omegas = stored.ALPHAS[::every], stored.OMEGAS[::every]
+        models = [point.at(omega=float(omega)).model() for omega in omegas]
+        points = COARSE_POINTS if every > 1 else stored.POINTS
+        chains: dict[int, list[Solution]] = {}
+        count = len(BRANCHES) * omegas.size
+        share = 0.1 if every > 1 else 0.9
+
+        def finish(index: int, chain: list[Solution]) -> None:
+            with growing.lock:
+                chains[index] = chain
+                growing.progress += share / count
+                complete = len(chains) == count
+            if not complete:
+                return
+            rows = [chains[index] for index in range(count)]
+            dataset = assemble_diagram(models, rows, alphas, omegas, points=points)
+            growing.value = describe(stored.slim(dataset))
+            if every > 1:
+                self._compute(point, growing, 1)
+            else:
+                stored.keep(point, dataset)
+                growing.progress, growing.done = 1.0, True
+
+        jobs = [(branch, model) for branch in BRANCHES for model in models]
+        for index, (branch, model) in enumerate(jobs):
+            job = continuation_job(model, alphas.tolist(), branch, Settings(points=points), None)
+            self.scheduler.add(
+                Task(job, PRIORITY, partial(finish, index), growing.fail, growing.stop)
+            )
+
+
+def describe(dataset: xr.Dataset) -> dict[str, Any]:
+    """A stored diagram as the page draws it."""
+    semantic, positional = (dataset.sel(branch=name) for name in BRANCHES)
+    both = (semantic["on_branch"] & positional["on_branch"]).values.astype(bool)
+    gap = np.where(both, semantic["train_loss"].values - positional["train_loss"].values, np.nan)
+    only = semantic["on_branch"].values.astype(bool)
+    wins = np.where(both, gap < 0, only)
+    trusted = np.where(wins, semantic["trusted"].values, positional["trusted"].values)
+    value: dict[str, Any] = plain(
+        {
+            "alpha": np.round(dataset["alpha"].values.astype(float), 6),
+            "omega": np.round(dataset["omega"].values.astype(float), 6),
+            "loss_difference": gap.astype(float),
+            "trusted": trusted.astype(bool),
+            "alpha_c": dataset["alpha_c"].values.astype(float),
+            "alpha_l": dataset["alpha_l"].values.astype(float),
+        }
+    )
+    return value

@@ -1,0 +1,167 @@
+"""Trainings under way: begun, followed and cancelled from the page."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import subprocess
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dotphase import validate
+from dotphase.app.state import Point, whole
+from dotphase.errors import InvalidInput
+
+STARTS = ("semantic", "positional", "random")
+#: Bounds of what the page trains, so that a run takes seconds and fits into memory.
+DIMENSIONS, SEEDS, LAST_SEED = (10, 2000), (1, 16), 999_999
+#: Trainings at once, and trainings remembered.
+RUNNING, REMEMBERED = 2, 32
+#: Seconds after which a training is given up.
+LIMIT = 600.0
+
+
+@dataclass
+class Job:
+    """One training: what was asked, and how far it is."""
+
+    point: Point
+    d: int
+    start: str
+    seeds: int
+    seed: int
+    state: str = "starting"
+    message: str = ""
+    steps: int = 0
+    runs: list[dict[str, Any]] = field(default_factory=list)
+    process: subprocess.Popen | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will come."""
+        return self.state in ("done", "failed", "cancelled")
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the page is told."""
+        return {
+            "point": self.point.to_dict(),
+            "d": self.d,
+            "start": self.start,
+            "seeds": self.seeds,
+            "seed": self.seed,
+            "state": self.state,
+            "message": self.message,
+            "steps": self.steps,
+            "over": self.over,
+            "progress": 1.0 if self.state == "done" else len(self.runs) / self.seeds,
+            "runs": self.runs,
+        }
+
+
+def read_training(query: Mapping[str, str]) -> dict[str, Any]:
+    """The options of a training from a query, checked."""
+    return {
+        "d": whole("d", query.get("d", "500"), *DIMENSIONS),
+        "seeds": whole("seeds", query.get("seeds", "4"), *SEEDS),
+        "seed": whole("seed", query.get("seed", "0"), 0, LAST_SEED),
+        "start": validate.choice("start", query.get("start", "semantic"), STARTS),
+    }
+
+
+class Jobs:
+    """All trainings of one server.
+
+    Parameters
+    ----------
+    jax_settings : dict
+        Settings of JAX for the processes, as the compile cache.
+    """
+
+    def __init__(self, jax_settings: Mapping[str, Any] | None = None) -> None:
+        self.jax_settings = dict(jax_settings or {})
+        self._jobs: OrderedDict[str, Job] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def begin(self, point: Point, d: int, start: str, seeds: int, seed: int) -> str:
+        """Start a training; its name, which nobody can guess."""
+        with self._lock:
+            running = sum(not job.over for job in self._jobs.values())
+            if running >= RUNNING:
+                raise InvalidInput(
+                    "trainings", running, f"at most {RUNNING} run at once: wait or cancel one"
+                )
+            name = secrets.token_hex(8)
+            job = self._jobs[name] = Job(point, d, start, seeds, seed)
+            for old in [key for key, one in self._jobs.items() if one.over][:-REMEMBERED]:
+                del self._jobs[old]
+        job.process = subprocess.Popen(
+            [sys.executable, "-m", "dotphase.app.trainer"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            # Ctrl-C in the terminal is for the server, which ends its trainings itself.
+            start_new_session=True,
+        )
+        asked = {"point": point.to_dict(), "d": d, "start": start, "seeds": seeds, "seed": seed}
+        threading.Thread(target=self._follow, args=(job, job.process, asked), daemon=True).start()
+        return name
+
+    def get(self, name: str) -> Job:
+        """A training by its name."""
+        with self._lock:
+            job = self._jobs.get(name)
+        if job is None:
+            raise InvalidInput("job", name[:40], "must be a training of this server")
+        return job
+
+    def cancel(self, name: str) -> Job:
+        """End a training; its finished runs stay."""
+        job = self.get(name)
+        with self._lock:
+            if not job.over:
+                job.state = "cancelled"
+        if job.process is not None and job.process.poll() is None:
+            job.process.kill()
+        return job
+
+    def close(self) -> None:
+        """End all trainings."""
+        for name in list(self._jobs):
+            self.cancel(name)
+
+    def _follow(self, job: Job, process: subprocess.Popen, asked: dict[str, Any]) -> None:
+        """Read what a process says until it ends."""
+        assert process.stdin is not None and process.stdout is not None
+        limit = threading.Timer(LIMIT, process.kill)
+        limit.daemon = True
+        limit.start()
+        with process:
+            try:
+                process.stdin.write(json.dumps({**asked, "jax": self.jax_settings}) + "\n")
+                process.stdin.flush()
+                for line in process.stdout:
+                    self._note(job, json.loads(line))
+            except (OSError, ValueError) as error:
+                process.kill()
+                job.message = f"{type(error).__name__}: {error}"
+        limit.cancel()
+        with self._lock:
+            if not job.over:
+                job.state = "failed"
+                job.message = job.message or "the training process ended early"
+            job.process = None
+
+    def _note(self, job: Job, said: dict[str, Any]) -> None:
+        with self._lock:
+            if job.over:
+                return
+            job.state = said["state"]
+            job.steps = said.get("steps", job.steps)
+            job.message = said.get("message", job.message)
+            if "run" in said:
+                job.runs = [*job.runs, said["run"]]

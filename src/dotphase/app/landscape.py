@@ -1,0 +1,66 @@
+"""The effective landscape around the two branches of a point, row by row."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dotphase.app.scheduler import Scheduler, Task
+from dotphase.app.shelf import Growing, Shelf
+from dotphase.app.state import Point
+from dotphase.theory.landscape import assemble, landscape_rows
+
+#: Cells in each direction.
+SIZE = 21
+#: Largest |m|, and largest theta/sigma^2, of the picture.
+LARGEST_M, LARGEST_T = 0.6, 1.0
+#: After the curve, in turns with the final digits of the point itself.
+PRIORITY = 2
+
+
+def axes(point: Point) -> tuple[np.ndarray, np.ndarray]:
+    """The grid of m and theta for a point."""
+    m = np.round(np.linspace(0.0, LARGEST_M, SIZE), 6)
+    return m, np.round(np.linspace(0.0, LARGEST_T * point.sigma**2, SIZE), 6)
+
+
+class Landscapes:
+    """Landscapes, computed once and kept."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.scheduler = scheduler
+        self.shelf = Shelf(16)
+
+    def get(self, point: Point, window: str) -> Growing:
+        """The landscape at a point; rows not computed yet are None."""
+        return self.shelf.watch(point, window, partial(self._start, point))
+
+    def _start(self, point: Point, growing: Growing) -> None:
+        model = point.model()
+        m, theta = axes(point)
+        rows: dict[int, np.ndarray] = {}
+        growing.value = {
+            "m": m.tolist(),
+            "theta": theta.tolist(),
+            "loss": [None] * SIZE,
+            "minima": [],
+        }
+
+        def finish(index: int, row: np.ndarray) -> None:
+            with growing.lock:
+                rows[index] = row
+                shown: dict[str, Any] = dict(growing.value)
+                shown["loss"] = [rows[i][:, 0] if i in rows else None for i in range(SIZE)]
+                if len(rows) == SIZE:
+                    whole = assemble(model, point.alpha, m, theta, [rows[i] for i in range(SIZE)])
+                    shown["minima"] = [list(cell) for cell in whole.minima]
+                    growing.done = True
+                growing.value = shown
+                growing.progress = len(rows) / SIZE
+
+        for index, job in enumerate(landscape_rows(model, point.alpha, m, theta)):
+            self.scheduler.add(
+                Task(job, PRIORITY, partial(finish, index), growing.fail, growing.stop)
+            )

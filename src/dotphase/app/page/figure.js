@@ -1,0 +1,157 @@
+// Drawing with plotly in the colours of the page, and what every view has: link, code, downloads.
+
+/* global Plotly */
+import { get } from "./api.js";
+
+let colours = {};
+const figures = new Map(); // id of a view -> its last data and layout
+const tables = new Map(); // id of a view -> function that gives its rows
+let context = { link: () => location.href, query: () => ({}) };
+
+export function configure(given, functions) {
+  colours = given;
+  context = functions;
+}
+
+export const dark = () => document.documentElement.dataset.theme === "dark";
+export const colour = (name) => (dark() ? colours.dark : colours.light)[name];
+export const ink = (name) =>
+  getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+
+const axis = () => ({
+  gridcolor: ink("grid"), linecolor: ink("line"), zerolinecolor: ink("line"), automargin: true,
+  title: { standoff: 6 },
+});
+
+// `build` gives {data, layout}; it is called again when the theme or the width changes.
+export function draw(view, build) {
+  figures.set(view, build);
+  const place = document.getElementById(`plot-${view}`);
+  if (!place.clientWidth) return; // on the tab that is not open: drawn when it is
+  const { data, layout } = build(place.clientWidth);
+  const full = {
+    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+    font: { color: ink("ink"), size: 12, family: "system-ui, 'DejaVu Sans', sans-serif" },
+    margin: { l: 54, r: 12, t: 12, b: 44 }, dragmode: false, hovermode: "closest",
+    legend: { orientation: "h", y: -0.2, x: 0, font: { size: 12 } }, uirevision: view,
+    width: place.clientWidth, height: 370,
+    ...layout,
+  };
+  place.style.height = `${full.height}px`;
+  for (const name of Object.keys(full)) {
+    if (/^[xy]axis\d*$/.test(name)) {
+      const title = { ...axis().title, ...full[name].title };
+      full[name] = { ...axis(), fixedrange: true, ...full[name], title };
+    }
+  }
+  Plotly.react(place, data, full, { displayModeBar: false, responsive: true });
+}
+
+export function redraw() {
+  for (const [view, build] of figures) draw(view, build);
+}
+
+export function table(view, rows) {
+  tables.set(view, rows);
+}
+
+const button = (label, name, action) => {
+  const made = document.createElement("button");
+  made.type = "button";
+  made.textContent = label;
+  made.dataset.action = name;
+  made.addEventListener("click", action);
+  return made;
+};
+
+// Link, Python, command and downloads under a view.
+export function addTools(section, show, refuse) {
+  const view = section.dataset.view;
+  const tools = document.createElement("div");
+  tools.className = "tools";
+  const guard = (action) => async () => {
+    try {
+      await action();
+    } catch (error) {
+      refuse(error);
+    }
+  };
+  const code = (kind) => guard(async () => {
+    const all = await get("snippets", context.query());
+    await copy(all[view][kind], kind === "python" ? "Python" : "Command", show);
+  });
+  tools.append(
+    button("Link", "link", guard(() => copy(context.link(section.id), "Link", show))),
+    button("Copy as Python", "python", code("python")),
+    button("Copy as command", "command", code("command")),
+    button("PNG", "png", guard(() => image(view, "png"))),
+    button("SVG", "svg", guard(() => image(view, "svg"))),
+    button("CSV", "csv", guard(() => save(csv(view), `${view}.csv`, "text/csv"))),
+  );
+  for (const one of tools.children) {
+    if (/^(PNG|SVG|CSV)$/.test(one.textContent)) one.setAttribute("aria-label", `Download ${view} as ${one.textContent}`);
+    else one.setAttribute("aria-label", `${one.textContent} (${view})`);
+  }
+  section.append(tools);
+}
+
+async function copy(text, what, show) {
+  let done = true;
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    done = false; // not allowed by this browser: the text is shown to be copied by hand
+  }
+  show(done ? `${what} copied` : `${what}, to copy`, text);
+}
+
+function csv(view) {
+  const quote = (cell) => {
+    const text = cell === null || cell === undefined ? "" : String(cell);
+    return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  return tables.get(view)().map((row) => row.map(quote).join(",")).join("\r\n") + "\r\n";
+}
+
+async function image(view, format) {
+  const place = document.getElementById(`plot-${view}`);
+  let source = place;
+  if (!figures.has(view)) source = asTable(tables.get(view)());
+  const size = place && place.clientWidth ? { width: place.clientWidth, height: place.clientHeight } : { width: 760, height: 420 };
+  const back = ink("card");
+  const figure = source === place ? { data: place.data, layout: { ...place.layout, paper_bgcolor: back } } : source;
+  const address = await Plotly.toImage(figure, { format, ...size, scale: format === "png" ? 2 : 1 });
+  const blob = await fetchData(address);
+  download(blob, `${view}.${format}`);
+}
+
+// Without fetch: the policy of the page lets data addresses be images only.
+async function fetchData(address) {
+  const [head, body] = [address.slice(0, address.indexOf(",")), address.slice(address.indexOf(",") + 1)];
+  const type = head.slice(5).split(";")[0];
+  if (!head.includes("base64")) return new Blob([decodeURIComponent(body)], { type });
+  const bytes = Uint8Array.from(atob(body), (letter) => letter.charCodeAt(0));
+  return new Blob([bytes], { type });
+}
+
+function asTable(rows) {
+  const [head, ...body] = rows;
+  const columns = head.map((_, index) => body.map((row) => row[index] ?? ""));
+  const cells = { fill: { color: ink("card") }, font: { color: ink("ink") }, line: { color: ink("line") }, align: "left" };
+  return {
+    data: [{ type: "table", header: { ...cells, values: head }, cells: { ...cells, values: columns } }],
+    layout: { margin: { l: 8, r: 8, t: 8, b: 8 }, paper_bgcolor: ink("card") },
+  };
+}
+
+function save(text, name, type) {
+  download(new Blob([text], { type }), name);
+}
+
+function download(blob, name) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = `dotphase-${name}`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}

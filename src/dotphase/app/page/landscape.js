@@ -1,0 +1,82 @@
+// The effective landscape in the plane of m and theta.
+
+import { colour, dark, draw, ink, table } from "./figure.js";
+import { dots } from "./train.js";
+
+const BRANCHES = ["semantic", "positional"];
+let value = null;
+let point = null;
+let answer = null;
+
+export function show(got) {
+  value = got.value;
+  const lowest = value && value.minima.length
+    ? `Minima on the grid at (m, θ) = ${value.minima.map(([m, theta]) => `(${m.toFixed(2)}, ${theta.toFixed(3)})`).join(" and ")}, the lowest first. ` : "";
+  document.getElementById("note-landscape").textContent = got.error ? `It could not be computed (${got.error}).`
+    : `${got.done ? lowest : `Computing: ${Math.round(100 * got.progress)}%. `}Filled marks: the two branches from state evolution; crosses: trained students.`;
+  paint();
+}
+
+export function mark(where, numbers) {
+  point = where;
+  answer = numbers;
+  paint();
+}
+
+export function forget() {
+  value = null;
+  document.getElementById("note-landscape").textContent = "Waiting for the point to come to rest.";
+}
+
+export function paint() {
+  if (point) draw("landscape", build);
+}
+
+function build() {
+  const data = [];
+  const top = Number(point.sigma) ** 2;
+  if (value && value.loss.some((row) => row)) {
+    const height = value.loss.map((row) => (row ? row.map((loss) => (loss === null ? null : 1e3 * loss)) : value.m.map(() => null)));
+    const known = height.flat().filter((loss) => loss !== null);
+    const low = Math.min(...known);
+    // The basins are shallow and the walls steep: levels are even in the root of the height.
+    const root = height.map((row) => row.map((loss) => (loss === null ? null : Math.sqrt(loss - low))));
+    const reach = Math.sqrt(known.sort((a, b) => a - b)[Math.floor(0.8 * (known.length - 1))] - low) || 1;
+    const ticks = [0, 0.25, 0.5, 0.75, 1].map((share) => share * reach);
+    data.push({ type: "contour", x: value.m, y: value.theta, z: root, zmin: 0, zmax: reach, autocontour: false, connectgaps: false,
+      contours: { start: 0, end: reach, size: reach / 22, coloring: "heatmap" }, line: { width: 0.6, color: dark() ? "#00000066" : "#ffffff88" },
+      colorscale: "Viridis", reversescale: false, customdata: height, hovertemplate: "m %{x:.2f}, θ %{y:.3f}<br>loss %{customdata:.4f}·10⁻³<extra></extra>",
+      colorbar: { thickness: 10, outlinewidth: 0, len: 0.9, tickvals: ticks, ticktext: ticks.map((tick) => (tick * tick + low).toFixed(2)),
+        title: { text: "10⁻³", side: "top" } } });
+    if (value.minima.length) {
+      data.push({ x: value.minima.map((cell) => cell[0]), y: value.minima.map((cell) => cell[1]), mode: "markers", name: "minima of the grid",
+        cliponaxis: false, hoverinfo: "skip", marker: { symbol: "circle-open", size: 20, color: "#F0E442", line: { width: 2.5 } } });
+    }
+  }
+  for (const branch of BRANCHES) {
+    const found = answer && answer.value[branch];
+    if (!found || !found.there) continue;
+    data.push({ x: [found.norms.m], y: [found.norms.theta], mode: "markers", name: branch, cliponaxis: false,
+      hovertemplate: `${branch}: m %{x:.3f}, θ %{y:.4f}<extra></extra>`,
+      marker: { size: 13, symbol: branch === "semantic" ? "circle" : "square", color: colour(branch), line: { color: "#ffffff", width: 2 } } });
+  }
+  const trained = dots(point, false);
+  if (trained.length) {
+    data.push({ x: trained.map((run) => run.m), y: trained.map((run) => run.theta), mode: "markers", name: "trained", showlegend: false,
+      hovertemplate: "trained: m %{x:.3f}, θ %{y:.4f}<extra></extra>",
+      marker: { symbol: "x-thin", size: 10, line: { width: 2.4, color: "#ffffff" } } });
+  }
+  return { data, layout: {
+    xaxis: { title: { text: "m" }, range: [-0.012, 0.612] },
+    yaxis: { title: { text: "θ" }, range: [-0.02 * top, 1.02 * top] },
+    plot_bgcolor: ink("missing"),
+  } };
+}
+
+table("landscape", () => {
+  const rows = [["m", "theta", "loss"]];
+  if (value) value.theta.forEach((theta, i) => value.m.forEach((m, j) => {
+    rows.push([m, theta, value.loss[i] ? value.loss[i][j] : null]);
+  }));
+  return rows;
+});

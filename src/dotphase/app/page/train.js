@@ -1,0 +1,108 @@
+// Training at the chosen point: begun, followed, cancelled; its runs are dots on the theory.
+
+import { get, pause, post } from "./api.js";
+import { table } from "./figure.js";
+
+const runs = []; // finished runs of this window, each with the point it was trained at
+const LONGEST = 400;
+let job = null;
+let changed = () => {};
+
+const byId = (id) => document.getElementById(id);
+const same = (a, b, names) => names.every((name) => String(a[name]) === String(b[name]));
+
+// Runs that belong on a picture: of the same model, and at the same alpha unless told otherwise.
+export function dots(point, anyAlpha) {
+  const names = ["omega", "sigma", "ridge", "mixing", ...(anyAlpha ? [] : ["alpha"])];
+  return runs.filter((run) => same(run.point, point, names)).map((run) => ({ ...run, alpha: run.point.alpha }));
+}
+
+export const options = () => ({
+  d: byId("d").value.trim(), seeds: byId("seeds").value.trim(), start: byId("start").value, seed: byId("seed").value.trim(),
+});
+
+export function write(query) {
+  for (const name of ["d", "seeds", "seed"]) if (query[name] !== undefined) byId(name).value = query[name];
+  if ([...byId("start").options].some((option) => option.value === query.start)) byId("start").value = query.start;
+}
+
+function tell(text, progress) {
+  byId("train-state").textContent = text;
+  if (progress !== undefined) byId("train-progress").value = progress;
+}
+
+function list() {
+  const shown = byId("runs");
+  shown.hidden = runs.length === 0;
+  const body = shown.tBodies[0];
+  body.replaceChildren();
+  for (const run of runs.slice(-50)) {
+    const row = body.insertRow();
+    const number = (value) => (value === null ? "—" : Number(value.toPrecision(4)));
+    for (const text of [run.point.alpha, run.d, run.start, run.seed, run.mechanism, number(run.train_loss), number(run.test_error), number(run.m), number(run.theta)]) {
+      row.insertCell().textContent = text;
+    }
+  }
+}
+
+async function follow(name) {
+  let known = 0;
+  for (let wait = 150; ; wait = Math.min(wait * 1.2, 600)) {
+    const now = await get("job", { job: name });
+    for (const run of now.runs.slice(known)) runs.push({ ...run, point: now.point, d: now.d, start: now.start });
+    runs.splice(0, runs.length - LONGEST);
+    if (now.runs.length > known) {
+      known = now.runs.length;
+      list();
+      changed();
+    }
+    const states = {
+      starting: "Starting…", running: `Training: ${known} of ${now.seeds} runs finished${now.steps ? `, step ${now.steps}` : ""}.`,
+      done: `Done: ${known} runs.`, cancelled: `Cancelled after ${known} of ${now.seeds} runs.`, failed: `Failed: ${now.message}`,
+    };
+    tell(states[now.state] ?? now.state, now.progress);
+    byId("train-state").dataset.state = now.state;
+    if (now.over) return;
+    await pause(wait);
+  }
+}
+
+export function listen(point, refuse, whenChanged) {
+  changed = whenChanged;
+  byId("training").addEventListener("submit", async (event) => {
+    event.preventDefault();
+    if (job) return;
+    byId("train").disabled = true;
+    try {
+      job = (await post("train", { ...point(), ...options() })).job;
+      byId("cancel").disabled = false;
+      await follow(job);
+    } catch (error) {
+      tell("Not trained.");
+      refuse(error);
+    }
+    job = null;
+    byId("cancel").disabled = true;
+    byId("train").disabled = false;
+  });
+  byId("cancel").addEventListener("click", async () => {
+    if (!job) return;
+    byId("cancel").disabled = true;
+    try {
+      await post("cancel", { job });
+    } catch (error) {
+      refuse(error);
+    }
+  });
+  byId("clear").addEventListener("click", () => {
+    runs.length = 0;
+    list();
+    changed();
+  });
+}
+
+table("train", () => {
+  const names = ["train_loss", "test_error", "m", "theta", "q", "mechanism", "converged"];
+  return [["alpha", "omega", "sigma", "ridge", "mixing", "d", "start", "run", ...names],
+    ...runs.map((run) => [...["alpha", "omega", "sigma", "ridge", "mixing"].map((name) => run.point[name]), run.d, run.start, run.seed, ...names.map((name) => run[name])])];
+});

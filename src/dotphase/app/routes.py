@@ -1,0 +1,152 @@
+"""What the page may ask: one function per path, from a query to plain values."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from dotphase.app.attention import LAST_SENTENCE, attention_matrices
+from dotphase.app.curve import Curves
+from dotphase.app.diagram import Diagrams
+from dotphase.app.histogram_tab import EXAMPLE, look
+from dotphase.app.jobs import DIMENSIONS, LAST_SEED, SEEDS, STARTS, Jobs, read_training
+from dotphase.app.landscape import Landscapes
+from dotphase.app.scheduler import LONGEST_STEP, Scheduler
+from dotphase.app.shelf import Growing
+from dotphase.app.snippets import snippets
+from dotphase.app.solver import BRANCHES, Solver
+from dotphase.app.state import RANGES, Point, read_point, whole
+from dotphase.errors import InvalidInput
+from dotphase.figures.style import COLOURS, COLOURS_ON_DARK
+from dotphase.plain import plain
+from dotphase.theory.overlaps import Overlaps
+
+Query = Mapping[str, str]
+
+#: Longest name that a window gives itself.
+LONGEST_NAME = 32
+
+
+class Explorer:
+    """Everything behind the page; its methods are safe to call from many threads."""
+
+    def __init__(self, jax_settings: Mapping[str, Any] | None = None) -> None:
+        self.scheduler = Scheduler()
+        self.solver = Solver(self.scheduler)
+        self.curves = Curves(self.scheduler)
+        self.landscapes = Landscapes(self.scheduler)
+        self.diagrams = Diagrams(self.scheduler)
+        self.jobs = Jobs(jax_settings)
+        self.warm = threading.Event()
+        self._warming: threading.Thread | None = None
+        self.reads: dict[str, Callable[[Query], Any]] = {
+            "about": self.about,
+            "point": self.point,
+            "curve": lambda query: self._growing(self.curves, query),
+            "landscape": lambda query: self._growing(self.landscapes, query),
+            "diagram": lambda query: self._growing(self.diagrams, query),
+            "attention": self.attention,
+            "snippets": self.snippets,
+            "job": self.job,
+            "histogram": lambda query: plain(look(query.get("sequence") or EXAMPLE)),
+        }
+        self.writes: dict[str, Callable[[Query], Any]] = {
+            "train": self.train,
+            "cancel": self.cancel,
+        }
+
+    def warm_up(self) -> None:
+        """Compile in the background what the first answers need."""
+
+        def work() -> None:
+            try:
+                self.solver.warm_up()
+                attention_matrices(Point().model(), dict.fromkeys(BRANCHES), 0)
+            finally:
+                self.warm.set()
+
+        self._warming = threading.Thread(target=work, name="dotphase-warm-up", daemon=True)
+        self._warming.start()
+
+    def close(self) -> None:
+        """End everything that runs, and wait for it."""
+        self.jobs.close()
+        self.scheduler.close()
+        self.solver.close()
+        if self._warming is not None:
+            self._warming.join(LONGEST_STEP)
+
+    def about(self, query: Query) -> dict[str, Any]:
+        """Ranges of the inputs, and whether everything is compiled."""
+        return {
+            "ready": self.warm.is_set(),
+            "defaults": Point().to_dict(),
+            "ranges": RANGES,
+            "d": DIMENSIONS,
+            "seeds": SEEDS,
+            "seed": (0, LAST_SEED),
+            "sentence": (0, LAST_SENTENCE),
+            "starts": STARTS,
+            "colours": {"light": COLOURS, "dark": COLOURS_ON_DARK},
+        }
+
+    def point(self, query: Query) -> dict[str, Any]:
+        """The best numbers for a point now."""
+        point = read_point(query)
+        best = self.solver.best(point, _window(query))
+        return plain({**best, "point": point.to_dict(), "winner": _winner(best["value"])})
+
+    def attention(self, query: Query) -> dict[str, Any]:
+        """Attention matrices at a point."""
+        point = read_point(query)
+        sentence = whole("sentence", query.get("sentence", "0"), 0, LAST_SENTENCE)
+        best = self.solver.best(point, _window(query))["value"]
+        overlaps = {branch: _overlaps(best[branch]) for branch in BRANCHES}
+        with self.scheduler.urgent():
+            matrices = attention_matrices(point.model(), overlaps, sentence)
+        return plain({**matrices, "sentence": sentence})
+
+    def snippets(self, query: Query) -> dict[str, Any]:
+        """Every view as Python and as a command."""
+        asked = read_training(query)
+        sentence = whole("sentence", query.get("sentence", "0"), 0, LAST_SENTENCE)
+        return snippets(read_point(query), asked, sentence, query.get("sequence") or EXAMPLE)
+
+    def train(self, query: Query) -> dict[str, Any]:
+        """Begin a training."""
+        return {"job": self.jobs.begin(read_point(query), **read_training(query))}
+
+    def job(self, query: Query) -> dict[str, Any]:
+        """How far a training is."""
+        return plain(self.jobs.get(query.get("job", "")).to_dict())
+
+    def cancel(self, query: Query) -> dict[str, Any]:
+        """End a training."""
+        return plain(self.jobs.cancel(query.get("job", "")).to_dict())
+
+    def _growing(self, owner: Curves | Landscapes | Diagrams, query: Query) -> dict[str, Any]:
+        growing: Growing = owner.get(read_point(query), _window(query))
+        with growing.lock:
+            return plain(growing.to_dict())
+
+
+def _window(query: Query) -> str:
+    name = query.get("window", "nobody")
+    if not name.isalnum() or len(name) > LONGEST_NAME:
+        raise InvalidInput("window", name[:LONGEST_NAME], "must be letters and digits")
+    return name
+
+
+def _winner(values: Mapping[str, Any]) -> str | None:
+    """The branch with the lowest training loss among those that exist."""
+    there = {name: one["train_loss"] for name, one in values.items() if one and one["there"]}
+    return min(there, key=lambda name: there[name]) if there else None
+
+
+def _overlaps(found: Mapping[str, Any] | None) -> Overlaps | None:
+    if not found or not found["there"]:
+        return None
+    return Overlaps(*(np.asarray(found["overlaps"][name]) for name in Overlaps._fields))

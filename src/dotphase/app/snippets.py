@@ -1,0 +1,87 @@
+"""Every view as Python and as a command, for the clipboard."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from dotphase.app.curve import GRID
+from dotphase.app.landscape import LARGEST_M, LARGEST_T, SIZE
+from dotphase.app.state import Point
+from dotphase.paper import MIXING
+
+
+def snippets(
+    point: Point, training: Mapping[str, Any], sentence: int, sequence: str
+) -> dict[str, dict[str, str]]:
+    """For each view a piece of Python and a command that give the same numbers.
+
+    Parameters
+    ----------
+    point : Point
+        Where the page is.
+    training : mapping
+        d, seeds, seed and start of a training.
+    sentence : int
+        Number of the sampled sentence.
+    sequence : str
+        Typed on the histogram tab.
+    """
+    d, seeds, seed, start = (training[name] for name in ("d", "seeds", "seed", "start"))
+    named = point.mixing in MIXING
+    mixing = repr(point.mixing) if named else json.dumps(point.matrix)
+    model = f"dp.positional_semantic(omega={{omega}}, sigma={point.sigma!r}, "
+    model += f"ridge={point.ridge!r}, mixing={mixing})"
+    here = model.format(omega=repr(point.omega))
+    head = f"import dotphase as dp\n\nmodel = {here}\n"
+    numpy = "import numpy as np\n" + head
+    alphas = f"np.linspace({GRID[0]!r}, {GRID[1]!r}, {GRID[2]})"
+
+    # A matrix of the user's own reaches the command line through a file.
+    first = "" if named else f"echo {shlex.quote(json.dumps(point.matrix))} > A.json && "
+    file = point.mixing if named else "A.json"
+    rest = f"--sigma {point.sigma!r} --ridge {point.ridge!r} --mixing {file}"
+    options = f"--omega {point.omega!r} {rest}"
+    grid = ":".join(f"{part:g}" for part in GRID)
+    solve = " && ".join(
+        f"dotphase solve --alpha {point.alpha!r} --branch {branch} {options}"
+        for branch in ("semantic", "positional")
+    )
+    python = {
+        "numbers": head + f"for branch in ('semantic', 'positional'):\n"
+        f"    print(dp.solve(model, alpha={point.alpha!r}, start=branch))\n",
+        "diagram": f"import numpy as np\nimport dotphase as dp\n\n"
+        f"diagram = dp.diagram(\n    lambda omega: {model.format(omega='omega')},\n"
+        f"    alphas={alphas},\n    values=np.linspace(0.0, 0.6, 25),\n)\n"
+        "dp.plot_diagram(diagram, 'diagram.png')\n",
+        "curves": numpy + f"curve = dp.curve(model, {alphas}, points=13)\n"
+        "dp.plot_curve(curve, 'curve.png')\n",
+        "landscape": numpy + f"m = np.linspace(0.0, {LARGEST_M!r}, {SIZE})\n"
+        f"theta = np.linspace(0.0, {LARGEST_T * point.sigma**2!r}, {SIZE})\n"
+        f"print(dp.landscape(model, {point.alpha!r}, m, theta).minima)\n",
+        "attention": head + "from dotphase.app.attention import attention_matrices\n\n"
+        "overlaps = {\n"
+        f"    branch: dp.solve(model, {point.alpha!r}, branch).overlaps\n"
+        "    for branch in ('semantic', 'positional')\n}\n"
+        f"print(attention_matrices(model, overlaps, sentence={sentence}))\n",
+        "train": head + f"print(dp.train(model, alpha={point.alpha!r}, d={d}, seeds={seeds}, "
+        f"seed={seed}, start={start!r}))\n",
+        "histogram": "import dotphase as dp\n\nfor mechanism in ('semantic', 'positional'):\n"
+        "    network = dp.histogram.shipped(mechanism)\n"
+        f"    print(dp.histogram.predict(network, {sequence!r}))\n"
+        f"    print(dp.histogram.attention(network, {sequence!r}).round(3))\n",
+    }
+    command = {
+        "numbers": first + solve,
+        "diagram": first + f"dotphase diagram --alphas {grid} --omegas 0:0.6:25 {rest} "
+        "--out diagram.nc --plot diagram.png",
+        "curves": first + f"dotphase curve --alphas {grid} --points 13 {options} "
+        "--out curve.nc --plot curve.png",
+        "train": first + f"dotphase train --d {d} --alpha {point.alpha!r} --start {start} "
+        f"--seeds {seeds} --seed {seed} {options}",
+    }
+    for name in ("landscape", "attention", "histogram"):
+        command[name] = f"python -c {shlex.quote(python[name])}"
+    return {name: {"python": python[name], "command": command[name]} for name in python}

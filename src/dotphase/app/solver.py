@@ -1,0 +1,197 @@
+"""Both branches at a point: a first look at once, better numbers behind it.
+
+1. A first look on 2^12 points, started from the nearest point solved before.
+2. 2^16 points: the numbers of ``dotphase solve --points 16``.
+3. The tolerance of the library: the numbers of ``dotphase solve``.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dotphase.app.scheduler import Scheduler, Task
+from dotphase.app.shelf import Growing, Shelf
+from dotphase.app.state import Point
+from dotphase.precision import in_double_precision
+from dotphase.theory.branches import starting_overlaps
+from dotphase.theory.evaluate import Answer, evaluate
+from dotphase.theory.overlaps import Overlaps
+from dotphase.theory.settings import Settings
+from dotphase.theory.solution import Solution
+from dotphase.theory.solve import solve_job
+
+BRANCHES = ("semantic", "positional")
+
+#: log2 of the points of a first look and of the second stage.
+FIRST, SECOND = 12, 16
+#: Seconds that a first look may take; what is not found by then is left to the background.
+BUDGET = 0.25
+#: Solutions remembered as starting points.
+REMEMBERED = 256
+#: Priorities of the stages in the background.
+SOON, LATER = 0, 2
+#: Names of the stages, for the page.
+STAGES = ("first look", f"2^{SECOND} points", "final")
+
+
+class Solver:
+    """Solves points for the page and remembers where they were."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.scheduler = scheduler
+        self.shelf = Shelf(64)
+        self._starts: OrderedDict[tuple[Point, str], Overlaps] = OrderedDict()
+        self._lock = threading.Lock()
+        self._pool = ThreadPoolExecutor(2 * len(BRANCHES), thread_name_prefix="dotphase-first")
+
+    def first_look(self, point: Point) -> dict[str, Any]:
+        """Both branches within `BUDGET`; None for one that was not found in time."""
+        deadline = time.monotonic() + BUDGET
+        with self.scheduler.urgent():
+            futures = {
+                branch: self._pool.submit(self._quick, point, branch, deadline)
+                for branch in BRANCHES
+            }
+            found = {branch: future.result() for branch, future in futures.items()}
+        return {branch: one and describe(one, branch, 0) for branch, one in found.items()}
+
+    def refine(self, point: Point, window: str) -> Growing:
+        """Better and better numbers, in the background."""
+        return self.shelf.watch(point, window, partial(self._start, point))
+
+    def best(self, point: Point, window: str) -> dict[str, Any]:
+        """The best numbers there are now; a first look if there are none."""
+        growing = self.refine(point, window)
+        if len(growing.value or {}) < len(BRANCHES):
+            first = self.first_look(point)
+            with growing.lock:
+                growing.value = {**first, **(growing.value or {})}
+        with growing.lock:
+            return growing.to_dict()
+
+    def close(self) -> None:
+        """Wait for first looks under way."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    @in_double_precision
+    def warm_up(self) -> None:
+        """Compile everything that a first look needs."""
+        for branch in BRANCHES:
+            self._quick(Point(), branch, time.monotonic() + 600)
+
+    @in_double_precision
+    def _quick(self, point: Point, branch: str, deadline: float) -> Solution | None:
+        """A branch from the nearest point known, or from its own start; None if out of time.
+
+        Where both lead elsewhere, that is the answer for now: to search from afar, as
+        `dotphase.solve` does, takes seconds and is left to the background.
+        """
+        model = point.model()
+        near = self._nearest(point, branch)
+        own = starting_overlaps(model, branch)
+        solution: Solution | None = None
+        for start in (own,) if near is None else (near, own):
+            job = solve_job(model, point.alpha, start, Settings(points=FIRST))
+            answer: Answer | None = None
+            try:
+                while time.monotonic() < deadline:
+                    answer = evaluate(next(job) if answer is None else job.send(answer))
+                return solution
+            except StopIteration as end:
+                solution = end.value
+            if solution is not None and on_branch(solution, branch):
+                self._remember(point, branch, solution)
+                break
+        return solution
+
+    def _nearest(self, point: Point, branch: str) -> Overlaps | None:
+        """The overlaps of the nearest remembered point on a branch."""
+        with self._lock:
+            known = [(key, value) for key, value in self._starts.items() if key[1] == branch]
+        if not known:
+            return None
+        here = _position(point)
+        distances = [float(np.sum((_position(key[0]) - here) ** 2)) for key, _ in known]
+        (place, _), overlaps = known[int(np.argmin(distances))]
+        # Overlaps hold sigma: q, V and theta go with its square.
+        scale = np.square(point.sigma / place.sigma)
+        return Overlaps(overlaps.q * scale, overlaps.m, overlaps.V * scale, overlaps.theta * scale)
+
+    def _remember(self, point: Point, branch: str, solution: Solution) -> None:
+        with self._lock:
+            self._starts[point, branch] = solution.overlaps
+            self._starts.move_to_end((point, branch))
+            while len(self._starts) > REMEMBERED:
+                self._starts.popitem(last=False)
+
+    def _start(self, point: Point, growing: Growing) -> None:
+        model = point.model()
+        steps = len(BRANCHES) * 2
+
+        def finish(branch: str, stage: int, solution: Solution) -> None:
+            if on_branch(solution, branch):
+                self._remember(point, branch, solution)
+            with growing.lock:
+                growing.value = {
+                    **(growing.value or {}),
+                    branch: describe(solution, branch, stage),
+                }
+                growing.progress += 1 / steps
+                growing.done = growing.progress > 1 - 0.5 / steps
+            if stage == 1:
+                add(branch, 2)
+
+        def add(branch: str, stage: int) -> None:
+            settings = Settings(points=SECOND) if stage == 1 else Settings()
+            self.scheduler.add(
+                Task(
+                    solve_job(model, point.alpha, branch, settings),
+                    SOON if stage == 1 else LATER,
+                    partial(finish, branch, stage),
+                    growing.fail,
+                    growing.stop,
+                )
+            )
+
+        for branch in BRANCHES:
+            add(branch, 1)
+
+
+def _position(point: Point) -> np.ndarray:
+    """Coordinates in which neighbouring points are neighbours."""
+    first, second = point.matrix
+    return np.asarray(
+        [
+            np.log(point.alpha),
+            4 * point.omega,
+            2 * np.log(point.sigma),
+            0.5 * np.log(point.ridge),
+            3 * point.omega * first[0],
+            3 * point.omega * second[1],
+        ]
+    )
+
+
+def on_branch(solution: Solution, branch: str) -> bool:
+    """Whether a solution, from whatever start, is a fixed point of a branch."""
+    return solution.converged and solution.found == branch
+
+
+def describe(solution: Solution, branch: str, stage: int) -> dict[str, Any]:
+    """A solution as the page shows it."""
+    full = solution.to_dict()
+    names = ("found", "norms", "train_loss", "test_error", "linear_test_error", "stderr",
+             "converged", "message", "stability", "log2_points", "overlaps")  # fmt: skip
+    return {
+        **{name: full[name] for name in names},
+        "there": on_branch(solution, branch),
+        "stage": STAGES[stage],
+        "seconds": solution.seconds,
+    }

@@ -1,0 +1,86 @@
+"""Phase diagrams that are kept: those that ship with the package, and the user's own.
+
+A diagram covers alpha and omega at one sigma, ridge and A. The paper's two are package data,
+made by ``python -m dotphase.app.build``; others are kept in the user's cache folder once the
+page has computed them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from importlib.resources import as_file, files
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+from dotphase.app.state import Point
+from dotphase.paper import read_mixing
+from dotphase.study.provenance import write_dataset
+
+#: The region that the diagrams cover, and how finely.
+ALPHAS = np.linspace(0.1, 2.5, 25)
+OMEGAS = np.linspace(0.0, 0.6, 25)
+#: log2 of the Gaussian points of every cell.
+POINTS = 13
+
+#: Format of the files; a new one makes old ones invisible.
+VERSION = 1
+
+#: What a stored diagram holds besides its coordinates and lines.
+PARTS = ("train_loss", "test_error", "on_branch", "trusted")
+LINES = ("alpha_c", "alpha_l", "linear_test_error")
+
+
+def slim(dataset: xr.Dataset) -> xr.Dataset:
+    """Only what the page draws, in single precision."""
+    small = dataset[[*PARTS, *LINES]]
+    return small.map(lambda part: part.astype("f4") if part.dtype.kind == "f" else part)
+
+
+def identity(point: Point) -> dict[str, object]:
+    """What one diagram belongs to: everything of a point but alpha and omega."""
+    return {
+        "sigma": point.sigma,
+        "ridge": point.ridge,
+        "mixing": read_mixing(point.matrix).tolist(),
+        "version": VERSION,
+    }
+
+
+def load(point: Point) -> xr.Dataset | None:
+    """The stored diagram of a point's model; None if there is none."""
+    if (point.sigma, point.ridge) == (0.5, 0.01) and point.mixing in ("standard", "other"):
+        with as_file(files("dotphase.app") / "data" / f"{point.mixing}.nc") as path:
+            if path.is_file():
+                return _read(path)
+    path = cache_path(point)
+    if not path.is_file():
+        return None
+    try:
+        return _read(path)
+    except (OSError, ValueError, KeyError):
+        return None  # damaged or of another version: it is computed anew
+
+
+def keep(point: Point, dataset: xr.Dataset) -> None:
+    """Store a diagram in the user's cache folder, if that can be written to."""
+    path = cache_path(point)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_dataset(slim(dataset), path)
+    except OSError:
+        pass  # a read-only home costs the memory of it, not the picture
+
+
+def cache_path(point: Point) -> Path:
+    """Where the diagram of a point's model is kept."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    name = hashlib.sha256(repr(sorted(identity(point).items())).encode()).hexdigest()[:20]
+    return Path(base) / "dotphase" / "diagrams" / f"{name}.nc"
+
+
+def _read(path: Path) -> xr.Dataset:
+    with xr.open_dataset(path) as dataset:
+        return dataset.load()

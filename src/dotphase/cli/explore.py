@@ -1,0 +1,41 @@
+"""`dotphase explore`: the page on which the transition is under your hands."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command("explore", epilog="Example: dotphase explore --port 8050 --no-browser")
+@click.option("--port", type=click.IntRange(0, 65535), default=0,
+              help="Port to listen on; 0 takes a free one.")  # fmt: skip
+@click.option("--host", default="127.0.0.1", metavar="ADDRESS",
+              help="Address to listen on; any other lets other machines in.")  # fmt: skip
+@click.option("--no-browser", is_flag=True, help="Print the address and open nothing.")
+def command(port: int, host: str, no_browser: bool) -> int:
+    """A page with the phase diagram, both branches, training and attention.
+
+    It needs no internet. Ctrl-C ends it.
+    """
+    from dotphase.app.server import Server, plotly_script
+    from dotphase.cli.options import cache_settings, prepare_jax
+
+    plotly_script()  # say what is missing before anything slow begins
+    prepare_jax()
+    from dotphase.app.routes import Explorer
+
+    explorer = Explorer(cache_settings())
+    try:
+        server = Server(host, port, explorer)
+        with server:
+            click.echo(f"dotphase explorer at {server.address} (Ctrl-C ends it)")
+            if not host.startswith("127."):
+                click.echo("dotphase: other machines can reach this page", err=True)
+            explorer.warm_up()
+            if not no_browser:
+                import webbrowser
+
+                webbrowser.open(server.address)
+            server.serve_forever()
+    finally:
+        explorer.close()
+    return 0

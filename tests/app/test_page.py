@@ -1,0 +1,288 @@
+"""The page in headless Chromium, with the network off."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.keys import Keys
+
+import dotphase as dp
+from app_tools import wait_for
+from dotphase.histogram import attention, predict, shipped
+
+CONTROLS = {"slider", "textbox", "button", "combobox", "tab", "progressbar", "link"}
+
+
+def test_loads_without_the_network_and_asks_nobody_else(page):
+    page.browser.get_log("performance")
+    page.open()
+    page.settle(alpha=1.5)
+    wait_for(lambda: page.script("return document.querySelector('#plot-diagram .heatmaplayer')"),
+             "the phase diagram")  # fmt: skip
+    asked = set()
+    for entry in page.browser.get_log("performance"):
+        event = json.loads(entry["message"])["message"]
+        if event["method"] == "Network.requestWillBeSent":
+            asked.add(event["params"]["request"]["url"])
+    assert f"{page.site.address}plotly.min.js" in asked
+    foreign = [url for url in asked if not url.startswith((page.site.address, "data:", "blob:"))]
+    assert foreign == []
+    assert page.complaints() == ""
+
+
+def test_a_slider_brings_the_numbers_of_dotphase_solve(page):
+    page.open(alpha="1.6")
+    page.settle(alpha=1.6)
+    before = page.value("semantic", "train_loss")
+    page.slide("alpha", 2)
+    page.settle(alpha=2.0)
+    assert page.value("semantic", "train_loss") != before
+    expected = dp.solve(dp.positional_semantic(), 2.0, "semantic")
+    wait_for(lambda: page.stage("semantic") == "final", "the final numbers")
+    assert page.value("semantic", "train_loss") == pytest.approx(expected.train_loss, rel=1e-9)
+    assert page.value("semantic", "test_error") == pytest.approx(expected.test_error, rel=1e-9)
+    for name, value in expected.norms.items():
+        assert page.value("semantic", name) == pytest.approx(value, rel=1e-9)
+    assert page.script("return document.querySelector('#verdict').dataset.winner") == "semantic"
+    assert "semantic ✓" in page.text("#head-semantic")
+    assert page.text("#semantic-trust").startswith("trusted")
+
+
+def test_the_other_branch_wins_with_few_data_and_its_numbers_follow_too(page):
+    page.open(alpha="1.6")
+    page.type("#alpha", "0.8")
+    page.settle(alpha=0.8)
+    wait_for(lambda: page.stage("positional") in ("2^16 points", "final"), "2^16 points")
+    if page.stage("positional") == "2^16 points":
+        expected = dp.solve(dp.positional_semantic(), 0.8, "positional", points=16)
+        assert page.value("positional", "train_loss") == pytest.approx(
+            expected.train_loss, rel=1e-3
+        )
+    assert page.script("return document.querySelector('#verdict').dataset.winner") == "positional"
+
+
+def test_pointer_and_arrow_keys_choose_a_point_on_the_diagram(page):
+    page.open()
+    page.settle(alpha=1.5)
+    area = wait_for(lambda: page.find("#plot-diagram .nsewdrag"), "the diagram")
+    ActionChains(page.browser).move_to_element_with_offset(area, 40, 20).click().perform()
+    chosen = wait_for(
+        lambda: page.script(
+            "const a = document.getElementById('alpha').value; return a !== '1.5' && a"
+        ),
+        "a move",
+    )
+    page.settle(alpha=float(chosen))
+    omega = float(page.script("return document.getElementById('omega').value"))
+    assert 1.3 < float(chosen) < 2.2 and 0.1 < omega < 0.3
+    page.find("#plot-diagram").send_keys(Keys.ARROW_RIGHT)
+    page.settle(alpha=round(float(chosen) + 0.02, 2))
+
+
+def test_training_drops_dots_on_the_theory(page):
+    page.open(alpha="2", d="40", seeds="2")
+    page.settle(alpha=2.0)
+    page.find("#train").click()
+    wait_for(lambda: page.text("#train-state").startswith(("Starting", "Training")), "progress")
+    # The page stays alive while it trains.
+    page.slide("alpha", 2.05)
+    page.settle(alpha=2.05)
+    wait_for(lambda: page.text("#train-state") == "Done: 2 runs.", "the training")
+    rows = page.script("return [...document.querySelectorAll('#runs tbody tr')].map("
+                       "row => [...row.cells].map(cell => cell.textContent))")  # fmt: skip
+    expected = dp.train(dp.positional_semantic(), 2.0, 40, seeds=2)
+    assert [row[:4] for row in rows] == [["2", "40", "semantic", "0"], ["2", "40", "semantic", "1"]]
+    for row, run in zip(rows, expected.runs, strict=True):
+        assert float(row[5]) == pytest.approx(run.train_loss, rel=1e-3)
+    names = "return document.getElementById('plot-curves').data.map(trace => trace.name)"
+    assert "trained" in page.script(names)
+
+
+def test_a_training_can_be_cancelled(page):
+    page.open(alpha="2", d="2000", seeds="16")
+    page.settle(alpha=2.0)
+    page.find("#train").click()
+    wait_for(lambda: page.find("#cancel").is_enabled(), "a training to cancel")
+    page.find("#cancel").click()
+    wait_for(lambda: page.text("#train-state").startswith("Cancelled after"), "the cancellation")
+    wait_for(lambda: page.find("#train").is_enabled(), "the next training to be possible")
+
+
+def test_permanent_links(page):
+    asked = {"alpha": "1.75", "omega": "0.25", "sigma": "0.6", "ridge": "0.02", "mixing": "0.7,0.4"}
+    page.open(**asked, d="123", sentence="7")
+    page.settle(alpha=1.75, omega=0.25, sigma=0.6, ridge=0.02, mixing="0.7,0.4")
+    value = "return document.getElementById(arguments[0]).value"
+    held = {name: page.script(value, name) for name in ("alpha", "omega", "sigma", "A11", "A22")}
+    assert held == {"alpha": "1.75", "omega": "0.25", "sigma": "0.6", "A11": "0.7", "A22": "0.4"}
+    assert page.script(value, "d") == "123" and page.script(value, "sentence") == "7"
+    page.slide("omega", 0.2)
+    page.settle(omega=0.2)
+    wait_for(lambda: "omega=0.2&" in page.browser.current_url, "the address to follow")
+    address = page.browser.current_url
+    page.browser.switch_to.new_window("tab")
+    page.browser.get(address)
+    page.settle(alpha=1.75, omega=0.2, sigma=0.6, ridge=0.02, mixing="0.7,0.4")
+
+
+def test_two_windows_do_not_disturb_each_other(page):
+    page.open(alpha="1.6")
+    page.settle(alpha=1.6)
+    first = page.browser.current_window_handle
+    page.browser.switch_to.new_window("tab")
+    page.open(alpha="1.9", omega="0.1")
+    page.settle(alpha=1.9, omega=0.1)
+    page.slide("alpha", 1.8)
+    page.settle(alpha=1.8, omega=0.1)
+    other = page.value("semantic", "train_loss")
+    page.browser.switch_to.window(first)
+    assert page.at(alpha=1.6, omega=0.3)
+    assert page.value("semantic", "train_loss") != other
+    page.slide("alpha", 1.7)
+    page.settle(alpha=1.7, omega=0.3)
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        ("alpha", "nan"),
+        ("alpha", "-1"),
+        ("alpha", "1e400"),
+        ("omega", "<script>document.title='taken'</script>"),
+        ("sigma", "9" * 3000),
+        ("ridge", ""),
+        ("A11", "2"),
+    ],
+)
+def test_bad_values_get_a_message_and_change_nothing(page, field, text):
+    if not page.script("return document.body.dataset.ready"):
+        page.open()
+        page.settle(alpha=1.5)
+    before = page.script("return document.getElementById(arguments[0]).value", field)
+    page.type(f"#{field}", text)
+    said = wait_for(page.complaints, "a message")
+    named = "mixing" if field == "A11" else field
+    assert named in said and "must be" in said
+    assert "Traceback" not in said
+    assert page.browser.title == "dotphase explorer"
+    page.type(f"#{field}", before)
+    wait_for(lambda: page.complaints() == "", "the message to go")
+
+
+def test_a_bad_link_gets_a_message_and_a_page(page):
+    page.open(alpha="<script>document.title='taken'</script>", d="x" * 20)
+    said = wait_for(page.complaints, "a message")
+    assert "alpha" in said and "must be" in said
+    wait_for(lambda: page.value("semantic", "train_loss") is not None, "numbers nevertheless")
+    assert page.browser.title == "dotphase explorer"
+
+
+def test_a_typed_sequence_is_counted_by_both_transformers(page):
+    page.open(tab="histogram")
+    row = "return [...document.querySelector(`#counts tr[data-row='${arguments[0]}']`).cells]"
+    row += ".slice(1).map(cell => cell.textContent).join('')"
+    has = "return !!document.querySelector('#counts tr')"
+    wait_for(lambda: page.script(has), "the counts")
+    page.type("#sequence", "aabbccddee")
+    wait_for(lambda: page.script(row, "token") == "AABBCCDDEE", "the new sequence")
+    assert page.script(row, "true count") == "2222222222"
+    for mechanism in ("semantic", "positional"):
+        counts = predict(shipped(mechanism), "AABBCCDDEE")
+        assert page.script(row, mechanism) == "".join(str(count) for count in counts)
+    drawn = page.script("return document.getElementById('plot-histogram').data[0].z")
+    np.testing.assert_allclose(drawn, attention(shipped("semantic"), "AABBCCDDEE"), atol=1e-6)
+    page.type("#sequence", "<b>AAAA</b>")
+    assert "sequence" in wait_for(page.complaints, "a message")
+
+
+def test_code_and_downloads(page, downloads):
+    page.open(alpha="1.4")
+    page.settle(alpha=1.4)
+    press = "document.querySelector(`#view-${arguments[0]} [data-action=${arguments[1]}]`).click()"
+    page.script(press, "numbers", "python")
+    wait_for(lambda: "dp.solve(model, alpha=1.4" in page.text("#copied-text"), "the code")
+    page.script(press, "curves", "command")
+    wait_for(lambda: page.text("#copied-text").startswith("dotphase curve"), "the command")
+    page.script(press, "diagram", "link")
+    wait_for(lambda: "alpha=1.4&" in page.text("#copied-text"), "the link")
+    for view, kind in (("numbers", "csv"), ("curves", "svg"), ("diagram", "png"),
+                       ("numbers", "png")):  # fmt: skip
+        file = downloads / f"dotphase-{view}.{kind}"
+        page.script(press, view, kind)
+        wait_for(lambda file=file: file.is_file() and file.stat().st_size > 100, str(file))
+    assert (downloads / "dotphase-diagram.png").read_bytes()[:4] == b"\x89PNG"
+    assert "<svg" in (downloads / "dotphase-curves.svg").read_text()
+    lines = (downloads / "dotphase-numbers.csv").read_text().splitlines()
+    assert lines[0].startswith("branch,quantity,value")
+    losses = [line.split(",") for line in lines if line.startswith("semantic,train_loss,")]
+    assert 0.002 < float(losses[0][2]) < 0.004
+
+
+@pytest.mark.parametrize("tab", ["transition", "histogram"])
+def test_every_control_has_a_name_and_the_keyboard_reaches_it(page, tab):
+    page.open(tab=tab)
+    page.browser.execute_cdp_cmd("Accessibility.enable", {})
+    nodes = page.browser.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+    seen = 0
+    for node in nodes:
+        if node.get("ignored") or node["role"].get("value") not in CONTROLS:
+            continue
+        seen += 1
+        assert node["name"]["value"].strip(), node
+    assert seen > 8
+    reached = set()
+    page.script("document.body.focus()")
+    for _ in range(80):
+        ActionChains(page.browser).send_keys(Keys.TAB).perform()
+        reached.add(page.script("return document.activeElement.id"))
+    wanted = {"theme", "sequence"} if tab == "histogram" else {
+        "alpha", "alpha-slider", "omega-slider", "mixing", "plot-diagram", "train", "sentence",
+    }  # fmt: skip
+    assert wanted <= reached
+
+
+def test_arrow_keys_move_a_slider(page):
+    page.open(alpha="1.5")
+    page.settle(alpha=1.5)
+    page.find("#alpha-slider").send_keys(Keys.ARROW_RIGHT)
+    page.settle(alpha=1.51)
+
+
+@pytest.mark.parametrize("width", [390, 1366])
+def test_nothing_sticks_out_and_the_theme_follows(page, width):
+    size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
+    page.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        page.open()
+        page.settle(alpha=1.5)
+        for tab in ("histogram", "transition"):
+            page.find(f"#tab-{tab}").click()
+            wide = page.script("return document.documentElement.scrollWidth")
+            assert wide <= width
+        back = "return getComputedStyle(document.body).backgroundColor"
+        before = page.script(back)
+        page.find("#theme").click()
+        assert page.script(back) != before
+        page.find("#theme").click()
+        assert page.script(back) == before
+    finally:
+        page.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_random_interactions_leave_the_page_in_order(page):
+    page.open()
+    page.settle(alpha=1.5)
+    random.seed(7)
+    for _ in range(40):
+        name, low, high = random.choice([("alpha", 5, 500), ("omega", 0, 100), ("sigma", 20, 120)])
+        page.slide(name, random.randint(low, high) / 100)
+        if random.random() < 0.1:
+            page.type("#ridge", random.choice(["0.1", "0.001", "bad", "0.01"]))
+    page.type("#ridge", "0.01")
+    for name, value in (("sigma", 0.5), ("omega", 0.3), ("alpha", 1.5)):
+        page.slide(name, value)
+    page.settle(alpha=1.5, omega=0.3, sigma=0.5, ridge=0.01)
+    wait_for(lambda: page.value("semantic", "train_loss") is not None, "numbers")
+    assert page.complaints() == ""

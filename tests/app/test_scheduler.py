@@ -1,0 +1,109 @@
+"""Background work: its order, its end, and how it gives way."""
+
+import threading
+
+import pytest
+
+from dotphase.app import scheduler as scheduling
+from dotphase.app.scheduler import Scheduler, Task
+from dotphase.app.shelf import Growing, Shelf
+
+
+@pytest.fixture
+def single(monkeypatch):
+    """One thread, and queries that are their own answers."""
+    monkeypatch.setattr(scheduling, "evaluate", lambda query: query())
+    scheduler = Scheduler(threads=1)
+    yield scheduler
+    scheduler.close()
+
+
+class Work:
+    """A job of several steps that notes what was done when."""
+
+    def __init__(self, name, steps, log):
+        self.name, self.steps, self.log = name, steps, log
+        self.stop, self.over = threading.Event(), threading.Event()
+        self.result = self.error = None
+
+    def job(self):
+        for step in range(self.steps):
+            yield lambda step=step: self.log.append(f"{self.name}{step}") or "answer"
+        return self.name
+
+    def finish(self, result):
+        self.result = result
+        self.over.set()
+
+    def fail(self, error):
+        self.error = error
+        self.over.set()
+
+    def task(self, priority):
+        return Task(self.job(), priority, self.finish, self.fail, self.stop)
+
+
+def test_pressing_work_overtakes_and_equals_take_turns(single):
+    log = []
+    slow, other, fast = Work("s", 3, log), Work("o", 3, log), Work("f", 2, log)
+    with single.urgent():
+        for work, priority in ((slow, 2), (other, 2), (fast, 0)):
+            single.add(work.task(priority))
+    for work in (slow, other, fast):
+        assert work.over.wait(20)
+    assert log == ["f0", "f1", "s0", "o0", "s1", "o1", "s2", "o2"]
+    assert [work.result for work in (slow, other, fast)] == ["s", "o", "f"]
+
+
+def test_stopped_work_is_dropped(single):
+    log = []
+    unwanted, wanted = Work("u", 1000, log), Work("w", 1, log)
+    with single.urgent():
+        single.add(unwanted.task(0))
+        single.add(wanted.task(1))
+        unwanted.stop.set()
+    assert wanted.over.wait(20)
+    assert log == ["w0"] and unwanted.result is None
+
+
+def test_an_error_is_told_and_the_rest_goes_on(single):
+    log = []
+    bad, good = Work("b", 1, log), Work("g", 1, log)
+
+    def broken():
+        raise ArithmeticError("broken")
+
+    def job():
+        yield broken
+
+    bad.job = job
+    single.add(bad.task(0))
+    single.add(good.task(1))
+    assert bad.over.wait(20) and good.over.wait(20)
+    assert isinstance(bad.error, ArithmeticError) and good.result == "g"
+
+
+def test_a_shelf_stops_what_nobody_watches_and_stays_small():
+    shelf, begun = Shelf(capacity=3), []
+    first = shelf.watch("a", "window", begun.append)
+    assert shelf.watch("a", "other", begun.append) is first and begun == [first]
+    shelf.watch("b", "window", begun.append)
+    assert not first.stop.is_set()  # the other window still looks at it
+    shelf.watch("c", "other", begun.append)
+    assert first.stop.is_set() and shelf.peek("a") is None
+    for number in range(50):
+        growing = shelf.watch(number, "window", begun.append)
+        growing.done = True
+    assert len(shelf) <= 5
+    for number in range(500):
+        shelf.watch("one", f"window{number}", begun.append)
+    assert len(shelf._watched) <= 64
+
+
+def test_a_failed_thing_is_begun_anew():
+    shelf, begun = Shelf(capacity=3), []
+    first = shelf.watch("a", "window", begun.append)
+    first.fail(ArithmeticError("broken"))
+    assert first.to_dict()["error"] == "ArithmeticError: broken"
+    second = shelf.watch("a", "window", begun.append)
+    assert isinstance(second, Growing) and second is not first and len(begun) == 2

@@ -1,0 +1,105 @@
+"""What the views compute: attention, stored diagrams, code for the clipboard."""
+
+import numpy as np
+import pytest
+
+import dotphase as dp
+from dotphase.app import stored
+from dotphase.app.attention import attention_matrices
+from dotphase.app.diagram import describe
+from dotphase.app.jobs import Jobs, read_training
+from dotphase.app.snippets import snippets
+from dotphase.app.state import Point
+from dotphase.errors import InvalidInput
+
+TRAINING = {"d": 40, "seeds": 1, "seed": 3, "start": "semantic"}
+
+
+def test_attention_of_a_known_student(paper):
+    """A student equal to the teacher's Q attends as the semantic part of the teacher does."""
+    rho = 0.25 * np.ones((2, 1, 1))
+    same = dp.Overlaps(q=rho, m=np.zeros((2, 1)), V=rho, theta=rho)
+    found = attention_matrices(paper, {"semantic": same, "positional": None}, sentence=5)
+    for kind in ("mean", "sample"):
+        teacher, student = found[kind]["teacher"], found[kind]["semantic"]
+        np.testing.assert_allclose(
+            teacher, 0.7 * student + 0.3 * np.asarray([[0.6, 0.4], [0.4, 0.6]]), atol=1e-12
+        )
+        np.testing.assert_allclose(student.sum(axis=1), 1.0)
+        assert "positional" not in found[kind]
+    again = attention_matrices(paper, {"semantic": same}, sentence=6)
+    assert not np.allclose(again["sample"]["teacher"], found["sample"]["teacher"])
+
+
+def test_attention_of_a_student_that_knows_positions_only(paper):
+    small = 1e-12 * np.ones((2, 1, 1))
+    m = np.asarray([[0.5], [-0.5]])
+    student = dp.Overlaps(q=small, m=m, V=small, theta=0 * small)
+    found = attention_matrices(paper, {"positional": student}, sentence=0)
+    weight = np.exp(0.25) / (np.exp(0.25) + np.exp(-0.25))
+    expected = [[weight, 1 - weight], [1 - weight, weight]]
+    np.testing.assert_allclose(found["mean"]["positional"], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("mixing", ["standard", "other"])
+def test_shipped_diagrams(mixing):
+    point = Point(mixing=mixing)
+    dataset = stored.load(point)
+    assert dataset is not None
+    np.testing.assert_allclose(dataset["alpha"], stored.ALPHAS)
+    np.testing.assert_allclose(dataset["omega"], stored.OMEGAS)
+    value = describe(dataset)
+    assert np.shape(value["loss_difference"]) == (25, 25)
+    i, j = 4, 8  # omega = .1, alpha = .9
+    model = point.at(omega=0.1).model()
+    semantic, positional = (
+        dp.solve(model, 0.9, branch, points=14) for branch in ("semantic", "positional")
+    )
+    assert semantic.there and positional.there
+    gap = semantic.train_loss - positional.train_loss
+    assert value["loss_difference"][i][j] == pytest.approx(gap, abs=2e-5)
+
+
+def test_a_diagram_is_kept_in_the_cache_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    point, other = Point(sigma=0.6), Point(sigma=0.7)
+    assert stored.load(point) is None
+    dataset = stored.load(Point())
+    stored.keep(point, dataset)
+    assert stored.load(point).equals(dataset)
+    assert stored.load(other) is None
+    stored.cache_path(point).write_bytes(b"damaged")
+    assert stored.load(point) is None
+
+
+@pytest.mark.parametrize("point", [Point(), Point(alpha=1.8, mixing="0.7,0.4")])
+def test_every_view_as_code(point):
+    views = snippets(point, TRAINING, 4, "AABBCCDDEE")
+    expected = {"numbers", "diagram", "curves", "landscape", "attention", "train", "histogram"}
+    assert set(views) == expected
+    for name, view in views.items():
+        compile(view["python"], name, "exec")
+    assert f"--alpha {point.alpha}" in views["numbers"]["command"]
+    assert ("A.json" in views["numbers"]["command"]) == (point.mixing == "0.7,0.4")
+
+
+def test_code_of_a_view_gives_its_numbers(capsys):
+    code = snippets(Point(alpha=2.0, mixing="0.7,0.4"), TRAINING, 0, "")["train"]["python"]
+    exec(compile(code, "train", "exec"), {})
+    model = Point(mixing="0.7,0.4").model()
+    runs = dp.train(model, 2.0, 40, seeds=1, seed=3, start="semantic")
+    printed = capsys.readouterr().out
+    assert " ".join(str(runs).split()[:6]) in " ".join(printed.split())
+
+
+@pytest.mark.parametrize(
+    "query", [{"d": "5"}, {"d": "100000"}, {"seeds": "0"}, {"start": "x"}, {"seed": "-1"}]
+)
+def test_trainings_are_bounded(query):
+    with pytest.raises(InvalidInput, match=next(iter(query))):
+        read_training(query)
+
+
+def test_unknown_trainings_are_refused():
+    with pytest.raises(InvalidInput, match="job"):
+        Jobs().get("nothing")
