@@ -16,6 +16,7 @@ COLOURS = {
     "uninformed": "#7F7F7F",
     "mixed": "#009E73",
     "linear": "#CC79A7",
+    "bayes": "#E69F00",
     "crossing": "#333333",
 }
 MARKERS = {"semantic": "o", "positional": "s", "uninformed": "^", "mixed": "D"}
