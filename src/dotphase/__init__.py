@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dotphase.data import sample as sample
     from dotphase.errors import Interrupted as Interrupted
     from dotphase.errors import InvalidInput as InvalidInput
+    from dotphase.figures.bayes import plot_bayes as plot_bayes
     from dotphase.figures.curve import plot_curve as plot_curve
     from dotphase.figures.diagram import plot_diagram as plot_diagram
     from dotphase.figures.histogram_attention import (
@@ -42,8 +43,10 @@ if TYPE_CHECKING:
     from dotphase.message_passing.run import MessagePassing as MessagePassing
     from dotphase.message_passing.run import amp as amp
     from dotphase.model import Model as Model
+    from dotphase.paper import MixedTeacher as MixedTeacher
     from dotphase.paper import positional_semantic as positional_semantic
     from dotphase.paper import softmax_attention as softmax_attention
+    from dotphase.study.bayes import bayes_curve as bayes_curve
     from dotphase.study.curve import curve as curve
     from dotphase.study.diagram import diagram as diagram
     from dotphase.study.execute import read_study as read_study
@@ -51,6 +54,8 @@ if TYPE_CHECKING:
     from dotphase.study.journal import read_status as read_status
     from dotphase.study.spec import Study as Study
     from dotphase.study.spec import read_spec as read_spec
+    from dotphase.theory.bayes import BayesOptimal as BayesOptimal
+    from dotphase.theory.bayes import bayes_optimal as bayes_optimal
     from dotphase.theory.critical import Critical as Critical
     from dotphase.theory.critical import branch_end as branch_end
     from dotphase.theory.critical import critical as critical
@@ -71,6 +76,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Baseline": "dotphase.baselines.fit",
+    "BayesOptimal": "dotphase.theory.bayes",
     "Curvature": "dotphase.training.hessian",
     "Dataset": "dotphase.data",
     "Interrupted": "dotphase.errors",
@@ -78,6 +84,7 @@ _HOMES = {
     "Iteration": "dotphase.fixedpoint",
     "Landscape": "dotphase.theory.landscape",
     "MessagePassing": "dotphase.message_passing.run",
+    "MixedTeacher": "dotphase.paper",
     "Model": "dotphase.model",
     "Overlaps": "dotphase.theory.overlaps",
     "Run": "dotphase.training.result",
@@ -85,6 +92,8 @@ _HOMES = {
     "Study": "dotphase.study.spec",
     "Training": "dotphase.training.result",
     "amp": "dotphase.message_passing.run",
+    "bayes_curve": "dotphase.study.bayes",
+    "bayes_optimal": "dotphase.theory.bayes",
     "baseline": "dotphase.baselines.fit",
     "continue_in_alpha": "dotphase.theory.solve",
     "curvature": "dotphase.training.hessian",
@@ -97,6 +106,7 @@ _HOMES = {
     "plot_diagram": "dotphase.figures.diagram",
     "landscape": "dotphase.theory.landscape",
     "linear_test_error": "dotphase.baselines",
+    "plot_bayes": "dotphase.figures.bayes",
     "plot_curve": "dotphase.figures.curve",
     "plot_histogram_attention": "dotphase.figures.histogram_attention",
     "plot_histogram_curves": "dotphase.figures.histogram_curves",

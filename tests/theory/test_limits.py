@@ -64,8 +64,8 @@ def test_a_linear_student_is_ridge_regression(alpha, ridge):
     assert solution.converged and solution.found == "semantic"
     for name in ("V", "theta", "q"):
         assert solution.norms[name] == pytest.approx(exact[name], rel=1e-3)
-    # At the first point the test error is a difference of numbers five times its size.
-    loose = {"test_error": 5e-3 if ridge == 0.01 else 1e-3, "train_loss": 2e-3}
+    # At the smallest ridge the test error is a difference of numbers twenty times its size.
+    loose = {"test_error": 2e-3 if ridge == 0.01 else 1e-3, "train_loss": 1e-3}
     for name, rel in loose.items():
         assert getattr(solution, name) == pytest.approx(exact[name], rel=rel)
 

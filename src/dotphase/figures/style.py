@@ -17,8 +17,8 @@ COLOURS = {
     "uninformed": "#7F7F7F",
     "mixed": "#009E73",
     "linear": "#CC79A7",
-    "random": "#E69F00",
-    "bayes": "#56B4E9",
+    "random": "#56B4E9",
+    "bayes": "#E69F00",
 }
 #: The same on a dark page, from the lighter ones of Okabe and Ito.
 COLOURS_ON_DARK = COLOURS | {

@@ -1,0 +1,221 @@
+"""The best any learner can do with the same data: state evolution of the Bayes-optimal estimator.
+
+The teacher is ``T(h) = (1 - omega) softmax(h h^T) + omega A`` with one column and weights
+Q* ~ N(0, I). A label determines T, and T determines the teacher's fields h up to a common sign,
+so that the posterior of h given its Gaussian estimate has two points. With the overlap
+``M = q_l/sigma_l^2`` between the estimate of Q* and Q*, tokens of any scale obey the same equation
+
+    M = s/(1 + s),   s = alpha/(1 - M)^2 E|tanh(a.x sqrt(M)/(1 - M)) x - sqrt(M) a|^2,
+    x = sqrt(M) a + sqrt(1 - M) z,   a, z ~ N(0, I_L).
+
+The average depends on ``R = |x|^2`` (chi-squared with L degrees) and on
+``b = sqrt(M) a.x = M R + sqrt(M (1 - M) R) n`` with n ~ N(0, 1) only, and is taken by
+deterministic quadrature. Expanding it gives weak recovery (M > 0) at alpha = 1/(L (L + 1)) and
+exact recovery (M = 1) at alpha = 1/L; for two tokens 1/6 and 1/2.
+
+The best prediction of a new label is the posterior mean of T, whose error is the variance of
+``T(h), h_l ~ N(omega_l, sigma_l^2 (1 - M))``, averaged over omega. Student, ridge and positions do
+not enter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from scipy.optimize import brentq
+from scipy.special import gammaln, ndtri
+from scipy.stats import qmc
+
+from dotphase import validate
+from dotphase.errors import InvalidInput
+from dotphase.model import Model, call_many
+from dotphase.paper import MixedTeacher
+from dotphase.precision import in_double_precision
+from dotphase.softmax import is_softmax_attention
+from dotphase.theory.settings import check_alpha
+
+#: Independent scrambles of the points of the test error, and log2 of the points in each.
+SCRAMBLES, LOG2_POINTS = 8, 13
+
+
+@dataclass(frozen=True)
+class BayesOptimal:
+    """What the data allow at one sample complexity.
+
+    Attributes
+    ----------
+    overlap : M = q/sigma^2, from 0 (nothing is known of Q*) to 1 (all is)
+    q, V : variance of the estimated fields, and what is left of it, per token
+    test_error, stderr : of the posterior mean, with its quadrature standard error
+    weak_recovery, exact_recovery : whether M > 0, whether M = 1
+    unique : whether the fixed point is the only stable one; where it is not, it is the one that
+        message passing without side information reaches
+    residual : of the fixed-point equation
+    converged : whether the equation was solved
+    """
+
+    alpha: float
+    overlap: float
+    q: tuple[float, ...]
+    V: tuple[float, ...]
+    test_error: float
+    stderr: float
+    weak_recovery: bool
+    exact_recovery: bool
+    unique: bool
+    residual: float
+    converged: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, ready for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        known = "all" if self.exact_recovery else "part" if self.weak_recovery else "nothing"
+        return (
+            f"Bayes-optimal at alpha = {self.alpha:g}: overlap {self.overlap:.6f} ({known} of the "
+            f"teacher), test error {self.test_error:.6g} ± {self.stderr:.1g}"
+        )
+
+
+@in_double_precision
+def bayes_optimal(model: Model, alpha: float, *, seed: int = 0) -> BayesOptimal:
+    """The Bayes-optimal learner of a model's teacher.
+
+    Parameters
+    ----------
+    model : Model
+        Its teacher must be softmax attention with one column, alone or mixed with a fixed
+        matrix (`MixedTeacher`). Its student, positions and ridge are not used.
+    alpha : float
+        Samples per dimension.
+    seed : int
+        Seed of the points on which the test error is averaged.
+    """
+    alpha = check_alpha(alpha)
+    seed = validate.whole("seed", seed, at_least=0)
+    informative = check_teacher(model)
+    overlap, unique = (0.0, True) if not informative else _overlap(alpha, model.length)
+    rho = np.asarray(model.rho)
+    error, spread = test_error_at(model, overlap, seed)
+    left = 0.0 if overlap in (0.0, 1.0) else abs(_drive(overlap, alpha, model.length))
+    return BayesOptimal(
+        alpha=alpha,
+        overlap=overlap,
+        q=tuple((rho * overlap).tolist()),
+        V=tuple((rho * (1 - overlap)).tolist()),
+        test_error=error,
+        stderr=spread,
+        weak_recovery=overlap > 0,
+        exact_recovery=overlap == 1,
+        unique=unique,
+        residual=left,
+        converged=left < 1e-9,
+    )
+
+
+def check_teacher(model: Model) -> bool:
+    """Whether labels say anything of Q*; `InvalidInput` where the posterior is not known."""
+    teacher, length = model.teacher, model.length
+    if length >= 2 and model.teacher_rank == 1:
+        if isinstance(teacher, MixedTeacher):
+            return float(teacher.omega) < 1
+        if is_softmax_attention(teacher, length, 1):
+            return True
+    name = getattr(teacher, "__name__", type(teacher).__name__)
+    raise InvalidInput(
+        "teacher",
+        f"{name}, {length} tokens, rank {model.teacher_rank}",
+        "must be softmax attention of two or more tokens with teacher_rank 1, alone or as a "
+        "MixedTeacher: for others the posterior of the teacher's fields is not worked out",
+    )
+
+
+def transitions(length: int) -> tuple[float, float]:
+    """Sample complexities of weak and of exact recovery, ``1/(L (L + 1))`` and ``1/L``."""
+    return 1 / (length * (length + 1)), 1 / length
+
+
+def _overlap(alpha: float, length: int) -> tuple[float, bool]:
+    """The stable fixed point next to M = 0, and whether there is no other."""
+    # Roots crowd at both ends of the interval.
+    fine = np.geomspace(1e-7, 0.5, 120)
+    grid = np.concatenate([fine, 1 - fine[-2::-1]])
+    drive = np.asarray([_drive(M, alpha, length) for M in grid])
+    falls = np.flatnonzero((drive[:-1] > 0) & (drive[1:] <= 0))
+    weak, exact = transitions(length)
+    unique = falls.size + (alpha <= weak) + (alpha >= exact) <= 1
+    if alpha <= weak:
+        return 0.0, bool(unique)
+    if falls.size == 0:
+        # Below 1/L the drive is negative at M = 1: the root hides in the last cell.
+        return 1.0 if alpha >= exact else float(grid[-1]), bool(unique)
+    low, high = grid[falls[0]], grid[falls[0] + 1]
+    root = brentq(_drive, low, high, args=(alpha, length), xtol=1e-15, rtol=1e-14)
+    return float(root), bool(unique)
+
+
+def _drive(M: float, alpha: float, length: int) -> float:
+    """``(1 - M) s(M) - M``: positive where the overlap grows, zero at fixed points."""
+    radius, n, weight = _nodes(length)
+    R = radius[:, None] ** 2
+    b = M * R + np.sqrt(M * (1 - M) * R) * n
+    guess = np.tanh(b / (1 - M))
+    # E|x - sqrt(M) a|^2 = L (1 - M) is taken out: what is left vanishes where the sign is known.
+    doubt = np.sum(weight * ((guess**2 - 1) * R + 2 * (1 - guess) * b))
+    return float(alpha * (length + doubt / (1 - M)) - M)
+
+
+@lru_cache(maxsize=8)
+def _nodes(
+    length: int,
+) -> tuple[Float[np.ndarray, " r"], Float[np.ndarray, " n"], Float[np.ndarray, "r n"]]:
+    """Nodes for |x| and n, and their joint weights.
+
+    Gauss-Legendre on panels that shrink towards |x| = 0, where the sign is hard to tell; the
+    trapezium rule in n, which converges geometrically for a Gaussian.
+    """
+    edges = np.concatenate([[0.0], 12.0 * 2.0 ** np.arange(-20, 1)])
+    x, w = np.polynomial.legendre.leggauss(14)
+    half = np.diff(edges)[:, None] / 2
+    radius = ((edges[:-1, None] + half) + half * x).ravel()
+    log_density = (length - 1) * np.log(radius) - radius**2 / 2
+    log_density -= (length / 2 - 1) * np.log(2) + gammaln(length / 2)
+    radial = (half * w).ravel() * np.exp(log_density)
+    n = np.linspace(-9, 9, 241)
+    normal = np.exp(-(n**2) / 2)
+    return radius, n, radial[:, None] / radial.sum() * (normal / normal.sum())
+
+
+def test_error_at(model: Model, overlap: float, seed: int = 0) -> tuple[float, float]:
+    """Test error of the posterior mean at a given overlap, and its standard error.
+
+    ``(1/L) sum_ij rho_j E Var(T_ij | omega)``, where the variance is half the mean squared
+    difference of two draws of h that share omega.
+    """
+    length = model.length
+    scale = np.asarray(model.sigma)[:, None]
+    common, own = np.sqrt(overlap), np.sqrt(1 - overlap)
+    values = []
+    for points in _points(3 * length, seed):
+        a, z, other = (part[..., None] for part in np.split(points, 3, axis=1))
+        first, second = (
+            np.asarray(call_many(model.teacher, scale * (common * a + own * noise)))
+            for noise in (z, other)
+        )
+        values.append(0.5 * np.mean((first - second) ** 2, axis=0).sum(axis=0) @ model.rho / length)
+    return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))
+
+
+@lru_cache(maxsize=4)
+def _points(dims: int, seed: int) -> tuple[Float[np.ndarray, "n dims"], ...]:
+    children = np.random.SeedSequence([seed, 2]).spawn(SCRAMBLES)
+    draws = [
+        qmc.Sobol(dims, scramble=True, rng=np.random.default_rng(child)).random(2**LOG2_POINTS)
+        for child in children
+    ]
+    return tuple(ndtri(np.clip(uniform, 2.0**-54, 1 - 2.0**-53)) for uniform in draws)
