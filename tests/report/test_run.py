@@ -106,3 +106,21 @@ def test_stored_part_of_other_sizes_is_not_used(tmp_path):
     assert int(parts.get("x", {"a": 1}, lambda: xr.Dataset({"v": 1}))["v"]) == 1
     assert int(parts.get("x", {"a": 1}, lambda: xr.Dataset({"v": 2}))["v"]) == 1
     assert int(parts.get("x", {"a": 2}, lambda: xr.Dataset({"v": 2}))["v"]) == 2
+
+
+def test_small_figures_keep_the_colours_of_maps(tmp_path):
+    from matplotlib.figure import Figure
+    from PIL import Image
+
+    from dotphase.figures.style import save
+
+    line, maps = Figure(), Figure()
+    line.subplots().plot([0, 1], [0, 1])
+    for axis, colours in zip(maps.subplots(1, 2), ("PuOr", "RdBu"), strict=True):
+        axis.pcolormesh(np.linspace(-1, 1, 400).reshape(20, 20), cmap=colours)
+    modes = {}
+    for name, figure in (("line", line), ("maps", maps)):
+        save(figure, tmp_path / f"{name}.png", small=True)
+        with Image.open(tmp_path / f"{name}.png") as drawn:
+            modes[name] = drawn.mode
+    assert modes == {"line": "P", "maps": "RGB"}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import matplotlib
+import numpy as np
 
 #: Colours of Okabe and Ito, by what they stand for.
 COLOURS = {
@@ -26,6 +27,8 @@ COLOURS_ON_DARK = COLOURS | {
     "positional": "#E69F00",
     "uninformed": "#A7A7A7",
 }
+#: A smaller file may change this share of the pixels by more than this much, of 255.
+SHARE, SHIFT = 0.002, 12
 MARKERS = {"semantic": "o", "positional": "s", "uninformed": "^", "mixed": "D"}
 
 _SETTINGS: Any = {
@@ -110,16 +113,25 @@ def save(figure: Any, path: str | Path, *, small: bool = False) -> Path:
     Parameters
     ----------
     small : bool
-        A PNG with a palette of 128 colours, a third of the size.
+        Give a PNG a palette where that changes no colour visibly: a third of the size.
     """
     target = Path(path)
     metadata = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     kind = target.suffix.lower()
     figure.savefig(target, metadata=metadata.get(kind), facecolor=figure.get_facecolor())
     if small and kind == ".png":
-        from PIL import Image
-
-        with Image.open(target) as drawn:
-            few = drawn.convert("RGB").quantize(128, dither=Image.Dither.NONE)
-        few.save(target, optimize=True)
+        _shrink(target)
     return target
+
+
+def _shrink(path: Path) -> None:
+    """Give a PNG a palette of 128 colours, unless that is seen, as in maps of many colours."""
+    from PIL import Image
+
+    with Image.open(path) as drawn:
+        full = drawn.convert("RGB")
+    few = full.quantize(128, dither=Image.Dither.NONE)
+    shift = np.abs(np.asarray(full, int) - np.asarray(few.convert("RGB"), int)).max(axis=-1)
+    # Single pixels at the edges of lines may change; areas may not.
+    unseen = np.mean(shift > SHIFT) < SHARE
+    (few if unseen else full).save(path, optimize=True)
