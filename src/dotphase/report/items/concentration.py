@@ -12,13 +12,13 @@ from dotphase.figures.concentration import plot_concentration
 from dotphase.paper import positional_semantic
 from dotphase.report.item import Datasets, Item
 from dotphase.report.store import Parts
-from dotphase.report.sweeps import mean_and_error, training_grid
+from dotphase.report.sweeps import training_grid
 from dotphase.report.verdict import Row, between_engines
 from dotphase.study.curve import curve
 
 OMEGA, ALPHA = 0.3, 1.5
-#: Dimensions from which on the runs are fitted.
-FITTED = 100
+#: How many dimensions, the largest, are fitted.
+FITTED = 3
 QUANTITIES = ("train_loss", "test_error", "theta", "m")
 
 
@@ -45,10 +45,8 @@ def draw(datasets: Datasets) -> Any:
 
 def spread_exponent(runs: xr.Dataset, start: str, name: str) -> tuple[float, float]:
     """Exponent with which the spread over runs falls with d, and its error from the fit."""
-    values = runs[name].sel(start=start)
-    deviation = values.std("seed", ddof=1).values
-    good = runs["d"].values >= FITTED
-    x, y = np.log(runs["d"].values[good]), np.log(deviation[good])
+    values = runs[name].sel(start=start).isel(d=slice(-FITTED, None))
+    x, y = np.log(values["d"].values), np.log(values.std("seed", ddof=1).values)
     # The spread of n runs is itself known to 1/sqrt(2 n - 2).
     error = 1 / np.sqrt(2 * values.sizes["seed"] - 2)
     slope = np.polyfit(x, y, 1)[0]
@@ -56,13 +54,18 @@ def spread_exponent(runs: xr.Dataset, start: str, name: str) -> tuple[float, flo
 
 
 def limit(runs: xr.Dataset, start: str, name: str) -> tuple[float, float]:
-    """Value for d to infinity and its error: a fit of ``a + b/d`` to the means at larger d."""
-    mean, error = mean_and_error(runs[name].sel(start=start))
-    d, weight = runs["d"].values, 1 / error.values
-    good = d >= FITTED
-    design = np.stack([np.ones(good.sum()), 1 / d[good]], axis=1) * weight[good, None]
+    """Value for d to infinity and its error: a fit of ``a + b/d`` to the means at the largest d.
+
+    The spread over runs is taken to be ``c/sqrt(d)`` with one c for all d: those of single
+    dimensions, from a handful of runs each, are too uncertain to weigh by.
+    """
+    values = runs[name].sel(start=start).isel(d=slice(-FITTED, None))
+    d, count = values["d"].values, values.sizes["seed"]
+    mean, variance = values.mean("seed").values, values.var("seed", ddof=1).values
+    weight = np.sqrt(d * count / np.mean(d * variance))
+    design = np.stack([np.ones(d.size), 1 / d], axis=1) * weight[:, None]
     covariance = np.linalg.inv(design.T @ design)
-    value = covariance @ design.T @ (mean.values * weight)[good]
+    value = covariance @ design.T @ (mean * weight)
     return float(value[0]), float(np.sqrt(covariance[0, 0]))
 
 
@@ -102,7 +105,7 @@ def remarks(datasets: Datasets) -> list[str]:
     dims = ", ".join(str(d) for d in runs["d"].values)
     return [
         f"d = {dims}, {runs.sizes['seed']} data sets each, both starts on the same data.",
-        f"Means at d >= {FITTED} are fitted by a + b/d; the table compares a with the theory.",
+        f"Means at the {FITTED} largest d are fitted by a + b/d; the table compares a with the theory.",
     ]
 
 
