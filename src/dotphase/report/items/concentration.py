@@ -105,7 +105,7 @@ def remarks(datasets: Datasets) -> list[str]:
     dims = ", ".join(str(d) for d in runs["d"].values)
     return [
         f"d = {dims}, {runs.sizes['seed']} data sets each, both starts on the same data.",
-        f"Means at the {FITTED} largest d are fitted by a + b/d; the table compares a with the theory.",
+        f"Means at the {FITTED} largest d are fitted by a + b/d; a is compared with the theory.",
     ]
 
 
