@@ -59,7 +59,7 @@ def _document(report: Report) -> dict[str, Any]:
 def markdown(report: Report) -> str:
     """The whole report as Markdown."""
     lines = [
-        "# Reproduction of arXiv:2402.03902",
+        "# Reproduction report for arXiv:2402.03902",
         "",
         f"`dotphase reproduce --{report.scale}`, dotphase {dotphase.__version__}. "
         + _summary(report),
