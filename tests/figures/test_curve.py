@@ -57,3 +57,15 @@ def test_pixels_show_both_colours(dataset, tmp_path):
     pixels = (matplotlib.image.imread(path)[..., :3] * 255).round().astype(int).reshape(-1, 3)
     for colour in [(0, 0x72, 0xB2), (0xD5, 0x5E, 0)]:
         assert np.sum(np.all(pixels == colour, axis=1)) > 200
+
+
+def test_figures_are_not_left_open():
+    from matplotlib import pyplot
+
+    from dotphase.figures.style import house_style
+
+    mine = pyplot.figure()
+    with house_style() as plain:
+        plain.subplots()
+    assert pyplot.get_fignums() == [mine.number]
+    pyplot.close(mine)

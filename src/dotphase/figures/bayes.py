@@ -76,5 +76,4 @@ def plot_bayes(curve: xr.Dataset, bayes: xr.Dataset, path: str | Path | None = N
         axis.legend(loc="best")
         if path is not None:
             save(figure, path)
-        pyplot.close(figure)
     return figure

@@ -65,5 +65,4 @@ def plot_concentration(theory: xr.Dataset, runs: xr.Dataset, path: str | Path | 
             axis.legend()
         if path is not None:
             save(figure, path)
-        pyplot.close(figure)
     return figure

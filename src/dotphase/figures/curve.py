@@ -70,7 +70,6 @@ def plot_curve(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
             axis.ticklabel_format(axis="y", style="sci", scilimits=(0, 0))
         if path is not None:
             save(figure, path)
-        pyplot.close(figure)
     return figure
 
 

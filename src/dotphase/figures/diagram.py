@@ -66,5 +66,4 @@ def plot_diagram(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
         axes[0].legend(loc="upper left")
         if path is not None:
             save(figure, path)
-        pyplot.close(figure)
     return figure

@@ -50,5 +50,4 @@ def plot_gamp(runs: Mapping[str, xr.Dataset], path: str | Path | None = None) ->
         axes[0, 0].legend()
         if path is not None:
             save(figure, path)
-        pyplot.close(figure)
     return figure

@@ -137,7 +137,6 @@ def plot_panels(
         axes[0, 0].set_ylim(float(theory["omega"].min()), float(theory["omega"].max()))
         if path is not None:
             save(figure, path)
-        pyplot.close(figure)
     return figure
 
 

@@ -48,5 +48,4 @@ def plot_quadrature(
         axis.legend()
         if path is not None:
             save(figure, path)
-        pyplot.close(figure)
     return figure

@@ -57,7 +57,6 @@ def plot_slices(columns: Mapping[str, Sequence[Slice]], path: str | Path | None 
         axes[1, 0].legend()
         if path is not None:
             save(figure, path)
-        pyplot.close(figure)
     return figure
 
 

@@ -55,5 +55,4 @@ def plot_starts(theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None = 
         axes[0, 0].legend()
         if path is not None:
             save(figure, path)
-        pyplot.close(figure)
     return figure

@@ -98,13 +98,22 @@ def _settings() -> Any:
 
 @contextmanager
 def house_style() -> Iterator[Any]:
-    """`matplotlib.pyplot` in the style of the project, without changing the user's settings."""
+    """`matplotlib.pyplot` in the style of the project, without changing the user's settings.
+
+    Figures made inside are taken out of pyplot's list of open ones at the end: they are returned
+    to the caller, and would otherwise pile up.
+    """
     if matplotlib.get_backend().lower() not in ("agg", "module://matplotlib_inline.backend_inline"):
         matplotlib.use("agg", force=False)
     from matplotlib import pyplot
 
+    before = set(pyplot.get_fignums())
     with matplotlib.rc_context(_settings()):
-        yield pyplot
+        try:
+            yield pyplot
+        finally:
+            for number in set(pyplot.get_fignums()) - before:
+                pyplot.close(number)
 
 
 def save(figure: Any, path: str | Path, *, small: bool = False) -> Path:

@@ -69,7 +69,6 @@ def plot_transition(
             axis.legend(loc="best")
         if path is not None:
             save(figure, path)
-        pyplot.close(figure)
     return figure
 
 
