@@ -308,3 +308,19 @@ def test_positional_branch_is_followed_from_few_data_up(paper):
     found = dp.continue_in_alpha(paper, alphas, ["positional"], points=13)["positional"]
     assert all(solution.there for solution in found)
     assert [solution.norms["m"] for solution in found] == pytest.approx([0.26] * 4, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("branch", "omega", "size"), [("positional", 0.9, 1.16), ("semantic", 0.5, 0.3)]
+)
+def test_a_start_that_leaves_the_admissible_overlaps_is_rescaled(branch, omega, size, monkeypatch):
+    model = dp.positional_semantic(omega=omega, ridge=0.02, mixing=[[0.9, 0.1], [0.1, 0.9]])
+    solution = dp.solve(model, 10.0, start=branch, points=12)
+    assert solution.there
+    assert solution.value("m" if branch == "positional" else "theta") == pytest.approx(
+        size, rel=0.02
+    )
+    monkeypatch.setattr("dotphase.theory.solve.OTHER_STARTS", ())
+    lost = dp.solve(model, 10.0, start=branch, points=12)
+    assert not lost.converged
+    assert str(lost).startswith(f"NO RESULT for the {branch} branch")

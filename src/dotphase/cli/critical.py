@@ -41,9 +41,12 @@ def command(
         from dotphase.theory.solution import with_error
 
         click.echo(f"omega             {model_parts['omega']:g}")
-        click.echo(f"alpha_c           {with_error(found.alpha_c, found.alpha_c_stderr)}")
-        click.echo(f"alpha_l           {with_error(found.alpha_l, found.alpha_l_stderr)}")
+        for name in ("alpha_c", "alpha_l"):
+            value = getattr(found, name)
+            shown = with_error(value, getattr(found, f"{name}_stderr"))
+            click.echo(f"{name}           {shown if value == value else 'none'}")
         click.echo(f"linear test error {found.linear_test_error:.6g}")
-        verdict = "trusted" if found.trusted else "NOT TRUSTED"
+        doubtful = "NOT TRUSTED" if found.alpha_c == found.alpha_c else "no crossing"
+        verdict = "trusted" if found.trusted else doubtful
         click.echo(f"{verdict}: {found.message}")
     return 0 if found.found else 3

@@ -74,7 +74,9 @@ def compare(datasets: Datasets) -> list[Row]:
             for fact in facts(name):
                 point = datasets["lines"].sel(omega=fact.at["omega"], method="nearest")
                 value, error = float(point[name]), float(point[f"{name}_stderr"])
-                rows.append(against_equations(fact, value, error, SETTLED))
+                doubt = "" if bool(point["trusted"]) else "; jumps: the theory is not trusted there"
+                rows.append(against_equations(fact, value, error, SETTLED + doubt))
+        rows += _trained_crossings(datasets["lines"], datasets["runs"])
     cells, share = agreement(datasets["theory"], datasets["runs"])
     if cells:
         # Cells next to the crossing are lost to noise, so not all of the weight can be asked for.
@@ -89,6 +91,51 @@ def compare(datasets: Datasets) -> list[Row]:
             )
         )
     return rows
+
+
+def _trained_crossings(lines: xr.Dataset, runs: xr.Dataset) -> list[Row]:
+    """Where the losses of trained students cross, against the line of the theory."""
+    rows = []
+    for omega in runs["omega"].values:
+        near = float(lines["alpha_c"].interp(omega=omega))
+        value, error = trained_crossing(runs.sel(omega=omega), near)
+        if np.isfinite(value):
+            stderr = float(lines["alpha_c_stderr"].interp(omega=omega))
+            rows.append(
+                between_engines(
+                    "alpha_c of trained students",
+                    {"omega": round(float(omega), 4), "d": int(runs.attrs["d"])},
+                    (near, stderr),
+                    (value, error),
+                    ("theory", "training"),
+                    share=0.03,
+                )
+            )
+    # A line every few omegas is enough to read.
+    return rows[:: max(1, len(rows) // 5)]
+
+
+def trained_crossing(runs: xr.Dataset, near: float) -> tuple[float, float]:
+    """Root of a parabola through the trained loss differences around `near`, and its error.
+
+    NaN with fewer than six values of alpha within 40% of `near`, or without a root there.
+    """
+    loss = runs["train_loss"]
+    gap = (loss.sel(start="semantic") - loss.sel(start="positional")).mean("seed")
+    alpha = gap["alpha"].values
+    close = np.abs(alpha / near - 1) < 0.4 if np.isfinite(near) else np.zeros(alpha.size, bool)
+    if close.sum() < 6:
+        return float("nan"), float("nan")
+    x, y = alpha[close] - near, gap.transpose("alpha").values[close]
+    parabola, covariance = np.polyfit(x, y, 2, cov=True)
+    roots = np.roots(parabola)
+    roots = roots[np.isreal(roots)].real
+    if roots.size == 0:
+        return float("nan"), float("nan")
+    root = float(roots[np.argmin(np.abs(roots))])
+    powers = root ** np.array([2, 1, 0])
+    spread = float(powers @ covariance @ powers)
+    return near + root, float(np.sqrt(spread)) / abs(float(np.polyval(np.polyder(parabola), root)))
 
 
 def agreement(theory: xr.Dataset, runs: xr.Dataset) -> tuple[int, float]:

@@ -66,8 +66,10 @@ def against_runs(fact: Fact, ours: float, stderr: float, spread: float) -> Row:
     error = (spread if fact.spread is None else fact.spread) / math.sqrt(runs)
     allowed = ERRORS * math.hypot(stderr, error) + SHARE * abs(fact.value) + fact.rounding
     verdict = _judge(ours - fact.value, allowed)
-    why = f"within {ERRORS:g} combined standard errors and {100 * SHARE:g}%"
-    return _row(fact, error, ours, stderr, allowed, verdict, why)
+    why = f"at most {ERRORS:g} combined standard errors plus {100 * SHARE:g}% apart"
+    # An error that was not published is not shown as if it had been.
+    shown = None if fact.spread is None else error
+    return _row(fact, shown, ours, stderr, allowed, verdict, why)
 
 
 def within_deviations(fact: Fact, ours: float, stderr: float, deviations: float = 2.0) -> Row:
@@ -103,10 +105,10 @@ def against_equations(fact: Fact, ours: float, stderr: float, settled: str | Non
     if not math.isfinite(ours):
         verdict, why = DIFFERS, "we find no such point"
     elif abs(ours - fact.value) <= allowed:
-        verdict, why = AGREES, f"within {ERRORS:g} standard errors and rounding"
+        verdict, why = AGREES, f"at most {ERRORS:g} standard errors plus rounding apart"
     elif settled is not None:
         percent = 100 * (fact.value / ours - 1)
-        reason = f": {fact.note}" if fact.note else ""
+        reason = f" ({fact.note})" if fact.note else ""
         verdict, why = OFF, f"published value {percent:+.1f}%{reason}; {settled}"
     else:
         verdict, why = DIFFERS, "no evidence on which of the two is off"
@@ -124,7 +126,7 @@ def between_engines(
     """Compare two engines of this package, each given as (value, standard error)."""
     allowed = ERRORS * math.hypot(reference[1], ours[1]) + share * abs(reference[0])
     verdict = _judge(ours[0] - reference[0], allowed)
-    why = f"{names[1]} against {names[0]}, {ERRORS:g} standard errors and {100 * share:g}%"
+    why = f"at most {ERRORS:g} combined standard errors plus {100 * share:g}% apart"
     return Row(quantity, at, *reference, f"{names[0]}, this run", *ours, allowed, verdict, why)
 
 

@@ -17,7 +17,7 @@ from dotphase.theory.solution import with_error
 if TYPE_CHECKING:
     from dotphase.report.run import Outcome, Report
 
-MARKS = {AGREES: "✓ agrees", OFF: "✓ published is off", DIFFERS: "✗ differs"}
+MARKS = {AGREES: "✓ agrees", OFF: "! published is off", DIFFERS: "✗ differs"}
 
 
 def write_report(report: Report) -> None:
@@ -66,9 +66,10 @@ def markdown(report: Report) -> str:
         "",
         "Each line compares one number. *Published* rows come from the paper (every source is in",
         "`published.toml` of the package); *theory* or *training* rows compare two engines of this",
-        "package with each other. An error after ± is one standard error. Numbers of the paper",
-        "that solve the same equations as ours and differ by more than our error bar are called",
-        "off only where the evidence in the last column says why.",
+        "package with each other. After ± stands one standard error; for the histogram task the",
+        "published one is the standard deviation over runs, or half of a published range. Numbers",
+        "of the paper that solve the same equations as ours and differ by more than our error bar",
+        "are called off where the last column gives evidence that ours has settled.",
         "",
         "| | agrees | published is off | differs |",
         "|---|---|---|---|",

@@ -62,9 +62,10 @@ def curve(
     -------
     xarray.Dataset
         Dimensions ``branch`` and ``alpha``; every result with its ``_stderr``. Where
-        ``on_branch`` is false the branch does not exist and the values are those of the
-        fixed point found instead. ``crossing`` is the alpha at which the training losses of
-        the semantic and positional branches cross, NaN if they do not on this grid.
+        ``on_branch`` is false there is no such branch (then ``converged`` is true, and the
+        values are those of the fixed point found instead) or the solver found nothing (then it
+        is false, and the values mean nothing). ``crossing`` is the alpha at which the training
+        losses of the semantic and positional branches cross, NaN if they do not on this grid.
     """
     grid = np.asarray(alphas, dtype=np.float64)
     if grid.ndim != 1 or grid.size == 0 or np.unique(grid).size != grid.size:

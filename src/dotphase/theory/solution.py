@@ -118,7 +118,12 @@ class Solution:
         labels = {"train_loss": "training loss", "test_error": "test error"}
         head = f"{self.found} branch at alpha = {self.alpha:g}"
         tokens = "" if np.ptp(self.model.sigma) == 0 else " (q, m, V, theta: norms for token 1)"
-        if not self.on_branch:
+        if not self.converged:
+            head = (
+                f"NO RESULT for the {self.branch} branch at alpha = {self.alpha:g}; "
+                "last values of the iteration:"
+            )
+        elif not self.on_branch:
             head += f" (asked for {self.branch}: no such fixed point was found)"
         lines = [head + tokens]
         for name, value in values.items():

@@ -23,7 +23,7 @@ import numpy as np
 from dotphase import validate
 from dotphase.baselines import linear_test_error
 from dotphase.errors import InvalidInput
-from dotphase.fixedpoint import FixedPoint, Iteration
+from dotphase.fixedpoint import FixedPoint, Iteration, Outcome
 from dotphase.model import Model
 from dotphase.precision import in_double_precision
 from dotphase.theory.branches import BRANCHES, classify, starting_overlaps
@@ -42,6 +42,9 @@ COARSE = 13
 #: How far away, as a factor of alpha, and in how many steps a branch is looked for that its own
 #: start has missed.
 REACH, STEPS = 2.5, 8
+#: Factors on the weights and on V of a start that are tried where the iteration leaves the
+#: admissible overlaps.
+OTHER_STARTS = tuple((size, share) for size in (1.0, 2.0, 4.0) for share in (1.0, 0.2, 0.04))[1:]
 #: The error of scrambled Sobol averages falls about like points^-RATE (measured: .8 to 1).
 RATE = 0.8
 #: The errors are themselves known to a quarter or so: they must clear the tolerance by this.
@@ -351,6 +354,12 @@ def _follow(
     if point is None:
         rough = replace(settings.iteration_on(coarse), tolerance=1e-3, floor=1e-2)
         point = yield from iterate(lane, x, coarse, rough)
+        for size, share in OTHER_STARTS:
+            if point.outcome is not Outcome.LEFT_DOMAIN:
+                break
+            # The first steps went out of bounds: weights too small, or a response too large.
+            x = lane.coordinates.pack(_rescaled(start, size, share))
+            point = yield from iterate(lane, x, coarse, rough)
         if careful and astray(point):
             # Acceleration may have hopped; short damped steps show whether the branch is there.
             slow = replace(rough, memory=0, step=0.2, limit=150)
@@ -380,6 +389,12 @@ def _follow(
         point, working = yield from refine_or_iterate(lane, point.x, level, jacobian or working)
         jacobian = None if level > FEWEST + 2 else jacobian
     return _dress(lane, branch, point, level, jacobian, baseline, began), jacobian
+
+
+def _rescaled(start: Overlaps, size: float, share: float) -> Overlaps:
+    """A start with weights Q larger by `size`, and V times `share`."""
+    q, m, V, theta = (np.asarray(part) for part in start)
+    return Overlaps(q=size**2 * q, m=size * m, V=share * V, theta=size * theta)
 
 
 def _dress(

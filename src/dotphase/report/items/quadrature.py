@@ -103,7 +103,9 @@ def remarks(datasets: Datasets) -> list[str]:
         "Rules of low degree are off by percents and carry no error bar. Products of "
         "Gauss-Hermite rules know nothing of our points; the largest three lie between "
         f"{float(last.min()):.4f} and {float(last.max()):.4f}, and go on moving as nodes are "
-        "added: the proximal map jumps, so that the integrands are not smooth.",
+        "added: the proximal map jumps, so that the integrands are not smooth. None of these "
+        "rules gives the published value; which rule it used, and whether it found the global "
+        "minimum of the proximal problem, is not known to us.",
     ]
 
 
