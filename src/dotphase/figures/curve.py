@@ -58,6 +58,8 @@ def plot_curve(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
             loss.plot(
                 [], [], "o", color=COLOURS["uninformed"], mfc=page(), label="theory not trusted"
             )
+        if not bool(dataset["on_branch"].any()):
+            loss.text(0.5, 0.5, "nothing was found", ha="center", transform=loss.transAxes)
         loss.set_ylabel(r"training loss $\epsilon_t$")
         error.set_ylabel(r"test error $\epsilon_g$")
         overlap.set_ylabel("overlaps")
