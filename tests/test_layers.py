@@ -5,7 +5,8 @@ from pathlib import Path
 
 import dotphase
 
-LOWER = ["errors", "precision", "plain", "validate", "smalllinalg", "taylor", "model", "paper"]
+LOWER = ["errors", "precision", "plain", "validate", "smalllinalg", "taylor"]
+LOWER += ["spectrum", "model", "paper"]
 LOWER += ["softmax", "derivatives", "glm"]
 SHARED = ["fields", "prox", "fixedpoint", "data", "reduced", "generalisation", "memory"]
 ENGINES = ["baselines", "theory", "training", "message_passing", "histogram"]

@@ -39,7 +39,9 @@ class Evaluator:
     """
 
     def __init__(self, model: Model) -> None:
-        arrays, static = eqx.partition(model, eqx.is_array_like)
+        # The averages do not see the spectrum: models that differ in it share what is compiled.
+        white = eqx.tree_at(lambda some: some.spectrum, model, None, is_leaf=lambda x: x is None)
+        arrays, static = eqx.partition(white, eqx.is_array_like)
         self.model = model
         self.arrays = jax.device_put(arrays)
         leaves, shape = jax.tree.flatten(static)
