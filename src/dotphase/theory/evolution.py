@@ -249,7 +249,8 @@ def free_energy(
     """The replica-symmetric free energy at zero temperature, stationary in all parameters.
 
     ``alpha E[M] + sum_l (m_l.mhat_l + tr theta_l^T thetahat_l + 1/2 tr V_l qhat_l
-    - 1/2 tr q_l Vhat_l) - 1/2 sum_i w_i tr[source_i R_i]``, with M the minimum of the proximal objective.
+    - 1/2 tr q_l Vhat_l) - 1/2 sum_i w_i tr[source_i R_i]``, with M the minimum of the
+    proximal objective.
     At a fixed point it equals `training_energy`.
     """
     hats = conjugates(model, alpha, overlaps, averages)
