@@ -2,10 +2,10 @@
 
 A sentence is ``x`` in R^{L x d} with independent rows ``x_l ~ N(0, sigma_l^2 I)``, or with
 other covariances if a spectrum is given. The teacher labels it by ``y = T[x Q*/sqrt d] x``;
-the student answers ``f = S[(x + p) Q/sqrt d] (x + p)`` and is trained on n = alpha d sentences by minimising
-``sum |y - f|^2 / (2d) + (ridge/2) |Q|^2``. Only the functions T and S, the token scales
-and the Gram matrix of the positional encodings ``p`` survive when d grows; they make up
-a `Model`.
+the student answers ``f = S[(x + p) Q/sqrt d] (x + p)`` and is trained on n = alpha d
+sentences by minimising ``sum |y - f|^2 / (2d) + (ridge/2) |Q|^2``. Only the functions T and
+S, the token scales (and spectra) and the Gram matrix of the positional encodings ``p``
+survive when d grows; they make up a `Model`.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def plot_structured(
     panels = 3 if real else 2
     with house_style() as pyplot:
         figure, axes = pyplot.subplots(1, panels, figsize=(3.7 * panels, 3.5), layout="constrained")
-        for colour, (exponent, (theory, runs)) in zip(SHADES, spectra.items(), strict=True):
+        for colour, (exponent, (theory, runs)) in zip(SHADES, spectra.items(), strict=False):
             _errors(axes[0], exponent, theory, runs, colour)
         for branch, style in STYLES.items():
             axes[0].plot([], [], color=ink(), ls=style, marker=MARKERS[branch], label=branch)

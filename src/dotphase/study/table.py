@@ -82,7 +82,8 @@ def train_on_table(
             weights = jnp.asarray(rng.standard_normal((d, model.teacher_rank)))
             key = jax.random.key(int(rng.integers(2**31)))
             # All alphas share one shape, and what is compiled for it: the rest has no weight.
-            found = _train(model, chosen, table, rows, weights, positions, n, key)
+            count, places = jnp.asarray(n), jnp.asarray(rows)
+            found = _train(model, chosen, table, places, weights, positions, count, key)
             for name in FIELDS:
                 values[name][i, k] = np.asarray(found[name])
     axes = ("alpha", "seed", "start")

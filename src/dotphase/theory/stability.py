@@ -118,7 +118,7 @@ def judge(
 ) -> Stability:
     """The verdict from the averages at a fixed point."""
     hats = conjugates(model, alpha, overlaps, averages)  # type: ignore[arg-type]
-    spread = alpha * spreading(model, resolvent(model, hats), response.squared)
+    spread = alpha * spreading(model, resolvent(model, hats), np.asarray(response.squared))
     replicon = float(np.median(np.max(np.abs(np.linalg.eigvals(spread)), axis=-1)))
     by_parts = np.einsum("l,lij->ij", model.rho, hats.Vhat)
     smooth = -alpha * np.einsum("l,lij->ij", model.rho, np.mean(response.jacobian, axis=0))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,23 +37,27 @@ def _model(exponent: float) -> Model:
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     """Runs and theory for each spectrum, alpha_c against the exponent, and real tokens."""
     found: Datasets = {}
+    asked = {"alphas": sizes["trained"], "omegas": [OMEGA], "d": sizes["d"]}
+    asked |= {"seeds": sizes["seeds"]}
     for exponent in EXPONENTS:
-        asked = {"alphas": sizes["trained"], "omegas": [OMEGA], "d": sizes["d"]}
-        asked |= {"seeds": sizes["seeds"]}
-        found[f"runs-{exponent:g}"] = parts.get(
-            f"runs-{exponent:g}",
-            asked | {"exponent": exponent, "atoms": ATOMS},
-            lambda e=exponent, a=asked: experiment(spectrum=power_law(e, ATOMS), **a),
-        )
+        shape = {"exponent": exponent, "atoms": ATOMS}
+        train = partial(experiment, spectrum=power_law(exponent, ATOMS), **asked)
+        found[f"runs-{exponent:g}"] = parts.get(f"runs-{exponent:g}", asked | shape, train)
     found |= _tokens(parts, sizes)
-    asked = {"alphas": sizes["alphas"], "rtol": sizes["rtol"], "most": sizes["most"]}
     for exponent in EXPONENTS:
-        found[f"theory-{exponent:g}"] = parts.get(
-            f"theory-{exponent:g}", asked, lambda e=exponent, a=asked: curve(_model(e), **a)
+        found[f"theory-{exponent:g}"] = _branches(
+            parts, f"theory-{exponent:g}", _model(exponent), sizes["alphas"], sizes
         )
-    asked = {"exponents": sizes["exponents"], "points": sizes["critical_points"], "atoms": ATOMS}
-    found["theory-critical"] = parts.get("theory-critical", asked, lambda: _critical(asked))
+    wanted = {"exponents": sizes["exponents"], "points": sizes["critical_points"], "atoms": ATOMS}
+    found["theory-critical"] = parts.get("theory-critical", wanted, partial(_critical, wanted))
     return found
+
+
+def _branches(
+    parts: Parts, name: str, model: Model, alphas: Sequence[float], sizes: Mapping[str, Any]
+) -> xr.Dataset:
+    asked = {"alphas": alphas, "rtol": sizes["rtol"], "most": sizes["most"]}
+    return parts.get(name, asked, partial(curve, model, **asked))
 
 
 def _critical(asked: Mapping[str, Any]) -> xr.Dataset:
@@ -72,24 +77,24 @@ def _tokens(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     if table is None:
         return {}
     found: Datasets = {}
-    alphas = sizes["token_alphas"]
+    alphas, seeds = sizes["token_alphas"], sizes["token_seeds"]
+    asked = {"alphas": alphas, "seeds": seeds, "rows": len(table), "omega": OMEGA}
     for kind in KINDS:
         real = prepare(table, kind)
-        asked = {"alphas": alphas, "seeds": sizes["token_seeds"], "rows": len(table)}
-
-        def runs(tokens: Tokens, asked: Mapping[str, Any] = asked) -> xr.Dataset:
-            return train_on_table(tokens, asked["alphas"], seeds=asked["seeds"], omega=OMEGA)
-
-        for name, tokens in ((f"runs-real-{kind}", real), (f"runs-like-{kind}", None)):
-            found[name] = parts.get(
-                name, asked, lambda t=tokens, r=real: runs(t if t else gaussian_like(r))
-            )
-        model = positional_semantic(omega=OMEGA, spectrum=real.spectrum)
-        settings = {"alphas": alphas, "rtol": sizes["rtol"], "most": sizes["most"]}
-        found[f"theory-real-{kind}"] = parts.get(
-            f"theory-real-{kind}", settings, lambda m=model, s=settings: curve(m, **s)
-        )
+        for name, make in (("real", lambda some: some), ("like", gaussian_like)):
+            train = partial(_train, make, real, alphas, seeds)
+            found[f"runs-{name}-{kind}"] = parts.get(f"runs-{name}-{kind}", asked, train)
+    for kind in KINDS:
+        model = positional_semantic(omega=OMEGA, spectrum=prepare(table, kind).spectrum)
+        name = f"theory-real-{kind}"
+        found[name] = _branches(parts, name, model, alphas, sizes)
     return found
+
+
+def _train(
+    make: Callable[[Tokens], Tokens], tokens: Tokens, alphas: Sequence[float], seeds: int
+) -> xr.Dataset:
+    return train_on_table(make(tokens), alphas, seeds=seeds, omega=OMEGA)
 
 
 def draw(datasets: Datasets) -> Any:
