@@ -43,7 +43,7 @@ def plot_structured(
         for branch, style in STYLES.items():
             axes[0].plot([], [], color=ink(), ls=style, marker=MARKERS[branch], label=branch)
         axes[0].set(xlabel=r"sample complexity $\alpha = n/d$", ylabel=r"test error $\epsilon_g$")
-        axes[0].set_ylim(0, 1.7 * axes[0].get_ylim()[1])
+        axes[0].set_ylim(0, 1.4 * axes[0].get_ylim()[1])
         axes[0].ticklabel_format(axis="y", style="sci", scilimits=(0, 0))
         axes[0].legend(ncols=2, loc="upper right")
         _critical(axes[1], critical)

@@ -202,9 +202,12 @@ def source(model: Model, hats: Conjugates) -> Float[np.ndarray, "... atoms r r"]
 
 def weight_gram(model: Model, hats: Conjugates) -> Float[np.ndarray, "... atoms r r"]:
     """``W_i = R_i source_i R_i^T``, which is Q^T Q/d in the eigendirection i."""
-    inverse = resolvent(model, hats)
-    weight = inverse @ source(model, hats) @ _transpose(inverse)
-    return (weight + _transpose(weight)) / 2
+    return _gram(resolvent(model, hats), source(model, hats))
+
+
+def _gram(inverse: np.ndarray, drive: np.ndarray) -> np.ndarray:
+    weight = inverse @ drive @ _transpose(inverse)
+    return np.asarray((weight + _transpose(weight)) / 2)
 
 
 def next_overlaps(model: Model, hats: Conjugates) -> Overlaps:
@@ -214,20 +217,21 @@ def next_overlaps(model: Model, hats: Conjugates) -> Overlaps:
     ``theta_l = sum_i w_i gamma_{l,i} R_i Th_i``, ``m_l = sum_i w_i R_i sum_k P_lk mhat_k``.
     The last one takes the positions to be spread evenly over the eigendirections.
     """
-    share = model.eigenweights
-    weights = model.eigenvalues * share
     inverse = resolvent(model, hats)
-
-    def mean(values: np.ndarray) -> np.ndarray:
-        return np.asarray(np.einsum("la,...aij->...lij", weights, values))
-
-    even = np.einsum("a,...aij->...ij", share, inverse)
-    return Overlaps(
-        q=mean(weight_gram(model, hats)),
-        m=np.einsum("...ij,lk,...kj->...li", even, model.positions, hats.mhat),
-        V=mean(inverse),
-        theta=mean(inverse @ lift(model, hats)),
-    )
+    weight = _gram(inverse, source(model, hats))
+    aligned = inverse @ lift(model, hats)
+    if model.spectrum is None:
+        rho, even = np.asarray(model.rho)[:, None, None], inverse[..., 0, :, :]
+        q, V, theta = rho * weight, rho * inverse, rho * aligned
+    else:
+        share = model.eigenweights
+        weights = model.eigenvalues * share
+        even = np.einsum("a,...aij->...ij", share, inverse)
+        q, V, theta = (
+            np.einsum("la,...aij->...lij", weights, each) for each in (weight, inverse, aligned)
+        )
+    m = np.einsum("...ij,lk,...kj->...li", even, model.positions, hats.mhat)
+    return Overlaps(q=q, m=m, V=V, theta=theta)
 
 
 def training_energy(
