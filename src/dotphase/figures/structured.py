@@ -83,7 +83,8 @@ def _critical(axis: Any, critical: xr.Dataset) -> None:
     ):
         values, error = critical[name], critical[f"{name}_stderr"]
         axis.errorbar(critical["exponent"], values, error, color=colour, marker=marker, label=label)
-        axis.plot(critical["exponent"], values.where(~trusted), marker, color=colour, mfc=page())
+        hollow = values.where(~trusted)
+        axis.plot(critical["exponent"], hollow, marker, color=colour, mfc=page(), zorder=3)
     axis.set(xlabel="exponent of the spectrum", ylabel=r"critical $\alpha$")
     axis.set_ylim(bottom=0)
     axis.legend(loc="lower left")
