@@ -19,7 +19,15 @@ def _held_out(model, data, weights):
     return 2 * sentence_losses(model, some, project(some.z, weights)) / model.length
 
 
-@pytest.mark.parametrize("name", ["paper", "three_tokens"])
+@pytest.fixture(scope="session")
+def coloured():
+    """Two tokens with spectra of their own."""
+    return dp.positional_semantic(
+        spectrum=dp.Spectrum([[6.0, 1.0, 0.2, 0.2], [1.0, 2.0, 1.0, 0.0]])
+    )
+
+
+@pytest.mark.parametrize("name", ["paper", "three_tokens", "coloured"])
 def test_exact_error_agrees_with_held_out_sentences(name, request):
     """At d = 8 the terms of order 1/d are a large part of the error."""
     model = request.getfixturevalue(name)
@@ -41,6 +49,17 @@ def test_error_of_the_teachers_own_weights_without_positions(paper):
     teacher = jnp.asarray(np.random.default_rng(0).standard_normal((30, 1)))
     error = _exact(model, teacher, teacher, jnp.zeros((2, 30)), quadrature(model))
     assert abs(float(error)) < 1e-12
+
+
+def test_equal_eigenvalues_have_the_error_of_white_tokens(paper, rng):
+    flat = dp.positional_semantic(spectrum=dp.Spectrum([1.0, 1.0]))
+    teacher, weights = jnp.asarray(rng.standard_normal((2, 8, 1)))
+    positions = jnp.asarray(rng.standard_normal((2, 8)))
+    one, two = (
+        float(_exact(model, weights, teacher, positions, quadrature(model)))
+        for model in (paper, flat)
+    )
+    assert one == pytest.approx(two, rel=1e-12)
 
 
 def test_linear_layer_error_tends_to_its_limit(paper):

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import dotphase
 
-LOWER = ["errors", "precision", "plain", "validate", "smalllinalg", "taylor", "model", "paper"]
+LOWER = ["errors", "precision", "plain", "validate", "smalllinalg", "taylor"]
+LOWER += ["spectrum", "model", "paper"]
 LOWER += ["softmax", "derivatives", "glm"]
 SHARED = ["fields", "prox", "fixedpoint", "data", "reduced", "generalisation", "memory"]
+SHARED += ["embeddings"]
 ENGINES = ["baselines", "theory", "training", "message_passing", "histogram"]
 UPPER = ["study", "figures", "report", "app", "cli", "__main__"]
 ORDER = LOWER + SHARED + ENGINES + UPPER

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dotphase import histogram as histogram
+    from dotphase import spectrum as spectrum
     from dotphase.baselines import linear_test_error as linear_test_error
     from dotphase.baselines.fit import Baseline as Baseline
     from dotphase.baselines.fit import baseline as baseline
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from dotphase.paper import MixedTeacher as MixedTeacher
     from dotphase.paper import positional_semantic as positional_semantic
     from dotphase.paper import softmax_attention as softmax_attention
+    from dotphase.spectrum import Spectrum as Spectrum
     from dotphase.study.bayes import bayes_curve as bayes_curve
     from dotphase.study.curve import curve as curve
     from dotphase.study.diagram import diagram as diagram
@@ -89,6 +91,7 @@ _HOMES = {
     "Overlaps": "dotphase.theory.overlaps",
     "Run": "dotphase.training.result",
     "Solution": "dotphase.theory.solution",
+    "Spectrum": "dotphase.spectrum",
     "Study": "dotphase.study.spec",
     "Training": "dotphase.training.result",
     "amp": "dotphase.message_passing.run",
@@ -130,7 +133,7 @@ _HOMES = {
 }
 
 #: Parts of the package that are public under their own name.
-_PARTS = ("histogram",)
+_PARTS = ("histogram", "spectrum")
 
 __all__ = sorted([*_HOMES, *_PARTS, "__version__"])
 

@@ -26,7 +26,7 @@ class Dataset(NamedTuple):
 
     Attributes
     ----------
-    tokens : (n, L, d) sentences, row l of each from ``N(0, sigma_l^2 I)``
+    tokens : (n, L, d) sentences, row l of each from ``N(0, Sigma_l)``
     teacher_weights : (d, t) the teacher's Q*, entries from ``N(0, 1)``
     positions : (L, d) positional encodings p with the model's Gram matrix
     """
@@ -112,17 +112,29 @@ _draw = eqx.filter_jit(draw)
 def draw_tokens(
     model: Model, d: int, n: int, key: Array, dtype: np.dtype
 ) -> Float[Array, "n tokens d"]:
-    """n sentences with rows ``x_l ~ N(0, sigma_l^2 I)``.
+    """n sentences with rows ``x_l ~ N(0, Sigma_l)``, Sigma_l diagonal.
 
     Each sentence has a key of its own, so that more sentences extend the same sequence; a
     block at a time is drawn, because the intermediate results are larger than the tokens.
     """
     scale = jnp.asarray(model.sigma, dtype)[:, None]
+    if model.spectrum is not None:
+        scale = scale * jnp.sqrt(model.spectrum.along(d)).astype(dtype)
 
     def one(number: Array) -> Float[Array, "tokens d"]:
         return scale * jax.random.normal(jax.random.fold_in(key, number), (model.length, d), dtype)
 
     return jax.lax.map(one, jnp.arange(n), batch_size=min(n, BLOCK))
+
+
+def weighted_product(
+    model: Model, left: Float[Array, "d i"], right: Float[Array, "d j"]
+) -> Float[Array, "i j"]:
+    """``left^T Sigma_1 right/d``, the product that the fields of the first token see."""
+    d = left.shape[0]
+    if model.spectrum is not None:
+        left = left * model.spectrum.along(d)[0].astype(left.dtype)[:, None]
+    return model.rho[0] * (left.T @ right) / d
 
 
 def position_vectors(model: Model, d: int) -> Float[np.ndarray, "tokens d"]:

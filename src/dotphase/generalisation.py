@@ -3,7 +3,8 @@
 The attention matrices of student and teacher depend on a sentence only through the
 projections ``u_l = U^T x_l/sqrt d`` on ``U = [Q*, Q]``, which are Gaussian with covariance
 ``sigma_l^2 G``, ``G = U^T U/d``. Given them, the rest of the sentence enters the squared
-error through conditional means that are known in closed form,
+error through conditional means that are known in closed form (for white tokens; `_coloured`
+has them for any Sigma_l),
 
     E[x_k . x_l/d | u] = delta_kl sigma_l^2 (d - rank U)/d + u_k^T G^{-1} u_l/d,
     E[x_k . p_l/d | u] = u_k^T G^{-1} U^T p_l/d^{3/2},
@@ -14,7 +15,7 @@ order 1/d are kept: the result is the test error at this d, not its limit.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -25,6 +26,7 @@ from scipy.stats import qmc
 
 from dotphase.model import Model
 from dotphase.prox import over_points
+from dotphase.spectrum import Spectrum
 
 #: Most dimensions of a product rule, its order in each, and log2 of the points otherwise.
 TENSOR_DIMS, ORDER, LOG2_POINTS = 4, 12, 16
@@ -112,6 +114,8 @@ def _fields(
     rule: Rule,
 ) -> tuple[Float[Array, "tokens k points"], Moments]:
     """Projections ``u_l = sigma_l G^{1/2} zeta_l`` and the conditional moments."""
+    if model.spectrum is not None:
+        return _coloured(model, model.spectrum, both, positions, rule)
     d, k = both.shape
     sigma = jnp.asarray(model.sigma, both.dtype)
     zeta = jnp.asarray(rule.points, both.dtype)[: model.length * k].reshape(model.length, k, -1)
@@ -129,6 +133,43 @@ def _fields(
     along = both.T @ positions.T / np.sqrt(d)
     xp = jnp.einsum("kip,ij,jl->klp", scaled, inverse_root, along) / d
     return u, Moments(xx, xp)
+
+
+def _coloured(
+    model: Model,
+    spectrum: Spectrum,
+    both: Float[Array, "d k"],
+    positions: Float[Array, "tokens d"],
+    rule: Rule,
+) -> tuple[Float[Array, "tokens k points"], Moments]:
+    """`_fields` for tokens with covariances Sigma_l, diagonal here.
+
+    ``u_l = G_l^{1/2} zeta_l`` with ``G_l = U^T Sigma_l U/d``, and with
+    ``a_l = G_l^{-1} u_l``, ``D_kl = U^T Sigma_k Sigma_l U/d``:
+
+        E[x_k . x_l/d | u] = delta_kl (tr Sigma_l - tr G_l^{-1} D_ll)/d + a_k^T D_kl a_l/d,
+        E[x_k . p_l/d | u] = a_k^T U^T Sigma_k p_l/d^{3/2}.
+    """
+    d, k = both.shape
+    length, dtype = model.length, both.dtype
+    zeta = jnp.asarray(rule.points, dtype)[: length * k].reshape(length, k, -1)
+    shape = jnp.broadcast_to(spectrum.along(d).astype(dtype), (length, d))
+    scaled = jnp.asarray(model.rho, dtype)[:, None, None] * shape[:, :, None] * both
+    exact = partial(jnp.einsum, precision="highest")
+    values, vectors = jnp.linalg.eigh(exact("ldi,dj->lij", scaled, both) / d)
+    present = values > ZERO * np.finfo(dtype).eps * values[:, -1:]
+    size = jnp.where(present, values, 1.0)
+
+    def power(exponent: float) -> Float[Array, "tokens k k"]:
+        return (vectors * jnp.where(present, size**exponent, 0.0)[:, None]) @ vectors.mT
+
+    u = jnp.einsum("lij,ljp->lip", power(0.5), zeta)
+    a = jnp.einsum("lij,ljp->lip", power(-0.5), zeta)
+    double = exact("kdi,ldj->klij", scaled, scaled) / d
+    left = jnp.asarray(model.rho, dtype) - jnp.einsum("lij,llji->l", power(-1.0), double) / d
+    xx = jnp.diag(left)[..., None] + jnp.einsum("kip,klij,ljp->klp", a, double, a) / d
+    along = jnp.einsum("kdi,ld->kil", scaled, positions) / np.sqrt(d)
+    return u, Moments(xx, jnp.einsum("kip,kil->klp", a, along) / d)
 
 
 def _error(

@@ -1,11 +1,11 @@
 """The one definition every engine works from: tokens, teacher, student, ridge.
 
-A sentence is ``x`` in R^{L x d} with independent rows ``x_l ~ N(0, sigma_l^2 I)``. The
-teacher labels it by ``y = T[x Q*/sqrt d] x``; the student answers
-``f = S[(x + p) Q/sqrt d] (x + p)`` and is trained on n = alpha d sentences by minimising
-``sum |y - f|^2 / (2d) + (ridge/2) |Q|^2``. Only the functions T and S, the token scales
-and the Gram matrix of the positional encodings ``p`` survive when d grows; they make up
-a `Model`.
+A sentence is ``x`` in R^{L x d} with independent rows ``x_l ~ N(0, sigma_l^2 I)``, or with
+other covariances if a spectrum is given. The teacher labels it by ``y = T[x Q*/sqrt d] x``;
+the student answers ``f = S[(x + p) Q/sqrt d] (x + p)`` and is trained on n = alpha d
+sentences by minimising ``sum |y - f|^2 / (2d) + (ridge/2) |Q|^2``. Only the functions T and
+S, the token scales (and spectra) and the Gram matrix of the positional encodings ``p``
+survive when d grows; they make up a `Model`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from jaxtyping import Array, Float
 from dotphase import validate
 from dotphase.errors import InvalidInput
 from dotphase.precision import in_double_precision
+from dotphase.spectrum import Spectrum
 
 Attention = Callable[[Float[Array, "tokens rank"]], Float[Array, "tokens tokens"]]
 
@@ -40,11 +41,15 @@ class Model(eqx.Module):
     teacher_rank, student_rank : int
         Columns t of Q* and r of Q.
     sigma : float or sequence of float
-        Standard deviation of each token's entries; one number serves all tokens.
+        Standard deviation of each token's entries; one number serves all tokens. With a
+        spectrum, the root of the mean variance.
     positions : (L, L) array
         Gram matrix ``P_kl = p_k . p_l`` of the positional encodings.
     ridge : float
         Strength lambda of the penalty on Q.
+    spectrum : Spectrum, optional
+        Shape of the tokens' covariances, see `dotphase.spectrum`; white if not given. The
+        positional encodings are spread evenly over the eigendirections.
 
     Notes
     -----
@@ -60,6 +65,7 @@ class Model(eqx.Module):
     sigma: Float[np.ndarray, " tokens"]
     positions: Float[np.ndarray, "tokens tokens"]
     ridge: Float[np.ndarray, ""]
+    spectrum: Spectrum | None
 
     def __init__(
         self,
@@ -71,6 +77,7 @@ class Model(eqx.Module):
         sigma: float | Sequence[float] = 0.5,
         positions: Any = None,
         ridge: float = 0.01,
+        spectrum: Spectrum | None = None,
     ) -> None:
         self.length = validate.whole("length", length, at_least=1)
         self.teacher_rank = validate.whole("teacher_rank", teacher_rank, at_least=1)
@@ -78,6 +85,7 @@ class Model(eqx.Module):
         self.sigma = _check_sigma(sigma, self.length)
         self.positions = _check_positions(positions, self.length)
         self.ridge = np.asarray(validate.number("ridge", ridge, above=0.0))
+        self.spectrum = _check_spectrum(spectrum, self.length)
         _check_attention("teacher", teacher, self.length, self.teacher_rank)
         _check_attention("student", student, self.length, self.student_rank)
         self.teacher = teacher
@@ -87,6 +95,17 @@ class Model(eqx.Module):
     def rho(self) -> Float[np.ndarray, " tokens"]:
         """Squared norm per dimension of each token, ``rho_l = sigma_l^2``."""
         return self.sigma**2
+
+    @property
+    def eigenvalues(self) -> Float[np.ndarray, "tokens atoms"]:
+        """Eigenvalues gamma_{l,i} of the covariances; a single one where tokens are white."""
+        shape = np.ones((1, 1)) if self.spectrum is None else self.spectrum.values
+        return np.asarray(self.rho)[:, None] * shape
+
+    @property
+    def eigenweights(self) -> Float[np.ndarray, " atoms"]:
+        """Fraction w_i of the directions that have each eigenvalue."""
+        return np.ones(1) if self.spectrum is None else np.asarray(self.spectrum.weights)
 
     def loss(
         self, x: Float[Array, "tokens rank"], target: Float[Array, "tokens tokens"]
@@ -108,6 +127,24 @@ def _check_sigma(sigma: Any, length: int) -> np.ndarray:
             "sigma", sigma, f"must be one positive number or {length} of them, one per token"
         )
     return values
+
+
+def _check_spectrum(spectrum: Any, length: int) -> Spectrum | None:
+    if spectrum is None:
+        return None
+    if not isinstance(spectrum, Spectrum) or spectrum.values.shape[0] not in (1, length):
+        raise InvalidInput(
+            "spectrum",
+            spectrum,
+            f"must be None or a Spectrum with one row of values for all tokens or {length} rows",
+        )
+    return spectrum
+
+
+def refuse_spectrum(model: Model, what: str) -> None:
+    """Refuse a model with a spectrum where only white tokens are worked out."""
+    if model.spectrum is not None:
+        raise InvalidInput("spectrum", model.spectrum, f"must be None: {what} is for white tokens")
 
 
 def _check_positions(positions: Any, length: int) -> np.ndarray:

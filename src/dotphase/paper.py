@@ -16,6 +16,7 @@ from dotphase import validate
 from dotphase.errors import InvalidInput
 from dotphase.model import Model
 from dotphase.smalllinalg import dot
+from dotphase.spectrum import Spectrum
 
 #: Positional attention matrices A used in the paper, by name.
 MIXING = {
@@ -111,6 +112,7 @@ def positional_semantic(
     ridge: float = 0.01,
     mixing: Any = "standard",
     student_rank: int = 1,
+    spectrum: Spectrum | None = None,
 ) -> Model:
     """The model of the paper.
 
@@ -126,6 +128,8 @@ def positional_semantic(
         The positional attention matrix A.
     student_rank : int
         Columns of the student's query/key matrix.
+    spectrum : Spectrum, optional
+        Shape of the covariance of the tokens; white, as in the paper, if not given.
     """
     teacher = MixedTeacher(
         np.asarray(validate.number("omega", omega, at_least=0, at_most=1)), read_mixing(mixing)
@@ -139,4 +143,5 @@ def positional_semantic(
         sigma=validate.number("sigma", sigma, above=0),
         positions=OPPOSITE,
         ridge=ridge,
+        spectrum=spectrum,
     )

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+import dotphase as dp
 from dotphase.report.items import (
     concentration,
     distances,
@@ -15,6 +16,7 @@ from dotphase.report.items import (
     quadrature,
     slices,
     starts,
+    structured,
     transition,
 )
 from dotphase.report.phase import agreement, phase_item, published_omegas
@@ -124,6 +126,40 @@ def test_slices_at_a_small_size(tmp_path, monkeypatch):
     rows = slices.compare(datasets)
     assert {row.at["slice"] for row in rows} >= {"base"}
     assert "0.5:" in slices.remarks(datasets)[0]
+
+
+def test_training_on_structured_tokens_agrees_with_theory(tmp_path, monkeypatch):
+    monkeypatch.setattr(structured, "EXPONENTS", (1.0,))
+    sizes = {"alphas": [2.0], "rtol": 1e-2, "most": 12, "d": 256, "seeds": 8, "trained": [2.0]}
+    sizes |= {"exponents": [0.0], "critical_points": 12, "token_seeds": 0}
+    datasets = structured.compute(Parts(tmp_path), sizes)
+    rows = structured.compare(datasets)
+    assert [row.quantity for row in rows] == [
+        "train_loss", "test_error", "theta", "train_loss", "test_error", "m",
+    ]  # fmt: skip
+    # The test error is above its limit by more than 10/d at this small d, for white tokens too;
+    # tests of `attention_error` hold it to sampled sentences at d = 8.
+    assert all(row.verdict == "agrees" for row in rows if row.quantity != "test_error")
+    white = dp.solve(dp.positional_semantic(), 2.0, points=12).train_loss
+    assert abs(rows[0].ours - white) > rows[0].allowed  # white tokens would not have passed
+    lines = structured.remarks(datasets)
+    assert "alpha_c = 1.2" in lines[0] and "left out" in lines[1]
+    assert len(structured.draw(datasets).axes) == 2
+
+
+def test_real_tokens_are_compared_with_gaussian_ones(monkeypatch):
+    rng = np.random.default_rng(0)
+    values = 1 + 0.1 * rng.normal(size=(1, 8, 2))
+    coords = {"alpha": [2.0], "start": ["semantic", "positional"]}
+    names = ("train_loss", "test_error", "theta", "m")
+    like, same, other = (
+        xr.Dataset(dict.fromkeys(names, (("alpha", "seed", "start"), factor * values)), coords)
+        for factor in (1.0, 1 + 1e-9 * rng.normal(), 1.3)
+    )
+    assert {row.verdict for row in structured._universality(like, other, "raw")} == {"differs"}
+    nearly = same + 1e-3 * rng.normal(size=values.shape)
+    rows = structured._universality(like, nearly, "raw")
+    assert len(rows) == 6 and rows[0].stderr < 1e-3  # the teachers' noise has dropped out
 
 
 def test_starts_at_a_small_size(tmp_path, monkeypatch):

@@ -19,7 +19,7 @@ from dotphase.generalisation import quadrature
 from dotphase.message_passing.gamp import first_state, is_sane, iterate
 from dotphase.message_passing.prediction import Start as StartOverlaps
 from dotphase.message_passing.prediction import average_start, predict
-from dotphase.model import Model
+from dotphase.model import Model, refuse_spectrum
 from dotphase.precision import in_double_precision
 from dotphase.training.batch import (
     BLOCK,
@@ -202,6 +202,7 @@ def amp(
         A `KeyboardInterrupt` that carries the runs finished so far.
     """
     began = time.perf_counter()
+    refuse_spectrum(model, "message passing")
     n = count_sentences(model, alpha, d)
     seeds = validate.whole("seeds", seeds, at_least=1)
     limit = validate.whole("iterations", iterations, at_least=1)

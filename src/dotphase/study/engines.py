@@ -110,7 +110,12 @@ def reason_of(error: BaseException) -> str:
 def _model(parameters: Mapping[str, Any]) -> Any:
     from dotphase.paper import positional_semantic
 
-    return positional_semantic(**{name: parameters[name] for name in MODEL})
+    chosen = {name: parameters[name] for name in MODEL if name not in SHAPE}
+    if parameters["exponent"] == 0:
+        return positional_semantic(**chosen)
+    from dotphase.spectrum import power_law
+
+    return positional_semantic(**chosen, spectrum=power_law(**{n: parameters[n] for n in SHAPE}))
 
 
 def _rest(parameters: Mapping[str, Any], *but: str) -> dict[str, Any]:
@@ -208,12 +213,19 @@ ALPHA = Parameter(number(above=0))
 DIMENSION = Parameter(whole(2))
 START = Parameter(one_of("semantic", "positional", "mixed", "random"), "semantic")
 
+#: Spectrum of the tokens, as in `dotphase.spectrum.power_law`; white if the exponent is zero.
+SHAPE = {
+    "exponent": Parameter(number(at_least=0), 0.0),
+    "atoms": Parameter(whole(1), 32),
+}
+
 MODEL = {
     "omega": Parameter(number(at_least=0, at_most=1), 0.3),
     "sigma": Parameter(number(above=0), 0.5),
     "ridge": Parameter(number(above=0), 0.01),
     "mixing": Parameter(_mixing, "standard"),
     "student_rank": Parameter(whole(1), 1),
+    **SHAPE,
 }
 
 THEORY = MODEL | {

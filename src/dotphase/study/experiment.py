@@ -25,12 +25,13 @@ from jaxtyping import Array, Float, Int
 
 from dotphase import memory, reduced, validate
 from dotphase.baselines import linear_test_error
-from dotphase.data import Dataset, count_sentences, draw, position_vectors
+from dotphase.data import Dataset, count_sentences, draw, position_vectors, weighted_product
 from dotphase.errors import InvalidInput
 from dotphase.generalisation import Rule, attention_error, quadrature
 from dotphase.model import Model
 from dotphase.paper import positional_semantic
 from dotphase.precision import in_double_precision
+from dotphase.spectrum import Spectrum
 from dotphase.study.provenance import provenance
 from dotphase.training.batch import objective
 from dotphase.training.optimisers import (
@@ -114,6 +115,7 @@ def experiment(
     ridge: float = 0.01,
     mixing: Any = "standard",
     student_rank: int = 1,
+    spectrum: Spectrum | None = None,
     seed: int = 0,
     batch: int | None = None,
     out: str | Path | None = None,
@@ -132,7 +134,7 @@ def experiment(
         As in `train`; they share the data of a cell.
     seeds : int
         Data sets per cell.
-    sigma, ridge, mixing, student_rank
+    sigma, ridge, mixing, student_rank, spectrum
         As in `positional_semantic`.
     seed : int
         Seed of everything random.
@@ -152,7 +154,7 @@ def experiment(
         Over alpha, omega, start and seed. Attributes hold the settings and the throughput.
     """
     began = time.perf_counter()
-    model = positional_semantic(0.0, sigma, ridge, mixing, student_rank)
+    model = positional_semantic(0.0, sigma, ridge, mixing, student_rank, spectrum)
     sizes = [count_sentences(model, alpha, d) for alpha in alphas]
     weights = [validate.number("omega", omega, at_least=0, at_most=1) for omega in omegas]
     seeds = validate.whole("seeds", seeds, at_least=1)
@@ -163,6 +165,8 @@ def experiment(
         "seeds": seeds, "sigma": float(sigma), "ridge": float(ridge), "seed": int(seed),
         "mixing": np.asarray(model.teacher.mixing).tolist(), "student_rank": model.student_rank,
     }  # fmt: skip
+    if spectrum is not None:
+        settings["spectrum"] = [spectrum.values.tolist(), spectrum.weights.tolist()]
     kept = _Kept(None if out is None else Path(out), settings, shape, len(starts))
 
     positions = jnp.asarray(position_vectors(model, d))
@@ -261,13 +265,12 @@ def _train_cells(
 
         end = jax.vmap(one)(first)
         weights = end.point.weights
-        rho = mine.rho[0]
 
         def norms(q: Array) -> dict[str, Array]:
             return {
                 "m": jnp.linalg.norm(q.T @ positions[0]) / np.sqrt(d),
-                "theta": rho * jnp.linalg.norm(q.T @ data.teacher_weights) / d,
-                "q": rho * jnp.linalg.norm(q.T @ q) / d,
+                "theta": jnp.linalg.norm(weighted_product(mine, q, data.teacher_weights)),
+                "q": jnp.linalg.norm(weighted_product(mine, q, q)),
                 "test_error": attention_error(mine, q, data.teacher_weights, positions, rule),
             }
 

@@ -41,6 +41,9 @@ def provenance(model: Model | None = None, **asked: Any) -> dict[str, Any]:
             "teacher": describe(model.teacher),
             "student": describe(model.student),
         }
+        if model.spectrum is not None:
+            attributes["spectrum_values"] = np.asarray(model.spectrum.values).ravel().tolist()
+            attributes["spectrum_weights"] = np.asarray(model.spectrum.weights).tolist()
     return attributes | {
         name: _attribute(value) for name, value in asked.items() if value is not None
     }

@@ -32,7 +32,7 @@ from scipy.stats import qmc
 
 from dotphase import validate
 from dotphase.errors import InvalidInput
-from dotphase.model import Model, call_many
+from dotphase.model import Model, call_many, refuse_spectrum
 from dotphase.paper import MixedTeacher
 from dotphase.precision import in_double_precision
 from dotphase.softmax import is_softmax_attention
@@ -98,6 +98,7 @@ def bayes_optimal(model: Model, alpha: float, *, seed: int = 0) -> BayesOptimal:
     """
     alpha = check_alpha(alpha)
     seed = validate.whole("seed", seed, at_least=0)
+    refuse_spectrum(model, "the Bayes-optimal line")
     informative = check_teacher(model)
     overlap, unique = (0.0, True) if not informative else _overlap(alpha, model.length)
     rho = np.asarray(model.rho)

@@ -2,7 +2,8 @@
 
 After one step of state evolution ``q_l = sigma_l^2 W``, ``V_l = sigma_l^2 R``,
 ``theta_l = sigma_l^2 Theta`` and ``m`` lies in the range of the positional Gram matrix.
-The solver iterates on the independent numbers (W, R, Theta, mu) with ``m = U mu``.
+The solver iterates on the independent numbers (W, R, Theta, mu) with ``m = U mu``. Where
+each token has a spectrum of its own there is a W, R and Theta for each.
 
 Flipping the sign of a column of Q changes nothing if S does not see it, and likewise for
 Q* and T. A starting point that is left unchanged by such a flip stays so for ever: entries
@@ -16,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -45,26 +47,33 @@ class Coordinates:
         return np.asarray(self.model.rho)[:, None, None]
 
     @cached_property
+    def _groups(self) -> int:
+        """How many different (W, R, Theta) there are: one for all tokens, or one for each."""
+        spectrum = self.model.spectrum
+        return 1 if spectrum is None or spectrum.shared else self.model.length
+
+    @cached_property
     def _triangle(self) -> tuple[np.ndarray, np.ndarray]:
         return np.triu_indices(self.model.student_rank)
 
     @cached_property
     def _cuts(self) -> list[int]:
-        r, t = self.model.student_rank, self.model.teacher_rank
-        triangle = r * (r + 1) // 2
+        r, t = self.model.student_rank, self.model.teacher_rank * self._groups
+        triangle = r * (r + 1) // 2 * self._groups
         return [triangle, 2 * triangle, 2 * triangle + r * t]
 
     def pack(self, overlaps: Overlaps) -> Vector:
         """The coordinates of overlaps; leading axes are kept."""
-        rho = self._rho
         upper = (..., *self._triangle)
-        weight = np.mean(overlaps.q / rho, axis=-3)
-        inverse = np.mean(overlaps.V / rho, axis=-3)
-        signal = np.mean(overlaps.theta / rho, axis=-3)
+
+        def own(values: Any) -> np.ndarray:
+            each = values / self._rho
+            return np.asarray(np.mean(each, axis=-3, keepdims=True) if self._groups == 1 else each)
+
         modes = np.einsum("lk,...lj->...kj", self.basis, overlaps.m)
-        lead = weight.shape[:-2]
-        parts = [weight[upper], inverse[upper], signal.reshape(*lead, -1), modes.reshape(*lead, -1)]
-        return np.concatenate(parts, axis=-1)
+        lead = modes.shape[:-2]
+        parts = (own(overlaps.q)[upper], own(overlaps.V)[upper], own(overlaps.theta), modes)
+        return np.concatenate([part.reshape(*lead, -1) for part in parts], axis=-1)
 
     def unpack(self, vector: Vector) -> Overlaps:
         """The overlaps with the given coordinates."""
@@ -75,15 +84,14 @@ class Coordinates:
             q=rho * self._symmetric(weight),
             m=self.basis @ modes.reshape(-1, r),
             V=rho * self._symmetric(inverse),
-            theta=rho * signal.reshape(r, -1),
+            theta=rho * signal.reshape(self._groups, r, -1),
         )
 
-    def _symmetric(self, upper: Vector) -> Float[np.ndarray, "r r"]:
+    def _symmetric(self, upper: Vector) -> Float[np.ndarray, "groups r r"]:
         r = self.model.student_rank
-        matrix = np.empty((r, r))
+        matrix = np.empty((self._groups, r, r))
         row, column = self._triangle
-        matrix[row, column] = upper
-        matrix[column, row] = upper
+        matrix[:, row, column] = matrix[:, column, row] = upper.reshape(self._groups, -1)
         return matrix
 
     def scale(self, vector: Vector) -> Vector:
@@ -95,8 +103,9 @@ class Coordinates:
         """
         r = self.model.student_rank
         weight, inverse, signal, modes = np.split(vector, self._cuts)
-        size_w = max(np.trace(self._symmetric(weight)) / r, NOTHING)
-        size_r = np.trace(self._symmetric(inverse)) / r
+        count = r * self._groups
+        size_w = max(np.einsum("gii->", self._symmetric(weight)) / count, NOTHING)
+        size_r = np.einsum("gii->", self._symmetric(inverse)) / count
         field = np.sqrt(size_w * self._rho.mean())
         field = field + (np.max(np.abs(modes)) if modes.size else 0.0)
         sizes = [size_w, size_r, np.sqrt(size_w), field]
@@ -123,9 +132,10 @@ class Coordinates:
         blind_students = unseen_signs(model.student, model.length, r)
         blind_teachers = unseen_signs(model.teacher, model.length, t)
         for s, u in product(blind_students, blind_teachers):
-            square = s[row] * s[column]
+            square = np.tile(s[row] * s[column], self._groups)
+            signal = np.tile(np.outer(s, u).ravel(), self._groups)
             modes = np.tile(s, self.basis.shape[1])
-            flips.append(np.concatenate([square, square, np.outer(s, u).ravel(), modes]))
+            flips.append(np.concatenate([square, square, signal, modes]))
         return flips
 
 

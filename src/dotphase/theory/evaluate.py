@@ -39,13 +39,19 @@ class Evaluator:
     """
 
     def __init__(self, model: Model) -> None:
-        arrays, static = eqx.partition(model, eqx.is_array_like)
+        # The averages do not see the spectrum: models that differ in it share what is compiled.
+        white = model if model.spectrum is None else eqx.tree_at(_spectrum, model, None)
+        arrays, static = eqx.partition(white, eqx.is_array_like)
         self.model = model
         self.arrays = jax.device_put(arrays)
         leaves, shape = jax.tree.flatten(static)
         sizes = tuple(np.shape(leaf) for leaf in jax.tree.leaves(arrays))
         self.structure = (shape, sizes, tuple(_Same(leaf) for leaf in leaves))
         self.compiled = _compile(self.structure)
+
+
+def _spectrum(model: Model) -> Any:
+    return model.spectrum
 
 
 class _Same:

@@ -177,44 +177,73 @@ def conjugates(model: Model, alpha: float, overlaps: Overlaps, averages: Average
     )
 
 
-def resolvent(model: Model, hats: Conjugates) -> Float[np.ndarray, "... r r"]:
-    """``R = (ridge I + sum_l sigma_l^2 Vhat_l)^{-1}``."""
-    weight = np.einsum("l,...lij->...ij", model.rho, hats.Vhat)
+# Every eigendirection i of the covariances has a resolvent and a source of its own; the
+# overlaps average over them. White tokens are the case of a single eigenvalue sigma_l^2.
+
+
+def resolvent(model: Model, hats: Conjugates) -> Float[np.ndarray, "... atoms r r"]:
+    """``R_i = (ridge I + sum_l gamma_{l,i} Vhat_l)^{-1}``."""
+    weight = np.einsum("la,...lij->...aij", model.eigenvalues, hats.Vhat)
     return np.linalg.inv(float(model.ridge) * np.eye(model.student_rank) + weight)
 
 
-def source(model: Model, hats: Conjugates) -> Float[np.ndarray, "... r r"]:
-    """``sum_l sigma_l^2 qhat_l + Th Th^T + sum_kl P_kl mhat_k mhat_l^T``."""
-    noise = np.einsum("l,...lij->...ij", model.rho, hats.qhat)
-    signal = np.einsum("l,...lit->...it", model.rho, hats.thetahat)
+def lift(model: Model, hats: Conjugates) -> Float[np.ndarray, "... atoms r t"]:
+    """``Th_i = sum_l gamma_{l,i} thetahat_l``."""
+    return np.asarray(np.einsum("la,...lit->...ait", model.eigenvalues, hats.thetahat))
+
+
+def source(model: Model, hats: Conjugates) -> Float[np.ndarray, "... atoms r r"]:
+    """``sum_l gamma_{l,i} qhat_l + Th_i Th_i^T + sum_kl P_kl mhat_k mhat_l^T``."""
+    noise = np.einsum("la,...lij->...aij", model.eigenvalues, hats.qhat)
+    signal = lift(model, hats)
     position = np.einsum("kl,...ki,...lj->...ij", model.positions, hats.mhat, hats.mhat)
-    return noise + signal @ _transpose(signal) + position
+    return noise + signal @ _transpose(signal) + position[..., None, :, :]
+
+
+def weight_gram(model: Model, hats: Conjugates) -> Float[np.ndarray, "... atoms r r"]:
+    """``W_i = R_i source_i R_i^T``, which is Q^T Q/d in the eigendirection i."""
+    return _gram(resolvent(model, hats), source(model, hats))
+
+
+def _gram(inverse: np.ndarray, drive: np.ndarray) -> np.ndarray:
+    weight = inverse @ drive @ _transpose(inverse)
+    return np.asarray((weight + _transpose(weight)) / 2)
 
 
 def next_overlaps(model: Model, hats: Conjugates) -> Overlaps:
     """New overlaps from the conjugates.
 
-    ``W = R source R^T``, ``q_l = sigma_l^2 W``, ``V_l = sigma_l^2 R``,
-    ``theta_l = sigma_l^2 R Th``, ``m_l = R sum_k P_lk mhat_k``.
+    ``q_l = sum_i w_i gamma_{l,i} W_i``, ``V_l = sum_i w_i gamma_{l,i} R_i``,
+    ``theta_l = sum_i w_i gamma_{l,i} R_i Th_i``, ``m_l = sum_i w_i R_i sum_k P_lk mhat_k``.
+    The last one takes the positions to be spread evenly over the eigendirections.
     """
-    rho = np.asarray(model.rho)[:, None, None]
     inverse = resolvent(model, hats)
-    weight = inverse @ source(model, hats) @ _transpose(inverse)
-    weight = (weight + _transpose(weight)) / 2
-    signal = np.einsum("l,...lit->...it", model.rho, hats.thetahat)
-    return Overlaps(
-        q=rho * weight[..., None, :, :],
-        m=np.einsum("...ij,lk,...kj->...li", inverse, model.positions, hats.mhat),
-        V=rho * inverse[..., None, :, :],
-        theta=rho * (inverse @ signal)[..., None, :, :],
-    )
+    weight = _gram(inverse, source(model, hats))
+    aligned = inverse @ lift(model, hats)
+    if model.spectrum is None:
+        rho, even = np.asarray(model.rho)[:, None, None], inverse[..., 0, :, :]
+        q, V, theta = rho * weight, rho * inverse, rho * aligned
+    else:
+        share = model.eigenweights
+        weights = model.eigenvalues * share
+        even = np.einsum("a,...aij->...ij", share, inverse)
+        q, V, theta = (
+            np.einsum("la,...aij->...lij", weights, each) for each in (weight, inverse, aligned)
+        )
+    m = np.einsum("...ij,lk,...kj->...li", even, model.positions, hats.mhat)
+    return Overlaps(q=q, m=m, V=V, theta=theta)
 
 
 def training_energy(
     model: Model, alpha: float, overlaps: Overlaps, averages: Averages
 ) -> Float[np.ndarray, "..."]:
-    """Training loss per dimension, ``alpha E[ell(X; T)] + (ridge/2) tr W``."""
-    weight = np.trace(overlaps.q[..., 0, :, :], axis1=-2, axis2=-1) / float(model.rho[0])
+    """Training loss per dimension, ``alpha E[ell(X; T)] + (ridge/2) sum_i w_i tr W_i``."""
+    if model.spectrum is None:
+        weight = np.trace(overlaps.q[..., 0, :, :], axis1=-2, axis2=-1) / float(model.rho[0])
+    else:
+        # q_l weighs the W_i by their eigenvalues: their own mean has to be worked out.
+        each = weight_gram(model, conjugates(model, alpha, overlaps, averages))
+        weight = np.trace(each, axis1=-2, axis2=-1) @ model.eigenweights
     return alpha * averages.loss + 0.5 * float(model.ridge) * weight
 
 
@@ -224,7 +253,8 @@ def free_energy(
     """The replica-symmetric free energy at zero temperature, stationary in all parameters.
 
     ``alpha E[M] + sum_l (m_l.mhat_l + tr theta_l^T thetahat_l + 1/2 tr V_l qhat_l
-    - 1/2 tr q_l Vhat_l) - 1/2 tr[source R]``, with M the minimum of the proximal objective.
+    - 1/2 tr q_l Vhat_l) - 1/2 sum_i w_i tr[source_i R_i]``, with M the minimum of the
+    proximal objective.
     At a fixed point it equals `training_energy`.
     """
     hats = conjugates(model, alpha, overlaps, averages)
@@ -233,7 +263,7 @@ def free_energy(
     paired = paired + 0.5 * np.sum(overlaps.V * hats.qhat, axis=(-3, -2, -1))
     paired = paired - 0.5 * np.sum(overlaps.q * hats.Vhat, axis=(-3, -2, -1))
     entropy = np.trace(source(model, hats) @ resolvent(model, hats), axis1=-2, axis2=-1)
-    return alpha * averages.moreau + paired - 0.5 * entropy
+    return alpha * averages.moreau + paired - 0.5 * entropy @ model.eigenweights
 
 
 def test_error(model: Model, averages: Averages) -> Float[np.ndarray, "..."]:

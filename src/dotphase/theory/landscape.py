@@ -32,7 +32,7 @@ from jaxtyping import Float
 from dotphase import validate
 from dotphase.errors import InvalidInput
 from dotphase.fixedpoint import FixedPoint, Iteration, fixed_point
-from dotphase.model import Model
+from dotphase.model import Model, refuse_spectrum
 from dotphase.precision import in_double_precision
 from dotphase.prox import Track
 from dotphase.theory.evaluate import Evaluator, Query
@@ -151,6 +151,7 @@ def landscape_rows(
 ) -> list[Job[Float[np.ndarray, "columns 5"]]]:
     """One job per row of theta, for a caller who wants to run them in steps of its own."""
     alpha = check_alpha(alpha)
+    refuse_spectrum(model, "the landscape")
     if model.student_rank != 1 or model.teacher_rank != 1:
         ranks = (model.student_rank, model.teacher_rank)
         raise InvalidInput("ranks of student and teacher", ranks, "must both be 1")
@@ -286,7 +287,7 @@ class _Place:
         return np.asarray([loss, slope_m, slope_theta, q, v])
 
     def _resolvent(self, hats: Conjugates) -> float:
-        return float(resolvent(self.model, hats)[0, 0])
+        return float(resolvent(self.model, hats)[0, 0, 0])
 
     def _noise(self, hats: Conjugates) -> float:
         return float(np.asarray(self.model.rho) @ hats.qhat[:, 0, 0])

@@ -2,9 +2,10 @@
 
 Two things make it fail. The replicon
 
-    Lambda = spectral radius of  M -> alpha R sum_kl sigma_k^2 sigma_l^2 E[G_kl M G_kl^T] R^T
+    Lambda = spectral radius of
+        (M_l) -> (alpha sum_i w_i gamma_{l,i} R_i sum_{k,n} gamma_{k,i} E[G_kn M_n G_kn^T] R_i^T)
 
-with ``G_kl = dg_k/domega_l`` must stay below one, or the minimum found is one of many.
+with ``G_kn = dg_k/domega_n`` must stay below one, or the minimum found is one of many.
 And the proximal map may jump: its mean Jacobian then differs from the response obtained by
 integration by parts, and the share that is missing is the weight of the jumps.
 
@@ -40,11 +41,11 @@ class Responses(NamedTuple):
     Attributes
     ----------
     jacobian : ``E[G_ll]`` for each token, one row per scramble
-    squared : ``sum_kl sigma_k^2 sigma_l^2 E[G_kl (x) G_kl]`` as (r r, r r) matrices
+    squared : ``E[G_kn (x) G_kn]`` for each pair of tokens, as (r r, r r) matrices
     """
 
     jacobian: Float[Array, "scrambles tokens r r"]
-    squared: Float[Array, "scrambles r*r r*r"]
+    squared: Float[Array, "scrambles tokens tokens r*r r*r"]
 
 
 @dataclass(frozen=True)
@@ -92,8 +93,24 @@ def mean_responses(
     g = jnp.asarray(over_points(response)(entries(track.x), fields.target))
     g = g.reshape(length, r, length, r, scrambles, -1)
     jacobian = jnp.stack([jnp.mean(g[k, :, k], axis=-1) for k in range(length)])
-    squared = jnp.einsum("k,l,kalbsn,kcldsn->sacbd", model.rho, model.rho, g, g) / g.shape[-1]
-    return Responses(jnp.moveaxis(jacobian, -1, 0), squared.reshape(scrambles, r * r, r * r))
+    squared = jnp.einsum("kalbsn,kcldsn->sklacbd", g, g) / g.shape[-1]
+    shape = (scrambles, length, length, r * r, r * r)
+    return Responses(jnp.moveaxis(jacobian, -1, 0), squared.reshape(shape))
+
+
+def spreading(
+    model: Model,
+    inverse: Float[np.ndarray, "atoms r r"],
+    squared: Float[np.ndarray, "scrambles tokens tokens r*r r*r"],
+) -> Float[np.ndarray, "scrambles tokens*r*r tokens*r*r"]:
+    """How a small disturbance of the fields of every token spreads to all, over alpha."""
+    gamma, share = model.eigenvalues, model.eigenweights
+    size = model.length * inverse.shape[-1] ** 2
+    both = np.stack([np.kron(one, one) for one in inverse])
+    # Through the weights of each eigendirection, from the force on token k to token l.
+    through = np.einsum("a,la,ka,axy->lkxy", share, gamma, gamma, both)
+    mixed = np.einsum("lkxy,sknyz->slxnz", through, squared)
+    return mixed.reshape(-1, size, size)
 
 
 def judge(
@@ -101,8 +118,7 @@ def judge(
 ) -> Stability:
     """The verdict from the averages at a fixed point."""
     hats = conjugates(model, alpha, overlaps, averages)  # type: ignore[arg-type]
-    inverse = resolvent(model, hats)
-    spread = alpha * np.kron(inverse, inverse) @ response.squared
+    spread = alpha * spreading(model, resolvent(model, hats), np.asarray(response.squared))
     replicon = float(np.median(np.max(np.abs(np.linalg.eigvals(spread)), axis=-1)))
     by_parts = np.einsum("l,lij->ij", model.rho, hats.Vhat)
     smooth = -alpha * np.einsum("l,lij->ij", model.rho, np.mean(response.jacobian, axis=0))

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from dotphase import reduced
 from dotphase.baselines import linear_layer
-from dotphase.data import Dataset, draw, draw_tokens
+from dotphase.data import Dataset, draw, draw_tokens, weighted_product
 from dotphase.generalisation import Rule, attention_error, linear_error
 from dotphase.model import Model
 from dotphase.reduced import Reduced, Weights
@@ -224,7 +224,6 @@ def measure(
     """Everything reported of one trained student."""
     d = weights.shape[0]
     value, gradient = reduced.value_and_gradient(model, ready.reduced, weights)
-    rho = model.rho[0]
     tiny = np.finfo(weights.dtype).tiny
     return Measured(
         train_loss=value / d,
@@ -232,8 +231,8 @@ def measure(
         test_error_sampled=held_out[0],
         test_error_sampled_stderr=held_out[1],
         m=jnp.linalg.norm(weights.T @ ready.positions[0]) / np.sqrt(d),
-        theta=rho * jnp.linalg.norm(weights.T @ ready.teacher_weights) / d,
-        q=rho * jnp.linalg.norm(weights.T @ weights) / d,
+        theta=jnp.linalg.norm(weighted_product(model, weights, ready.teacher_weights)),
+        q=jnp.linalg.norm(weighted_product(model, weights, weights)),
         linear_test_error=linear_error(model, ready.linear, ready.teacher_weights, rule),
         gradient_norm=jnp.linalg.norm(gradient),
         semantic_alignment=jnp.linalg.norm(weights.T @ ready.teacher_weights)

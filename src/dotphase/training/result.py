@@ -40,7 +40,7 @@ class Run:
     train_loss : loss at the end, per dimension
     test_error : exact, from the measured overlaps through the Gaussian fields
     test_error_sampled, test_error_sampled_stderr : from held-out sentences
-    m, theta, q : ``|Q^T p_1|/sqrt d``, ``sigma_1^2 |Q^T Q*|/d``, ``sigma_1^2 |Q^T Q|/d``
+    m, theta, q : ``|Q^T p_1|/sqrt d``, ``|Q^T Sigma_1 Q*|/d``, ``|Q^T Sigma_1 Q|/d``
     linear_test_error : exact test error of the linear layer fitted to the same data
     gradient_norm : norm of the gradient of the training loss
     semantic_alignment : ``|Q^T Q*|/(|Q| |Q*|)``, in [0, 1]

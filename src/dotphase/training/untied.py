@@ -41,6 +41,7 @@ def untied(model: Model, rank: int = 1) -> Model:
         sigma=list(model.sigma),
         positions=model.positions,
         ridge=float(model.ridge),
+        spectrum=model.spectrum,
     )
 
 

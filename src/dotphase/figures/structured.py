@@ -1,0 +1,122 @@
+"""Tokens that are not white: test errors, critical points, real tokens beside Gaussian ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dotphase.figures.style import COLOURS, MARKERS, house_style, ink, page, quiet, save
+
+#: Colours of the exponents, in their order.
+SHADES = (COLOURS["random"], COLOURS["semantic"], COLOURS["linear"])
+STYLES = {"semantic": "-", "positional": "--"}
+
+Spectra = Mapping[float, tuple[xr.Dataset, xr.Dataset]]
+Real = Mapping[str, tuple[xr.Dataset, ...]]
+
+
+def plot_structured(
+    spectra: Spectra, critical: xr.Dataset, real: Real, path: str | Path | None = None
+) -> Any:
+    """Three panels; the last one only where there are runs on real tokens.
+
+    Parameters
+    ----------
+    spectra : mapping
+        For each exponent the theory of `dotphase.curve` and runs of `dotphase.study.experiment`.
+    critical : xarray.Dataset
+        alpha_c and alpha_l over ``exponent``.
+    real : mapping
+        For each kind of tokens theory, runs on Gaussian tokens and runs on real ones.
+    path : path, optional
+        Where to write the figure.
+    """
+    panels = 3 if real else 2
+    with house_style() as pyplot:
+        figure, axes = pyplot.subplots(1, panels, figsize=(3.7 * panels, 3.5), layout="constrained")
+        for colour, (exponent, (theory, runs)) in zip(SHADES, spectra.items(), strict=False):
+            _errors(axes[0], exponent, theory, runs, colour)
+        for branch, style in STYLES.items():
+            axes[0].plot([], [], color=ink(), ls=style, marker=MARKERS[branch], label=branch)
+        axes[0].set(xlabel=r"sample complexity $\alpha = n/d$", ylabel=r"test error $\epsilon_g$")
+        axes[0].set_ylim(0, 1.4 * axes[0].get_ylim()[1])
+        axes[0].ticklabel_format(axis="y", style="sci", scilimits=(0, 0))
+        axes[0].legend(ncols=2, loc="upper right")
+        _critical(axes[1], critical)
+        if real:
+            _tokens(axes[2], real)
+        if path is not None:
+            save(figure, path)
+        pyplot.close(figure)
+    return figure
+
+
+def _errors(axis: Any, exponent: float, theory: xr.Dataset, runs: xr.Dataset, colour: str) -> None:
+    theory = theory.sortby("alpha")
+    for branch, style in STYLES.items():
+        line = theory.sel(branch=branch)
+        usable = line["on_branch"].astype(bool) & line["trusted"].astype(bool)
+        label = rf"$i^{{-{exponent:g}}}$" if exponent else "white"
+        axis.plot(
+            line["alpha"], line["test_error"].where(usable), color=colour, ls=style,
+            label=label if branch == "semantic" else None,
+        )  # fmt: skip
+        values = runs["test_error"].isel(omega=0).sel(start=branch)
+        _points(axis, values["alpha"].values, values, MARKERS[branch], colour, colour)
+
+
+def _critical(axis: Any, critical: xr.Dataset) -> None:
+    trusted = critical["trusted"].astype(bool)
+    exponents = critical["exponent"].values
+    missing = exponents[~np.isfinite(critical["alpha_c"].values)]
+    if missing.size:
+        left = (missing[0] + exponents[exponents < missing[0]].max(initial=0.0)) / 2
+        axis.axvspan(left, exponents[-1] + 0.04, color=quiet(), lw=0, label="losses do not cross")
+        axis.set_xlim(exponents[0] - 0.04, exponents[-1] + 0.04)
+    for name, label, colour, marker in (
+        ("alpha_c", r"$\alpha_c$: losses cross", ink(), "D"),
+        ("alpha_l", r"$\alpha_l$: better than the linear layer", COLOURS["linear"], "v"),
+    ):
+        values, error = critical[name], critical[f"{name}_stderr"]
+        axis.errorbar(critical["exponent"], values, error, color=colour, marker=marker, label=label)
+        hollow = values.where(~trusted)
+        axis.plot(critical["exponent"], hollow, marker, color=colour, mfc=page(), zorder=3)
+    axis.set(xlabel="exponent of the spectrum", ylabel=r"critical $\alpha$")
+    axis.set_ylim(bottom=0)
+    axis.legend(loc="lower left")
+
+
+def _tokens(axis: Any, real: Real) -> None:
+    """Test errors at the largest alpha, kinds side by side."""
+    alpha = 0.0
+    for place, (theory, like, rows) in enumerate(real.values()):
+        alpha = float(rows["alpha"].max())
+        for branch in STYLES:
+            colour = COLOURS[branch]
+            level = float(theory["test_error"].sel(branch=branch).sel(alpha=alpha))
+            axis.plot([place - 0.3, place + 0.3], [level, level], color=colour)
+            for shift, runs, fill in ((-0.12, like, page()), (0.12, rows, colour)):
+                values = runs["test_error"].sel(start=branch).sel(alpha=[alpha])
+                _points(axis, np.array([place + shift]), values, MARKERS[branch], colour, fill)
+    for fill, label in ((page(), "Gaussian, same spectrum"), (ink(), "real tokens")):
+        axis.plot([], [], "o", color=ink(), mfc=fill, label=label)
+    axis.plot([], [], color=ink(), label="theory")
+    axis.set_xticks(range(len(real)), list(real))
+    axis.set_ylabel(rf"test error $\epsilon_g$ at $\alpha = {alpha:g}$")
+    axis.set_ylim(0, 1.45 * axis.get_ylim()[1])
+    axis.ticklabel_format(axis="y", style="sci", scilimits=(0, 0))
+    axis.legend(loc="upper right", ncols=2)
+
+
+def _points(
+    axis: Any, x: np.ndarray, values: xr.DataArray, marker: str, colour: str, fill: str
+) -> None:
+    count = values.sizes["seed"]
+    error = values.std("seed", ddof=1) / np.sqrt(count) if count > 1 else None
+    axis.errorbar(
+        x, values.mean("seed"), error, fmt=marker, ms=4.5, color=colour, mfc=fill, lw=1, capsize=2,
+    )  # fmt: skip
