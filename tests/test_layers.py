@@ -6,7 +6,7 @@ from pathlib import Path
 import dotphase
 
 LOWER = ["errors", "precision", "plain", "validate", "smalllinalg", "taylor", "model", "paper"]
-LOWER += ["softmax", "derivatives", "glm"]
+LOWER += ["lengths", "softmax", "untied_softmax", "derivatives", "glm"]
 SHARED = ["fields", "prox", "fixedpoint", "data", "reduced", "generalisation", "memory"]
 ENGINES = ["baselines", "theory", "training", "message_passing", "histogram"]
 UPPER = ["study", "figures", "report", "app", "cli", "__main__"]
