@@ -46,7 +46,7 @@ napoleon_use_rtype = False
 
 #: Pages of the API reference: the homes of the public names each one shows.
 public_name_groups = {
-    "model": ["dotphase.model", "dotphase.paper"],
+    "model": ["dotphase.model", "dotphase.paper", "dotphase.lengths"],
     "theory": ["dotphase.theory", "dotphase.fixedpoint"],
     "finite-dimension": [
         "dotphase.data",

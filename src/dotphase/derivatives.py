@@ -1,7 +1,8 @@
 """Value, gradient and Hessian of the loss of one sentence in its projected tokens.
 
 Any student works through automatic differentiation. Softmax attention has closed forms
-(`dotphase.softmax`, `dotphase.untied_softmax`); both ways give the same numbers, and a test holds them to it.
+(`dotphase.softmax`, `dotphase.untied_softmax`); both ways give the same numbers, and a test
+holds them to it.
 """
 
 from __future__ import annotations

@@ -23,6 +23,9 @@ ITEMS = {
     "distances": "distances",
     "gamp": "gamp",
     "quadrature": "quadrature",
+    # beyond the paper
+    "lengths": "lengths",
+    "untied": "untied",
 }
 
 
