@@ -109,7 +109,9 @@ def draw(datasets: Datasets) -> dict[str, Any]:
         Member(f"$L = {length}$", datasets[f"theory-{length}"], datasets[f"runs-{length}"])
         for length in _lengths(datasets)
     ]
-    return {"": plot_family(members, lines(datasets)), "ranks": plot_winners(_maps(datasets))}
+    figures = {"": plot_family(members, lines(datasets))}
+    maps = _maps(datasets)
+    return figures | ({"ranks": plot_winners(maps)} if maps else {})
 
 
 def _maps(datasets: Datasets) -> list[tuple[str, xr.Dataset]]:
@@ -218,9 +220,8 @@ ITEM = Item(
     remarks=remarks,
     sizes={
         "quick": {
-            "alphas": {2: [1.0, 1.5, 2.0], 3: [0.4, 0.7, 1.0]}, "points": 12, "d": 150, "seeds": 4,
-            "trained": {2: [1.01, 1.5, 2.0], 3: [0.51, 0.7, 1.0]}, "ranks": [1],
-            "map": {"alphas": [0.8, 1.4, 2.0], "values": [0.1, 0.3, 0.5], "points": 12},
+            "alphas": {2: [1.0, 1.5], 3: [0.45, 0.8]}, "points": 12, "d": 150, "seeds": 4,
+            "trained": {2: [1.01, 1.5], 3: [0.45, 0.8]}, "ranks": [], "map": {},
         },
         "full": {
             "alphas": FULL, "trained": FULL,
