@@ -46,7 +46,12 @@ napoleon_use_rtype = False
 
 #: Pages of the API reference: the homes of the public names each one shows.
 public_name_groups = {
-    "model": ["dotphase.model", "dotphase.paper", "dotphase.spectrum"],
+    "model": [
+        "dotphase.model",
+        "dotphase.paper",
+        "dotphase.lengths",
+        "dotphase.spectrum",
+    ],
     "theory": ["dotphase.theory", "dotphase.fixedpoint"],
     "finite-dimension": [
         "dotphase.data",

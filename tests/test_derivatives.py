@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase.derivatives import by_autodiff, loss_derivatives, softmax_loss
+from dotphase.derivatives import by_autodiff, loss_derivatives, softmax_loss, untied_loss
 from dotphase.prox import over_points
 from dotphase.softmax import is_softmax_attention
 from dotphase.taylor import differentiate
+from dotphase.untied_softmax import untied_attention
 from models import softmax
 
 SIZES = [(2, 1), (2, 2), (2, 3), (3, 1), (3, 2), (4, 1)]
@@ -26,16 +27,26 @@ def _model(length, rank, student=dp.softmax_attention):
     )
 
 
-@pytest.mark.parametrize(("length", "rank"), SIZES)
-def test_closed_form_equals_autodiff(length, rank, rng):
+def untied_softmax(h):
+    rank = h.shape[1] // 2
+    return jax.nn.softmax(h[:, :rank] @ h[:, rank:].T, axis=-1)
+
+
+CASES = [(*size, dp.softmax_attention, softmax) for size in SIZES]
+CASES += [(*size, untied_attention, untied_softmax) for size in [(2, 2), (2, 4), (3, 2)]]
+
+
+@pytest.mark.parametrize(("length", "rank", "student", "products"), CASES)
+def test_closed_form_equals_autodiff(length, rank, student, products, rng):
     """Values, gradients and Hessians at small, common and large scores."""
-    model = _model(length, rank)
+    model = _model(length, rank, student)
     count = 60
     scale = np.repeat([0.1, 1.0, 8.0], count // 3)
     x = rng.normal(size=(length * rank, count)) * scale
     target = rng.normal(size=(length, length, count))
     # A student written with matrix products: its autodiff shares nothing with the closed form.
-    automatic = by_autodiff(_model(length, rank, softmax))
+    automatic = by_autodiff(_model(length, rank, products))
+    assert {softmax_loss, untied_loss} & set(_uses(loss_derivatives(model)))
     found = jax.jit(over_points(loss_derivatives(model)))(tuple(x), target)
     expected = jax.jit(over_points(automatic))(x, target)
     for one, other in zip(found, expected, strict=True):

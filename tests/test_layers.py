@@ -5,9 +5,8 @@ from pathlib import Path
 
 import dotphase
 
-LOWER = ["errors", "precision", "plain", "validate", "smalllinalg", "taylor"]
-LOWER += ["spectrum", "model", "paper"]
-LOWER += ["softmax", "derivatives", "glm"]
+LOWER = ["errors", "precision", "plain", "validate", "smalllinalg", "taylor", "spectrum"]
+LOWER += ["model", "paper", "lengths", "softmax", "untied_softmax", "derivatives", "glm"]
 SHARED = ["fields", "prox", "fixedpoint", "data", "reduced", "generalisation", "memory"]
 SHARED += ["embeddings"]
 ENGINES = ["baselines", "theory", "training", "message_passing", "histogram"]

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from dotphase.figures.scatter import plot_mechanisms as plot_mechanisms
     from dotphase.fixedpoint import Iteration as Iteration
     from dotphase.glm import scalar_link as scalar_link
+    from dotphase.lengths import positional_semantic_length as positional_semantic_length
     from dotphase.message_passing.run import MessagePassing as MessagePassing
     from dotphase.message_passing.run import amp as amp
     from dotphase.model import Model as Model
@@ -119,6 +120,7 @@ _HOMES = {
     "plot_iterations": "dotphase.figures.iterations",
     "plot_mechanisms": "dotphase.figures.scatter",
     "positional_semantic": "dotphase.paper",
+    "positional_semantic_length": "dotphase.lengths",
     "read_spec": "dotphase.study.spec",
     "read_status": "dotphase.study.journal",
     "read_study": "dotphase.study.execute",

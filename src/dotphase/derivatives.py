@@ -1,7 +1,8 @@
 """Value, gradient and Hessian of the loss of one sentence in its projected tokens.
 
-Any student works through automatic differentiation. Softmax attention has a closed form
-(`dotphase.softmax`); both ways give the same numbers, and a test holds them to it.
+Any student works through automatic differentiation. Softmax attention has closed forms
+(`dotphase.softmax`, `dotphase.untied_softmax`); both ways give the same numbers, and a test
+holds them to it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dotphase.model import Model
 from dotphase.smalllinalg import UNROLL_LIMIT, Entries, dot
 from dotphase.softmax import Row, is_softmax_attention, softmax_derivatives
 from dotphase.taylor import Derivatives, differentiate
+from dotphase.untied_softmax import untied_attention, untied_derivatives
 
 #: Longest sentence with a closed form: written out entry by entry, eight tokens run three times
 #: faster than autodiff but compile for more than a minute.
@@ -28,6 +30,8 @@ def loss_derivatives(model: Model) -> Differentiated:
 
     X is flattened over tokens and rank, and given as an array or as a tuple of its entries.
     """
+    if model.student is untied_attention and _small(model.length, model.student_rank):
+        return lambda x, target: untied_loss(x, target, jnp.asarray(model.rho))
     if not has_closed_form(model.student, model.length, model.student_rank):
         return by_autodiff(model)
     return lambda x, target: softmax_loss(x, target, jnp.asarray(model.rho))
@@ -35,8 +39,11 @@ def loss_derivatives(model: Model) -> Differentiated:
 
 def has_closed_form(student: object, length: int, rank: int) -> bool:
     """Whether a student is softmax attention of a size that is worth writing out."""
-    small = 2 <= length <= LONGEST and length * rank <= UNROLL_LIMIT
-    return small and is_softmax_attention(student, length, rank)
+    return _small(length, rank) and is_softmax_attention(student, length, rank)
+
+
+def _small(length: int, rank: int) -> bool:
+    return 2 <= length <= LONGEST and length * rank <= UNROLL_LIMIT
 
 
 def by_autodiff(model: Model) -> Differentiated:
@@ -52,6 +59,19 @@ def softmax_loss(
     x: Entries, target: Float[Array, "tokens tokens"], rho: Float[Array, " tokens"]
 ) -> Derivatives:
     """``ell`` for ``S = softmax(X X^T)``."""
+    return softmax_derivatives(x, len(target), _row_losses(target, rho))
+
+
+def untied_loss(
+    x: Entries, target: Float[Array, "tokens tokens"], rho: Float[Array, " tokens"]
+) -> Derivatives:
+    """``ell`` for ``S = softmax(X_Q X_K^T)``."""
+    return untied_derivatives(x, len(target), _row_losses(target, rho))
+
+
+def _row_losses(
+    target: Float[Array, "tokens tokens"], rho: Float[Array, " tokens"]
+) -> Callable[[int, Sequence[Array]], Row]:
     tokens = range(len(target))
 
     def row(i: int, s: Sequence[Array]) -> Row:
@@ -60,4 +80,4 @@ def softmax_loss(
         curved = [rho[j] * s[j] for j in tokens]
         return Row(0.5 * dot(slope, miss), slope, curved, {(j, j): rho[j] for j in tokens})
 
-    return softmax_derivatives(x, len(target), row)
+    return row

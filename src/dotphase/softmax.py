@@ -72,7 +72,7 @@ def softmax_derivatives(
         away = {j: [X[j][a] - X[i][a] for a in columns] for j in others}
         w = {j: [away[j][a] - X[i][a] for a in columns] for j in others}
         scores = {j: dot(X[i], away[j]) for j in others}
-        value, G, M = _through_softmax(i, scores, partial(row, i))
+        value, G, M = through_softmax(i, scores, partial(row, i))
         values.append(value)
         back = -2 * total([G[j] for j in others])
         for a in columns:
@@ -100,7 +100,7 @@ def softmax_derivatives(
     )
 
 
-def _through_softmax(
+def through_softmax(
     own: int, scores: Mapping[int, Array], function: Callable[[Sequence[Array]], Row]
 ) -> tuple[Array, dict[int, Array], dict[tuple[int, int], Array]]:
     """A function of a softmax: value, gradient and Hessian in all scores but its `own`, zero."""

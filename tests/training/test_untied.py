@@ -6,7 +6,7 @@ import pytest
 
 import dotphase as dp
 from dotphase.training.starts import resolve
-from dotphase.training.untied import untied_attention
+from dotphase.untied_softmax import untied_attention
 
 
 def test_equal_queries_and_keys_are_the_tied_student(paper):

@@ -39,7 +39,9 @@ def plot_slices(columns: Mapping[str, Sequence[Slice]], path: str | Path | None 
         for column, (parameter, slices) in enumerate(columns.items()):
             for colour, (value, theory, runs) in zip(SHADES, slices, strict=True):
                 label = rf"${SYMBOLS[parameter]} = {value:g}$"
-                _one(axes[:, column], theory.sortby("alpha"), runs.isel(omega=0), colour, label)
+                draw_slice(
+                    axes[:, column], theory.sortby("alpha"), runs.isel(omega=0), colour, label
+                )
             axes[0, column].axhline(0, color=ink(), lw=0.7)
             axes[0, column].legend()
             axes[2, column].set_xlabel(r"sample complexity $\alpha = n/d$")
@@ -60,7 +62,8 @@ def plot_slices(columns: Mapping[str, Sequence[Slice]], path: str | Path | None 
     return figure
 
 
-def _one(axes: Any, theory: xr.Dataset, runs: xr.Dataset, colour: str, label: str) -> None:
+def draw_slice(axes: Any, theory: xr.Dataset, runs: xr.Dataset, colour: str, label: str) -> None:
+    """Loss difference, overlaps and test error of one model, into three axes."""
     alpha = theory["alpha"].values
     on_branch = theory["on_branch"].astype(bool)
     loss = theory["train_loss"].where(on_branch)

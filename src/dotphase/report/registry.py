@@ -25,6 +25,8 @@ ITEMS = {
     "quadrature": "quadrature",
     # beyond the paper
     "structured": "structured",
+    "lengths": "lengths",
+    "untied": "untied",
 }
 
 

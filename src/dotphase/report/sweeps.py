@@ -34,3 +34,20 @@ def paired_difference(runs: xr.Dataset) -> xr.DataArray:
     """Semantic minus positional training loss of runs on the same data."""
     loss = runs["train_loss"]
     return loss.sel(start="semantic", drop=True) - loss.sel(start="positional", drop=True)
+
+
+def trained_crossing(runs: xr.Dataset) -> tuple[float, float]:
+    """Where the mean paired difference falls through zero along alpha, and its standard error.
+
+    Interpolated between the two alphas that enclose the crossing; NaN if there are none.
+    """
+    mean, error = mean_and_error(paired_difference(runs))
+    alpha, gap, noise = runs["alpha"].values, mean.values, error.values
+    changes = np.flatnonzero((gap[:-1] > 0) & (gap[1:] <= 0))
+    if changes.size == 0:
+        return float("nan"), float("nan")
+    left = int(changes[-1])
+    slope = (gap[left + 1] - gap[left]) / (alpha[left + 1] - alpha[left])
+    share = gap[left] / (gap[left] - gap[left + 1])
+    spread = np.hypot((1 - share) * noise[left], share * noise[left + 1])
+    return float(alpha[left] - gap[left] / slope), float(spread / abs(slope))

@@ -108,14 +108,14 @@ def reason_of(error: BaseException) -> str:
 
 
 def _model(parameters: Mapping[str, Any]) -> Any:
-    from dotphase.paper import positional_semantic
+    from dotphase.study.family import named_model
 
     chosen = {name: parameters[name] for name in MODEL if name not in SHAPE}
     if parameters["exponent"] == 0:
-        return positional_semantic(**chosen)
+        return named_model(**chosen)
     from dotphase.spectrum import power_law
 
-    return positional_semantic(**chosen, spectrum=power_law(**{n: parameters[n] for n in SHAPE}))
+    return named_model(**chosen, spectrum=power_law(**{n: parameters[n] for n in SHAPE}))
 
 
 def _rest(parameters: Mapping[str, Any], *but: str) -> dict[str, Any]:
@@ -209,6 +209,12 @@ def _mixing(field: str, value: Any) -> Any:
     return value if isinstance(value, str) and value in MIXING else read_mixing(value).tolist()
 
 
+def _yes_or_no(field: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidInput(field, value, "must be true or false")
+    return value
+
+
 ALPHA = Parameter(number(above=0))
 DIMENSION = Parameter(whole(2))
 START = Parameter(one_of("semantic", "positional", "mixed", "random"), "semantic")
@@ -225,6 +231,9 @@ MODEL = {
     "ridge": Parameter(number(above=0), 0.01),
     "mixing": Parameter(_mixing, "standard"),
     "student_rank": Parameter(whole(1), 1),
+    "length": Parameter(whole(2), 2),
+    "kinds": Parameter(whole(2), 2),
+    "untied": Parameter(_yes_or_no, False),
     **SHAPE,
 }
 

@@ -29,9 +29,9 @@ from dotphase.data import Dataset, count_sentences, draw, position_vectors, weig
 from dotphase.errors import InvalidInput
 from dotphase.generalisation import Rule, attention_error, quadrature
 from dotphase.model import Model
-from dotphase.paper import positional_semantic
 from dotphase.precision import in_double_precision
 from dotphase.spectrum import Spectrum
+from dotphase.study.family import named_model
 from dotphase.study.provenance import provenance
 from dotphase.training.batch import objective
 from dotphase.training.optimisers import (
@@ -53,6 +53,9 @@ STEPS = 1000
 MOST = 256
 #: On a CPU: bytes that a batch may take, and most cells in it.
 CACHE, CROWD = 2**25, 16
+
+#: Settings that become attributes of the dataset.
+KEPT = ("d", "sigma", "ridge", "student_rank", "length", "kinds", "untied", "seed")
 
 FIELDS = (
     "train_loss",
@@ -115,6 +118,9 @@ def experiment(
     ridge: float = 0.01,
     mixing: Any = "standard",
     student_rank: int = 1,
+    length: int = 2,
+    kinds: int = 2,
+    untied: bool = False,
     spectrum: Spectrum | None = None,
     seed: int = 0,
     batch: int | None = None,
@@ -122,7 +128,7 @@ def experiment(
     throughput: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> xr.Dataset:
-    """Train the paper's model on a grid.
+    """Train the paper's model, or a relative of it, on a grid.
 
     Parameters
     ----------
@@ -134,8 +140,8 @@ def experiment(
         As in `train`; they share the data of a cell.
     seeds : int
         Data sets per cell.
-    sigma, ridge, mixing, student_rank, spectrum
-        As in `positional_semantic`.
+    sigma, ridge, mixing, student_rank, length, kinds, untied, spectrum
+        As in `dotphase.study.family.named_model`.
     seed : int
         Seed of everything random.
     batch : int, optional
@@ -154,7 +160,7 @@ def experiment(
         Over alpha, omega, start and seed. Attributes hold the settings and the throughput.
     """
     began = time.perf_counter()
-    model = positional_semantic(0.0, sigma, ridge, mixing, student_rank, spectrum)
+    model = named_model(0.0, sigma, ridge, mixing, student_rank, length, kinds, untied, spectrum)
     sizes = [count_sentences(model, alpha, d) for alpha in alphas]
     weights = [validate.number("omega", omega, at_least=0, at_most=1) for omega in omegas]
     seeds = validate.whole("seeds", seeds, at_least=1)
@@ -164,6 +170,7 @@ def experiment(
         "d": d, "alphas": [float(a) for a in alphas], "omegas": weights, "starts": list(starts),
         "seeds": seeds, "sigma": float(sigma), "ridge": float(ridge), "seed": int(seed),
         "mixing": np.asarray(model.teacher.mixing).tolist(), "student_rank": model.student_rank,
+        "length": model.length, "kinds": int(kinds), "untied": int(untied),
     }  # fmt: skip
     if spectrum is not None:
         settings["spectrum"] = [spectrum.values.tolist(), spectrum.weights.tolist()]
@@ -205,11 +212,12 @@ def experiment(
     seconds = time.perf_counter() - began
     rates = _speed(model, d, max(sizes), batch) if throughput else (np.nan,) * 3
     speed = Throughput(trained, seconds, useful, *rates)
-    return kept.dataset(speed, linear=[_linear(sigma, ridge, mixing, omega) for omega in weights])
+    return kept.dataset(speed, linear=[linear_test_error(_at(model, omega)) for omega in weights])
 
 
-def _linear(sigma: float, ridge: float, mixing: Any, omega: float) -> float:
-    return linear_test_error(positional_semantic(omega, sigma, ridge, mixing))
+def _at(model: Model, omega: Any) -> Model:
+    """The same model with a teacher of another omega."""
+    return eqx.tree_at(lambda some: some.teacher.omega, model, omega)
 
 
 def _choose(batch: int | None, each: int, count: int, d: int) -> int:
@@ -252,7 +260,7 @@ def _train_cells(
     tolerance = TOLERANCE["float64"] * np.sqrt(d)
 
     def cell(omega: Array, n: Array, key: Array) -> dict[str, Array]:
-        mine = eqx.tree_at(lambda some: some.teacher.omega, model, omega)
+        mine = _at(model, omega)
         data = draw(mine, size, key, positions)
         used = (jnp.arange(size) < n).astype(positions.dtype)
         some = reduced.reduce(mine, data)._replace(used=used)
@@ -338,10 +346,7 @@ class _Kept:
                 "seed": np.arange(self.done.shape[2], dtype=np.int32),
                 "start": self.settings["starts"],
             },
-            attrs=provenance(
-                **{k: self.settings[k] for k in ("d", "sigma", "ridge", "student_rank", "seed")}
-            )
-            | speed._asdict(),
+            attrs=provenance(**{name: self.settings[name] for name in KEPT}) | speed._asdict(),
         )
 
 

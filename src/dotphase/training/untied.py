@@ -8,18 +8,9 @@ ridge penalises both parts.
 
 from __future__ import annotations
 
-import jax.numpy as jnp
-from jaxtyping import Array, Float
-
 from dotphase import validate
 from dotphase.model import Model
-from dotphase.paper import dot_product_attention
-
-
-def untied_attention(h: Float[Array, "tokens columns"]) -> Float[Array, "tokens tokens"]:
-    """``softmax(h_Q h_K^T)`` row by row; the first half of the columns are the queries."""
-    queries, keys = jnp.split(h, 2, axis=1)
-    return dot_product_attention(queries, keys)
+from dotphase.untied_softmax import untied_attention
 
 
 def untied(model: Model, rank: int = 1) -> Model:

@@ -1,0 +1,235 @@
+"""Longer sentences and students of higher rank: how alpha_c moves, when a mixture wins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dotphase.figures.families import Member, mechanism, plot_family, plot_winners
+from dotphase.report.item import Datasets, Item
+from dotphase.report.store import Parts
+from dotphase.report.sweeps import mean_and_error, trained_crossing, training_grid
+from dotphase.report.verdict import Row, between_engines
+from dotphase.study.curve import curve
+from dotphase.study.diagram import diagram
+from dotphase.study.family import named_model
+
+OMEGA = 0.3
+
+
+def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
+    """For each length trained students and both branches; for each rank a map of the branches."""
+    found: Datasets = {}
+    for length, alphas in sizes["trained"].items():
+        found[f"runs-{length}"] = training_grid(
+            parts, f"runs-{length}", alphas=list(alphas), omegas=[OMEGA], d=sizes["d"],
+            seeds=sizes["seeds"], length=length,
+        )  # fmt: skip
+    for length, alphas in sizes["alphas"].items():
+        asked: dict[str, Any] = {"alphas": list(alphas), "points": sizes["points"]}
+        found[f"theory-{length}"] = parts.get(
+            f"theory-{length}",
+            {**asked, "length": length},
+            lambda length=length, asked=asked: curve(  # type: ignore[misc]
+                named_model(OMEGA, length=length), **asked
+            ),
+        )
+    for rank in sizes["ranks"]:
+        asked = {key: sizes["map"][key] for key in ("alphas", "values", "points")}
+        informed = ("semantic",) if rank == 1 else ("mixed", "semantic")
+        found[f"theory-rank-{rank}"] = parts.get(
+            f"theory-rank-{rank}",
+            {**asked, "rank": rank},
+            lambda rank=rank, informed=informed, asked=asked: diagram(  # type: ignore[misc]
+                lambda omega: named_model(omega, student_rank=rank), informed=informed, **asked
+            ),
+        )
+    return found
+
+
+def _lengths(datasets: Datasets) -> list[int]:
+    return [int(name.removeprefix("runs-")) for name in datasets if name.startswith("runs-")]
+
+
+def lines(datasets: Datasets) -> xr.Dataset:
+    """alpha_c and alpha_l against the length, in theory, and the crossings of the runs."""
+    rows: dict[str, list[float]] = {}
+    for length in _lengths(datasets):
+        theory = datasets[f"theory-{length}"].sortby("alpha")
+        trained, error = trained_crossing(datasets[f"runs-{length}"].isel(omega=0))
+        alpha_l, alpha_l_error = passes_linear(theory)
+        alpha_c = float(theory["crossing"])
+        row = {
+            "alpha_c": alpha_c,
+            "alpha_c_stderr": float(theory["crossing_stderr"]),
+            "alpha_l": alpha_l,
+            "alpha_l_stderr": alpha_l_error,
+            "trained": trained,
+            "trained_stderr": error,
+            "trusted": _trusted_around(theory, alpha_c),
+        }
+        for name, value in row.items():
+            rows.setdefault(name, []).append(value)
+    return xr.Dataset(
+        {name: ("length", values) for name, values in rows.items()},
+        coords={"length": _lengths(datasets)},
+    )
+
+
+def passes_linear(theory: xr.Dataset) -> tuple[float, float]:
+    """Where the semantic test error falls below that of the linear layer, and its error."""
+    part = theory.sel(branch="semantic")
+    part = part.isel(alpha=np.flatnonzero(part["on_branch"].values))
+    alpha, gap = part["alpha"].values, (part["test_error"] - part["linear_test_error"]).values
+    changes = np.flatnonzero((gap[:-1] > 0) & (gap[1:] <= 0))
+    if changes.size == 0:
+        return float("nan"), float("nan")
+    left = int(changes[-1])
+    slope = (gap[left + 1] - gap[left]) / (alpha[left + 1] - alpha[left])
+    error = float(part["test_error_stderr"].values[left : left + 2].max()) / abs(slope)
+    return float(alpha[left] - gap[left] / slope), error
+
+
+def _trusted_around(theory: xr.Dataset, alpha: float) -> float:
+    """1 if both branches are trusted on both sides of an alpha, 0 otherwise."""
+    if not np.isfinite(alpha):
+        return 0.0
+    grid = theory["alpha"].values
+    right = int(np.clip(np.searchsorted(grid, alpha), 1, grid.size - 1))
+    pair = theory["trusted"].isel(alpha=slice(right - 1, right + 1))
+    return float(bool(pair.astype(bool).all()))
+
+
+def draw(datasets: Datasets) -> dict[str, Any]:
+    """The lengths against each other, and a map of the lowest minimum for each rank."""
+    members = [
+        Member(f"$L = {length}$", datasets[f"theory-{length}"], datasets[f"runs-{length}"])
+        for length in _lengths(datasets)
+    ]
+    figures = {"": plot_family(members, lines(datasets))}
+    maps = _maps(datasets)
+    return figures | ({"ranks": plot_winners(maps)} if maps else {})
+
+
+def _maps(datasets: Datasets) -> list[tuple[str, xr.Dataset]]:
+    prefix = "theory-rank-"
+    return [
+        (f"student of rank {name.removeprefix(prefix)}", dataset)
+        for name, dataset in datasets.items()
+        if name.startswith(prefix)
+    ]
+
+
+def stayed(runs: xr.Dataset, branch: str) -> xr.DataArray:
+    """Which runs ended in the minimum they started at; at finite d they may escape from it."""
+    part = runs.sel(start=branch)
+    semantic: xr.DataArray = part["theta"] > part["m"]
+    return semantic if branch == "semantic" else ~semantic
+
+
+def compare(datasets: Datasets) -> list[Row]:
+    """Theory against training at the largest alpha at which the theory is trusted.
+
+    Among the runs that ended in the minimum they started at.
+    """
+    rows = []
+    for length in _lengths(datasets):
+        theory, runs = datasets[f"theory-{length}"], datasets[f"runs-{length}"].isel(omega=0)
+        for branch, overlap in (("semantic", "theta"), ("positional", "m")):
+            branch_theory = theory.sel(branch=branch)
+            usable = (branch_theory["trusted"].astype(bool)) & branch_theory["on_branch"]
+            both = [a for a in runs["alpha"].values if a in theory["alpha"].values[usable.values]]
+            if not both:
+                continue
+            alpha = float(max(both))
+            point = branch_theory.sel(alpha=alpha)
+            ended = stayed(runs, branch).sel(alpha=alpha)
+            if int(ended.sum()) < 2:
+                continue
+            values = runs[overlap].sel(start=branch, alpha=alpha)
+            mean, error = mean_and_error(values.isel(seed=np.flatnonzero(ended.values)))
+            rows.append(
+                between_engines(
+                    overlap,
+                    {"L": length, "branch": branch, "alpha": alpha, "runs": int(ended.sum())},
+                    (float(point[overlap]), float(point[f"{overlap}_stderr"])),
+                    (float(mean), float(error)),
+                    ("theory", "training"),
+                    # Overlaps have finite-size terms of a few times 1/d, see `concentration`.
+                    share=0.01 + 10 / float(runs.attrs["d"]),
+                )
+            )
+    return rows
+
+
+def remarks(datasets: Datasets) -> list[str]:
+    """Where the critical points are, and where a mixture wins."""
+    found = lines(datasets)
+    texts = []
+    for name, what in (("alpha_c", "alpha_c"), ("alpha_l", "alpha_l"), ("trained", "trained")):
+        places = "; ".join(
+            f"L = {int(length)}: {float(value):.3f} ± {float(error):.3f}"
+            for length, value, error in zip(
+                found["length"], found[name], found[f"{name}_stderr"], strict=True
+            )
+        )
+        of = "crossing of the training losses at finite d" if name == "trained" else f"{what}"
+        texts.append(f"{of}, by length: {places}.")
+    doubtful = [str(int(n)) for n in found["length"][found["trusted"].values == 0]]
+    if doubtful:
+        texts.append(
+            "At alpha_c one of the branches is not trusted for L = " + ", ".join(doubtful) + "."
+        )
+    for length in _lengths(datasets):
+        left = ~stayed(datasets[f"runs-{length}"].isel(omega=0), "positional")
+        texts.append(
+            f"L = {length}: share of the runs from the positional start that leave it, by alpha: "
+            + "; ".join(
+                f"{float(a):g}: {float(left.sel(alpha=a).mean()):.2f}" for a in left["alpha"]
+            )
+            + "."
+        )
+    for title, theory in _maps(datasets):
+        winner = mechanism(theory)
+        cells = int(winner.size)
+        counts = ", ".join(
+            f"{name} in {int((winner == name).sum())}"
+            for name in ("positional", "semantic", "mixed")
+        )
+        texts.append(f"Lowest minimum, {title}: {counts} of {cells} cells.")
+    return texts
+
+
+#: Sample complexities around alpha_c and alpha_l, by length.
+FULL = {
+    2: [0.8, 1.1, 1.4, 1.7, 2.0],
+    3: [0.25, 0.35, 0.5, 0.7, 1.0, 1.4],
+    4: [0.25, 0.35, 0.5, 0.7, 1.0],
+    5: [0.2, 0.3, 0.4, 0.5, 0.7, 1.0],
+    6: [0.2, 0.3, 0.4, 0.5, 0.7, 1.0],
+}
+
+ITEM = Item(
+    title="Longer sentences and higher rank",
+    compute=compute,
+    draw=draw,
+    compare=compare,
+    remarks=remarks,
+    sizes={
+        "quick": {
+            "alphas": {2: [1.0, 1.5], 3: [0.45, 0.8]}, "points": 12, "d": 150, "seeds": 4,
+            "trained": {2: [1.01, 1.5], 3: [0.45, 0.8]}, "ranks": [], "map": {},
+        },
+        "full": {
+            "alphas": FULL, "trained": FULL,
+            "points": 14, "d": 500, "seeds": 8, "ranks": [1, 2, 3],
+            "map": {
+                "alphas": [0.4, 0.7, 1.0, 1.3, 1.6, 2.0], "values": [0.0, 0.15, 0.3, 0.45],
+                "points": 12,
+            },
+        },
+    },
+)  # fmt: skip

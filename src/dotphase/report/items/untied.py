@@ -1,0 +1,149 @@
+"""Separate queries and keys: is there still a jump, and where?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dotphase.figures.families import Member, plot_family
+from dotphase.report.item import Datasets, Item
+from dotphase.report.store import Parts
+from dotphase.report.sweeps import mean_and_error, trained_crossing, training_grid
+from dotphase.report.verdict import Row, between_engines
+from dotphase.study.curve import curve
+from dotphase.study.family import named_model
+
+OMEGA = 0.3
+STUDENTS = {"tied": False, "untied": True}
+
+
+def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
+    """Both students: trained from both starts on the same data, and both branches."""
+    found: Datasets = {}
+    students = {name: STUDENTS[name] for name in sizes["students"]}
+    for name, separate in students.items():
+        found[f"runs-{name}"] = training_grid(
+            parts, f"runs-{name}", alphas=list(sizes["trained"]), omegas=[OMEGA], d=sizes["d"],
+            seeds=sizes["seeds"], untied=separate,
+        )  # fmt: skip
+    for name, separate in students.items():
+        asked = {"alphas": list(sizes["alphas"]), "points": sizes["points"]}
+        found[f"theory-{name}"] = parts.get(
+            f"theory-{name}",
+            {**asked, "untied": separate},
+            lambda separate=separate, asked=asked: curve(  # type: ignore[misc]
+                named_model(OMEGA, untied=separate), **asked
+            ),
+        )
+    return found
+
+
+def per_column(dataset: xr.Dataset, name: str) -> xr.Dataset:
+    """Overlaps of an untied student for one of its two columns, to stand beside a tied one.
+
+    Norms run over queries and keys; these have equal sizes at every minimum, since the loss is
+    the same for (c Q, K/c) and only the ridge tells them apart.
+    """
+    if name == "tied":
+        return dataset
+    scaled = [key for key in ("theta", "m", "theta_stderr", "m_stderr") if key in dataset]
+    return dataset.assign({key: dataset[key] / np.sqrt(2) for key in scaled})
+
+
+def _students(datasets: Datasets) -> list[str]:
+    return [name for name in STUDENTS if f"runs-{name}" in datasets]
+
+
+def draw(datasets: Datasets) -> Any:
+    """Tied and untied students against alpha."""
+    return plot_family(
+        [
+            Member(
+                name,
+                per_column(datasets[f"theory-{name}"], name),
+                per_column(datasets[f"runs-{name}"], name),
+            )
+            for name in _students(datasets)
+        ]
+    )
+
+
+def compare(datasets: Datasets) -> list[Row]:
+    """Theory against training at the largest alpha, and the two crossings."""
+    rows = []
+    for name in _students(datasets):
+        theory, runs = datasets[f"theory-{name}"], datasets[f"runs-{name}"].isel(omega=0)
+        share = 0.01 + 10 / float(runs.attrs["d"])
+        last = runs.isel(alpha=-1)
+        for branch, quantity in (("semantic", "theta"), ("positional", "m")):
+            point = theory.sel(branch=branch).sel(alpha=float(last["alpha"]), method="nearest")
+            if not (bool(point["trusted"]) and bool(point["on_branch"])):
+                continue
+            mean, error = mean_and_error(last[quantity].sel(start=branch))
+            rows.append(
+                between_engines(
+                    quantity,
+                    {"student": name, "branch": branch, "alpha": float(last["alpha"])},
+                    (float(point[quantity]), float(point[f"{quantity}_stderr"])),
+                    (float(mean), float(error)),
+                    ("theory", "training"),
+                    share=share,
+                )
+            )
+        rows.append(
+            between_engines(
+                "alpha_c",
+                {"student": name},
+                (float(theory["crossing"]), float(theory["crossing_stderr"])),
+                trained_crossing(runs),
+                ("theory", "training"),
+                share=share,
+            )
+        )
+    return rows
+
+
+def remarks(datasets: Datasets) -> list[str]:
+    """Where the jump is, and how large."""
+    lines = []
+    for name in _students(datasets):
+        theory, runs = datasets[f"theory-{name}"], datasets[f"runs-{name}"].isel(omega=0)
+        place, error = trained_crossing(runs)
+        at = float(theory["crossing"])
+        lines.append(
+            f"{name}: the training losses cross at alpha_c = {at:.3f} ± "
+            f"{float(theory['crossing_stderr']):.3f} in theory and {place:.3f} ± {error:.3f} "
+            f"trained at d = {runs.attrs['d']}."
+        )
+        if np.isfinite(at):
+            both = per_column(theory, name).sortby("alpha").interp(alpha=at)
+            theta = float(both["theta"].sel(branch="semantic"))
+            m = float(both["m"].sel(branch="positional"))
+            lines.append(
+                f"{name}: there the lowest minimum jumps from m = {m:.3f} per column and "
+                f"theta = 0 to m = 0 and theta = {theta:.3f} per column."
+            )
+    return lines
+
+
+ITEM = Item(
+    title="Separate queries and keys",
+    compute=compute,
+    draw=draw,
+    compare=compare,
+    remarks=remarks,
+    sizes={
+        "quick": {
+            "students": ["untied"], "alphas": [1.6, 2.3, 3.0], "points": 12, "d": 200, "seeds": 4,
+            "trained": (1.6, 2.3, 3.0),
+        },
+        "full": {
+            "students": ["tied", "untied"],
+            "alphas": np.round(np.linspace(0.8, 3.2, 13), 4).tolist(), "points": 14, "d": 500,
+            "seeds": 8, "trained": (1.0, 1.2, 1.4, 1.8, 2.0, 2.2, 2.4, 2.8, 3.2),
+        },
+    },
+)  # fmt: skip
