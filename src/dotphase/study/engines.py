@@ -228,6 +228,7 @@ TRAIN = MODEL | {
     "alpha": ALPHA,
     "d": DIMENSION,
     "start": START,
+    "scale": Parameter(number(above=0), None),
     "optimizer": Parameter(one_of("lbfgs", "gd", "adam", "sgd"), "lbfgs"),
     "steps": Parameter(whole(1), None),
     "lr": Parameter(number(above=0), None),
