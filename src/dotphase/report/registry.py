@@ -23,6 +23,8 @@ ITEMS = {
     "distances": "distances",
     "gamp": "gamp",
     "quadrature": "quadrature",
+    # beyond the paper
+    "dynamics": "dynamics",
 }
 
 

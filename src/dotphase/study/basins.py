@@ -8,7 +8,7 @@ sets of all alphas are padded to one size and each optimiser is compiled once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -23,8 +23,9 @@ from dotphase.errors import InvalidInput
 from dotphase.model import Model
 from dotphase.paper import positional_semantic
 from dotphase.precision import in_double_precision
+from dotphase.reduced import Reduced
 from dotphase.study.provenance import provenance
-from dotphase.training.batch import objective
+from dotphase.training.batch import objective, over_runs
 from dotphase.training.optimisers import OPTIMISERS, Outcome, Progress, Settings, advance, launch
 from dotphase.training.result import mechanism_of
 from dotphase.training.run import COPIES, SHARE
@@ -37,8 +38,8 @@ STEPS = {"gd": 3000, "adam": 1500, "sgd": 6000, "lbfgs": 1000}
 TOLERANCE, MINIBATCH = 1e-5, 32
 #: What can be found.
 MECHANISMS = ("semantic", "positional", "mixed", "uninformed")
-#: Cells at once on a CPU, where more wait for the slowest, and the most elsewhere.
-CROWD, MOST = 4, 256
+#: Most cells at once; on a CPU one, since more wait for the slowest.
+MOST = 256
 
 _NUMBERS = {
     "train_loss": "training loss per dimension where the run ended",
@@ -120,23 +121,25 @@ def basins(
     lanes = _choose(batch, COPIES * max(sizes) * model.length * d * 8, len(cells), d)
     shape = (len(names), len(sizes), seeds, len(widths))
     values = {name: np.full(shape, np.nan) for name in _NUMBERS}
-    total = len(names) * -(-len(cells) // lanes)
-    for number, name in enumerate(names):
-        for first in range(0, len(cells), lanes):
-            some = cells[first : first + lanes]
-            # Filled up with copies of the last cell, so that nothing is compiled again.
-            filled = np.asarray(some + [some[-1]] * (lanes - len(some)))
-            with memory.explained(lanes):
-                found = _train_cells(
-                    model, name, jnp.asarray([sizes[i] for i, _ in filled]), root,
-                    jnp.asarray(filled), jnp.asarray(widths), positions, max(sizes), minibatch,
-                    jnp.asarray(float(rates[name])), jnp.asarray(int(limits[name])),
-                )  # fmt: skip
-            for lane, (i, k) in enumerate(some):
+    batches = range(0, len(cells), lanes)
+    for done, first in enumerate(batches):
+        some = cells[first : first + lanes]
+        # Filled up with copies of the last cell, so that nothing is compiled again.
+        index = np.asarray(some + [some[-1]] * (lanes - len(some)))
+        counts = jnp.asarray([sizes[i] for i, _ in index])
+        with memory.explained(lanes):
+            ready = _prepare(model, root, jnp.asarray(index), counts, positions, max(sizes))
+            for number, name in enumerate(names):
+                rate, limit = jnp.asarray(float(rates[name])), jnp.asarray(int(limits[name]))
+                end = _train(model, name, minibatch, ready, jnp.asarray(widths), rate, limit)
+                found = _measure(model, ready, end.point.weights, positions)
+                found |= {"iterations": end.taken, "outcome": end.outcome}
                 for part, array in found.items():
-                    values[part][number, i, k] = np.asarray(array)[lane]
-            if progress is not None:
-                progress(number * (total // len(names)) + first // lanes + 1, total)
+                    rows = np.asarray(array)
+                    for lane, (i, k) in enumerate(some):
+                        values[part][number, i, k] = rows[lane]
+        if progress is not None:
+            progress(done + 1, len(batches))
     asked = {
         "d": d, "omega": omega, "sigma": sigma, "ridge": ridge, "seed": seed,
         "minibatch": minibatch, "lr": [float(rates[name]) for name in names],
@@ -153,66 +156,96 @@ def _choose(batch: int | None, each: int, count: int, d: int) -> int:
         return batch
     memory.check_batch(1, each, room, d)
     if jax.devices()[0].platform == "cpu":
-        return min(CROWD, count)
+        return 1
     return int(np.clip(SHARE * room // each, 1, min(MOST, count)))
 
 
+class _Cells(NamedTuple):
+    """Data sets with a direction to start in and randomness for mini-batches, cells first."""
+
+    some: Reduced
+    teacher: Float[Array, "cells d"]
+    direction: Float[Array, "cells d 1"]
+    key: Array
+
+
 @eqx.filter_jit
-def _train_cells(
+def _prepare(
     model: Model,
-    name: str,
-    sizes: Int[Array, " cells"],
     root: Array,
     index: Int[Array, "cells 2"],
-    scales: Float[Array, " scales"],
+    sizes: Int[Array, " cells"],
     positions: Float[Array, "tokens d"],
     size: int,
-    minibatch: int,
-    lr: Float[Array, ""],
-    steps: Int[Array, ""],
-) -> dict[str, Array]:
-    """Train every cell from every scale; results have axes (cell, scale)."""
-    d = positions.shape[1]
+) -> _Cells:
     start = resolve(model, "random", 1.0)
 
-    def cell(n: Array, place: Array) -> dict[str, Array]:
+    def one(place: Array, n: Array) -> _Cells:
         key = jax.random.fold_in(jax.random.fold_in(root, place[0]), place[1])
         data = draw(model, size, key, positions)
         used = (jnp.arange(size) < n).astype(positions.dtype)
         some = reduced.reduce(model, data)._replace(used=used)
         for_start, for_steps = jax.random.split(jax.random.fold_in(key, 101))
         direction = start(for_start, data.teacher_weights, positions)
-        settings = Settings(lr, steps, jnp.asarray(TOLERANCE * np.sqrt(d)), for_steps)
+        return _Cells(some, data.teacher_weights[:, 0], direction, for_steps)
+
+    return over_runs(one)(index, sizes)
+
+
+@eqx.filter_jit
+def _train(
+    model: Model,
+    name: str,
+    minibatch: int,
+    cells: _Cells,
+    scales: Float[Array, " scales"],
+    lr: Float[Array, ""],
+    steps: Int[Array, ""],
+) -> Progress:
+    """Train every cell from every scale; results have axes (cell, scale)."""
+    d = cells.teacher.shape[1]
+    tolerance = jnp.asarray(TOLERANCE * np.sqrt(d))
+
+    def cell(mine: _Cells) -> Progress:
+        settings = Settings(lr, steps, tolerance, mine.key)
 
         def one(scale: Array) -> Progress:
-            method = OPTIMISERS[name].build(objective(model, some, minibatch), settings)
-            begun = launch(method, settings, scale * direction)
+            method = OPTIMISERS[name].build(objective(model, mine.some, minibatch), settings)
+            begun = launch(method, settings, scale * mine.direction)
             return advance(method, settings, begun, settings.steps)
 
-        end = jax.vmap(one)(scales)
-        weights = end.point.weights[:, :, 0]
-        value, gradient = jax.vmap(lambda q: reduced.value_and_gradient(model, some, q))(
-            weights[:, :, None]
-        )
-        teacher, rho = data.teacher_weights[:, 0], model.rho[0]
-        size_of = jnp.linalg.norm(weights, axis=1)
-        m = jnp.abs(weights @ positions[0]) / np.sqrt(d)
-        q = rho * size_of**2 / d
-        along = jnp.abs(weights @ teacher)
-        tiny = np.finfo(np.float64).tiny
+        return jax.vmap(one)(scales)
+
+    return over_runs(cell)(cells)
+
+
+@eqx.filter_jit
+def _measure(
+    model: Model,
+    cells: _Cells,
+    weights: Float[Array, "cells scales d 1"],
+    positions: Float[Array, "tokens d"],
+) -> dict[str, Array]:
+    d, rho, tiny = positions.shape[1], model.rho[0], np.finfo(np.float64).tiny
+
+    def cell(mine: _Cells, found: Array) -> dict[str, Array]:
+        value, gradient = jax.vmap(lambda q: reduced.value_and_gradient(model, mine.some, q))(found)
+        rows = found[..., 0]
+        length = jnp.linalg.norm(rows, axis=1)
+        m = jnp.abs(rows @ positions[0]) / np.sqrt(d)
+        q = rho * length**2 / d
+        along = jnp.abs(rows @ mine.teacher)
         return {
             "train_loss": value / d,
             "m": m,
             "theta": rho * along / d,
             "q": q,
-            "semantic_alignment": along / (size_of * jnp.linalg.norm(teacher) + tiny),
+            "semantic_alignment": along / (length * jnp.linalg.norm(mine.teacher) + tiny),
             "positional_alignment": m / (jnp.sqrt(m**2 + q) + tiny),
             "gradient_norm": jnp.linalg.norm(gradient, axis=(1, 2)),
-            "iterations": end.taken,
-            "outcome": end.outcome,
         }
 
-    return jax.vmap(cell)(sizes, index)
+    return over_runs(cell)(cells, weights)
 
 
 def _dataset(
@@ -240,8 +273,8 @@ def basin_shares(runs: xr.Dataset) -> xr.Dataset:
     """Shares of the runs that found each mechanism, with their errors.
 
     The error is the standard deviation of the posterior of a share with a flat prior,
-    ``p (1 - p)/(n + 3)`` with ``p = (k + 1)/(n + 2)``: the binomial one where there are many runs, and not zero where all of them
-    agree.
+    the root of ``p (1 - p)/(n + 3)`` with ``p = (k + 1)/(n + 2)``: the binomial one where there are
+    many runs, and not zero where all of them agree.
     """
     count = runs.sizes["seed"]
     hits = xr.concat(
