@@ -55,9 +55,10 @@ def plot_flow(
         last.plot([], [], "o", color=ink(), mfc=page(), label="gradient descent")
         last.set_xlabel(r"time $\tau$ (step size x steps x $\alpha$)")
         last.set_ylabel("overlaps")
-        last.set_ylim(bottom=0)
+        # Room for the legend above the curves.
+        last.set_ylim(0, 1.45 * last.get_ylim()[1])
         last.set_title("population flow against training")
-        last.legend(loc="upper left")
+        last.legend(loc="upper left", ncols=2)
         if path is not None:
             save(figure, path)
         pyplot.close(figure)

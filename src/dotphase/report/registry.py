@@ -25,6 +25,8 @@ ITEMS = {
     "quadrature": "quadrature",
     # beyond the paper
     "dynamics": "dynamics",
+    "bayes": "bayes",
+    "limits": "limits",
 }
 
 

@@ -109,9 +109,9 @@ def basins(
     sizes = [count_sentences(model, alpha, d) for alpha in alphas]
     widths = [validate.number("scale", scale, above=0) for scale in scales]
     names = [validate.choice("optimizer", name, OPTIMISERS) for name in optimizers]
-    for field, values in (("alphas", sizes), ("scales", widths), ("optimizers", names)):
-        if not values or len(set(values)) != len(values):
-            raise InvalidInput(field, values, "must be one or more different values")
+    for field, given in (("alphas", sizes), ("scales", widths), ("optimizers", names)):
+        if not given or len(set(given)) != len(given):  # type: ignore[arg-type]
+            raise InvalidInput(field, given, "must be one or more different values")
     seeds = validate.whole("seeds", seeds, at_least=1)
     minibatch = validate.whole("minibatch", minibatch, at_least=1)
     rates, limits = LR | dict(lr or {}), STEPS | dict(steps or {})

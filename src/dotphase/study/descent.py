@@ -1,14 +1,12 @@
 """Overlaps along gradient descent at finite dimension, from prescribed overlaps at the start.
 
 What `dotphase.population_flow` predicts for very many sentences, measured: teachers with
-``|Q*|^2 = d`` orthogonal to the positions, and students that start at given m, theta and q exactly, with
-everything else of Q in a random direction. Time is counted as in the flow,
+``|Q*|^2 = d`` orthogonal to the positions, and students that start at given m, theta and q
+exactly, with everything else of Q in a random direction. Time is counted as in the flow,
 ``tau = step size x steps x alpha``.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import equinox as eqx
 import jax
@@ -84,10 +82,12 @@ def descent(
         raise InvalidInput("q", q, f"must be >= {q - rho * rest:g}, which m and theta take")
     start = jnp.asarray([m / length, theta / rho, np.sqrt(rest)])
     lr = jnp.asarray(until / (records * between) / (n / d))
-    positions = jnp.asarray(position_vectors(model, d))
+    positions = position_vectors(model, d)
+    _, sizes, modes = np.linalg.svd(positions, full_matrices=False)
+    place = jnp.asarray(positions), jnp.asarray(modes[sizes > 1e-9])
     root = jax.random.key(validate.whole("seed", seed, at_least=0))
     rows = [
-        _follow(model, n, jax.random.fold_in(root, k), positions, start, lr, records, between)
+        _follow(model, n, jax.random.fold_in(root, k), *place, start, lr, records, between)
         for k in range(validate.whole("seeds", seeds, at_least=1))
     ]
     values = np.stack([np.asarray(row) for row in rows])
@@ -107,6 +107,7 @@ def _follow(
     n: int,
     key: Array,
     positions: Float[Array, "tokens d"],
+    along: Float[Array, "modes d"],
     start: Float[Array, " 3"],
     lr: Float[Array, ""],
     records: int,
@@ -115,10 +116,8 @@ def _follow(
     """(m, theta, q) at the start and after every `between` steps."""
     d, rho = positions.shape[1], model.rho[0]
     drawn = draw(model, n, key, positions)
-    # In the limit these hold by themselves; here they are made to.
-    along = jnp.linalg.svd(positions, full_matrices=False)[2][: model.length]
-    along = along * (jnp.linalg.norm(positions @ along.T, axis=0) > 1e-9)[:, None]
 
+    # In the limit directions are orthogonal by themselves; here they are made to.
     def unit(vector: Array, *others: Array) -> Array:
         vector = vector - along.T @ (along @ vector)
         for other in others:

@@ -7,8 +7,8 @@ through the overlaps alone,
     m = Q.p_1/sqrt d,   t = Q.Q*/d,   W = |Q|^2/d      (theta = sigma_1^2 t, q = sigma_1^2 W),
 
 since ``X_l = h_l + u_l m`` (positions ``p_l = u_l p_1``) and h_l, h*_l are Gaussian with variances
-``sigma_l^2 W`` and ``sigma_l^2`` and covariance ``sigma_l^2 t``. Derivatives of a Gaussian average in
-its covariance are averages of second derivatives (Stein's lemma); with g_l = d ell/dX_l
+``sigma_l^2 W`` and ``sigma_l^2`` and covariance ``sigma_l^2 t``. Derivatives of a Gaussian average
+in its covariance are averages of second derivatives (Stein's lemma); with g_l = d ell/dX_l
 
     E_m = sum_l u_l E[g_l],
     E_W = 1/2 sum_l sigma_l^2 E[dg_l/dX_l],
@@ -22,8 +22,8 @@ gradient flow, with ``k = 2 E_W + ridge/alpha`` and Q* orthogonal to the positio
     dW/dtau = -2 (k W + t E_t + m E_m).
 
 One unit of tau is one unit of (step size x steps x alpha). The part of Q outside the span of Q* and
-p_1 obeys ``dQ/dtau = -k Q``: a student without such a part, ``W = t^2 + m^2/P_11``, never gets one. On
-this plane the flow is one of two variables, and k is the rate at which others approach it.
+p_1 obeys ``dQ/dtau = -k Q``: a student without such a part, ``W = t^2 + m^2/P_11``, never gets one.
+On this plane the flow is one of two variables, and k is the rate at which others approach it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -120,7 +119,8 @@ def population_flow(
     model : Model
         Student and teacher of rank one, positional Gram matrix of rank one.
     m, theta, q : float or sequences of equal length
-        Overlaps of token 1 at the start, one or many; ``q >= theta^2/sigma_1^2 + sigma_1^2 m^2/P_11``.
+        Overlaps of token 1 at the start, one or many, with
+        ``q >= theta^2/sigma_1^2 + sigma_1^2 m^2/P_11``.
     times : sequence of float
         Increasing times tau at which to look; the flow starts at 0.
     alpha : float
@@ -228,7 +228,9 @@ class _Field:
     def state(self, m: Numbers, theta: Numbers, q: Numbers) -> State:
         """Checked overlaps as a state."""
         try:
-            parts = np.broadcast_arrays(*(np.atleast_1d(np.float64(part)) for part in (m, theta, q)))
+            parts = np.broadcast_arrays(
+                *(np.atleast_1d(np.float64(part)) for part in (m, theta, q))
+            )
         except (TypeError, ValueError):
             parts = [np.full(1, np.nan)] * 3
         if parts[0].ndim != 1 or not np.all(np.isfinite(parts)):
@@ -249,8 +251,9 @@ class _Field:
 
     def slopes(self, state: State) -> Float[np.ndarray, "4 starts"]:
         """E, E_m, E_t and E_W."""
-        found = _slopes(self.model, jnp.asarray(self.pattern), self.rule, jnp.asarray(state.T))
-        return np.asarray(found).T
+        # One by one, so that any number of states is served by what is compiled once.
+        found = [_slopes(self.model, self.pattern, self.rule, column) for column in state.T]
+        return np.stack([np.asarray(part) for part in found], axis=1)
 
     def velocity(self, state: State) -> State:
         """d(m, t, W)/dtau."""
@@ -292,11 +295,11 @@ class _Field:
 @eqx.filter_jit
 def _slopes(
     model: Model,
-    pattern: Float[Array, " tokens"],
+    pattern: Float[Array | np.ndarray, " tokens"],
     rule: Rule,
-    states: Float[Array, "starts 3"],
-) -> Float[Array, "starts 4"]:
-    """E, E_m, E_t and E_W at each state."""
+    state: Float[Array | np.ndarray, " 3"],
+) -> Float[Array, " 4"]:
+    """E, E_m, E_t and E_W at one state."""
     sigma = jnp.asarray(model.sigma)[:, None]
     y, xi = jnp.asarray(rule.points).reshape(2, model.length, -1)
     h = sigma * y
@@ -304,14 +307,11 @@ def _slopes(
     derivatives = over_points(loss_derivatives(model))
     weights = jnp.asarray(rule.weights)
 
-    def one(state: Float[Array, " 3"]) -> Float[Array, " 4"]:
-        m, t, w = state
-        noise = jnp.sqrt(jnp.maximum(w - t**2, 0.0)) * sigma * xi
-        value, gradient, hessian = derivatives(t * h + noise + m * pattern[:, None], target)
-        slope = jnp.stack(list(gradient)) @ weights
-        lift = jnp.sum(jnp.stack(list(gradient)) * h, axis=0) @ weights
-        bend = jnp.stack([hessian[l][l] for l in range(model.length)]) @ weights
-        by_w = 0.5 * (sigma[:, 0] ** 2 @ bend)
-        return jnp.stack([value @ weights, pattern @ slope, lift - 2 * t * by_w, by_w])
-
-    return jax.lax.map(one, states)
+    m, t, w = state
+    noise = jnp.sqrt(jnp.maximum(w - t**2, 0.0)) * sigma * xi
+    value, slopes, hessian = derivatives(t * h + noise + m * pattern[:, None], target)
+    gradient = jnp.stack(list(slopes))
+    lift = jnp.sum(gradient * h, axis=0) @ weights
+    bend = jnp.stack([hessian[l][l] for l in range(model.length)]) @ weights
+    by_w = 0.5 * (sigma[:, 0] ** 2 @ bend)
+    return jnp.stack([value @ weights, pattern @ (gradient @ weights), lift - 2 * t * by_w, by_w])

@@ -21,6 +21,7 @@ from dotphase.theory.flow import flow_field, flow_fixed_points, population_flow
 
 OMEGA = 0.3
 #: Overlaps at the start of the trajectories, and how long they are followed.
+START: dict[str, Any]
 START, UNTIL = {"m": 0.1, "theta": 0.03, "q": 0.06}, 160.0
 #: alpha of the two flow fields; it enters through ridge/alpha alone.
 FIELDS = (np.inf, 2.0)
