@@ -130,8 +130,8 @@ def population_flow(
     clock = np.asarray(times, dtype=np.float64)
     if clock.ndim != 1 or clock.size == 0 or not np.all(np.isfinite(clock)):
         raise InvalidInput("times", times, "must be finite numbers")
-    if clock[0] < 0 or np.any(np.diff(clock) <= 0):
-        raise InvalidInput("times", times, "must be increasing numbers >= 0")
+    if clock[0] < 0 or clock[-1] <= 0 or np.any(np.diff(clock) <= 0):
+        raise InvalidInput("times", times, "must be increasing numbers >= 0, the last one > 0")
     start = field.state(m, theta, q)
 
     def speed(_: float, flat: np.ndarray) -> np.ndarray:
@@ -227,14 +227,14 @@ class _Field:
 
     def state(self, m: Numbers, theta: Numbers, q: Numbers) -> State:
         """Checked overlaps as a state."""
+        refusal = InvalidInput("m, theta, q", (m, theta, q), "must be finite and of equal length")
         try:
-            parts = np.broadcast_arrays(
-                *(np.atleast_1d(np.float64(part)) for part in (m, theta, q))
-            )
+            given = [np.atleast_1d(np.asarray(part, np.float64)) for part in (m, theta, q)]
+            parts = np.stack(np.broadcast_arrays(*given))
         except (TypeError, ValueError):
-            parts = [np.full(1, np.nan)] * 3
-        if parts[0].ndim != 1 or not np.all(np.isfinite(parts)):
-            raise InvalidInput("m, theta, q", (m, theta, q), "must be finite and of equal length")
+            raise refusal from None
+        if parts.ndim != 2 or not np.all(np.isfinite(parts)):
+            raise refusal
         state = np.stack([parts[0], parts[1] / self.rho, parts[2] / self.rho])
         least = self.on_plane(state[:2])[2]
         if np.any(state[2] < least * (1 - 1e-9)):
