@@ -78,7 +78,8 @@ def ridge_regression(alpha: float, ridge: float) -> dict[str, float]:
 
     ``V = (1 - alpha V/(1 + V))/ridge`` is a quadratic equation; with ``hat = alpha/(1 + V)``
     the rest is linear: ``theta = V hat`` and
-    ``q = V^2 (alpha (1 - 2 theta + q)/(1 + V)^2 + hat^2)``. At alpha = 1 and ridge = .01 it is ``V (1 + V) = 100``.
+    ``q = V^2 (alpha (1 - 2 theta + q)/(1 + V)^2 + hat^2)``. At
+    alpha = 1 and ridge = .01 it is ``V (1 + V) = 100``.
 
     Returns
     -------

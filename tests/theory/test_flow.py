@@ -28,12 +28,21 @@ def test_the_velocity_is_minus_a_gradient(paper):
     assert E > 0
 
 
-def test_the_test_error_is_the_population_loss(paper):
-    """At the overlaps of a solution, E[ell] = L eps_g/2."""
-    solution = dp.solve(paper, 2.0, "semantic", points=14)
-    theta, q = solution.norms["theta"], solution.norms["q"]
-    flow = dp.population_flow(paper, 0.0, theta, q, [0.0, 1.0])
-    assert flow.loss[0, 0] == pytest.approx(solution.test_error, rel=2e-3)
+def test_the_loss_of_a_multiple_of_the_teacher(paper):
+    """E[ell] at Q = c Q* is an average over the two fields of the teacher alone."""
+    x, w = np.polynomial.hermite_e.hermegauss(40)
+    h = 0.5 * np.stack(np.meshgrid(x, x), axis=-1).reshape(-1, 2)
+    weight = np.outer(w, w).ravel() / w.sum() ** 2
+
+    def attention(h):
+        score = np.exp(h[:, :, None] * h[:, None, :])
+        return score / score.sum(axis=-1, keepdims=True)
+
+    target = 0.7 * attention(h) + 0.3 * np.array([[0.6, 0.4], [0.4, 0.6]])
+    for c in (0.4, 0.9):
+        expected = 0.125 * weight @ np.sum((target - attention(c * h)) ** 2, axis=(1, 2))
+        found = _Field(paper, np.inf).loss(np.array([[0.0], [c], [c * c]]))[0]
+        assert found == pytest.approx(expected, rel=1e-4)
 
 
 def test_fixed_points_without_ridge(paper):
