@@ -53,8 +53,7 @@ def compare(datasets: Datasets) -> list[Row]:
             between_engines(
                 str(name), {}, (float(row["expected"]), 0.0), (float(row["found"]), error),
                 ("closed form or one variable", "solver"),
-                # alpha = 1e-4 stands for zero: V has moved by half a percent.
-                share=5e-3 if "alpha to 0" in str(name) else SHARE,
+                share=SHARE,
             )
         )  # fmt: skip
     return rows
