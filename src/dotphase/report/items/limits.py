@@ -48,7 +48,7 @@ def compare(datasets: Datasets) -> list[Row]:
     for name in paper["limit"].values:
         row = paper.sel(limit=name)
         # An expected zero leaves no share; rounding is what may be left.
-        error = float(row["stderr"]) or 1e-12
+        error = float(row["stderr"]) if float(row["expected"]) else 1e-12
         rows.append(
             between_engines(
                 str(name), {}, (float(row["expected"]), 0.0), (float(row["found"]), error),
