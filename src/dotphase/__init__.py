@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dotphase.data import sample as sample
     from dotphase.errors import Interrupted as Interrupted
     from dotphase.errors import InvalidInput as InvalidInput
+    from dotphase.figures.basins import plot_basins as plot_basins
     from dotphase.figures.bayes import plot_bayes as plot_bayes
     from dotphase.figures.curve import plot_curve as plot_curve
     from dotphase.figures.diagram import plot_diagram as plot_diagram
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from dotphase.figures.iterations import plot_iterations as plot_iterations
     from dotphase.figures.scatter import plot_mechanisms as plot_mechanisms
     from dotphase.fixedpoint import Iteration as Iteration
+    from dotphase.glm import ridge_regression as ridge_regression
     from dotphase.glm import scalar_link as scalar_link
     from dotphase.lengths import positional_semantic_length as positional_semantic_length
     from dotphase.message_passing.run import MessagePassing as MessagePassing
@@ -49,8 +51,11 @@ if TYPE_CHECKING:
     from dotphase.paper import positional_semantic as positional_semantic
     from dotphase.paper import softmax_attention as softmax_attention
     from dotphase.spectrum import Spectrum as Spectrum
+    from dotphase.study.basins import basin_shares as basin_shares
+    from dotphase.study.basins import basins as basins
     from dotphase.study.bayes import bayes_curve as bayes_curve
     from dotphase.study.curve import curve as curve
+    from dotphase.study.descent import descent as descent
     from dotphase.study.diagram import diagram as diagram
     from dotphase.study.execute import read_study as read_study
     from dotphase.study.execute import run_study as run_study
@@ -63,6 +68,11 @@ if TYPE_CHECKING:
     from dotphase.theory.critical import branch_end as branch_end
     from dotphase.theory.critical import critical as critical
     from dotphase.theory.critical import critical_line as critical_line
+    from dotphase.theory.flow import Flow as Flow
+    from dotphase.theory.flow import FlowPoint as FlowPoint
+    from dotphase.theory.flow import flow_field as flow_field
+    from dotphase.theory.flow import flow_fixed_points as flow_fixed_points
+    from dotphase.theory.flow import population_flow as population_flow
     from dotphase.theory.landscape import Landscape as Landscape
     from dotphase.theory.landscape import landscape as landscape
     from dotphase.theory.overlaps import Overlaps as Overlaps
@@ -82,6 +92,8 @@ _HOMES = {
     "BayesOptimal": "dotphase.theory.bayes",
     "Curvature": "dotphase.training.hessian",
     "Dataset": "dotphase.data",
+    "Flow": "dotphase.theory.flow",
+    "FlowPoint": "dotphase.theory.flow",
     "Interrupted": "dotphase.errors",
     "InvalidInput": "dotphase.errors",
     "Iteration": "dotphase.fixedpoint",
@@ -96,6 +108,8 @@ _HOMES = {
     "Study": "dotphase.study.spec",
     "Training": "dotphase.training.result",
     "amp": "dotphase.message_passing.run",
+    "basin_shares": "dotphase.study.basins",
+    "basins": "dotphase.study.basins",
     "bayes_curve": "dotphase.study.bayes",
     "bayes_optimal": "dotphase.theory.bayes",
     "baseline": "dotphase.baselines.fit",
@@ -106,10 +120,14 @@ _HOMES = {
     "critical": "dotphase.theory.critical",
     "critical_line": "dotphase.theory.critical",
     "curve": "dotphase.study.curve",
+    "descent": "dotphase.study.descent",
     "diagram": "dotphase.study.diagram",
+    "flow_field": "dotphase.theory.flow",
+    "flow_fixed_points": "dotphase.theory.flow",
     "plot_diagram": "dotphase.figures.diagram",
     "landscape": "dotphase.theory.landscape",
     "linear_test_error": "dotphase.baselines",
+    "plot_basins": "dotphase.figures.basins",
     "plot_bayes": "dotphase.figures.bayes",
     "plot_curve": "dotphase.figures.curve",
     "plot_histogram_attention": "dotphase.figures.histogram_attention",
@@ -119,11 +137,13 @@ _HOMES = {
     "plot_histogram_landscape": "dotphase.figures.histogram_landscape",
     "plot_iterations": "dotphase.figures.iterations",
     "plot_mechanisms": "dotphase.figures.scatter",
+    "population_flow": "dotphase.theory.flow",
     "positional_semantic": "dotphase.paper",
     "positional_semantic_length": "dotphase.lengths",
     "read_spec": "dotphase.study.spec",
     "read_status": "dotphase.study.journal",
     "read_study": "dotphase.study.execute",
+    "ridge_regression": "dotphase.glm",
     "run_study": "dotphase.study.execute",
     "sample": "dotphase.data",
     "softmax_attention": "dotphase.paper",

@@ -49,20 +49,20 @@ class Rule(NamedTuple):
     weights: Float[np.ndarray, " points"]
 
 
-def quadrature(model: Model) -> Rule:
-    """The rule that the test errors of a model are computed with.
+def quadrature(model: Model, order: int = ORDER) -> Rule:
+    """The rule that the test errors of a model are computed with, or one of another order.
 
     Unlike the integrands of the theory, these are smooth. In up to `TENSOR_DIMS` dimensions
     a product of Gauss-Hermite rules has a relative error of about 1e-5 for the paper's
     model; beyond, scrambled Sobol points have one of about 1e-4.
     """
-    return _rule(model.length * (model.student_rank + model.teacher_rank))
+    return _rule(model.length * (model.student_rank + model.teacher_rank), order)
 
 
 @lru_cache(maxsize=16)
-def _rule(dims: int) -> Rule:
+def _rule(dims: int, order: int) -> Rule:
     if dims <= TENSOR_DIMS:
-        nodes, weights = np.polynomial.hermite_e.hermegauss(ORDER)
+        nodes, weights = np.polynomial.hermite_e.hermegauss(order)
         grid = np.stack(np.meshgrid(*[nodes] * dims, indexing="ij")).reshape(dims, -1)
         each = np.stack(np.meshgrid(*[weights / weights.sum()] * dims, indexing="ij"))
         return Rule(grid, np.prod(each.reshape(dims, -1), axis=0))

@@ -11,6 +11,7 @@ of a generalised linear model with teacher link f*, student link f and inputs
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,11 @@ from dotphase import validate
 from dotphase.model import Model
 
 Link = Callable[[Float[Array, ""]], Float[Array, ""]]
+
+
+def identity(h: Float[Array, ""]) -> Float[Array, ""]:
+    """The link of ridge regression; one function, so that it is compiled once."""
+    return h
 
 
 class ScalarLink(eqx.Module):
@@ -65,3 +71,31 @@ def scalar_link(teacher: Link, student: Link, *, sigma: float = 1.0, ridge: floa
         sigma=float(scale),
         ridge=ridge,
     )
+
+
+def ridge_regression(alpha: float, ridge: float) -> dict[str, float]:
+    """Ridge regression on noiseless labels with unit inputs, in closed form.
+
+    ``V = (1 - alpha V/(1 + V))/ridge`` is a quadratic equation; with ``hat = alpha/(1 + V)``
+    the rest is linear: ``theta = V hat`` and
+    ``q = V^2 (alpha (1 - 2 theta + q)/(1 + V)^2 + hat^2)``. At
+    alpha = 1 and ridge = .01 it is ``V (1 + V) = 100``.
+
+    Returns
+    -------
+    dict
+        V, theta, q, test_error and train_loss, as `dotphase.solve` names them.
+    """
+    alpha = validate.number("alpha", alpha, above=0)
+    ridge = validate.number("ridge", ridge, above=0)
+    b = ridge + alpha - 1
+    # Of the two forms of the root the one without cancellation.
+    size = math.sqrt(b * b + 4 * ridge)
+    V = 2 / (b + size) if b > 0 else (size - b) / (2 * ridge)
+    hat = alpha / (1 + V)
+    theta = V * hat
+    response = V * V * alpha / (1 + V) ** 2
+    q = (response * (1 - 2 * theta) + (V * hat) ** 2) / (1 - response)
+    error = 1 - 2 * theta + q
+    energy = alpha * error / (2 * (1 + V) ** 2) + ridge * q / 2
+    return {"V": V, "theta": theta, "q": q, "test_error": error, "train_loss": energy}

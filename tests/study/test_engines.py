@@ -15,6 +15,8 @@ from dotphase.study.engines import ENGINES, compute_point
         ("train", {"alpha": 2.0, "d": 24, "held_out": 256}),
         ("amp", {"alpha": 2.0, "d": 24, "held_out": 256, "iterations": 3}),
         ("critical", {"points": 14, "smallest": 0.5, "largest": 4.0}),
+        ("bayes", {"alpha": 0.45}),
+        ("regression", {"alpha": 1.0, "points": 14}),
     ],
 )
 def test_a_point_is_what_the_function_gives(engine, given):
@@ -28,6 +30,12 @@ def test_a_point_is_what_the_function_gives(engine, given):
         expected = dp.solve(model, 1.5, points=12, seed=3)
         assert values["train_loss"] == expected.train_loss and values["theta"] > 0
         assert values["theta_stderr"] == expected.stderr["theta"]
+    elif engine == "bayes":
+        assert values["overlap"] == pytest.approx(0.786, abs=6e-4)
+        assert values["test_error"] == dp.bayes_optimal(model, 0.45, seed=3).test_error
+    elif engine == "regression":
+        assert values["V_exact"] * (1 + values["V_exact"]) == pytest.approx(100)
+        assert abs(values["V"] - values["V_exact"]) < 4 * values["V_stderr"]
     elif engine == "critical":
         expected = dp.critical(model, points=14, smallest=0.5, largest=4.0, seed=3)
         assert values["alpha_c"] == expected.alpha_c

@@ -18,6 +18,8 @@ OPTIMIZERS = ("lbfgs", "gd", "adam", "sgd")
 @click.option("--alpha", type=ALPHA, required=True, help="Sentences per dimension n/d, > 0.")
 @click.option("--start", type=click.Choice(STARTS), default="semantic", show_default=True,
               help="Where training begins.")  # fmt: skip
+@click.option("--scale", type=Number(above=0), default=None,
+              help="Standard deviation of a random start's entries [default: 0.1].")  # fmt: skip
 @click.option("--seeds", type=click.IntRange(min=1), default=8, show_default=True,
               help="Number of runs, each with its own data.")  # fmt: skip
 @click.option("--optimizer", type=click.Choice(OPTIMIZERS), default="lbfgs", show_default=True,
@@ -40,6 +42,7 @@ def command(
     d: int,
     alpha: float,
     start: str,
+    scale: float | None,
     seeds: int,
     optimizer: str,
     steps: int | None,
@@ -69,8 +72,9 @@ def command(
             figure = check_writable("--plot", plot, (".png", ".svg", ".pdf"))
         try:
             result = train(
-                model, alpha, d, seeds=seeds, start=start, optimizer=optimizer, steps=steps, lr=lr,
-                seed=seed, dtype=dtype, batch=batch, on_run=lambda run: advance(),
+                model, alpha, d, seeds=seeds, start=start, scale=scale, optimizer=optimizer,
+                steps=steps, lr=lr, seed=seed, dtype=dtype, batch=batch,
+                on_run=lambda run: advance(),
             )  # fmt: skip
         except Interrupted as stop:
             interrupted, result = True, stop.finished  # type: ignore[assignment]

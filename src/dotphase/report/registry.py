@@ -27,6 +27,9 @@ ITEMS = {
     "structured": "structured",
     "lengths": "lengths",
     "untied": "untied",
+    "dynamics": "dynamics",
+    "bayes": "bayes",
+    "limits": "limits",
 }
 
 

@@ -178,6 +178,31 @@ def critical(parameters: Mapping[str, Any], seed: int) -> Values:
     return critical_point(_model(parameters), seed=seed, **_rest(parameters)).to_dict()
 
 
+def bayes(parameters: Mapping[str, Any], seed: int) -> Values:
+    """What the data allow, as `dotphase.bayes_optimal`."""
+    from dotphase.theory.bayes import bayes_optimal
+
+    found = bayes_optimal(_model(parameters), parameters["alpha"], seed=seed).to_dict()
+    return found | {"test_error_stderr": found["stderr"]}
+
+
+def regression(parameters: Mapping[str, Any], seed: int) -> Values:
+    """Ridge regression by the solver and in closed form: L = 1 and two identities as links."""
+    from dotphase.glm import identity, ridge_regression, scalar_link
+    from dotphase.theory.solve import solve
+
+    alpha, ridge = parameters["alpha"], parameters["ridge"]
+    model = scalar_link(identity, identity, ridge=ridge)
+    solution = solve(model, alpha, seed=seed, points=parameters["points"])
+    exact = ridge_regression(alpha, ridge)
+    return {
+        **{name: solution.value(name) for name in exact},
+        **{f"{name}_stderr": solution.stderr[name] for name in exact},
+        **{f"{name}_exact": value for name, value in exact.items()},
+        "converged": solution.converged,
+    }
+
+
 # Parameters.
 
 
@@ -249,6 +274,7 @@ TRAIN = MODEL | {
     "alpha": ALPHA,
     "d": DIMENSION,
     "start": START,
+    "scale": Parameter(number(above=0), None),
     "optimizer": Parameter(one_of("lbfgs", "gd", "adam", "sgd"), "lbfgs"),
     "steps": Parameter(whole(1), None),
     "lr": Parameter(number(above=0), None),
@@ -272,6 +298,14 @@ CRITICAL = MODEL | {
     "smallest": Parameter(number(above=0), 0.05),
     "largest": Parameter(number(above=0), 8.0),
     "points": Parameter(whole(12, 24), 17),
+}
+
+BAYES = MODEL | {"alpha": ALPHA}
+
+REGRESSION = {
+    "alpha": ALPHA,
+    "ridge": MODEL["ridge"],
+    "points": Parameter(whole(12, 24), 15),
 }
 
 # Results.
@@ -336,10 +370,32 @@ CRITICAL_RESULTS = {
     "message": Result(str, "what was found, or why not"),
 }
 
+BAYES_RESULTS = {
+    "overlap": Result(float, "M = q/sigma^2 of the Bayes-optimal estimate"),
+    "test_error": Result(float, "test error of the posterior mean"),
+    "test_error_stderr": Result(float, "quadrature standard error"),
+    "weak_recovery": Result(bool, "whether anything is known of the teacher's weights"),
+    "exact_recovery": Result(bool, "whether they are known exactly"),
+    "unique": Result(bool, "whether there is no other stable fixed point"),
+    "converged": Result(bool, "whether the fixed-point equation was solved"),
+}
+
+_REGRESSION_NUMBERS = ("V", "theta", "q", "test_error", "train_loss")
+REGRESSION_RESULTS = {
+    **{name: Result(float, "by the solver") for name in _REGRESSION_NUMBERS},
+    **{
+        f"{name}_stderr": Result(float, "quadrature standard error") for name in _REGRESSION_NUMBERS
+    },
+    **{f"{name}_exact": Result(float, "in closed form") for name in _REGRESSION_NUMBERS},
+    "converged": Result(bool, "whether the solver converged"),
+}
+
 #: Engines by name; a new one is one function and one line here.
 ENGINES = {
     "theory": Engine(theory, THEORY, THEORY_RESULTS),
     "train": Engine(train, TRAIN, TRAIN_RESULTS),
     "amp": Engine(amp, AMP, AMP_RESULTS),
     "critical": Engine(critical, CRITICAL, CRITICAL_RESULTS),
+    "bayes": Engine(bayes, BAYES, BAYES_RESULTS),
+    "regression": Engine(regression, REGRESSION, REGRESSION_RESULTS),
 }

@@ -141,6 +141,13 @@ def transitions(length: int) -> tuple[float, float]:
     return 1 / (length * (length + 1)), 1 / length
 
 
+def alpha_of_overlap(overlap: float, length: int) -> float:
+    """The sample complexity at which M is a fixed point, ``0 < M < 1``: the equation solved for
+    alpha, in which it is linear. Its limits at M = 0 and 1 are the transitions."""
+    overlap = validate.number("overlap", overlap, above=0, at_most=1 - 1e-6)
+    return overlap / (_drive(overlap, 1.0, length) + overlap)
+
+
 def _overlap(alpha: float, length: int) -> tuple[float, bool]:
     """The stable fixed point next to M = 0, and whether there is no other."""
     # Roots crowd at both ends of the interval.

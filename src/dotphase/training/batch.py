@@ -114,12 +114,13 @@ def objective(model: Model, some: Reduced, minibatch: int) -> Objective:
         return reduced.value_and_gradient(model, some, weights)
 
     def estimate(weights: Weights, key: Array) -> tuple[Array, Weights]:
-        n = some.used.shape[0]
+        # Padding comes last and is never chosen.
+        n = jnp.sum(some.used > 0)
         chosen = jax.random.randint(key, (minibatch,), 0, n)
         part = Reduced(
             some.z[chosen],
             jax.tree.map(lambda leaf: leaf[..., chosen], some.form),
-            some.used[chosen] * (n / minibatch),
+            some.used[chosen] * (n / minibatch).astype(some.used.dtype),
         )
         return reduced.value_and_gradient(model, part, weights)
 

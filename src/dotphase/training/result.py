@@ -30,6 +30,15 @@ QUANTITIES = (
 )
 
 
+def mechanism_of(semantic_alignment: float, positional_alignment: float, d: int) -> str:
+    """What a student has learned, from its two alignments; see `Run.mechanism`."""
+    aligned = {"semantic": semantic_alignment, "positional": positional_alignment}
+    if min(aligned.values()) > 0.5:
+        return "mixed"
+    best = max(aligned, key=lambda name: aligned[name])
+    return best if aligned[best] > CHANCE / d**0.5 else "uninformed"
+
+
 @dataclass(frozen=True)
 class Run:
     """One trained student.
@@ -80,11 +89,9 @@ class Run:
         Judged by `semantic_alignment` and `positional_alignment`; chance gives each a value
         of about ``1/sqrt d``.
         """
-        aligned = {"semantic": self.semantic_alignment, "positional": self.positional_alignment}
-        if min(aligned.values()) > 0.5:
-            return "mixed"
-        best = max(aligned, key=lambda name: aligned[name])
-        return best if aligned[best] > CHANCE / self.weights.shape[0] ** 0.5 else "uninformed"
+        return mechanism_of(
+            self.semantic_alignment, self.positional_alignment, self.weights.shape[0]
+        )
 
     @property
     def positional_alignment(self) -> float:

@@ -45,6 +45,7 @@ def train(
     *,
     seeds: int = 8,
     start: str | Start = "semantic",
+    scale: float | None = None,
     optimizer: str = "lbfgs",
     steps: int | None = None,
     lr: float | None = None,
@@ -69,6 +70,9 @@ def train(
         Number of runs, each with a data set of its own.
     start : {"semantic", "positional", "mixed", "random"} or callable
         Where to begin; a callable takes (key, teacher_weights, positions) and returns Q.
+    scale : float, optional
+        Standard deviation of the entries of a random start, .1 if not given; for the other
+        starts that of columns nothing else is said of.
     optimizer : {"lbfgs", "gd", "adam", "sgd"}
         See `dotphase.training.optimisers`, also for what a step is.
     steps, lr : int, float, optional
@@ -102,8 +106,8 @@ def train(
     # Optax mixes precisions in its own state, so single precision is the setting of all of it.
     with jax.enable_x64(check_dtype(dtype) == np.float64):
         return _train(
-            model, alpha, d, seeds, start, optimizer, steps, lr, tolerance, minibatch, held_out,
-            seed, dtype, batch, on_step, on_run,
+            model, alpha, d, seeds, start, scale, optimizer, steps, lr, tolerance, minibatch,
+            held_out, seed, dtype, batch, on_step, on_run,
         )  # fmt: skip
 
 
@@ -113,6 +117,7 @@ def _train(
     d: int,
     seeds: int,
     start: str | Start,
+    scale: float | None,
     optimizer: str,
     steps: int | None,
     lr: float | None,
@@ -128,7 +133,7 @@ def _train(
     began = time.perf_counter()
     n = count_sentences(model, alpha, d)
     job = _check(
-        model, d, n, start, optimizer, steps, lr, tolerance, minibatch, held_out, seed, dtype
+        model, d, n, start, scale, optimizer, steps, lr, tolerance, minibatch, held_out, seed, dtype
     )
     seeds = validate.whole("seeds", seeds, at_least=1)
     batch = choose_batch(model, d, n, job.dtype, seeds, batch)
@@ -179,6 +184,7 @@ def _check(
     d: int,
     n: int,
     start: str | Start,
+    scale: float | None,
     optimizer: str,
     steps: int | None,
     lr: float | None,
@@ -198,7 +204,7 @@ def _check(
         model=cast(model, kind),
         d=d,
         n=n,
-        start=resolve(model, start),
+        start=resolve(model, start, scale),
         optimizer=optimizer,
         steps=validate.whole("steps", chosen.steps if steps is None else steps, at_least=1),
         lr=validate.number("lr", (chosen.lr or 1.0) if lr is None else lr, above=0),

@@ -1,0 +1,91 @@
+"""The population gradient flow of the overlaps, and gradient descent beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dotphase.figures.style import COLOURS, MARKERS, house_style, ink, page, quiet, save
+
+#: Colour and name of each overlap along time.
+LINES = {"m": ("positional", "$m$"), "theta": ("semantic", r"$\theta$"), "q": ("mixed", "$q$")}
+
+
+def plot_flow(
+    fields: Mapping[float, xr.Dataset],
+    paths: xr.Dataset,
+    runs: xr.Dataset,
+    path: str | Path | None = None,
+) -> Any:
+    """Flow fields with their fixed points, and the overlaps along time.
+
+    Parameters
+    ----------
+    fields : mapping of alpha to xarray.Dataset
+        ``m_speed``, ``theta_speed`` and ``loss`` over theta and m, and the fixed points
+        ``point_m``, ``point_theta`` and ``point_stable``; one panel each.
+    paths : xarray.Dataset
+        Overlaps of the flow over tau.
+    runs : xarray.Dataset
+        Those of gradient descent and their errors ``_stderr``, over tau.
+    path : path, optional
+        Where to write the figure.
+    """
+    with house_style() as pyplot:
+        figure, axes = pyplot.subplots(
+            1, len(fields) + 1, figsize=(3.5 * (len(fields) + 1), 3.3), layout="constrained"
+        )
+        for axis, (alpha, field) in zip(axes, fields.items(), strict=False):
+            _field(axis, field)
+            ridge = "no ridge" if np.isinf(alpha) else rf"ridge/$\alpha$ as at $\alpha$ = {alpha:g}"
+            axis.set_title(f"flow at least $q$, {ridge}")
+        axes[0].legend(loc="upper right")
+        last = axes[-1]
+        for name, (kind, label) in LINES.items():
+            colour = COLOURS[kind]
+            last.plot(paths["tau"], paths[name], color=colour, label=f"{label}, flow")
+            last.errorbar(
+                runs["tau"], runs[name], runs[f"{name}_stderr"], color=colour, ls="none",
+                marker=MARKERS[kind], mfc=page(), capsize=2, lw=1,
+            )  # fmt: skip
+        last.plot([], [], "o", color=ink(), mfc=page(), label="gradient descent")
+        last.set_xlabel(r"time $\tau$ (step size x steps x $\alpha$)")
+        last.set_ylabel("overlaps")
+        # Room for the legend above the curves.
+        last.set_ylim(0, 1.45 * last.get_ylim()[1])
+        last.set_title("population flow against training")
+        last.legend(loc="upper left", ncols=2)
+        if path is not None:
+            save(figure, path)
+        pyplot.close(figure)
+    return figure
+
+
+def _field(axis: Any, field: xr.Dataset) -> None:
+    m, theta = field["m"].values, field["theta"].values
+    axis.contour(m, theta, field["loss"], levels=14, colors=quiet(), linewidths=0.8, zorder=1)
+    axis.streamplot(
+        m, theta, field["m_speed"].values, field["theta_speed"].values, color=ink(), density=0.9,
+        linewidth=0.7, arrowsize=0.8, broken_streamlines=True,
+    )  # fmt: skip
+    for x, y, stable in zip(
+        field["point_m"].values, field["point_theta"].values, field["point_stable"].values,
+        strict=True,
+    ):  # fmt: skip
+        kind = ("mixed" if x > 0 else "semantic") if y > 0 else "positional" if x > 0 else ""
+        colour = COLOURS[kind or "uninformed"]
+        axis.plot(
+            x, y, marker="o", ms=10, color=colour, mfc=colour if stable else page(), mew=2,
+            ls="none", zorder=5, clip_on=False,
+        )  # fmt: skip
+    axis.plot([], [], "o", ms=8, color=ink(), label="minimum")
+    axis.plot([], [], "o", ms=8, color=ink(), mfc=page(), mew=1.6, label="saddle or maximum")
+    axis.set_xlim(m[0], m[-1])
+    axis.set_ylim(theta[0], theta[-1])
+    axis.grid(False)
+    axis.set_xlabel("$m$")
+    axis.set_ylabel(r"$\theta$")

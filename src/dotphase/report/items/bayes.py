@@ -1,0 +1,131 @@
+"""Beyond the paper: trained attention against the best that the data allow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from scipy.optimize import brentq
+
+from dotphase.figures.bayes import plot_bayes
+from dotphase.paper import positional_semantic
+from dotphase.report.item import Datasets, Item
+from dotphase.report.store import Parts
+from dotphase.report.verdict import Row, between_engines
+from dotphase.study.bayes import bayes_curve
+from dotphase.study.curve import curve
+from dotphase.theory.bayes import alpha_of_overlap, bayes_optimal, transitions
+
+OMEGA = 0.3
+#: Where the overlap is compared with an average sampled from its definition.
+CHECKED = (0.3, 0.45)
+
+
+def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
+    """Both branches, the Bayes-optimal line, and its overlap by two more ways."""
+    model = positional_semantic(omega=OMEGA)
+    asked = {"alphas": sizes["alphas"], "rtol": sizes["rtol"], "most": sizes["most"]}
+    lines = {"alphas": sizes["lines"]}
+    checks = {"samples": sizes["samples"], "at": list(CHECKED)}
+    return {
+        "theory": parts.get("theory", asked, lambda: curve(model, **asked)),
+        "theory-bayes": parts.get("theory-bayes", lines, lambda: bayes_curve(model, **lines)),
+        "theory-checks": parts.get("theory-checks", checks, lambda: _checks(sizes["samples"])),
+    }
+
+
+def _checks(samples: int) -> xr.Dataset:
+    """Overlaps from sampled averages, and transitions from the equation alone."""
+    model = positional_semantic(omega=OMEGA)
+    rows = [_sampled(alpha, samples) for alpha in CHECKED]
+    found = xr.Dataset(coords={"alpha": list(CHECKED)})
+    found["overlap"] = ("alpha", [bayes_optimal(model, alpha).overlap for alpha in CHECKED])
+    found["sampled"] = ("alpha", [row[0] for row in rows])
+    found["sampled_stderr"] = ("alpha", [row[1] for row in rows])
+    # The fixed-point equation near both ends, continued to them in a straight line.
+    found["weak"] = 2 * alpha_of_overlap(1e-3, 2) - alpha_of_overlap(2e-3, 2)
+    found["exact"] = 2 * alpha_of_overlap(1 - 1e-3, 2) - alpha_of_overlap(1 - 2e-3, 2)
+    return found
+
+
+def _sampled(alpha: float, samples: int, groups: int = 8) -> tuple[float, float]:
+    """The root of the equation in `dotphase.theory.bayes` with its average over two tokens sampled
+    in four dimensions, and its spread over groups."""
+    roots = []
+    for group in range(groups):
+        a, z = np.random.default_rng(group).normal(size=(2, samples, 2))
+
+        def drive(M: float, a: Any = a, z: Any = z) -> float:
+            x = np.sqrt(M) * a + np.sqrt(1 - M) * z
+            guess = np.tanh(np.sqrt(M) * np.sum(a * x, axis=1) / (1 - M))
+            miss = np.mean(np.sum((guess[:, None] * x - np.sqrt(M) * a) ** 2, axis=1))
+            s = alpha * miss / (1 - M) ** 2
+            return float(s / (1 + s) - M)
+
+        roots.append(brentq(drive, 0.02, 0.99))
+    return float(np.mean(roots)), float(np.std(roots, ddof=1) / np.sqrt(groups))
+
+
+def draw(datasets: Datasets) -> Any:
+    """Test errors of the branches, the linear layer and the Bayes-optimal learner."""
+    return plot_bayes(datasets["theory"], datasets["theory-bayes"])
+
+
+def compare(datasets: Datasets) -> list[Row]:
+    """Overlaps by two quadratures, and the transitions against their closed forms."""
+    checks, rows = datasets["theory-checks"], []
+    for alpha in CHECKED:
+        point = checks.sel(alpha=alpha)
+        rows.append(
+            between_engines(
+                "overlap M", {"alpha": alpha},
+                (float(point["sampled"]), float(point["sampled_stderr"])),
+                (float(point["overlap"]), 0.0), ("sampling", "quadrature"), share=0.0,
+            )
+        )  # fmt: skip
+    for name, exact in zip(("weak", "exact"), transitions(2), strict=True):
+        rows.append(
+            between_engines(
+                f"{name} recovery", {"tokens": 2}, (exact, 0.0), (float(checks[name]), 0.0),
+                ("closed form", "fixed-point equation"), share=1e-3,
+            )
+        )  # fmt: skip
+    return rows
+
+
+def remarks(datasets: Datasets) -> list[str]:
+    """How far trained attention is from the line."""
+    theory, best = datasets["theory"], datasets["theory-bayes"]
+    linear = float(theory["linear_test_error"])
+    semantic = theory.sel(branch="semantic")
+    alpha = float(theory["alpha"].max())
+    error = float(semantic["test_error"].sel(alpha=alpha))
+    spread = float(semantic["test_error_stderr"].sel(alpha=alpha))
+    point = best.sel(alpha=0.45, method="nearest")
+    return [
+        f"At alpha = {float(point['alpha']):.3g} the Bayes-optimal test error is "
+        f"{float(point['test_error']):.6f} ± {float(point['test_error_stderr']):.6f}; the linear "
+        f"layer has {linear:.6f}. From alpha = 1/2 on nothing is left.",
+        f"The semantic minimum still has {error:.6f} ± {spread:.6f} at alpha = {alpha:g}.",
+    ]
+
+
+ITEM = Item(
+    title="The Bayes-optimal line",
+    compute=compute,
+    draw=draw,
+    compare=compare,
+    remarks=remarks,
+    sizes={
+        "quick": {
+            "alphas": np.round(np.linspace(0.4, 2.0, 5), 4).tolist(), "rtol": 5e-2, "most": 12,
+            "lines": np.round(np.linspace(0.05, 2.0, 40), 4).tolist(), "samples": 20_000,
+        },
+        "full": {
+            "alphas": np.round(np.linspace(0.1, 2.0, 20), 4).tolist(), "rtol": 1e-2, "most": 15,
+            "lines": np.round(np.linspace(0.02, 2.0, 100), 4).tolist(), "samples": 400_000,
+        },
+    },
+)  # fmt: skip

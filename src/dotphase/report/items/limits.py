@@ -1,0 +1,96 @@
+"""Beyond the paper: limits in which the answer is known from somewhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dotphase.figures.limits import plot_limits
+from dotphase.report.item import Datasets, Item
+from dotphase.report.store import Parts
+from dotphase.report.verdict import Row, between_engines
+from dotphase.study.limits import NUMBERS, paper_limits, ridge_limits
+
+#: Share of a number that may be missed: the solver's own tolerance, and how far the limits are.
+SHARE = 1e-3
+
+
+def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
+    """Ridge regression on a grid, and the limits of the paper's model."""
+    asked = {name: sizes[name] for name in ("alphas", "ridges", "points")}
+    points = {"points": sizes["paper_points"]}
+    return {
+        "theory-ridge": parts.get("theory-ridge", asked, lambda: ridge_limits(**asked)),
+        "theory-paper": parts.get("theory-paper", points, lambda: paper_limits(**points)),
+    }
+
+
+def draw(datasets: Datasets) -> Any:
+    """V and the test error of ridge regression against alpha."""
+    return plot_limits(datasets["theory-ridge"])
+
+
+def compare(datasets: Datasets) -> list[Row]:
+    """All numbers of ridge regression where it is hardest, and all limits of the paper's model."""
+    ridge, paper, rows = datasets["theory-ridge"], datasets["theory-paper"], []
+    point = ridge.isel(ridge=0).sel(alpha=1.0)
+    at = {"alpha": 1.0, "ridge": float(point["ridge"])}
+    for name in NUMBERS:
+        rows.append(
+            between_engines(
+                f"ridge regression, {name}", at, (float(point[f"{name}_exact"]), 0.0),
+                (float(point[name]), float(point[f"{name}_stderr"])), ("closed form", "solver"),
+                share=SHARE,
+            )
+        )  # fmt: skip
+    for name in paper["limit"].values:
+        row = paper.sel(limit=name)
+        # An expected zero leaves no share; rounding is what may be left.
+        error = float(row["stderr"]) if float(row["expected"]) else 1e-12
+        rows.append(
+            between_engines(
+                str(name), {}, (float(row["expected"]), 0.0), (float(row["found"]), error),
+                ("closed form or one variable", "solver"),
+                share=SHARE,
+            )
+        )  # fmt: skip
+    return rows
+
+
+def remarks(datasets: Datasets) -> list[str]:
+    """The known number of ridge regression, and the largest miss on the grid."""
+    ridge = datasets["theory-ridge"]
+    lines = []
+    if 0.01 in ridge["ridge"].values and 1.0 in ridge["alpha"].values:
+        V, error = (float(ridge[name].sel(ridge=0.01, alpha=1.0)) for name in ("V", "V_stderr"))
+        lines.append(
+            f"At alpha = 1 and ridge .01 the solver gives V (1 + V) = {V * (1 + V):.3f} ± "
+            f"{(1 + 2 * V) * error:.3f}; the closed form is 100."
+        )
+    worst = {
+        name: float(np.abs(ridge[name] / ridge[f"{name}_exact"] - 1).max()) for name in NUMBERS
+    }
+    shown = ", ".join(f"{name} {100 * value:.3f}%" for name, value in worst.items())
+    lines.append(f"Largest relative miss of the solver over the grid: {shown}.")
+    return lines
+
+
+ITEM = Item(
+    title="Limits that are known: ridge regression and others",
+    compute=compute,
+    draw=draw,
+    compare=compare,
+    remarks=remarks,
+    sizes={
+        "quick": {
+            "alphas": [0.25, 0.5, 1.0, 2.0, 4.0], "ridges": [0.01, 0.1, 1.0], "points": 14,
+            "paper_points": 14,
+        },
+        "full": {
+            "alphas": [0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0],
+            "ridges": [0.01, 0.1, 1.0], "points": 17, "paper_points": 17,
+        },
+    },
+)  # fmt: skip
