@@ -9,7 +9,7 @@ import xarray as xr
 from dotphase.errors import InvalidInput
 from dotphase.report import registry, run
 from dotphase.report.item import Item
-from dotphase.report.registry import ITEMS, check_names, load
+from dotphase.report.registry import ITEMS, PAPER, check_names, load
 from dotphase.report.run import reproduce
 from dotphase.report.store import Parts
 from dotphase.report.verdict import between_engines
@@ -51,6 +51,7 @@ def fakes(monkeypatch):
     calls = []
     items = {"good": small_item(calls), "bad": small_item([], fail=True)}
     monkeypatch.setattr(registry, "ITEMS", dict.fromkeys(items, ""))
+    monkeypatch.setattr(registry, "PAPER", dict.fromkeys(items, ""))
     monkeypatch.setattr(run, "load", items.__getitem__)
     return calls
 
@@ -93,7 +94,8 @@ def test_bad_input_is_refused_before_anything_is_written(tmp_path):
 
 def test_names_come_back_in_the_order_of_the_report():
     assert check_names(("gamp", "histogram")) == ("histogram", "gamp")
-    assert check_names(()) == tuple(ITEMS)
+    assert check_names(()) == tuple(PAPER)
+    assert set(PAPER) < set(ITEMS)
 
 
 def test_every_item_loads_and_has_both_scales():

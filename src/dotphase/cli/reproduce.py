@@ -27,7 +27,8 @@ from dotphase.cli.output import print_json, progress_bar
 def command(names: tuple[str, ...], scale: str, out: str, as_json: bool) -> int:
     """Draw every figure, make every table, and say of each published number whether it holds.
 
-    Names select figures; all of them if none is given. Writes DIR/report.md, DIR/report.json,
+    Names select figures; all of the paper if none is given (--list names those beyond it as
+    well). Writes DIR/report.md, DIR/report.json,
     DIR/figures and DIR/data. A figure that fails is reported and stops no other (exit code 3).
     """
     from dotphase.report.registry import check_names
@@ -78,7 +79,9 @@ def _summary(report: Any, counts: dict[str, int]) -> dict[str, Any]:
 
 
 def _list(context: click.Context) -> None:
-    from dotphase.report.registry import ITEMS
+    from dotphase.report.registry import BEYOND, PAPER
 
-    click.echo("\n".join(ITEMS))
+    click.echo("\n".join(PAPER))
+    click.echo("beyond the paper:")
+    click.echo("\n".join(BEYOND))
     context.exit(0)

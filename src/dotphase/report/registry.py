@@ -10,8 +10,8 @@ from dotphase.errors import InvalidInput
 if TYPE_CHECKING:
     from dotphase.report.item import Item
 
-#: Name on the command line, module under `dotphase.report.items`.
-ITEMS = {
+#: Name on the command line, module under `dotphase.report.items`: what is in the paper.
+PAPER = {
     "histogram": "histogram",
     "transition": "transition",
     "phase-standard": "phase_standard",
@@ -23,7 +23,10 @@ ITEMS = {
     "distances": "distances",
     "gamp": "gamp",
     "quadrature": "quadrature",
-    # beyond the paper
+}
+
+#: The same for what goes beyond it.
+BEYOND = {
     "structured": "structured",
     "lengths": "lengths",
     "untied": "untied",
@@ -32,13 +35,15 @@ ITEMS = {
     "limits": "limits",
 }
 
+ITEMS = PAPER | BEYOND
+
 
 def check_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Names that were asked for, or all of them; in the order of the report."""
+    """Names that were asked for, or all of the paper; in the order of the report."""
     for name in names:
         if name not in ITEMS:
             raise InvalidInput("NAME", name, "must be one of " + ", ".join(ITEMS))
-    return tuple(name for name in ITEMS if not names or name in names)
+    return tuple(name for name in ITEMS if name in (names or PAPER))
 
 
 def load(name: str) -> Item:

@@ -81,7 +81,7 @@ def reproduce(
     Parameters
     ----------
     names : names of items
-        All of them if none is given; see `dotphase.report.registry.ITEMS`.
+        All of the paper if none is given; see `dotphase.report.registry`.
     scale : {"quick", "full"}
         Minutes on two cores, or the sizes of the paper (a GPU helps).
     out : path
