@@ -269,18 +269,18 @@ def _dataset(
     return dataset
 
 
-def basin_shares(runs: xr.Dataset) -> xr.Dataset:
+def basin_shares(dataset: xr.Dataset) -> xr.Dataset:
     """Shares of the runs that found each mechanism, with their errors.
 
     The error is the standard deviation of the posterior of a share with a flat prior,
     the root of ``p (1 - p)/(n + 3)`` with ``p = (k + 1)/(n + 2)``: the binomial one where there are
     many runs, and not zero where all of them agree.
     """
-    count = runs.sizes["seed"]
+    count = dataset.sizes["seed"]
     hits = xr.concat(
-        [(runs["mechanism"] == kind).sum("seed") for kind in MECHANISMS],
+        [(dataset["mechanism"] == kind).sum("seed") for kind in MECHANISMS],
         xr.Variable("found", list(MECHANISMS)),
     )
     inner = (hits + 1) / (count + 2)
     error = np.sqrt(inner * (1 - inner) / (count + 3))
-    return xr.Dataset({"share": hits / count, "stderr": error}, attrs=runs.attrs)
+    return xr.Dataset({"share": hits / count, "stderr": error}, attrs=dataset.attrs)
