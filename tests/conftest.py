@@ -58,13 +58,3 @@ def three_tokens() -> dp.Model:
 
 def _three_token_teacher(h: jax.Array) -> jax.Array:
     return 0.7 * dp.softmax_attention(h) + 0.3 * jnp.eye(3)
-
-
-def pytest_collection_modifyitems(config, items):
-    """Where tests run in several processes, those of a file stay together: they share fixtures
-    and compiled functions. All tests of the page share one server and one browser."""
-    if not config.pluginmanager.hasplugin("xdist"):
-        return
-    for item in items:
-        in_page = "app" in item.path.parts
-        item.add_marker(pytest.mark.xdist_group("app" if in_page else item.path.name))

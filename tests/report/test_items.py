@@ -79,6 +79,7 @@ def test_phase_maps_compare_all_published_lines():
     for name, value in (("alpha_c", 1.0), ("alpha_l", np.nan)):
         lines[name] = ("omega", np.full(10, value))
         lines[f"{name}_stderr"] = ("omega", np.full(10, 1e-3))
+    lines["trusted"] = ("omega", np.ones(10, bool))
     rows = phase_item("standard", "x").compare({"theory": theory, "runs": runs, "lines": lines})
     assert [row.verdict for row in rows[:9]] == ["published is off"] * 9
     assert all(row.verdict == "differs" for row in rows[9:17])  # NaN never passes

@@ -50,7 +50,9 @@ def provenance(model: Model | None = None, **asked: Any) -> dict[str, Any]:
 
 
 def _attribute(value: Any) -> Any:
-    """A value that every netCDF format can hold: lists of words become one text."""
+    """A value that every netCDF format can hold: no truth values, and no lists of words."""
+    if isinstance(value, bool):
+        return int(value)
     if isinstance(value, list | tuple) and all(isinstance(part, str) for part in value):
         return ", ".join(value)
     return value
@@ -84,8 +86,9 @@ def write_dataset(dataset: xr.Dataset, path: str | Path) -> Path:
     # HDF5 where it is installed; without it the older netCDF format that SciPy writes.
     engine: Any = "h5netcdf" if find_spec("h5netcdf") else "scipy"
     temporary = target.with_name(f".{target.stem}-{uuid.uuid4().hex}{target.suffix}")
+    holds = {name: _attribute(value) for name, value in dataset.attrs.items()}
     try:
-        dataset.to_netcdf(temporary, engine=engine)
+        dataset.assign_attrs(holds).to_netcdf(temporary, engine=engine)
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
