@@ -55,9 +55,17 @@ class Site:
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory):
-    """``dotphase explore`` in a process of its own, ready to answer."""
-    home = tmp_path_factory.mktemp("home")
+def home(tmp_path_factory):
+    """A cache folder that the explorers of all files share, so that only the first compiles."""
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def site(home):
+    """``dotphase explore`` in a process of its own, ready to answer.
+
+    It ends with the file: its work in the background would slow down all tests after it.
+    """
     environment = {
         **os.environ,
         "XDG_CACHE_HOME": str(home),
@@ -87,7 +95,7 @@ def downloads(tmp_path_factory):
     return tmp_path_factory.mktemp("downloads")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser(tmp_path_factory, downloads):
     """Headless Chromium with the network off.
 
