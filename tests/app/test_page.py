@@ -108,6 +108,7 @@ def test_a_training_can_be_cancelled(page):
     page.find("#cancel").click()
     wait_for(lambda: page.text("#train-state").startswith("Cancelled after"), "the cancellation")
     wait_for(lambda: page.find("#train").is_enabled(), "the next training to be possible")
+    assert not page.find("#cancel").is_enabled()
 
 
 def test_permanent_links(page):
@@ -248,6 +249,7 @@ def test_arrow_keys_move_a_slider(page):
     page.settle(alpha=1.5)
     page.find("#alpha-slider").send_keys(Keys.ARROW_RIGHT)
     page.settle(alpha=1.51)
+    assert page.find("#alpha").get_attribute("value") == "1.51"
 
 
 @pytest.mark.parametrize("width", [390, 1366])

@@ -64,7 +64,9 @@ def quick(monkeypatch, paper):
 def test_python_on_a_page_runs(page, quick, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = {"dp": dp, "__name__": "page"}
-    for number, code in enumerate(BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))):
+    blocks = BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
+    assert blocks
+    for number, code in enumerate(blocks):
         exec(compile(code, f"{page}, block {number}", "exec"), names)
 
 

@@ -6,7 +6,7 @@ import xarray as xr
 
 from dotphase.report.items import lengths, untied
 from dotphase.report.store import Parts
-from dotphase.report.sweeps import trained_crossing
+from dotphase.report.sweeps import fitted_crossing, trained_crossing
 
 
 def test_untied_theory_and_training_agree(tmp_path):
@@ -95,6 +95,30 @@ def test_trained_crossing_is_interpolated():
     assert place == pytest.approx(2.25)
     assert error == pytest.approx(0.1 * np.hypot(0.75, 0.25))
     assert np.isnan(trained_crossing(paired([3.0, 2.0, 1.0]))[0])
+
+
+def test_fitted_crossing_is_the_root_of_a_parabola():
+    alpha = np.linspace(0.6, 1.4, 9)
+    loss = np.zeros((9, 1, 2))
+    loss[:, 0, 0] = 1.1**2 - alpha**2
+    coords = {"alpha": alpha, "start": ["semantic", "positional"]}
+    runs = xr.Dataset({"train_loss": (("alpha", "seed", "start"), loss)}, coords)
+    place, error = fitted_crossing(runs, 1.0)
+    assert place == pytest.approx(1.1) and error < 1e-6
+    assert np.isnan(fitted_crossing(runs.isel(alpha=slice(5)), 1.0)[0])
+    assert np.isnan(fitted_crossing(runs, np.nan)[0])
+
+
+def test_crossings_are_read_where_both_minima_are_kept():
+    runs = paired([3.0, 1.0, -3.0])
+    shape = (("alpha", "seed", "start"), np.zeros((3, 2, 2)))
+    runs = runs.assign(theta=shape, m=shape).copy(deep=True)
+    runs["theta"].loc[{"start": "semantic"}] = 0.2
+    runs["m"].loc[{"start": "positional"}] = 0.2
+    assert lengths.both_minima(runs).sizes["alpha"] == 3
+    runs["m"].loc[{"start": "positional", "alpha": 3.0}] = 0.0
+    runs["theta"].loc[{"start": "positional", "alpha": 3.0}] = 0.2
+    assert np.isnan(trained_crossing(lengths.both_minima(runs))[0])
 
 
 def map_of(winners, found):

@@ -14,7 +14,7 @@ from dotphase.paper import positional_semantic
 from dotphase.report.facts import facts
 from dotphase.report.item import Datasets, Item
 from dotphase.report.store import Parts
-from dotphase.report.sweeps import paired_difference, training_grid
+from dotphase.report.sweeps import fitted_crossing, paired_difference, training_grid
 from dotphase.report.verdict import Row, against_equations, between_engines
 from dotphase.study.diagram import diagram
 from dotphase.theory.critical import critical_line
@@ -98,7 +98,7 @@ def _trained_crossings(lines: xr.Dataset, runs: xr.Dataset) -> list[Row]:
     rows = []
     for omega in runs["omega"].values:
         near = float(lines["alpha_c"].interp(omega=omega))
-        value, error = trained_crossing(runs.sel(omega=omega), near)
+        value, error = fitted_crossing(runs.sel(omega=omega), near)
         if np.isfinite(value):
             stderr = float(lines["alpha_c_stderr"].interp(omega=omega))
             rows.append(
@@ -113,29 +113,6 @@ def _trained_crossings(lines: xr.Dataset, runs: xr.Dataset) -> list[Row]:
             )
     # A line every few omegas is enough to read.
     return rows[:: max(1, len(rows) // 5)]
-
-
-def trained_crossing(runs: xr.Dataset, near: float) -> tuple[float, float]:
-    """Root of a parabola through the trained loss differences around `near`, and its error.
-
-    NaN with fewer than six values of alpha within 40% of `near`, or without a root there.
-    """
-    loss = runs["train_loss"]
-    gap = (loss.sel(start="semantic") - loss.sel(start="positional")).mean("seed")
-    alpha = gap["alpha"].values
-    close = np.abs(alpha / near - 1) < 0.4 if np.isfinite(near) else np.zeros(alpha.size, bool)
-    if close.sum() < 6:
-        return float("nan"), float("nan")
-    x, y = alpha[close] - near, gap.transpose("alpha").values[close]
-    parabola, covariance = np.polyfit(x, y, 2, cov=True)
-    roots = np.roots(parabola)
-    roots = roots[np.isreal(roots)].real
-    if roots.size == 0:
-        return float("nan"), float("nan")
-    root = float(roots[np.argmin(np.abs(roots))])
-    powers = root ** np.array([2, 1, 0])
-    spread = float(powers @ covariance @ powers)
-    return near + root, float(np.sqrt(spread)) / abs(float(np.polyval(np.polyder(parabola), root)))
 
 
 def agreement(theory: xr.Dataset, runs: xr.Dataset) -> tuple[int, float]:

@@ -51,3 +51,26 @@ def trained_crossing(runs: xr.Dataset) -> tuple[float, float]:
     share = gap[left] / (gap[left] - gap[left + 1])
     spread = np.hypot((1 - share) * noise[left], share * noise[left + 1])
     return float(alpha[left] - gap[left] / slope), float(spread / abs(slope))
+
+
+def fitted_crossing(runs: xr.Dataset, near: float) -> tuple[float, float]:
+    """Root of a parabola through the trained loss differences around `near`, and its error.
+
+    For fine grids with few seeds, where single differences have no error bar worth the name.
+    NaN with fewer than six values of alpha within 40% of `near`, or without a root there.
+    """
+    gap = paired_difference(runs).mean("seed")
+    alpha = gap["alpha"].values
+    close = np.abs(alpha / near - 1) < 0.4 if np.isfinite(near) else np.zeros(alpha.size, bool)
+    if close.sum() < 6:
+        return float("nan"), float("nan")
+    x, y = alpha[close] - near, gap.transpose("alpha").values[close]
+    parabola, covariance = np.polyfit(x, y, 2, cov=True)
+    roots = np.roots(parabola)
+    roots = roots[np.isreal(roots)].real
+    if roots.size == 0:
+        return float("nan"), float("nan")
+    root = float(roots[np.argmin(np.abs(roots))])
+    powers = root ** np.array([2, 1, 0])
+    spread = float(powers @ covariance @ powers)
+    return near + root, float(np.sqrt(spread)) / abs(float(np.polyval(np.polyder(parabola), root)))

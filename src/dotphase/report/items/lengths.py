@@ -59,7 +59,7 @@ def lines(datasets: Datasets) -> xr.Dataset:
     rows: dict[str, list[float]] = {}
     for length in _lengths(datasets):
         theory = datasets[f"theory-{length}"].sortby("alpha")
-        trained, error = trained_crossing(datasets[f"runs-{length}"].isel(omega=0))
+        trained, error = trained_crossing(both_minima(datasets[f"runs-{length}"].isel(omega=0)))
         alpha_l, alpha_l_error = passes_linear(theory)
         alpha_c = float(theory["crossing"])
         row = {
@@ -128,6 +128,12 @@ def stayed(runs: xr.Dataset, branch: str) -> xr.DataArray:
     part = runs.sel(start=branch)
     semantic: xr.DataArray = part["theta"] > part["m"]
     return semantic if branch == "semantic" else ~semantic
+
+
+def both_minima(runs: xr.Dataset) -> xr.Dataset:
+    """The alphas at which most runs stayed where they began: elsewhere losses cannot cross."""
+    there = [stayed(runs, branch).mean("seed") > 0.5 for branch in ("semantic", "positional")]
+    return runs.isel(alpha=np.flatnonzero((there[0] & there[1]).values))
 
 
 def compare(datasets: Datasets) -> list[Row]:
