@@ -175,14 +175,15 @@ def remarks(datasets: Datasets) -> list[str]:
     """Where the critical points are, and where a mixture wins."""
     found = lines(datasets)
     texts = []
-    for name, what in (("alpha_c", "alpha_c"), ("alpha_l", "alpha_l"), ("trained", "trained")):
+    for name in ("alpha_c", "alpha_l", "trained"):
         places = "; ".join(
-            f"L = {int(length)}: {float(value):.3f} ± {float(error):.3f}"
+            f"L = {int(length)}: "
+            + (f"{float(value):.3f} ± {float(error):.3f}" if np.isfinite(value) else "none")
             for length, value, error in zip(
                 found["length"], found[name], found[f"{name}_stderr"], strict=True
             )
         )
-        of = "crossing of the training losses at finite d" if name == "trained" else f"{what}"
+        of = "crossing of the training losses at finite d" if name == "trained" else name
         texts.append(f"{of}, by length: {places}.")
     doubtful = [str(int(n)) for n in found["length"][found["trusted"].values == 0]]
     if doubtful:
