@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 from scipy.optimize import minimize
+
+from dotphase.report.rules import degree_seven
 
 MIXING = np.array([[0.6, 0.4], [0.4, 0.6]])
 
@@ -23,28 +24,10 @@ def attention(h: np.ndarray) -> np.ndarray:
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def degree_seven() -> tuple[np.ndarray, np.ndarray]:
-    """The 12-node rule of degree 7 for a Gaussian in the plane (Stroud's E2r2 7-1).
-
-    Nodes (+-a, 0), (0, +-a), (+-b, +-b), (+-c, +-c), with the moments of a standard normal
-    pair matched up to degree 7.
-    """
-    a = np.sqrt(6)
-    b, c = np.sqrt((9 - 3 * np.sqrt(5)) / 4), np.sqrt((9 + 3 * np.sqrt(5)) / 4)
-    on_axis, inner, outer = 1 / 36, (5 + 2 * np.sqrt(5)) / 45, (5 - 2 * np.sqrt(5)) / 45
-    nodes = [(s * a, 0.0) for s in (1, -1)] + [(0.0, s * a) for s in (1, -1)]
-    weights = [on_axis] * 4
-    for size, weight in ((b, inner), (c, outer)):
-        nodes += [(s * size, t * size) for s, t in product((1, -1), repeat=2)]
-        weights += [weight] * 4
-    return np.array(nodes), np.array(weights)
-
-
 def product_rule() -> tuple[np.ndarray, np.ndarray]:
-    """The planar rule for (xi_1, xi_2) times the same for (y_1, y_2): 144 nodes."""
+    """The planar rule of degree 7 for (xi_1, xi_2) times the same for (y_1, y_2): 144 nodes."""
     nodes, weights = degree_seven()
-    both = [np.concatenate(pair) for pair in product(nodes, nodes)]
-    return np.array(both), np.array([u * v for u, v in product(weights, weights)])
+    return nodes.T, weights
 
 
 @dataclass

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from abc import ABC, abstractmethod
 from typing import Any
 
 from docutils import nodes
@@ -41,7 +42,7 @@ def names_of(group: str, groups: dict[str, list[str]]) -> list[str]:
     return sorted(names, key=lambda name: (not name[0].isupper(), name))
 
 
-class _Generated(SphinxDirective):
+class _Generated(SphinxDirective, ABC):
     """Content in reStructuredText that is written by `lines`."""
 
     required_arguments = 1
@@ -51,8 +52,9 @@ class _Generated(SphinxDirective):
         text = self.lines(names) if names else ["Nothing at present."]
         return self.parse_text_to_nodes("\n".join(text), allow_section_headings=False)
 
+    @abstractmethod
     def lines(self, names: list[str]) -> list[str]:
-        raise NotImplementedError
+        """What is shown of the names."""
 
 
 class PublicNames(_Generated):
