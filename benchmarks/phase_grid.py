@@ -35,8 +35,8 @@ def main() -> int:
     options = parser.parse_args()
 
     from dotphase.errors import InvalidInput
-    from dotphase.study.experiment import experiment
-    from dotphase.study.provenance import write_dataset
+    from dotphase.experiments.grid import experiment
+    from dotphase.storage.files import write_dataset
 
     began = time.perf_counter()
 

@@ -54,7 +54,7 @@ def against_textbook() -> dict[str, float]:
     rows = {"textbook_seconds": book_seconds, "textbook_error": worst(found, exact)}
     for points in (12, 14, 16):
         seconds, solution = cpu_time(
-            lambda points=points: dp.solve(model, ALPHA, "semantic", points=points), repeats=5
+            lambda points=points: dp.solve(model, ALPHA, "semantic", log2_points=points), repeats=5
         )
         error = worst(values(solution), exact)
         ratio = book_seconds / seconds
@@ -85,9 +85,9 @@ def against_sizes() -> list[dict[str, float]]:
     for length, rank, points in cases:
         paper = length == 2 and rank == 1
         model = dp.positional_semantic(0.0) if paper else three_tokens(length, rank)
-        dp.solve(model, ALPHA, "semantic", points=points)
+        dp.solve(model, ALPHA, "semantic", log2_points=points)
         begun = time.perf_counter()
-        solution = dp.solve(model, ALPHA, "semantic", points=points)
+        solution = dp.solve(model, ALPHA, "semantic", log2_points=points)
         seconds = time.perf_counter() - begun
         each = seconds / solution.iterations / 2**points
         print(f"L = {length}, rank {rank}, 2^{points} points: {seconds * 1e3:.0f} ms,"

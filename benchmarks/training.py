@@ -26,8 +26,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import dotphase as dp
-from dotphase import reduced
-from dotphase.data import Dataset
+from dotphase.finite import loss as reduced
+from dotphase.finite.data import Dataset
 
 #: Published settings.
 STEP, STEPS = 0.15, 5000

@@ -48,18 +48,15 @@ napoleon_use_rtype = False
 public_name_groups = {
     "model": [
         "dotphase.model",
-        "dotphase.paper",
-        "dotphase.lengths",
-        "dotphase.spectrum",
     ],
-    "theory": ["dotphase.theory", "dotphase.fixedpoint"],
+    "theory": ["dotphase.theory", "dotphase._numerics.fixed_point"],
     "finite-dimension": [
-        "dotphase.data",
+        "dotphase.finite.data",
         "dotphase.training",
         "dotphase.message_passing",
         "dotphase.baselines",
     ],
-    "studies": ["dotphase.study"],
+    "studies": ["dotphase.sweep"],
     "figures": ["dotphase.figures"],
     "errors": ["dotphase.errors"],
 }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import fake_engine  # noqa: F401
 from dotphase.cli.main import main
-from dotphase.study import local
+from dotphase.sweep import local
 
 if __name__ == "__main__":
     local.COMMAND = (str(Path(__file__).with_name("fake_worker.py")),)

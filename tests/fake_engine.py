@@ -7,7 +7,7 @@ import signal
 import time
 from pathlib import Path
 
-from dotphase.study import engines
+from dotphase.sweep import engines
 
 
 def compute(parameters, seed):

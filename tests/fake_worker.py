@@ -1,7 +1,7 @@
 """A worker process that knows the fake engine."""
 
 import fake_engine  # noqa: F401
-from dotphase.study.worker import main
+from dotphase.sweep.worker import main
 
 if __name__ == "__main__":
     main()

@@ -1,41 +1,56 @@
-"""The layers of the package: lower ones never import upper ones."""
+"""The rooms of the package, as CONTRIBUTING.md draws them: imports go downwards only."""
 
 import ast
 from pathlib import Path
 
 import dotphase
 
-LOWER = ["errors", "precision", "plain", "validate", "smalllinalg", "taylor", "spectrum"]
-LOWER += ["model", "paper", "lengths", "softmax", "untied_softmax", "derivatives", "glm"]
-SHARED = ["fields", "prox", "fixedpoint", "data", "reduced", "generalisation", "memory"]
-SHARED += ["embeddings"]
-ENGINES = ["baselines", "theory", "training", "message_passing", "histogram"]
-UPPER = ["study", "figures", "report", "app", "cli", "__main__"]
-ORDER = LOWER + SHARED + ENGINES + UPPER
 ROOT = Path(dotphase.__file__).parent
+CONTRIBUTING = Path(__file__).resolve().parents[1] / "CONTRIBUTING.md"
+#: Files of the hall that belong to no room: the package itself, and its command.
+HALL = {"__init__", "__main__", "_lazy"}
 
 
-def _layer(name):
-    return name.split(".")[1] if "." in name else None
+def rooms():
+    """The lines of the picture, the lowest first; each a list of rooms side by side."""
+    picture = CONTRIBUTING.read_text(encoding="utf-8").split("<!-- rooms -->")[1]
+    lines = [line.strip() for line in picture.splitlines() if line.startswith("    ")]
+    return [line.split("  ")[0].split() for line in lines][::-1]
+
+
+FLOORS = {room: floor for floor, line in enumerate(rooms()) for room in line}
+
+
+def imports(file):
+    """Modules of the package that a file imports, also inside of functions."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module == "dotphase":
+            yield from (f"dotphase.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def wrong_imports(floors, files):
+    """Imports of a room on the same floor or above; so no engine imports another."""
+    for file in files:
+        own = file.relative_to(ROOT).parts[0].removesuffix(".py")
+        for name in imports(file):
+            room = name.split(".")[1] if name.startswith("dotphase.") else own
+            if own not in HALL and room in floors and room != own and floors[room] >= floors[own]:
+                yield f"{file.relative_to(ROOT)} imports {name}"
+
+
+def test_every_room_is_in_the_picture():
+    found = {path.name.removesuffix(".py") for path in ROOT.iterdir() if path.suffix in (".py", "")}
+    assert found - {"__pycache__", "py.typed"} == set(FLOORS) | HALL
 
 
 def test_imports_point_downwards():
-    wrong = []
-    for file in sorted(ROOT.rglob("*.py")):
-        own = file.relative_to(ROOT).parts[0].removesuffix(".py")
-        if own == "__init__":
-            continue
-        assert own in ORDER, f"{own} has no place in the order of layers"
-        for node in ast.walk(ast.parse(file.read_text())):
-            names = []
-            if isinstance(node, ast.ImportFrom) and node.module == "dotphase":
-                names = [f"dotphase.{alias.name}" for alias in node.names]
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                names = [node.module]
-            elif isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names]
-            for name in names:
-                layer = _layer(name) if name.startswith("dotphase.") else None
-                if layer in ORDER and ORDER.index(layer) > ORDER.index(own):
-                    wrong.append(f"{file.name} imports {name}")
-    assert not wrong
+    assert not list(wrong_imports(FLOORS, sorted(ROOT.rglob("*.py"))))
+
+
+def test_an_engine_that_imports_an_engine_is_noticed():
+    together = FLOORS | {"theory": FLOORS["model"]}
+    assert list(wrong_imports(together, sorted((ROOT / "theory").glob("*.py"))))

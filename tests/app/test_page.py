@@ -56,7 +56,7 @@ def test_the_other_branch_wins_with_few_data_and_its_numbers_follow_too(page):
     page.settle(alpha=0.8)
     wait_for(lambda: page.stage("positional") in ("2^16 points", "final"), "2^16 points")
     if page.stage("positional") == "2^16 points":
-        expected = dp.solve(dp.positional_semantic(), 0.8, "positional", points=16)
+        expected = dp.solve(dp.positional_semantic(), 0.8, "positional", log2_points=16)
         assert page.value("positional", "train_loss") == pytest.approx(
             expected.train_loss, rel=1e-3
         )

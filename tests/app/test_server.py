@@ -29,7 +29,7 @@ def test_a_first_answer_becomes_exact(site):
         return value if value and value["stage"] == "2^16 points" else None
 
     found = wait_for(second_stage, "the second stage")
-    expected = dp.solve(dp.positional_semantic(omega=0.2), 1.9, "semantic", points=16)
+    expected = dp.solve(dp.positional_semantic(omega=0.2), 1.9, "semantic", log2_points=16)
     assert found["train_loss"] == pytest.approx(expected.train_loss, rel=1e-9)
     assert found["norms"] == pytest.approx(expected.norms, rel=1e-9)
     first = answer["value"]["semantic"]

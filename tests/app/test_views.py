@@ -53,7 +53,7 @@ def test_shipped_diagrams(mixing):
     i, j = 4, 8  # omega = .1, alpha = .9
     model = point.at(omega=0.1).model()
     semantic, positional = (
-        dp.solve(model, 0.9, branch, points=14) for branch in ("semantic", "positional")
+        dp.solve(model, 0.9, branch, log2_points=14) for branch in ("semantic", "positional")
     )
     assert semantic.there and positional.there
     gap = semantic.train_loss - positional.train_loss

@@ -15,8 +15,8 @@ import pytest
 import fake_engine  # noqa: F401
 from dotphase.cli.main import _run
 from dotphase.cli.study import duration
-from dotphase.study import local
-from dotphase.study.journal import read_record, read_status
+from dotphase.sweep import local
+from dotphase.sweep.journal import read_record, read_status
 
 TESTS = Path(__file__).parents[1]
 SPEC = 'engine = "fake"\nseeds = 2\n[sweep]\nx = [1.0, 2.0]\n'

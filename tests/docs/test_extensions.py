@@ -11,7 +11,7 @@ from sphinx.errors import ExtensionError
 from extensions.executed import Page
 from extensions.public_names import describe_attributes, names_of
 
-GROUPS = {"theory": ["dotphase.theory"], "model": ["dotphase.model"]}
+GROUPS = {"theory": ["dotphase.theory"], "model": ["dotphase.model.definition"]}
 
 
 def test_blocks_of_a_page_share_their_names():

@@ -26,7 +26,7 @@ def test_a_direction_that_is_not_new_repeats_the_field(paper):
 @pytest.mark.parametrize("damping", [0.3, 0.7])
 def test_its_fixed_point_is_that_of_the_theory(paper, damping):
     """The path to it depends on the damping, where it ends does not."""
-    theory = dp.solve(paper, 2.0, "semantic", points=14)
+    theory = dp.solve(paper, 2.0, "semantic", log2_points=14)
     gram = np.zeros((4, 4))
     gram[1:3, 1:3] = paper.positions
     gram[np.ix_([0, 3], [0, 3])] = 1.0

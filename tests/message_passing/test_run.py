@@ -49,8 +49,8 @@ def test_it_says_when_and_why_it_does_not_settle(paper):
     result = dp.amp(paper, ALPHA, D, seeds=1, start="positional", iterations=3)
     run = result.runs[0]
     assert not run.converged
-    assert run.outcome == "iterations"
-    assert "iteration limit" in run.reason
+    assert run.outcome == "steps"
+    assert "all steps" in run.reason
     plain = json.loads(json.dumps(result.to_dict(), allow_nan=False))
     assert [row["iteration"] for row in plain["iterations"]] == [0, 1, 2, 3]
     assert "overlap_with_trained" in plain["mean"]

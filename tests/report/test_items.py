@@ -88,7 +88,7 @@ def test_phase_maps_compare_all_published_lines():
 
 def test_phase_maps_at_a_small_size(tmp_path):
     item = phase_item("other", "x")
-    sizes = {"alphas": [1.0, 2.0], "omegas": [0.0, 0.3], "points": 12, "d": D, "seeds": SEEDS}
+    sizes = {"alphas": [1.0, 2.0], "omegas": [0.0, 0.3], "log2_points": 12, "d": D, "seeds": SEEDS}
     sizes |= {"trained_alphas": [1.0, 1.5, 2.0], "trained_omegas": [0.0, 0.3]}
     datasets = item.compute(Parts(tmp_path), sizes)
     assert "lines" not in datasets
@@ -141,7 +141,7 @@ def test_training_on_structured_tokens_agrees_with_theory(tmp_path, monkeypatch)
     # The test error is above its limit by more than 10/d at this small d, for white tokens too;
     # tests of `attention_error` hold it to sampled sentences at d = 8.
     assert all(row.verdict == "agrees" for row in rows if row.quantity != "test_error")
-    white = dp.solve(dp.positional_semantic(), 2.0, points=12).train_loss
+    white = dp.solve(dp.positional_semantic(), 2.0, log2_points=12).train_loss
     assert abs(rows[0].ours - white) > rows[0].allowed  # white tokens would not have passed
     lines = structured.remarks(datasets)
     assert "alpha_c = 1.2" in lines[0] and "left out" in lines[1]

@@ -57,7 +57,7 @@ def test_knowing_nothing_is_the_linear_layer_and_knowing_all_is_no_error(paper):
 def test_no_trained_attention_is_better(paper):
     """Even at overlaps as large as those of the semantic minimum at four times the data."""
     bound = dp.bayes_optimal(paper, 0.45).test_error
-    assert bound < dp.solve(paper, 1.8, "semantic", points=13).test_error
+    assert bound < dp.solve(paper, 1.8, "semantic", log2_points=13).test_error
 
 
 def _passing_messages(rng, d, alpha, sigma=0.5, iterations=80):

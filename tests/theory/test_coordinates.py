@@ -3,8 +3,9 @@ import numpy as np
 import pytest
 
 import dotphase as dp
+from dotphase.model.symmetry import unseen_signs
 from dotphase.theory.branches import starting_overlaps
-from dotphase.theory.coordinates import Coordinates, unseen_signs
+from dotphase.theory.coordinates import Coordinates
 from models import softmax, three_tokens
 
 

@@ -11,7 +11,7 @@ from dotphase.theory.critical import BranchEnd
 
 @pytest.fixture(scope="module")
 def found():
-    return dp.critical(dp.positional_semantic(0.3), points=14)
+    return dp.critical(dp.positional_semantic(0.3), log2_points=14)
 
 
 def test_losses_are_equal_at_alpha_c_and_cross_there(found, paper):
@@ -21,7 +21,7 @@ def test_losses_are_equal_at_alpha_c_and_cross_there(found, paper):
     assert abs(semantic.free_energy / positional.free_energy - 1) < 1e-4
     for factor, sign in ((0.9, 1), (1.1, -1)):
         pair = [
-            dp.solve(paper, factor * found.alpha_c, name, points=14)
+            dp.solve(paper, factor * found.alpha_c, name, log2_points=14)
             for name in ("semantic", "positional")
         ]
         assert np.sign(pair[0].train_loss - pair[1].train_loss) == sign
@@ -39,24 +39,26 @@ def test_values_at_omega_three_tenths(found):
 
 
 def test_test_error_meets_the_linear_layer_at_alpha_l(found, paper):
-    solution = dp.solve(paper, found.alpha_l, "semantic", points=14)
+    solution = dp.solve(paper, found.alpha_l, "semantic", log2_points=14)
     np.testing.assert_allclose(solution.test_error, found.linear_test_error, rtol=2e-3)
 
 
 def test_slope_of_the_training_loss_is_exact(paper):
-    low, here, high = (dp.solve(paper, alpha, "semantic", points=14) for alpha in (1.7, 1.8, 1.9))
+    low, here, high = (
+        dp.solve(paper, alpha, "semantic", log2_points=14) for alpha in (1.7, 1.8, 1.9)
+    )
     slope = (high.train_loss - low.train_loss) / 0.2
     np.testing.assert_allclose(here.loss_slope, slope, rtol=1e-2)
 
 
 def test_few_points_still_give_both():
-    result = dp.critical(dp.positional_semantic(), points=12, seed=3)
+    result = dp.critical(dp.positional_semantic(), log2_points=12, seed=3)
     assert result.found
     assert abs(result.alpha_l - 1.4925) < 4 * result.alpha_l_stderr + 5e-3
 
 
 def test_no_crossing_is_said_and_is_nan():
-    result = dp.critical(dp.positional_semantic(1.0), points=12, largest=2.0)
+    result = dp.critical(dp.positional_semantic(1.0), log2_points=12, largest=2.0)
     assert not result.found and math.isnan(result.alpha_c) and not result.trusted
     assert "positional" in result.message
 
@@ -64,21 +66,21 @@ def test_no_crossing_is_said_and_is_nan():
 def test_line_along_another_parameter():
     """The ridge moves the transition too; both values are found on their own."""
     line = dp.critical_line(lambda ridge: dp.positional_semantic(0.3, ridge=ridge), [0.01, 0.02],
-                            points=13)  # fmt: skip
+                            log2_points=13)  # fmt: skip
     assert len(line) == 2 and all(point.found for point in line)
     assert line[0].alpha_c != line[1].alpha_c
 
 
 def test_end_of_the_semantic_branch(paper):
-    end = dp.branch_end(paper, "semantic", 1.2, 0.4, points=13, accuracy=0.05)
+    end = dp.branch_end(paper, "semantic", 1.2, 0.4, log2_points=13, accuracy=0.05)
     assert isinstance(end, BranchEnd)
     assert end.outside < end.alpha < end.inside
     assert 0.5 < end.alpha < 0.85
-    assert dp.branch_end(paper, "semantic", 1.6, 1.4, points=12) is None
+    assert dp.branch_end(paper, "semantic", 1.6, 1.4, log2_points=12) is None
 
 
 def test_end_of_trust_comes_before_the_end_of_the_branch(paper):
-    end = dp.branch_end(paper, "semantic", 1.5, 0.6, trusted=True, points=14, accuracy=0.05)
+    end = dp.branch_end(paper, "semantic", 1.5, 0.6, trusted=True, log2_points=14, accuracy=0.05)
     assert 0.85 < end.alpha < 1.2
 
 

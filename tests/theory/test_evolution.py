@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase.fields import SCRAMBLES
+from dotphase._numerics.quadrature import SCRAMBLES
 from dotphase.theory.evaluate import Evaluator, Query, device_blocks, evaluate, evaluate_together
 from dotphase.theory.evolution import conjugates, draw_fields, free_energy, next_overlaps
 from dotphase.theory.overlaps import Overlaps
@@ -70,7 +70,9 @@ def test_the_free_energy_is_stationary_at_a_fixed_point(paper, point):
     """Its slope in every parameter is proportional to the residual of state evolution."""
     alpha = 2.0
     branch = "semantic" if point[3] else "positional"
-    solution = dp.solve(paper, alpha, branch, points=14, iteration=dp.Iteration(tolerance=1e-7))
+    solution = dp.solve(
+        paper, alpha, branch, log2_points=14, iteration=dp.Iteration(tolerance=1e-7)
+    )
     evaluator = Evaluator(paper)
 
     def energy(overlaps):

@@ -59,7 +59,7 @@ def _ridge_regression(alpha, ridge):
 @pytest.mark.parametrize(("alpha", "ridge"), [(1.0, 0.01), (0.5, 0.1), (2.0, 0.3), (1.5, 1.0)])
 def test_a_linear_student_is_ridge_regression(alpha, ridge):
     model = dp.scalar_link(linear, linear, ridge=ridge)
-    solution = dp.solve(model, alpha, "semantic", points=17)
+    solution = dp.solve(model, alpha, "semantic", log2_points=17)
     exact = _ridge_regression(alpha, ridge)
     assert solution.converged and solution.found == "semantic"
     for name in ("V", "theta", "q"):
@@ -77,9 +77,9 @@ def test_the_known_number_of_ridge_regression():
 
 def test_the_scale_of_the_inputs_can_be_absorbed():
     """Inputs twice as large with four times the ridge: the same predictions."""
-    one = dp.solve(dp.scalar_link(linear, linear, ridge=0.3), 2.0, points=POINTS)
+    one = dp.solve(dp.scalar_link(linear, linear, ridge=0.3), 2.0, log2_points=POINTS)
     model = dp.scalar_link(linear, linear, sigma=2.0, ridge=1.2)
-    two = dp.solve(model, 2.0, points=POINTS)
+    two = dp.solve(model, 2.0, log2_points=POINTS)
     assert two.norms["theta"] == pytest.approx(4 * one.norms["theta"], rel=1e-4)
     assert two.norms["V"] == pytest.approx(one.norms["V"], rel=1e-4)
     assert two.test_error == pytest.approx(4 * one.test_error, rel=1e-3)
@@ -145,7 +145,7 @@ def test_scalar_links_obey_the_equations_of_generalised_linear_models(teacher, s
     """One student that could become its teacher, one that could not."""
     ridge = 0.1
     model = dp.scalar_link(teacher[0], student[0], ridge=ridge)
-    solution = dp.solve(model, alpha, "semantic", points=16)
+    solution = dp.solve(model, alpha, "semantic", log2_points=16)
     assert solution.converged and solution.found == "semantic"
     overlaps, error = _scalar_state_evolution(teacher[1], *student[1:], alpha, ridge)
     for name, value in overlaps.items():
@@ -157,7 +157,7 @@ def test_without_data_the_ridge_decides(paper):
     """alpha -> 0: V = sigma^2/ridge, no alignment, and each sample is fitted by itself:
     ``train_loss/alpha -> E min_X [|X|^2/(2V) + ell(X; T)]``."""
     alpha = 1e-4
-    solution = dp.solve(paper, alpha, "uninformed", points=POINTS)
+    solution = dp.solve(paper, alpha, "uninformed", log2_points=POINTS)
     assert solution.converged
     assert solution.norms["V"] == pytest.approx(25, rel=0.01)
     assert solution.norms["q"] < 1e-4
@@ -174,13 +174,13 @@ def test_without_data_the_ridge_decides(paper):
 
 def test_the_other_branches_end_where_data_are_few(paper):
     for branch in ("semantic", "positional"):
-        solution = dp.solve(paper, 1e-3, branch, points=POINTS)
+        solution = dp.solve(paper, 1e-3, branch, log2_points=POINTS)
         assert not solution.on_branch and solution.found == "uninformed"
 
 
 def test_with_many_data_the_teacher_is_learned():
     """alpha -> infinity at omega = 0: the student is the teacher."""
-    solution = dp.solve(dp.positional_semantic(omega=0.0), 1e4, "semantic", points=POINTS)
+    solution = dp.solve(dp.positional_semantic(omega=0.0), 1e4, "semantic", log2_points=POINTS)
     assert solution.converged
     assert solution.norms["theta"] == pytest.approx(0.25, rel=1e-3)
     assert solution.norms["q"] == pytest.approx(0.25, rel=1e-3)
@@ -200,7 +200,7 @@ def test_with_many_data_the_best_semantic_student_is_found(paper):
         return 0.125 * weights @ np.sum(miss**2, axis=(1, 2))
 
     best = minimize_scalar(error, bounds=(0.3, 1.5), method="bounded", options={"xatol": 1e-8})
-    solution = dp.solve(paper, 1e4, "semantic", points=17)
+    solution = dp.solve(paper, 1e4, "semantic", log2_points=17)
     assert solution.converged
     assert solution.norms["theta"] / 0.25 == pytest.approx(best.x, rel=1e-3)
     assert solution.norms["q"] / 0.25 == pytest.approx(best.x**2, rel=1e-3)
@@ -210,9 +210,9 @@ def test_with_many_data_the_best_semantic_student_is_found(paper):
 def test_a_purely_positional_teacher_has_nothing_semantic():
     """omega = 1: T = A for every sentence, which the linear layer reproduces."""
     model = dp.positional_semantic(omega=1.0)
-    semantic = dp.solve(model, 1.5, "semantic", points=POINTS)
+    semantic = dp.solve(model, 1.5, "semantic", log2_points=POINTS)
     assert not semantic.on_branch and semantic.norms["theta"] < 1e-6
-    positional = dp.solve(model, 1.5, "positional", points=POINTS)
+    positional = dp.solve(model, 1.5, "positional", log2_points=POINTS)
     assert positional.converged and positional.on_branch
     assert positional.norms["theta"] == 0
     assert positional.linear_test_error < 1e-20
@@ -223,7 +223,7 @@ def test_a_purely_semantic_teacher_prefers_the_semantic_branch():
     """omega = 0: the semantic minimum is lower, at an alpha where omega = .7 prefers the other."""
     losses = {
         (omega, branch): dp.solve(
-            dp.positional_semantic(omega=omega), 1.5, branch, points=POINTS
+            dp.positional_semantic(omega=omega), 1.5, branch, log2_points=POINTS
         ).train_loss
         for omega in (0.0, 0.7)
         for branch in ("semantic", "positional")
@@ -237,7 +237,7 @@ def test_small_tokens_leave_a_deterministic_student():
     ``2 alpha (s(2 m^2) - T_11)^2 + ridge/(2 sigma^2) m^2`` with T = (1 - omega)/2 + omega A."""
     alpha, sigma, strength = 1.5, 0.003, 0.04
     model = dp.positional_semantic(sigma=sigma, ridge=strength * sigma**2)
-    solution = dp.solve(model, alpha, "positional", points=POINTS)
+    solution = dp.solve(model, alpha, "positional", log2_points=POINTS)
 
     def energy(m):
         own = 1 / (1 + np.exp(-2 * m**2))
@@ -249,6 +249,6 @@ def test_small_tokens_leave_a_deterministic_student():
     assert solution.train_loss / sigma**2 == pytest.approx(best.fun, rel=1e-3)
     assert solution.norms["q"] < 1e-3 * sigma
     # With the ridge as it is, tokens too small to pay for any student leave none.
-    nothing = dp.solve(dp.positional_semantic(sigma=sigma), alpha, "semantic", points=POINTS)
+    nothing = dp.solve(dp.positional_semantic(sigma=sigma), alpha, "semantic", log2_points=POINTS)
     assert nothing.converged and nothing.found == "uninformed"
     assert nothing.norms["V"] == pytest.approx(sigma**2 / 0.01, rel=1e-3)

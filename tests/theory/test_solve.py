@@ -62,7 +62,7 @@ def test_reference_numbers(reference):
 
 @pytest.mark.parametrize("branch", ["semantic", "positional", "uninformed"])
 def test_branches_of_the_paper_and_their_two_training_losses(paper, branch):
-    solution = dp.solve(paper, 1.7, branch, points=14)
+    solution = dp.solve(paper, 1.7, branch, log2_points=14)
     assert solution.found == branch
     assert solution.converged
     np.testing.assert_allclose(solution.free_energy, solution.train_loss, rtol=1e-3)
@@ -72,8 +72,8 @@ def test_branches_of_the_paper_and_their_two_training_losses(paper, branch):
 
 
 def test_standard_errors_cover_the_spread_between_seeds(paper):
-    solutions = [dp.solve(paper, 2.0, "semantic", points=13, seed=seed) for seed in range(8)]
-    fine = dp.solve(paper, 2.0, "semantic", points=18)
+    solutions = [dp.solve(paper, 2.0, "semantic", log2_points=13, seed=seed) for seed in range(8)]
+    fine = dp.solve(paper, 2.0, "semantic", log2_points=18)
     for name in ("q", "V", "theta", *RESULTS):
         scores = [
             (_values(s)[name] - _values(fine)[name]) / math.hypot(s.stderr[name], fine.stderr[name])
@@ -83,9 +83,9 @@ def test_standard_errors_cover_the_spread_between_seeds(paper):
 
 
 def test_same_seed_same_numbers_other_seed_other_numbers(paper):
-    first, again = (dp.solve(paper, 1.5, "semantic", points=13, seed=3) for _ in range(2))
+    first, again = (dp.solve(paper, 1.5, "semantic", log2_points=13, seed=3) for _ in range(2))
     assert _values(first) == _values(again)
-    assert _values(first) != _values(dp.solve(paper, 1.5, "semantic", points=13, seed=4))
+    assert _values(first) != _values(dp.solve(paper, 1.5, "semantic", log2_points=13, seed=4))
 
 
 def test_points_grow_until_the_tolerance_is_met_or_the_cap_says_so(paper):
@@ -115,17 +115,17 @@ def test_mixed_branch_of_a_rank_two_student():
 
 
 def test_untrusted_where_jumps_are_strong_trusted_where_they_are_not(paper):
-    assert dp.solve(paper, 1.5, "semantic", points=14).stability.trusted
-    doubtful = dp.solve(paper, 0.85, "semantic", points=14)
+    assert dp.solve(paper, 1.5, "semantic", log2_points=14).stability.trusted
+    doubtful = dp.solve(paper, 0.85, "semantic", log2_points=14)
     assert doubtful.found == "semantic"
     assert not doubtful.stability.trusted
     assert "jumps" in doubtful.stability.reason
 
 
 def test_a_user_can_start_anywhere(paper):
-    known = dp.solve(paper, 1.5, "semantic", points=13)
+    known = dp.solve(paper, 1.5, "semantic", log2_points=13)
     start = dp.Overlaps(*(part * 1.1 for part in known.overlaps))
-    again = dp.solve(paper, 1.5, start, points=13)
+    again = dp.solve(paper, 1.5, start, log2_points=13)
     assert again.branch == "custom" and again.on_branch
     np.testing.assert_allclose(again.norms["theta"], known.norms["theta"], rtol=1e-3)
 
@@ -157,7 +157,7 @@ def test_bad_arguments_are_refused(paper, arguments, field):
 
 def test_host_settings_are_left_alone(paper):
     with jax.enable_x64(False):
-        solution = dp.solve(paper, 2.0, "semantic", points=12)
+        solution = dp.solve(paper, 2.0, "semantic", log2_points=12)
         assert jnp.ones(1).dtype == jnp.float32
     assert isinstance(solution.train_loss, float)
     assert solution.overlaps.q.dtype == np.float64
@@ -176,11 +176,11 @@ def test_a_batch_gives_what_single_solves_give(lanes):
         ]
     ]
     seen = []
-    batch = dp.solve_many(problems, points=12, lanes=lanes, progress=seen.append)
+    batch = dp.solve_many(problems, log2_points=12, lanes=lanes, progress=seen.append)
     assert len(seen) == len(problems)
     for (model, alpha, branch), solution in zip(problems, batch, strict=True):
         assert solution.alpha == alpha and solution.branch == branch
-        alone = dp.solve(model, alpha, branch, points=12)
+        alone = dp.solve(model, alpha, branch, log2_points=12)
         assert solution.found == alone.found
         # Both stop within the tolerance of the iteration, not at the same bit.
         np.testing.assert_allclose(solution.train_loss, alone.train_loss, rtol=5e-3)
@@ -192,7 +192,7 @@ def test_one_bad_point_does_not_spoil_a_batch(paper):
 
     bad = dp.Model(teacher=softmax, student=explode, length=2, sigma=1.5, positions=np.eye(2))
     good, broken, again = dp.solve_many(
-        [(paper, 2.0, "semantic"), (bad, 1.0, "semantic"), (paper, 2.0, "semantic")], points=12
+        [(paper, 2.0, "semantic"), (bad, 1.0, "semantic"), (paper, 2.0, "semantic")], log2_points=12
     )
     assert good.converged and again.converged
     assert not broken.converged
@@ -202,11 +202,11 @@ def test_one_bad_point_does_not_spoil_a_batch(paper):
 
 def test_continuation_agrees_with_separate_solves(paper):
     alphas = [1.2, 1.4, 1.6]
-    curve = dp.continue_in_alpha(paper, alphas, ("semantic", "positional"), points=14)
+    curve = dp.continue_in_alpha(paper, alphas, ("semantic", "positional"), log2_points=14)
     for branch, solutions in curve.items():
         assert [solution.alpha for solution in solutions] == alphas
         for solution in solutions:
-            alone = dp.solve(paper, solution.alpha, branch, points=14)
+            alone = dp.solve(paper, solution.alpha, branch, log2_points=14)
             np.testing.assert_allclose(solution.train_loss, alone.train_loss, rtol=2e-4)
             np.testing.assert_allclose(solution.norms["q"], alone.norms["q"], rtol=1e-2)
 
@@ -219,8 +219,8 @@ def test_general_path_agrees_with_the_closed_form(paper):
         teacher=teacher, student=softmax, length=2, sigma=0.5,
         positions=[[1.0, -1.0], [-1.0, 1.0]], ridge=0.01,
     )  # fmt: skip
-    one = dp.solve(paper, 1.5, "semantic", points=12)
-    two = dp.solve(plain, 1.5, "semantic", points=12)
+    one = dp.solve(paper, 1.5, "semantic", log2_points=12)
+    two = dp.solve(plain, 1.5, "semantic", log2_points=12)
     for name, value in _values(one).items():
         np.testing.assert_allclose(_values(two)[name], value, rtol=1e-3, atol=1e-12)
 
@@ -261,7 +261,7 @@ def _gradient_descent(model, d, alpha, start, seeds, steps):
 def test_three_tokens_agree_with_training(branch, weight):
     """Two sizes, extrapolated: the positional encodings in the values add terms of order 1/d."""
     model = three_tokens(weight)
-    solution = dp.solve(model, 2.0, branch, points=14)
+    solution = dp.solve(model, 2.0, branch, log2_points=14)
     assert solution.found == branch
     runs = [_gradient_descent(model, d, 2.0, branch, seeds=8, steps=1200) for d in (100, 200)]
     assert max(np.max(run[-1]) for run in runs) < 1e-3
@@ -281,7 +281,7 @@ def test_classification_by_alignment(paper):
 
 
 def test_a_solution_prints_its_error_bars_and_its_verdict(paper):
-    text = str(dp.solve(paper, 2.0, "semantic", points=13))
+    text = str(dp.solve(paper, 2.0, "semantic", log2_points=13))
     for part in ("semantic branch at alpha = 2", "±", "training loss", "converged", "trusted"):
         assert part in text
 
@@ -305,7 +305,7 @@ def test_a_branch_that_its_own_start_misses_is_reached_by_continuation(paper):
 def test_positional_branch_is_followed_from_few_data_up(paper):
     """From the far end its own start lands on a weak look-alike with a tenth of m."""
     alphas = [1.9, 2.1, 2.3, 2.5]
-    found = dp.continue_in_alpha(paper, alphas, ["positional"], points=13)["positional"]
+    found = dp.continue_in_alpha(paper, alphas, ["positional"], log2_points=13)["positional"]
     assert all(solution.there for solution in found)
     assert [solution.norms["m"] for solution in found] == pytest.approx([0.26] * 4, rel=0.05)
 
@@ -315,12 +315,12 @@ def test_positional_branch_is_followed_from_few_data_up(paper):
 )
 def test_a_start_that_leaves_the_admissible_overlaps_is_rescaled(branch, omega, size, monkeypatch):
     model = dp.positional_semantic(omega=omega, ridge=0.02, mixing=[[0.9, 0.1], [0.1, 0.9]])
-    solution = dp.solve(model, 10.0, start=branch, points=12)
+    solution = dp.solve(model, 10.0, start=branch, log2_points=12)
     assert solution.there
     assert solution.value("m" if branch == "positional" else "theta") == pytest.approx(
         size, rel=0.02
     )
     monkeypatch.setattr("dotphase.theory.solve.OTHER_STARTS", ())
-    lost = dp.solve(model, 10.0, start=branch, points=12)
+    lost = dp.solve(model, 10.0, start=branch, log2_points=12)
     assert not lost.converged
     assert str(lost).startswith(f"NO RESULT for the {branch} branch")

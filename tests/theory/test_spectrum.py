@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase.spectrum import Spectrum, power_law
+from dotphase.model.spectrum import Spectrum, power_law
 from dotphase.theory.evolution import lift, next_overlaps, resolvent, source, weight_gram
 from dotphase.theory.overlaps import Conjugates
 from dotphase.theory.stability import spreading
@@ -79,14 +79,14 @@ def test_overlaps_are_those_of_weights_in_the_eigenbasis(hats, rng):
 def test_energy_and_free_energy_agree_at_a_fixed_point(spectrum):
     model = dp.positional_semantic(spectrum=spectrum)
     tight = dp.Iteration(tolerance=1e-7)
-    solution = dp.solve(model, 2.0, "semantic", points=12, iteration=tight)
+    solution = dp.solve(model, 2.0, "semantic", log2_points=12, iteration=tight)
     assert solution.there and solution.stability.trusted
     assert solution.free_energy == pytest.approx(solution.train_loss, rel=1e-5)
 
 
 def test_tokens_with_equal_spectra_of_their_own_are_solved_alike(paper):
     own = dp.positional_semantic(spectrum=Spectrum(np.ones((2, 2))))
-    one, two = (dp.solve(model, 2.0, "semantic", points=12) for model in (paper, own))
+    one, two = (dp.solve(model, 2.0, "semantic", log2_points=12) for model in (paper, own))
     assert two.train_loss == pytest.approx(one.train_loss, rel=1e-3)
     assert two.test_error == pytest.approx(one.test_error, rel=1e-3)
     assert two.stability.replicon == pytest.approx(one.stability.replicon, rel=1e-2)

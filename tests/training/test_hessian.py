@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase import reduced
+from dotphase.finite import loss as reduced
 from dotphase.training import hessian
 
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from dotphase.model import Model, call_many
-from dotphase.precision import in_double_precision
+from dotphase._numerics.precision import in_double_precision
+from dotphase.model.definition import Model, call_many
 from dotphase.theory.overlaps import Overlaps
 
 #: Sentences of an average; its error is about .002 per entry.

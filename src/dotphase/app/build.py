@@ -7,9 +7,9 @@ from pathlib import Path
 
 from dotphase.app.state import Point
 from dotphase.app.stored import ALPHAS, OMEGAS, POINTS, slim
+from dotphase.experiments.diagram import diagram
 from dotphase.model import Model
-from dotphase.study.diagram import diagram
-from dotphase.study.provenance import write_dataset
+from dotphase.storage.files import write_dataset
 
 FOLDER = Path(__file__).parent / "data"
 
@@ -29,7 +29,7 @@ def build(mixing: str, folder: Path = FOLDER) -> Path:
             f"\r{mixing}: {done} of {2 * OMEGAS.size * ALPHAS.size} points", end="", file=sys.stderr
         )
 
-    dataset = diagram(family, ALPHAS.tolist(), OMEGAS.tolist(), points=POINTS, progress=count)
+    dataset = diagram(family, ALPHAS.tolist(), OMEGAS.tolist(), log2_points=POINTS, progress=count)
     return write_dataset(slim(dataset), folder / f"{mixing}.nc")
 
 

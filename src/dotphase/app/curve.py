@@ -58,7 +58,7 @@ class Curves:
 
         for branch in BRANCHES:
             job = continuation_job(
-                model, alphas, branch, Settings(points=POINTS), partial(progress, branch)
+                model, alphas, branch, Settings(log2_points=POINTS), partial(progress, branch)
             )
             self.scheduler.add(
                 Task(job, PRIORITY, partial(finish, branch), growing.fail, growing.stop)

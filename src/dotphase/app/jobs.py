@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dotphase import validate
+from dotphase._numerics import validate
 from dotphase.app.state import Point, whole
 from dotphase.errors import InvalidInput
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dotphase._numerics.plain import plain
 from dotphase.app.attention import LAST_SENTENCE, attention_matrices
 from dotphase.app.curve import Curves
 from dotphase.app.diagram import Diagrams
@@ -21,7 +22,6 @@ from dotphase.app.solver import BRANCHES, Solver
 from dotphase.app.state import RANGES, Point, read_point, whole
 from dotphase.errors import InvalidInput
 from dotphase.figures.style import COLOURS, COLOURS_ON_DARK
-from dotphase.plain import plain
 from dotphase.theory.overlaps import Overlaps
 
 Query = Mapping[str, str]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from dotphase.precision import in_double_precision
+from dotphase._numerics.precision import in_double_precision
 from dotphase.theory.evaluate import Answer, evaluate
 from dotphase.theory.jobs import Job
 

@@ -10,7 +10,7 @@ from typing import Any
 from dotphase.app.curve import GRID
 from dotphase.app.landscape import LARGEST_M, LARGEST_T, SIZE
 from dotphase.app.state import Point
-from dotphase.paper import MIXING
+from dotphase.model.paper import MIXING
 
 
 def snippets(
@@ -56,7 +56,7 @@ def snippets(
         f"diagram = dp.diagram(\n    lambda omega: {model.format(omega='omega')},\n"
         f"    alphas={alphas},\n    values=np.linspace(0.0, 0.6, 25),\n)\n"
         "dp.plot_diagram(diagram, 'diagram.png')\n",
-        "curves": numpy + f"curve = dp.curve(model, {alphas}, points=13)\n"
+        "curves": numpy + f"curve = dp.curve(model, {alphas}, log2_points=13)\n"
         "dp.plot_curve(curve, 'curve.png')\n",
         "landscape": numpy + f"m = np.linspace(0.0, {LARGEST_M!r}, {SIZE})\n"
         f"theta = np.linspace(0.0, {LARGEST_T * point.sigma**2!r}, {SIZE})\n"

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from dotphase._numerics.precision import in_double_precision
 from dotphase.app.scheduler import Scheduler, Task
 from dotphase.app.shelf import Growing, Shelf
 from dotphase.app.state import Point
-from dotphase.precision import in_double_precision
 from dotphase.theory.branches import starting_overlaps
 from dotphase.theory.evaluate import Answer, evaluate
 from dotphase.theory.overlaps import Overlaps
@@ -98,7 +98,7 @@ class Solver:
         own = starting_overlaps(model, branch)
         solution: Solution | None = None
         for start in (own,) if near is None else (near, own):
-            job = solve_job(model, point.alpha, start, Settings(points=FIRST))
+            job = solve_job(model, point.alpha, start, Settings(log2_points=FIRST))
             answer: Answer | None = None
             try:
                 while time.monotonic() < deadline:
@@ -149,7 +149,7 @@ class Solver:
                 add(branch, 2)
 
         def add(branch: str, stage: int) -> None:
-            settings = Settings(points=SECOND) if stage == 1 else Settings()
+            settings = Settings(log2_points=SECOND) if stage == 1 else Settings()
             self.scheduler.add(
                 Task(
                     solve_job(model, point.alpha, branch, settings),

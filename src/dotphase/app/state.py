@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
-from dotphase import validate
+from dotphase._numerics import validate
 from dotphase.errors import InvalidInput
 from dotphase.model import Model
-from dotphase.paper import MIXING, positional_semantic
+from dotphase.model.paper import MIXING, positional_semantic
 
 #: What the page lets each number be: as far as the sliders reach.
 RANGES = {

@@ -16,8 +16,8 @@ import numpy as np
 import xarray as xr
 
 from dotphase.app.state import Point
-from dotphase.paper import read_mixing
-from dotphase.study.provenance import write_dataset
+from dotphase.model.paper import read_mixing
+from dotphase.storage.files import write_dataset
 
 #: The region that the diagrams cover, and how finely.
 ALPHAS = np.linspace(0.1, 2.5, 25)

@@ -12,8 +12,8 @@ import sys
 from contextlib import suppress
 from typing import Any
 
+from dotphase._numerics.plain import plain
 from dotphase.errors import InvalidInput
-from dotphase.plain import plain
 
 #: How much this process gives way to others.
 NICENESS = 5

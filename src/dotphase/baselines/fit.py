@@ -23,14 +23,14 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float
 
-from dotphase import validate
-from dotphase.baselines.linear import linear_layer, linear_test_error
-from dotphase.data import Dataset, count_sentences, draw, draw_tokens, position_vectors
-from dotphase.generalisation import linear_error, quadrature
+from dotphase._numerics import validate
+from dotphase._numerics.precision import in_double_precision
+from dotphase._numerics.prox import over_points
+from dotphase.finite.data import Dataset, count_sentences, draw, draw_tokens, position_vectors
+from dotphase.finite.linear import linear_layer, linear_test_error
+from dotphase.finite.loss import project
+from dotphase.finite.test_error import linear_error, quadrature
 from dotphase.model import Model
-from dotphase.precision import in_double_precision
-from dotphase.prox import over_points
-from dotphase.reduced import project
 
 #: Hidden units, full-batch Adam steps and step size of the perceptron.
 HIDDEN, STEPS, STEP = 256, 300, 3e-3

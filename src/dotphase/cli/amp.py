@@ -51,7 +51,7 @@ def command(
         from dotphase.message_passing.run import amp
 
         if plot:
-            from dotphase.study.provenance import check_writable
+            from dotphase.storage.files import check_writable
 
             figure = check_writable("--plot", plot, (".png", ".svg", ".pdf"))
         try:

@@ -6,21 +6,20 @@ from typing import Any
 
 import click
 
-from dotphase.cli.options import Number, build_model, json_option, model_options
+from dotphase.cli.options import Number, build_model, json_option, model_options, points_option
 from dotphase.cli.output import print_json, progress_bar
 
 
 @click.command("critical", epilog="Example: dotphase critical --omega 0.3 --json")
 @click.option("--smallest", type=Number(above=0), default=0.05, help="Least alpha to search.")
 @click.option("--largest", type=Number(above=0), default=8.0, help="Largest alpha to search.")
-@click.option("--points", type=click.IntRange(12, 24), default=17, metavar="LOG2",
-              help="log2 of the Gaussian points.")  # fmt: skip
+@points_option(17, "log2 of the Gaussian points.")
 @model_options
 @json_option
 def command(
     smallest: float,
     largest: float,
-    points: int,
+    log2_points: int,
     seed: int,
     as_json: bool,
     **model_parts: Any,
@@ -34,7 +33,9 @@ def command(
         model = build_model(**model_parts)
         from dotphase.theory.critical import critical
 
-        found = critical(model, smallest=smallest, largest=largest, points=points, seed=seed)
+        found = critical(
+            model, smallest=smallest, largest=largest, log2_points=log2_points, seed=seed
+        )
     if as_json:
         print_json({"omega": model_parts["omega"], **found.to_dict()})
     else:

@@ -35,7 +35,7 @@ def command(
     out: str,
     plot: str | None,
     seed: int,
-    points: int | None,
+    log2_points: int | None,
     rtol: float,
     most: int,
     as_json: bool,
@@ -44,8 +44,8 @@ def command(
     """Follow branches along alpha; mark where their training losses cross."""
     with progress_bar("following branches", total=len(alphas) * len(branches)) as advance:
         model = build_model(**model_parts)
-        from dotphase.study.curve import curve
-        from dotphase.study.provenance import check_writable, write_dataset
+        from dotphase.experiments.curve import curve
+        from dotphase.storage.files import check_writable, write_dataset
 
         target = check_writable("--out", out, (".nc",))
         figure = plot and check_writable("--plot", plot, (".png", ".svg", ".pdf"))
@@ -54,7 +54,7 @@ def command(
             alphas,
             branches,
             rtol=rtol,
-            points=points,
+            log2_points=log2_points,
             most=most,
             seed=seed,
             progress=lambda solution: advance(),

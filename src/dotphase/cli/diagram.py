@@ -6,7 +6,13 @@ from typing import Any
 
 import click
 
-from dotphase.cli.options import Grid, json_option, model_options_without, prepare_jax
+from dotphase.cli.options import (
+    Grid,
+    json_option,
+    model_options_without,
+    points_option,
+    prepare_jax,
+)
 from dotphase.cli.output import print_json, progress_bar
 
 
@@ -18,8 +24,7 @@ from dotphase.cli.output import print_json, progress_bar
 @click.option("--omegas", type=Grid(at_least=0, at_most=1), required=True, help="Grid of omega.")
 @click.option("--out", required=True, metavar="F.nc", help="Dataset to write.")
 @click.option("--plot", default=None, metavar="F.png", help="Figure to draw (.png, .svg, .pdf).")
-@click.option("--points", type=click.IntRange(12, 24), default=14, metavar="LOG2",
-              help="log2 of the Gaussian points of every cell.")  # fmt: skip
+@points_option(14, "log2 of the Gaussian points of every cell.")
 @click.option("--omega", hidden=True, expose_value=False, help="Taken and not used: it is swept.")
 @model_options_without("omega")
 @json_option
@@ -28,7 +33,7 @@ def command(
     omegas: list[float],
     out: str,
     plot: str | None,
-    points: int,
+    log2_points: int,
     seed: int,
     as_json: bool,
     **model_parts: Any,
@@ -37,9 +42,9 @@ def command(
     draw the critical lines; hatch what is not to be trusted."""
     with progress_bar("solving the grid", total=2 * len(alphas) * len(omegas)) as advance:
         prepare_jax()
-        from dotphase.paper import positional_semantic
-        from dotphase.study.diagram import diagram
-        from dotphase.study.provenance import check_writable, write_dataset
+        from dotphase.experiments.diagram import diagram
+        from dotphase.model.paper import positional_semantic
+        from dotphase.storage.files import check_writable, write_dataset
 
         target = check_writable("--out", out, (".nc",))
         figure = plot and check_writable("--plot", plot, (".png", ".svg", ".pdf"))
@@ -47,7 +52,7 @@ def command(
             lambda omega: positional_semantic(omega=omega, **model_parts),
             sorted(alphas),
             sorted(omegas),
-            points=points,
+            log2_points=log2_points,
             seed=seed,
             progress=lambda solution: advance(),
         )

@@ -140,13 +140,29 @@ def _model_options() -> dict[str, Callable[[F], F]]:
     return dict(zip(names, options, strict=True))
 
 
+def points_option(default: int | None, text: str) -> Callable[[F], F]:
+    """``--log2-points``; ``--points``, its name in version 0.1, is taken with a note."""
+
+    def note(context: click.Context, option: click.Parameter, value: int | None) -> None:
+        if value is not None:
+            click.echo("dotphase: --points is called --log2-points now", err=True)
+            context.params["log2_points"] = value
+
+    def add(function: F) -> F:
+        kind = click.IntRange(12, 24)
+        new = click.option("--log2-points", type=kind, default=default, metavar="LOG2", help=text)
+        old = click.option("--points", type=kind, hidden=True, expose_value=False, callback=note)
+        return new(old(function))
+
+    return add
+
+
 def quadrature_options(rtol: float, most: int) -> Callable[[F], F]:
     """The options that set the precision of the theory."""
 
     def add(function: F) -> F:
         options = [
-            click.option("--points", type=click.IntRange(12, 24), default=None, metavar="LOG2",
-                         help="log2 of a fixed number of Gaussian points."),
+            points_option(None, "log2 of a fixed number of Gaussian points."),
             click.option("--rtol", type=Number(above=0), default=rtol,
                          help="Relative standard error at which no more points are added."),
             click.option("--most", type=click.IntRange(12, 24), default=most, metavar="LOG2",
@@ -165,7 +181,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 def build_model(omega: float, sigma: float, ridge: float, mixing: str, student_rank: int) -> Model:
     """The model that the options describe."""
     prepare_jax()
-    from dotphase.paper import positional_semantic
+    from dotphase.model.paper import positional_semantic
 
     return positional_semantic(omega, sigma, ridge, mixing, student_rank)
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import click
 
-from dotphase.plain import plain
+from dotphase._numerics.plain import plain
 
 #: Seconds of work before a progress bar appears.
 QUIET = 2.0

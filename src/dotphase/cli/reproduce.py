@@ -36,12 +36,12 @@ def command(names: tuple[str, ...], scale: str, out: str, as_json: bool) -> int:
     chosen = check_names(names)
     with progress_bar("reproducing", total=len(chosen)) as advance:
         prepare_jax()
-        from dotphase.report.run import Outcome, reproduce
+        from dotphase.report.run import ItemResult, reproduce
 
         def tell(item: str, part: str) -> None:
             advance.describe(f"{item}: {part}")
 
-        def finished(outcome: Outcome) -> None:
+        def finished(outcome: ItemResult) -> None:
             how = f"FAILED, {outcome.failure}" if outcome.failure else "done"
             advance.describe(f"{outcome.name}: {how} ({outcome.seconds:.0f} s)")
             advance()

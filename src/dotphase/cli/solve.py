@@ -30,7 +30,7 @@ def command(
     alpha: float,
     branch: str,
     seed: int,
-    points: int | None,
+    log2_points: int | None,
     rtol: float,
     most: int,
     as_json: bool,
@@ -45,7 +45,9 @@ def command(
         model = build_model(**model_parts)
         from dotphase.theory.solve import solve
 
-        solution = solve(model, alpha, branch, rtol=rtol, points=points, most=most, seed=seed)
+        solution = solve(
+            model, alpha, branch, rtol=rtol, log2_points=log2_points, most=most, seed=seed
+        )
     if as_json:
         print_json(solution.to_dict())
     else:

@@ -15,7 +15,7 @@ from dotphase.cli.options import cache_settings, json_option
 from dotphase.cli.output import print_json
 
 if TYPE_CHECKING:
-    from dotphase.study.execute import Progress
+    from dotphase.sweep.run import Progress
 
 
 @click.group("study", epilog="Example: dotphase study run studies/branches.toml --out branches")
@@ -51,9 +51,9 @@ def run(
     """
     _share_cache()
     from dotphase.errors import Interrupted
-    from dotphase.study.execute import run_study
-    from dotphase.study.journal import read_status
-    from dotphase.study.spec import read_spec
+    from dotphase.sweep.journal import read_status
+    from dotphase.sweep.run import run_study
+    from dotphase.sweep.spec import read_spec
 
     interrupted = False
     study = read_spec(spec)
@@ -87,7 +87,7 @@ def run(
 @json_option
 def status(folder: str, as_json: bool) -> int:
     """What is done, being computed and failed in a study's folder, and how long it will take."""
-    from dotphase.study.journal import read_status
+    from dotphase.sweep.journal import read_status
 
     found = read_status(folder)
     if as_json:

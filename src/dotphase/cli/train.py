@@ -67,7 +67,7 @@ def command(
         from dotphase.training.run import train
 
         if plot:
-            from dotphase.study.provenance import check_writable
+            from dotphase.storage.files import check_writable
 
             figure = check_writable("--plot", plot, (".png", ".svg", ".pdf"))
         try:

@@ -19,8 +19,8 @@ def plot_basins(shares: xr.Dataset, path: str | Path | None = None) -> Any:
     Parameters
     ----------
     shares : xarray.Dataset
-        From `dotphase.study.basins.basin_shares`: one row of maps for each optimiser, one column
-        for each mechanism that was found by any run.
+        From `dotphase.experiments.basins.basin_shares`: one row of maps for each optimiser,
+        one column for each mechanism that was found by any run.
     path : path, optional
         Where to write the figure.
     """

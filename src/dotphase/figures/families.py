@@ -23,7 +23,7 @@ class Member(NamedTuple):
     ----------
     label : what it is called in the figure
     theory : from `dotphase.curve`
-    runs : from `dotphase.study.experiment`, at one omega
+    runs : from `dotphase.experiments.grid`, at one omega
     """
 
     label: str

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from dotphase.figures.style import COLOURS, house_style, page, save
-from dotphase.glm import ridge_regression
+from dotphase.model.glm import ridge_regression
 
 #: Colours of the ridges, in their order.
 _ORDER = ("semantic", "positional", "mixed", "bayes", "linear")
@@ -21,7 +21,7 @@ def plot_limits(ridge: xr.Dataset, path: str | Path | None = None) -> Any:
     Parameters
     ----------
     ridge : xarray.Dataset
-        From `dotphase.study.limits.ridge_limits`.
+        From `dotphase.experiments.limits.ridge_limits`.
     path : path, optional
         Where to write the figure.
     """

@@ -47,7 +47,7 @@ def plot_phase_maps(
     theory : xarray.Dataset
         From `dotphase.diagram`.
     runs : xarray.Dataset
-        From `dotphase.study.experiment`.
+        From `dotphase.experiments.grid`.
     lines : xarray.Dataset, optional
         ``alpha_c`` and ``alpha_l`` against omega; those of `theory` if not given.
     path : path, optional

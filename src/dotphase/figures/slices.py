@@ -27,7 +27,7 @@ def plot_slices(columns: Mapping[str, Sequence[Slice]], path: str | Path | None 
     ----------
     columns : mapping
         For each parameter its values, each with the theory of `dotphase.curve` and the runs of
-        `dotphase.study.experiment`.
+        `dotphase.experiments.grid`.
     path : path, optional
         Where to write the figure.
     """

@@ -27,7 +27,7 @@ def plot_structured(
     Parameters
     ----------
     spectra : mapping
-        For each exponent the theory of `dotphase.curve` and runs of `dotphase.study.experiment`.
+        For each exponent the theory of `dotphase.curve` and runs of `dotphase.experiments.grid`.
     critical : xarray.Dataset
         alpha_c and alpha_l over ``exponent``.
     real : mapping

@@ -31,7 +31,7 @@ def plot_transition(
     critical : xarray.Dataset
         ``alpha_c``, ``alpha_l`` and ``linear_test_error``.
     runs : xarray.Dataset, optional
-        From `dotphase.study.experiment`, at one omega.
+        From `dotphase.experiments.grid`, at one omega.
     path : path, optional
         Where to write the figure.
     """

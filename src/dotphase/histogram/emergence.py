@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from dotphase import validate
+from dotphase._numerics import validate
 from dotphase.errors import InvalidInput
 from dotphase.histogram.checkpoint import read_arrays, write_arrays
 from dotphase.histogram.introspect import statistics

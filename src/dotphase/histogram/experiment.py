@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from dotphase import validate
+from dotphase._numerics import validate
 from dotphase.errors import Interrupted, InvalidInput
 from dotphase.histogram.checkpoint import Checkpoint
 from dotphase.histogram.introspect import Statistics, statistics

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.optimize import linear_sum_assignment
 
-from dotphase import validate
+from dotphase._numerics import validate
 from dotphase.histogram.network import Network, distance, in_single_precision
 from dotphase.histogram.task import Split
 from dotphase.histogram.train import evaluate

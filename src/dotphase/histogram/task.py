@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from dotphase import validate
+from dotphase._numerics import validate
 from dotphase.errors import InvalidInput
 
 #: Share of the samples that is trained on.

@@ -23,7 +23,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float
 
-from dotphase import validate
+from dotphase._numerics import validate
 from dotphase.errors import Interrupted
 from dotphase.histogram.network import (
     Constraint,

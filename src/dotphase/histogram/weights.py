@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dotphase import validate
+from dotphase._numerics import validate
 from dotphase.errors import InvalidInput
 from dotphase.histogram.checkpoint import read_arrays, write_arrays
 from dotphase.histogram.network import MECHANISMS, Network

@@ -6,7 +6,7 @@ One iteration, with centres ``c = z Q/sqrt d - O`` and z = x + p:
     R = (ridge I + A)^{-1},   Q' = R (sum_mu z^T g/sqrt d + A Q),
     O' = sigma_l^2 R g,   V' = sigma_l^2 R.
 
-The proximal map uses each sentence's own quadratic form (`dotphase.reduced`), so a fixed
+The proximal map uses each sentence's own quadratic form (`dotphase.finite.loss`), so a fixed
 point is a critical point of the training loss at finite d: there ``X = z Q/sqrt d``,
 ``g = -d ell/dX`` and ``ridge Q = sum_mu z^T g/sqrt d``.
 
@@ -28,9 +28,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from dotphase.model import Model
-from dotphase.prox import Loss, Problem, Track, over_points, proximal_map
-from dotphase.reduced import (
+from dotphase._numerics.linalg import entries, matvec
+from dotphase._numerics.prox import Loss, Problem, Track, over_points, proximal_map
+from dotphase.finite.loss import (
     Reduced,
     Weights,
     collect,
@@ -38,7 +38,7 @@ from dotphase.reduced import (
     sentence_derivatives,
     value_and_gradient,
 )
-from dotphase.smalllinalg import entries, matvec
+from dotphase.model import Model
 
 
 class State(NamedTuple):

@@ -23,12 +23,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from dotphase.derivatives import loss_derivatives
-from dotphase.fields import IMAGES
+from dotphase._numerics.prox import Track, over_points
+from dotphase._numerics.quadrature import IMAGES
 from dotphase.message_passing.gamp import Force, apply_force, bounded
 from dotphase.model import Model
-from dotphase.prox import Track, over_points
-from dotphase.theory.coordinates import unseen_signs
+from dotphase.model.derivatives import loss_derivatives
+from dotphase.model.symmetry import unseen_signs
 
 #: Paths, images included.
 PATHS = 2**14

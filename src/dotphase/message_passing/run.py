@@ -12,15 +12,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dotphase import memory, validate
-from dotphase.data import count_sentences, position_vectors
+from dotphase._numerics import validate
+from dotphase._numerics.outcome import Outcome
+from dotphase._numerics.precision import in_double_precision
 from dotphase.errors import Interrupted
-from dotphase.generalisation import quadrature
+from dotphase.finite import memory
+from dotphase.finite.data import count_sentences, position_vectors
+from dotphase.finite.starts import Start, resolve
+from dotphase.finite.test_error import quadrature
 from dotphase.message_passing.gamp import first_state, is_sane, iterate
 from dotphase.message_passing.prediction import Start as StartOverlaps
 from dotphase.message_passing.prediction import average_start, predict
-from dotphase.model import Model, refuse_spectrum
-from dotphase.precision import in_double_precision
+from dotphase.model.definition import Model, refuse_spectrum
 from dotphase.training.batch import (
     BLOCK,
     HELD_OUT,
@@ -32,7 +35,6 @@ from dotphase.training.batch import (
 )
 from dotphase.training.result import QUANTITIES, Run, mean_of, stderr_of
 from dotphase.training.run import choose_batch
-from dotphase.training.starts import Start, resolve
 
 #: Share of the old values in a damped step, by start; the positional point oscillates.
 DAMPING, POSITIONAL_DAMPING = 0.5, 0.8
@@ -299,7 +301,7 @@ def _run(
     history: list[dict[str, float]] = []
     slopes: list[float] = []
     recent: deque[tuple[float, Any]] = deque(maxlen=PATIENCE)
-    outcome, two_minima = "iterations", 0.0
+    outcome, two_minima = Outcome.STEPS, 0.0
     for k in range(limit + 1):
         history.append(_overlaps(model, one, state.weights))
         new, info = iterate(model, one.reduced, state, jnp.asarray(damping), jnp.asarray(k))
@@ -307,12 +309,12 @@ def _run(
         two_minima = float(info.rivals)
         recent.append((slopes[-1], state.weights))
         if slopes[-1] <= tolerance:
-            outcome = "converged"
+            outcome = Outcome.CONVERGED
         elif not bool(is_sane(new)):
-            outcome = "diverged"
+            outcome = Outcome.DIVERGED
         elif _stands_still(slopes):
-            outcome = "unsettled"
-        if outcome != "iterations":
+            outcome = Outcome.UNSETTLED
+        if outcome != Outcome.STEPS:
             break
         state = new
     # The start may have a small gradient too, near a saddle: only late iterations count.
@@ -324,9 +326,9 @@ def _run(
     )
     return AmpRun(
         seed=number,
-        converged=outcome == "converged",
+        converged=outcome.success,
         reason=_reason(outcome, best, two_minima),
-        outcome=outcome,
+        outcome=outcome.word,
         iterations=len(history) - 1,
         seconds=time.perf_counter() - began,
         weights=np.asarray(best_weights),
@@ -345,17 +347,15 @@ def _stands_still(slopes: list[float]) -> bool:
     return min(slopes[-PATIENCE:]) > 0.9 * min(slopes[-2 * PATIENCE : -PATIENCE])
 
 
-def _reason(outcome: str, slope: float, two_minima: float) -> str:
-    jumps = ""
+def _reason(outcome: Outcome, slope: float, two_minima: float) -> str:
+    """The message of an outcome, and what is known of a run that failed."""
+    if outcome.success:
+        return outcome.message
+    reason = f"{outcome.message}; gradient/sqrt(d) = {slope:.1e}"
     if two_minima > 0:
-        jumps = f"; the proximal map of {100 * two_minima:.1f}% of the sentences has two minima"
-        jumps += " and jumps between them"
-    return {
-        "converged": "gradient of the training loss below the tolerance",
-        "iterations": f"iteration limit reached at gradient/sqrt(d) = {slope:.1e}{jumps}",
-        "unsettled": f"does not settle: gradient/sqrt(d) stands at {slope:.1e}{jumps}",
-        "diverged": f"diverged: the variances turned negative or infinite{jumps}; use more damping",
-    }[outcome]
+        reason += f"; the proximal map of {100 * two_minima:.1f}% of the sentences has two minima"
+        reason += " and jumps between them"
+    return reason
 
 
 def _overlaps(model: Model, one: Prepared, weights: Any) -> dict[str, float]:

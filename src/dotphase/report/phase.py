@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from dotphase.experiments.diagram import diagram
 from dotphase.figures.phase_maps import plot_phase_maps
-from dotphase.paper import positional_semantic
+from dotphase.model.paper import positional_semantic
 from dotphase.report.facts import facts
 from dotphase.report.item import Datasets, Item
 from dotphase.report.store import Parts
 from dotphase.report.sweeps import fitted_crossing, paired_difference, training_grid
 from dotphase.report.verdict import Row, against_equations, between_engines
-from dotphase.study.diagram import diagram
 from dotphase.theory.critical import critical_line
 
 SETTLED = "ours is converged in the number of points, see `quadrature`"
@@ -37,11 +37,15 @@ def compute(mixing: str, parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
         seeds=sizes["seeds"],
         mixing=mixing,
     )
-    asked = {"alphas": sizes["alphas"], "values": sizes["omegas"], "points": sizes["points"]}
+    asked = {
+        "alphas": sizes["alphas"],
+        "values": sizes["omegas"],
+        "log2_points": sizes["log2_points"],
+    }
     theory = parts.get("theory", asked, lambda: diagram(family, **asked))
     found: Datasets = {"theory": theory, "runs": runs}
     if mixing == "standard":
-        lines = {"omegas": published_omegas(), "points": sizes["critical_points"]}
+        lines = {"omegas": published_omegas(), "log2_points": sizes["critical_points"]}
         found["lines"] = parts.get("lines", lines, lambda: _lines(family, **lines))
     return found
 
@@ -51,8 +55,8 @@ def published_omegas() -> list[float]:
     return sorted({fact.at["omega"] for name in ("alpha_c", "alpha_l") for fact in facts(name)})
 
 
-def _lines(family: Any, omegas: list[float], points: int) -> xr.Dataset:
-    rows = critical_line(family, omegas, points=points, largest=4.0)
+def _lines(family: Any, omegas: list[float], log2_points: int) -> xr.Dataset:
+    rows = critical_line(family, omegas, log2_points=log2_points, largest=4.0)
     names = ("alpha_c", "alpha_c_stderr", "alpha_l", "alpha_l_stderr")
     dataset = xr.Dataset(coords={"omega": omegas})
     for name in names:
@@ -165,13 +169,13 @@ def phase_item(mixing: str, title: str) -> Item:
         sizes={
             "quick": {
                 "alphas": quick_alphas, "omegas": np.round(np.linspace(0, 0.5, 6), 4).tolist(),
-                "points": 13, "critical_points": 14, "d": 100, "seeds": 2,
+                "log2_points": 13, "critical_points": 14, "d": 100, "seeds": 2,
                 "trained_alphas": quick_alphas[1::2],
                 "trained_omegas": np.round(np.linspace(0, 0.5, 4), 4).tolist(),
             },
             "full": {
                 "alphas": full_alphas, "omegas": np.round(np.linspace(0, 0.5, 25), 4).tolist(),
-                "points": 14, "critical_points": 18, "d": 1000, "seeds": 2,
+                "log2_points": 14, "critical_points": 18, "d": 1000, "seeds": 2,
                 "trained_alphas": full_alphas,
                 "trained_omegas": np.round(np.linspace(0, 0.5, 25), 4).tolist(),
             },

@@ -16,9 +16,9 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from scipy.special import roots_hermitenorm
 
+from dotphase._numerics.precision import in_double_precision
+from dotphase._numerics.prox import Track
 from dotphase.model import Model
-from dotphase.precision import in_double_precision
-from dotphase.prox import Track
 from dotphase.theory.evolution import (
     Averages,
     at_points,
@@ -110,7 +110,7 @@ def crossing(model: Model, rule: Rule, near: float, width: float = 0.15) -> floa
         Relative half-width of the interval that is searched.
     """
     branches = {
-        name: solve(model, near, start=name, points=14).overlaps
+        name: solve(model, near, start=name, log2_points=14).overlaps
         for name in ("semantic", "positional")
     }
     alphas = near * np.linspace(1 - width, 1 + width, 7)

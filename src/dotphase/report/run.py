@@ -21,7 +21,7 @@ FORMATS = ("png", "svg")
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ItemResult:
     """What became of one item.
 
     Attributes
@@ -56,7 +56,7 @@ class Report:
 
     scale: Scale
     folder: Path
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[ItemResult, ...]
 
     @property
     def failed(self) -> tuple[str, ...]:
@@ -74,7 +74,7 @@ def reproduce(
     scale: Scale = "quick",
     out: str | Path,
     progress: Callable[[str, str], None] | None = None,
-    finished: Callable[[Outcome], None] | None = None,
+    finished: Callable[[ItemResult], None] | None = None,
 ) -> Report:
     """Reproduce figures and tables of the paper, and write the report.
 
@@ -103,7 +103,7 @@ def reproduce(
     if scale not in ("quick", "full"):
         raise InvalidInput("scale", scale, "must be quick or full")
     folder = _folder(out)
-    outcomes: list[Outcome] = []
+    outcomes: list[ItemResult] = []
     for name in chosen:
         tell = None if progress is None else (lambda part, name=name: progress(name, part))  # type: ignore[misc]
         outcome = _reproduce_item(name, scale, folder, tell)
@@ -129,7 +129,7 @@ def _folder(out: str | Path) -> Path:
 
 def _reproduce_item(
     name: str, scale: Scale, folder: Path, tell: Callable[[str], None] | None
-) -> Outcome:
+) -> ItemResult:
     began = time.perf_counter()
     title = name
     log = folder / "data" / name / "failure.txt"
@@ -144,10 +144,10 @@ def _reproduce_item(
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text(traceback.format_exc())
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        return Outcome(name, title, (), (), (), reason, time.perf_counter() - began)
+        return ItemResult(name, title, (), (), (), reason, time.perf_counter() - began)
     log.unlink(missing_ok=True)
     seconds = time.perf_counter() - began
-    return Outcome(name, title, tuple(rows), tuple(remarks), figures, None, seconds)
+    return ItemResult(name, title, tuple(rows), tuple(remarks), figures, None, seconds)
 
 
 def _draw(draw: Callable[[Any], Any], datasets: Any, name: str, folder: Path) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import xarray as xr
 
-from dotphase.study.provenance import write_dataset
+from dotphase.storage.files import write_dataset
 
 #: Attribute of a stored dataset that says what was asked for.
 ASKED = "asked"

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from dotphase.experiments.grid import experiment
 from dotphase.report.store import Parts
-from dotphase.study.experiment import experiment
 
 
 def training_grid(parts: Parts, name: str, **asked: Any) -> xr.Dataset:
-    """A grid of `dotphase.study.experiment`, kept as a part, its cells even when it is stopped."""
+    """A grid of `dotphase.experiments.grid`, kept as a part, its cells even when it is stopped."""
     digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:12]
     unfinished = parts.path(f"{name}-{digest}.npz")
     dataset = parts.get(name, asked, lambda: experiment(out=unfinished, **asked))

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dotphase
-from dotphase.plain import plain
+from dotphase._numerics.plain import plain
 from dotphase.report.verdict import AGREES, DIFFERS, OFF, Row
 from dotphase.theory.solution import with_error
 
 if TYPE_CHECKING:
-    from dotphase.report.run import Outcome, Report
+    from dotphase.report.run import ItemResult, Report
 
 MARKS = {AGREES: "✓ agrees", OFF: "! published is off", DIFFERS: "✗ differs"}
 
@@ -90,7 +90,7 @@ def _summary(report: Report) -> str:
     return f"Verdicts: {counts}.{failed}"
 
 
-def _section(outcome: Outcome) -> list[str]:
+def _section(outcome: ItemResult) -> list[str]:
     # Headings carry the name, so that the links of the summary work on every renderer.
     lines = [f"## {outcome.name}", "", f"**{outcome.title}.**", ""]
     if outcome.failure:

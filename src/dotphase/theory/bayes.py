@@ -30,12 +30,12 @@ from scipy.optimize import brentq
 from scipy.special import gammaln, ndtri
 from scipy.stats import qmc
 
-from dotphase import validate
+from dotphase._numerics import validate
+from dotphase._numerics.precision import in_double_precision
 from dotphase.errors import InvalidInput
-from dotphase.model import Model, call_many, refuse_spectrum
-from dotphase.paper import MixedTeacher
-from dotphase.precision import in_double_precision
-from dotphase.softmax import is_softmax_attention
+from dotphase.model.definition import Model, call_many, refuse_spectrum
+from dotphase.model.derivatives import is_softmax_attention
+from dotphase.model.paper import MixedTeacher
 from dotphase.theory.settings import check_alpha
 
 #: Independent scrambles of the points of the test error, and log2 of the points in each.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dotphase import validate
+from dotphase._numerics import validate
 from dotphase.model import Model
 from dotphase.theory.overlaps import NOTHING, Overlaps
 

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from dotphase.model import Attention, Model, call_many
-from dotphase.precision import in_double_precision
+from dotphase.model import Model
+from dotphase.model.symmetry import unseen_signs
 from dotphase.theory.overlaps import NOTHING, Overlaps
 
 Vector = Float[np.ndarray, " n"]
@@ -137,17 +137,3 @@ class Coordinates:
             modes = np.tile(s, self.basis.shape[1])
             flips.append(np.concatenate([square, square, signal, modes]))
         return flips
-
-
-@in_double_precision
-def unseen_signs(function: Attention, length: int, rank: int) -> list[Vector]:
-    """The sign flips of columns that an attention function does not see."""
-    if rank > 6:  # all at once or none: 2^rank combinations would be too many to try
-        signs = np.stack([np.ones(rank), -np.ones(rank)])
-    else:
-        signs = np.asarray(list(product((1.0, -1.0), repeat=rank)))
-    h = np.random.default_rng(1).standard_normal((8, length, rank))
-    flipped = (signs[:, None, None, :] * h).reshape(-1, length, rank)
-    values = np.asarray(call_many(function, flipped)).reshape(len(signs), len(h), length, length)
-    same = np.isclose(values, values[0], rtol=1e-9, atol=1e-11).all(axis=(1, 2, 3))
-    return list(signs[same])

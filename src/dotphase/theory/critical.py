@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from dotphase import validate
+from dotphase._numerics import validate
+from dotphase._numerics.precision import in_double_precision
 from dotphase.model import Model
-from dotphase.precision import in_double_precision
 from dotphase.theory.jobs import Job, run
 from dotphase.theory.settings import Settings, check_settings
 from dotphase.theory.solution import Solution
@@ -80,7 +80,7 @@ def critical(
     *,
     smallest: float = SMALLEST,
     largest: float = LARGEST,
-    points: int = FINE,
+    log2_points: int = FINE,
     seed: int = 0,
 ) -> Critical:
     """The critical points of a model.
@@ -91,12 +91,12 @@ def critical(
         Teacher, student and data.
     smallest, largest : float
         Range of alpha to search.
-    points : int
+    log2_points : int
         log2 of the Gaussian points of the final solutions.
     seed : int
         Seed of the Gaussian points.
     """
-    return run([_critical_job(model, smallest, largest, points, seed)])[0]
+    return run([_critical_job(model, smallest, largest, log2_points, seed)])[0]
 
 
 @in_double_precision
@@ -106,7 +106,7 @@ def critical_line(
     *,
     smallest: float = SMALLEST,
     largest: float = LARGEST,
-    points: int = FINE,
+    log2_points: int = FINE,
     seed: int = 0,
     progress: Callable[[Critical], None] | None = None,
 ) -> list[Critical]:
@@ -122,17 +122,17 @@ def critical_line(
 
     Other parameters are those of `critical`.
     """
-    jobs = [_critical_job(family(value), smallest, largest, points, seed) for value in values]
+    jobs = [_critical_job(family(value), smallest, largest, log2_points, seed) for value in values]
     return run(jobs, progress=progress)
 
 
 def _critical_job(
-    model: Model, smallest: float, largest: float, points: int, seed: int
+    model: Model, smallest: float, largest: float, log2_points: int, seed: int
 ) -> Job[Critical]:
     smallest = validate.number("smallest", smallest, above=0)
     largest = validate.number("largest", largest, above=smallest)
-    fine = check_settings(2e-3, points, points, seed, None)
-    coarse = replace(fine, points=min(COARSE, points))
+    fine = check_settings(2e-3, log2_points, log2_points, seed, None)
+    coarse = replace(fine, log2_points=min(COARSE, log2_points))
 
     def job() -> Job[Critical]:
         result = yield from _search(model, smallest, largest, coarse, fine)
@@ -298,7 +298,7 @@ def branch_end(
     *,
     trusted: bool = False,
     accuracy: float = 0.01,
-    points: int = 15,
+    log2_points: int = 15,
     seed: int = 0,
 ) -> BranchEnd | None:
     """The end of a branch (its spinodal), or of the trust in it, between two alphas.
@@ -315,7 +315,7 @@ def branch_end(
         Look for the end of trust instead: replicon reaching one, or the onset of jumps.
     accuracy : float
         Relative width at which the bisection stops.
-    points, seed : int
+    log2_points, seed : int
         log2 of the Gaussian points, and their seed.
 
     Returns
@@ -323,7 +323,7 @@ def branch_end(
     BranchEnd or None
         None if there is no end between the two.
     """
-    settings = check_settings(2e-3, points, points, seed, None)
+    settings = check_settings(2e-3, log2_points, log2_points, seed, None)
     inside = validate.number("inside", inside, above=0)
     outside = validate.number("outside", outside, above=0)
 

@@ -23,10 +23,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from dotphase.fields import SCRAMBLES, gaussian_blocks
+from dotphase._numerics.precision import in_double_precision
+from dotphase._numerics.prox import Track
+from dotphase._numerics.quadrature import SCRAMBLES, gaussian_blocks
 from dotphase.model import Model
-from dotphase.precision import in_double_precision
-from dotphase.prox import Track
 from dotphase.theory.evolution import Averages, force_averages, fresh_track
 from dotphase.theory.overlaps import Overlaps
 from dotphase.theory.stability import Responses, mean_responses

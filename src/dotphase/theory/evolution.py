@@ -16,10 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from dotphase.derivatives import loss_derivatives
+from dotphase._numerics.linalg import dot, matvec
+from dotphase._numerics.prox import Problem, Track, over_points, proximal_map
 from dotphase.model import Model
-from dotphase.prox import Problem, Track, over_points, proximal_map
-from dotphase.smalllinalg import dot, matvec
+from dotphase.model.derivatives import loss_derivatives
 from dotphase.theory.overlaps import AnyArray, Conjugates, Overlaps, matrix_sqrt
 
 

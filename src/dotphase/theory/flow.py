@@ -38,13 +38,13 @@ from jaxtyping import Array, Float
 from scipy.integrate import solve_ivp
 from scipy.optimize import root
 
-from dotphase import validate
-from dotphase.derivatives import loss_derivatives
+from dotphase._numerics import validate
+from dotphase._numerics.precision import in_double_precision
+from dotphase._numerics.prox import over_points
 from dotphase.errors import InvalidInput
-from dotphase.generalisation import Rule, quadrature
+from dotphase.finite.test_error import Rule, quadrature
 from dotphase.model import Model
-from dotphase.precision import in_double_precision
-from dotphase.prox import over_points
+from dotphase.model.derivatives import loss_derivatives
 
 #: Relative and absolute tolerance of the integration in time.
 RTOL, ATOL = 1e-5, 1e-8

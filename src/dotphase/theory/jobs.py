@@ -14,8 +14,8 @@ from typing import TypeVar
 
 import jax
 
-from dotphase import validate
-from dotphase.precision import in_double_precision
+from dotphase._numerics import validate
+from dotphase._numerics.precision import in_double_precision
 from dotphase.theory.evaluate import Answer, Query, evaluate, evaluate_together
 
 T = TypeVar("T")

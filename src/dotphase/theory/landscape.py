@@ -29,12 +29,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-from dotphase import validate
+from dotphase._numerics import validate
+from dotphase._numerics.fixed_point import FixedPoint, Iteration, fixed_point
+from dotphase._numerics.precision import in_double_precision
+from dotphase._numerics.prox import Track
 from dotphase.errors import InvalidInput
-from dotphase.fixedpoint import FixedPoint, Iteration, fixed_point
-from dotphase.model import Model, refuse_spectrum
-from dotphase.precision import in_double_precision
-from dotphase.prox import Track
+from dotphase.model.definition import Model, refuse_spectrum
 from dotphase.theory.evaluate import Evaluator, Query
 from dotphase.theory.evolution import Averages, conjugates, resolvent
 from dotphase.theory.jobs import Job, run
@@ -107,7 +107,7 @@ def landscape(
     m: Grid,
     theta: Grid,
     *,
-    points: int = POINTS,
+    log2_points: int = POINTS,
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Landscape:
@@ -121,14 +121,14 @@ def landscape(
         Samples per dimension.
     m, theta : sequences of float
         Overlaps of token 1 to prescribe; increasing.
-    points : int
+    log2_points : int
         log2 of the Gaussian points.
     seed : int
         Their seed.
     progress : callable, optional
         Called with the number of each row of theta as it is finished.
     """
-    jobs = landscape_rows(model, alpha, m, theta, points=points, seed=seed)
+    jobs = landscape_rows(model, alpha, m, theta, log2_points=log2_points, seed=seed)
     done = 0
 
     def report(_: np.ndarray) -> None:
@@ -146,7 +146,7 @@ def landscape_rows(
     m: Grid,
     theta: Grid,
     *,
-    points: int = POINTS,
+    log2_points: int = POINTS,
     seed: int = 0,
 ) -> list[Job[Float[np.ndarray, "columns 5"]]]:
     """One job per row of theta, for a caller who wants to run them in steps of its own."""
@@ -161,9 +161,9 @@ def landscape_rows(
             "positions", gram.tolist(), "must be of rank one with p_1 different from zero"
         )
     columns, rows = _grid("m", m), _grid("theta", theta)
-    points = validate.whole("points", points, at_least=12, at_most=24)
+    log2_points = validate.whole("log2_points", log2_points, at_least=12, at_most=24)
     seed = validate.whole("seed", seed, at_least=0)
-    return [_row(model, alpha, columns, float(value), points, seed) for value in rows]
+    return [_row(model, alpha, columns, float(value), log2_points, seed) for value in rows]
 
 
 def assemble(
@@ -188,10 +188,10 @@ def _grid(field: str, values: Grid) -> np.ndarray:
 
 
 def _row(
-    model: Model, alpha: float, columns: np.ndarray, theta: float, points: int, seed: int
+    model: Model, alpha: float, columns: np.ndarray, theta: float, log2_points: int, seed: int
 ) -> Job[Float[np.ndarray, "columns 5"]]:
     """The landscape along m at one theta, each point started from its neighbour."""
-    place = _Place(model, alpha, theta, points, seed)
+    place = _Place(model, alpha, theta, log2_points, seed)
     start = FRESH
     results = []
     for m in columns:
@@ -217,16 +217,18 @@ def _row(
 class _Place:
     """State evolution of the rest of Q at one theta; x = log of (its part of W, R)."""
 
-    def __init__(self, model: Model, alpha: float, theta: float, points: int, seed: int) -> None:
+    def __init__(
+        self, model: Model, alpha: float, theta: float, log2_points: int, seed: int
+    ) -> None:
         self.model, self.alpha, self.theta = model, alpha, theta
-        self.points, self.seed = points, seed
+        self.log2_points, self.seed = log2_points, seed
         self.evaluator = Evaluator(model)
         self.tracks: tuple[Track, ...] | None = None
         self.calls = 0
         gram = np.asarray(model.positions)
         self.pattern, self.length = gram[0] / gram[0, 0], float(gram[0, 0])
         self.t = theta / float(model.rho[0])
-        noise = 2.0 ** (1 - points)
+        noise = 2.0 ** (1 - log2_points)
         self.iteration = Iteration(tolerance=max(1e-4, noise), floor=20 * noise, limit=80)
         self.slow = replace(self.iteration, memory=0, step=0.15, limit=200)
 
@@ -246,7 +248,9 @@ class _Place:
 
     def ask(self, m: float, x: Vector) -> Job[tuple[Overlaps, Averages, Conjugates]]:
         overlaps = self.overlaps(m, x)
-        query = Query(self.evaluator, overlaps, self.points, self.seed, self.tracks, self.calls)
+        query = Query(
+            self.evaluator, overlaps, self.log2_points, self.seed, self.tracks, self.calls
+        )
         answer = yield query
         self.tracks, self.calls = answer.tracks, self.calls + 1
         return overlaps, answer.mean, conjugates(self.model, self.alpha, overlaps, answer.mean)

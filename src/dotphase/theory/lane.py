@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-from dotphase.fixedpoint import FixedPoint, Iteration, Outcome, fixed_point
+from dotphase._numerics.fixed_point import FixedPoint, Iteration, fixed_point
+from dotphase._numerics.outcome import Outcome
+from dotphase._numerics.prox import Track
 from dotphase.model import Model
-from dotphase.prox import Track
 from dotphase.theory.coordinates import Coordinates
 from dotphase.theory.evaluate import Answer, Evaluator, Query
 from dotphase.theory.evolution import Averages, conjugates, next_overlaps, test_error
@@ -179,7 +180,7 @@ def refine(
     where the steps make no progress.
     """
     tolerance = lane.settings.iteration_on(log2_points).tolerance
-    best = FixedPoint(x, x, math.inf, 0, Outcome.ITERATIONS)
+    best = FixedPoint(x, x, math.inf, 0, Outcome.STEPS)
     last: tuple[Vector, Vector] | None = None
     without_progress = 0
     while without_progress < 3 and lane.admissible(x):
@@ -193,7 +194,7 @@ def refine(
             return FixedPoint(x, image, size, lane.count, Outcome.CONVERGED), jacobian
         without_progress = 0 if size < 0.7 * best.residual else without_progress + 1
         if size < best.residual:
-            best = FixedPoint(x, image, size, lane.count, Outcome.ITERATIONS)
+            best = FixedPoint(x, image, size, lane.count, Outcome.STEPS)
         if last is not None:
             jacobian = jacobian.updated(x - last[0], residual - last[1], scale)
         last = (x, residual)

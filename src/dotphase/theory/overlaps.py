@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from dotphase import validate
+from dotphase._numerics import validate
 from dotphase.errors import InvalidInput
 from dotphase.model import Model
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dotphase import validate
-from dotphase.fields import BLOCK_LOG2
-from dotphase.fixedpoint import Iteration
+from dotphase._numerics import validate
+from dotphase._numerics.fixed_point import Iteration
+from dotphase._numerics.quadrature import BLOCK_LOG2
 
 #: log2 of the fewest and, by default, most points a result is reported from.
 FEWEST, MOST = 14, 20
@@ -19,7 +19,7 @@ class Settings:
     Attributes
     ----------
     rtol : relative standard error that ends the growth of the quadrature
-    points : log2 of a fixed number of points; None lets it grow from `FEWEST` to `most`
+    log2_points : log2 of a fixed number of points; None lets it grow from `FEWEST` to `most`
     most : log2 of the most points
     seed : seed of the Gaussian points
     iteration : damping, acceleration, tolerance of the fixed-point iteration; None leaves
@@ -27,7 +27,7 @@ class Settings:
     """
 
     rtol: float = 2e-3
-    points: int | None = None
+    log2_points: int | None = None
     most: int = MOST
     seed: int = 0
     iteration: Iteration | None = None
@@ -50,12 +50,12 @@ def check_alpha(alpha: object) -> float:
 
 
 def check_settings(
-    rtol: float, points: int | None, most: int, seed: int, iteration: Iteration | None
+    rtol: float, log2_points: int | None, most: int, seed: int, iteration: Iteration | None
 ) -> Settings:
     """Validated settings of a solve."""
     rtol = validate.number("rtol", rtol, above=0)
-    if points is not None:
-        points = validate.whole("points", points, at_least=BLOCK_LOG2, at_most=24)
+    if log2_points is not None:
+        log2_points = validate.whole("log2_points", log2_points, at_least=BLOCK_LOG2, at_most=24)
     most = validate.whole("most", most, at_least=BLOCK_LOG2, at_most=24)
     seed = validate.whole("seed", seed, at_least=0)
-    return Settings(rtol, points, most, seed, iteration)
+    return Settings(rtol, log2_points, most, seed, iteration)

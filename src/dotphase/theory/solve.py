@@ -1,9 +1,9 @@
 """Solving state evolution: one point, or many.
 
 A solve has three stages. On few Gaussian points the fixed point is found, with damping and
-acceleration that stay on the branch (`dotphase.fixedpoint`). There the Jacobian of the map
-is measured by finite differences. With its help the point is moved to the fixed point on
-many points in a few evaluations, and the spread of the independent scrambles is turned into
+acceleration that stay on the branch (`dotphase._numerics.fixed_point`). There the Jacobian of
+the map is measured by finite differences. With its help the point is moved to the fixed point
+on many points in a few evaluations, and the spread of the independent scrambles is turned into
 standard errors; points are added until those meet the tolerance.
 
 Each solve is a generator of queries (`dotphase.theory.evaluate`), so that the same code
@@ -20,12 +20,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from dotphase import validate
-from dotphase.baselines import linear_test_error
+from dotphase._numerics import validate
+from dotphase._numerics.fixed_point import FixedPoint, Iteration
+from dotphase._numerics.outcome import Outcome
+from dotphase._numerics.precision import in_double_precision
 from dotphase.errors import InvalidInput
-from dotphase.fixedpoint import FixedPoint, Iteration, Outcome
+from dotphase.finite.linear import linear_test_error
 from dotphase.model import Model
-from dotphase.precision import in_double_precision
 from dotphase.theory.branches import BRANCHES, classify, starting_overlaps
 from dotphase.theory.evaluate import responses
 from dotphase.theory.evolution import free_energy, test_error, training_energy
@@ -58,7 +59,7 @@ def solve(
     start: str | Overlaps = "semantic",
     *,
     rtol: float = 2e-3,
-    points: int | None = None,
+    log2_points: int | None = None,
     most: int = MOST,
     seed: int = 0,
     iteration: Iteration | None = None,
@@ -75,7 +76,7 @@ def solve(
         Branch to follow, or overlaps to start from.
     rtol : float
         Relative standard error of the results at which no more points are added.
-    points : int, optional
+    log2_points : int, optional
         log2 of the number of Gaussian points, if it should be fixed.
     most : int
         log2 of the most points to use on the way to `rtol`.
@@ -89,7 +90,7 @@ def solve(
     Solution
         Check `found`, `converged` and `stability.trusted` before use.
     """
-    settings = check_settings(rtol, points, most, seed, iteration)
+    settings = check_settings(rtol, log2_points, most, seed, iteration)
     return run([solve_job(model, check_alpha(alpha), start, settings)])[0]
 
 
@@ -98,7 +99,7 @@ def solve_many(
     problems: Iterable[tuple[Model, float, str | Overlaps]],
     *,
     rtol: float = 2e-3,
-    points: int | None = None,
+    log2_points: int | None = None,
     most: int = MOST,
     seed: int = 0,
     iteration: Iteration | None = None,
@@ -119,7 +120,7 @@ def solve_many(
 
     Other parameters are those of `solve`.
     """
-    settings = check_settings(rtol, points, most, seed, iteration)
+    settings = check_settings(rtol, log2_points, most, seed, iteration)
     jobs = [
         solve_job(model, check_alpha(alpha), start, settings) for model, alpha, start in problems
     ]
@@ -133,7 +134,7 @@ def continue_in_alpha(
     branches: Sequence[str] = ("semantic", "positional"),
     *,
     rtol: float = 2e-3,
-    points: int | None = None,
+    log2_points: int | None = None,
     most: int = MOST,
     seed: int = 0,
     iteration: Iteration | None = None,
@@ -163,7 +164,7 @@ def continue_in_alpha(
     dict
         For each branch its solutions, in the order of `alphas`.
     """
-    settings = check_settings(rtol, points, most, seed, iteration)
+    settings = check_settings(rtol, log2_points, most, seed, iteration)
     grid = [check_alpha(alpha) for alpha in alphas]
     jobs = [continuation_job(model, grid, branch, settings, progress) for branch in branches]
     return dict(zip(branches, run(jobs), strict=True))
@@ -175,7 +176,7 @@ def continue_many(
     alphas: Sequence[float],
     *,
     rtol: float = 2e-3,
-    points: int | None = None,
+    log2_points: int | None = None,
     most: int = MOST,
     seed: int = 0,
     progress: Callable[[Solution], None] | None = None,
@@ -189,7 +190,7 @@ def continue_many(
 
     Other parameters are those of `continue_in_alpha`.
     """
-    settings = check_settings(rtol, points, most, seed, None)
+    settings = check_settings(rtol, log2_points, most, seed, None)
     grid = [check_alpha(alpha) for alpha in alphas]
     jobs = [continuation_job(model, grid, branch, settings, progress) for model, branch in chains]
     return run(jobs)
@@ -229,7 +230,7 @@ def _reach(lane: Lane, branch: str, baseline: float) -> Job[Solution | None]:
     """
     model, alpha = lane.model, lane.alpha
     far = alpha / REACH if branch == "positional" else alpha * REACH
-    path = Follower(model, branch, replace(lane.settings, points=FEWEST + 1))
+    path = Follower(model, branch, replace(lane.settings, log2_points=FEWEST + 1))
     for step in np.geomspace(far, alpha, STEPS):
         solution = yield from path.at(float(step))
         if not solution.there:
@@ -336,7 +337,7 @@ def _follow(
     settings = lane.settings
     x = lane.coordinates.pack(start)
     lane.held = lane.coordinates.held_at_zero(x)
-    level = settings.points or FEWEST
+    level = settings.log2_points or FEWEST
     coarse = min(COARSE, level)
 
     def astray(point: FixedPoint) -> bool:
@@ -378,7 +379,7 @@ def _follow(
             # differences: it is measured on almost as many points as the result.
             jacobian = yield from differentiate(lane, point.x, max(level - 2, min(level, FEWEST)))
         answer = yield from lane.ask(point.x, level)
-        if settings.points is not None or level >= settings.most or level == coarse:
+        if settings.log2_points is not None or level >= settings.most or level == coarse:
             break
         errors = standard_errors(scramble_values(lane, point.x, answer, jacobian))
         excess = MARGIN * worst_error(lane, point.x, answer, errors) / settings.rtol
@@ -415,12 +416,12 @@ def _dress(
     loss = float(training_energy(lane.model, lane.alpha, overlaps, answer.mean))
     samples = scramble_values(lane, x, answer, jacobian)
     errors = standard_errors(samples)
-    message = point.outcome.value
+    message = point.outcome.message
     converged = point.outcome.success and math.isfinite(loss)
     if converged:
         stability = judge(lane.model, lane.alpha, overlaps, answer.mean, responses(query, answer))
         worst = worst_error(lane, x, answer, errors)
-        if worst > settings.rtol and settings.points is None:
+        if worst > settings.rtol and settings.log2_points is None:
             message += (
                 f", but the quadrature error {worst:.1e} is above rtol = {settings.rtol:g} "
                 f"at the cap of 2^{level} points"

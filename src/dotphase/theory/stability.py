@@ -22,10 +22,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from dotphase.derivatives import loss_derivatives
+from dotphase._numerics.linalg import added, dot, entries, solve_symmetric, upper_rows
+from dotphase._numerics.prox import Track, over_points
 from dotphase.model import Model
-from dotphase.prox import Track, over_points
-from dotphase.smalllinalg import added, dot, entries, solve_symmetric, upper_rows
+from dotphase.model.derivatives import loss_derivatives
 from dotphase.theory.evolution import conjugates, draw_fields, prox_problem, resolvent
 from dotphase.theory.overlaps import Overlaps
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from jaxtyping import Float
 
-from dotphase.fields import SCRAMBLES
+from dotphase._numerics.quadrature import SCRAMBLES
 from dotphase.theory.branches import classify
 from dotphase.theory.evaluate import Answer
 from dotphase.theory.evolution import free_energy, test_error, training_energy

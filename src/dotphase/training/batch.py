@@ -11,23 +11,23 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from dotphase import reduced
-from dotphase.baselines import linear_layer
-from dotphase.data import Dataset, draw, draw_tokens, weighted_product
-from dotphase.generalisation import Rule, attention_error, linear_error
+from dotphase._numerics.outcome import Outcome
+from dotphase.finite import loss as reduced
+from dotphase.finite.data import Dataset, draw, draw_tokens, weighted_product
+from dotphase.finite.linear import linear_layer
+from dotphase.finite.loss import Reduced, Weights
+from dotphase.finite.starts import Start, begin
+from dotphase.finite.test_error import Rule, attention_error, linear_error
 from dotphase.model import Model
-from dotphase.reduced import Reduced, Weights
 from dotphase.training.optimisers import (
     OPTIMISERS,
     Method,
     Objective,
-    Outcome,
     Progress,
     Settings,
     advance,
     launch,
 )
-from dotphase.training.starts import Start, begin
 
 #: Held-out sentences, and how many of them are in memory at a time.
 HELD_OUT, BLOCK = 1024, 256

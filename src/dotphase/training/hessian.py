@@ -16,11 +16,10 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from dotphase import validate
-from dotphase.data import as_key, count_sentences, draw, position_vectors
-from dotphase.model import Model
-from dotphase.precision import in_double_precision
-from dotphase.reduced import (
+from dotphase._numerics import validate
+from dotphase._numerics.precision import in_double_precision
+from dotphase.finite.data import as_key, count_sentences, draw, position_vectors
+from dotphase.finite.loss import (
     Reduced,
     Weights,
     hessian_product,
@@ -28,6 +27,7 @@ from dotphase.reduced import (
     reduce,
     value_and_gradient,
 )
+from dotphase.model import Model
 from dotphase.training.batch import run_keys
 
 #: Up to this many weights the Hessian is written out.

@@ -15,7 +15,6 @@ would hardly move.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -25,6 +24,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int
+
+from dotphase._numerics.outcome import Outcome
 
 Weights = Float[Array, "d r"]
 
@@ -36,27 +37,6 @@ LINE_SEARCH = 20
 PATIENCE = 8
 #: A loss this many times the one at the start has diverged.
 BLOWN_UP = 1e3
-
-
-class Outcome(enum.IntEnum):
-    """Why a run stopped."""
-
-    RUNNING = 0
-    CONVERGED = 1
-    STEPS = 2
-    STALLED = 3
-    DIVERGED = 4
-
-    @property
-    def message(self) -> str:
-        """The reason in words."""
-        return {
-            Outcome.RUNNING: "interrupted",
-            Outcome.CONVERGED: "gradient below the tolerance",
-            Outcome.STEPS: "all steps were taken and the gradient is above the tolerance",
-            Outcome.STALLED: "no further progress at this floating-point precision",
-            Outcome.DIVERGED: "diverged: the loss grew without bound; use a smaller step (lr)",
-        }[self]
 
 
 class Objective(NamedTuple):

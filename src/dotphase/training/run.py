@@ -11,10 +11,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dotphase import memory, validate
-from dotphase.data import check_dtype, count_sentences, position_vectors
+from dotphase._numerics import validate
+from dotphase._numerics.outcome import Outcome
 from dotphase.errors import Interrupted, InvalidInput
-from dotphase.generalisation import quadrature
+from dotphase.finite import memory
+from dotphase.finite.data import check_dtype, count_sentences, position_vectors
+from dotphase.finite.starts import Start, resolve
+from dotphase.finite.test_error import quadrature
 from dotphase.model import Model
 from dotphase.training.batch import (
     BLOCK,
@@ -24,9 +27,8 @@ from dotphase.training.batch import (
     prepare_runs,
     run_keys,
 )
-from dotphase.training.optimisers import OPTIMISERS, Outcome
+from dotphase.training.optimisers import OPTIMISERS
 from dotphase.training.result import Run, Training
-from dotphase.training.starts import Start, resolve
 
 #: Gradient norm over sqrt(d) at which training stops, by precision.
 TOLERANCE = {"float64": 1e-6, "float32": 1e-5}

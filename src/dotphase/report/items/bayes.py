@@ -9,13 +9,13 @@ import numpy as np
 import xarray as xr
 from scipy.optimize import brentq
 
+from dotphase.experiments.bayes import bayes_curve
+from dotphase.experiments.curve import curve
 from dotphase.figures.bayes import plot_bayes
-from dotphase.paper import positional_semantic
+from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item
 from dotphase.report.store import Parts
 from dotphase.report.verdict import Row, between_engines
-from dotphase.study.bayes import bayes_curve
-from dotphase.study.curve import curve
 from dotphase.theory.bayes import alpha_of_overlap, bayes_optimal, transitions
 
 OMEGA = 0.3

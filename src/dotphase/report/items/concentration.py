@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from dotphase.experiments.curve import curve
 from dotphase.figures.concentration import plot_concentration
-from dotphase.paper import positional_semantic
+from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item
 from dotphase.report.store import Parts
 from dotphase.report.sweeps import training_grid
 from dotphase.report.verdict import Row, between_engines
-from dotphase.study.curve import curve
 
 OMEGA, ALPHA = 0.3, 1.5
 #: How many dimensions, the largest, are fitted.

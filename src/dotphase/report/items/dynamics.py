@@ -9,14 +9,14 @@ import numpy as np
 import xarray as xr
 from scipy.optimize import brentq
 
+from dotphase.experiments.basins import basin_shares, basins
+from dotphase.experiments.descent import descent
 from dotphase.figures.basins import TITLES, plot_basins
 from dotphase.figures.flow import plot_flow
-from dotphase.paper import positional_semantic
+from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item
 from dotphase.report.store import Parts
 from dotphase.report.verdict import Row, between_engines
-from dotphase.study.basins import basin_shares, basins
-from dotphase.study.descent import descent
 from dotphase.theory.flow import flow_field, flow_fixed_points, population_flow
 
 OMEGA = 0.3

@@ -10,7 +10,7 @@ import xarray as xr
 
 from dotphase.figures.gamp import plot_gamp
 from dotphase.message_passing.run import amp
-from dotphase.paper import positional_semantic
+from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item
 from dotphase.report.store import Parts
 from dotphase.report.verdict import AGREES, DIFFERS, Row, between_engines

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from dotphase.experiments.curve import curve
+from dotphase.experiments.diagram import diagram
+from dotphase.experiments.family import named_model
 from dotphase.figures.families import Member, mechanism, plot_family, plot_winners
 from dotphase.report.item import Datasets, Item
 from dotphase.report.store import Parts
 from dotphase.report.sweeps import mean_and_error, trained_crossing, training_grid
 from dotphase.report.verdict import Row, between_engines
-from dotphase.study.curve import curve
-from dotphase.study.diagram import diagram
-from dotphase.study.family import named_model
 
 OMEGA = 0.3
 
@@ -29,7 +29,7 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
             seeds=sizes["seeds"], length=length,
         )  # fmt: skip
     for length, alphas in sizes["alphas"].items():
-        asked: dict[str, Any] = {"alphas": list(alphas), "points": sizes["points"]}
+        asked: dict[str, Any] = {"alphas": list(alphas), "log2_points": sizes["log2_points"]}
         found[f"theory-{length}"] = parts.get(
             f"theory-{length}",
             {**asked, "length": length},
@@ -38,7 +38,7 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
             ),
         )
     for rank in sizes["ranks"]:
-        asked = {key: sizes["map"][key] for key in ("alphas", "values", "points")}
+        asked = {key: sizes["map"][key] for key in ("alphas", "values", "log2_points")}
         informed = ("semantic",) if rank == 1 else ("mixed", "semantic")
         found[f"theory-rank-{rank}"] = parts.get(
             f"theory-rank-{rank}",
@@ -227,15 +227,15 @@ ITEM = Item(
     remarks=remarks,
     sizes={
         "quick": {
-            "alphas": {2: [1.0, 1.5], 3: [0.45, 0.8]}, "points": 12, "d": 150, "seeds": 4,
+            "alphas": {2: [1.0, 1.5], 3: [0.45, 0.8]}, "log2_points": 12, "d": 150, "seeds": 4,
             "trained": {2: [1.01, 1.5], 3: [0.45, 0.8]}, "ranks": [], "map": {},
         },
         "full": {
             "alphas": FULL, "trained": FULL,
-            "points": 14, "d": 500, "seeds": 8, "ranks": [1, 2, 3],
+            "log2_points": 14, "d": 500, "seeds": 8, "ranks": [1, 2, 3],
             "map": {
                 "alphas": [0.4, 0.7, 1.0, 1.3, 1.6, 2.0], "values": [0.0, 0.15, 0.3, 0.45],
-                "points": 12,
+                "log2_points": 12,
             },
         },
     },

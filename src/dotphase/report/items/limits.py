@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from dotphase.experiments.limits import NUMBERS, paper_limits, ridge_limits
 from dotphase.figures.limits import plot_limits
 from dotphase.report.item import Datasets, Item
 from dotphase.report.store import Parts
 from dotphase.report.verdict import Row, between_engines
-from dotphase.study.limits import NUMBERS, paper_limits, ridge_limits
 
 #: Share of a number that may be missed: the solver's own tolerance, and how far the limits are.
 SHARE = 1e-3
@@ -19,11 +19,11 @@ SHARE = 1e-3
 
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     """Ridge regression on a grid, and the limits of the paper's model."""
-    asked = {name: sizes[name] for name in ("alphas", "ridges", "points")}
-    points = {"points": sizes["paper_points"]}
+    asked = {name: sizes[name] for name in ("alphas", "ridges", "log2_points")}
+    log2_points = {"log2_points": sizes["paper_points"]}
     return {
         "theory-ridge": parts.get("theory-ridge", asked, lambda: ridge_limits(**asked)),
-        "theory-paper": parts.get("theory-paper", points, lambda: paper_limits(**points)),
+        "theory-paper": parts.get("theory-paper", log2_points, lambda: paper_limits(**log2_points)),
     }
 
 
@@ -85,12 +85,12 @@ ITEM = Item(
     remarks=remarks,
     sizes={
         "quick": {
-            "alphas": [0.25, 0.5, 1.0, 2.0, 4.0], "ridges": [0.01, 0.1, 1.0], "points": 14,
+            "alphas": [0.25, 0.5, 1.0, 2.0, 4.0], "ridges": [0.01, 0.1, 1.0], "log2_points": 14,
             "paper_points": 14,
         },
         "full": {
             "alphas": [0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0],
-            "ridges": [0.01, 0.1, 1.0], "points": 17, "paper_points": 17,
+            "ridges": [0.01, 0.1, 1.0], "log2_points": 17, "paper_points": 17,
         },
     },
 )  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from dotphase.figures.quadrature import plot_quadrature
-from dotphase.paper import positional_semantic
+from dotphase.model.paper import positional_semantic
 from dotphase.report.facts import facts
 from dotphase.report.item import Datasets, Item
 from dotphase.report.rules import crossing, degree_seven, gauss_hermite
@@ -32,7 +32,7 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
 
 
 def _points(model: Any, log2: list[int]) -> xr.Dataset:
-    found = [critical(model, points=count) for count in log2]
+    found = [critical(model, log2_points=count) for count in log2]
     return xr.Dataset(
         {
             "alpha_c": ("nodes", [row.alpha_c for row in found]),

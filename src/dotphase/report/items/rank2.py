@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from dotphase.experiments.diagram import diagram
 from dotphase.figures.phase_maps import Panel, gain_panel, plot_panels
-from dotphase.paper import positional_semantic
+from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item
 from dotphase.report.store import Parts
 from dotphase.report.sweeps import training_grid
 from dotphase.report.verdict import Row, between_engines
-from dotphase.study.diagram import diagram
 
 INFORMED = ("mixed", "semantic")
 SIGMA = 0.5
@@ -34,7 +34,11 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
         seeds=sizes["seeds"],
         student_rank=2,
     )
-    asked = {"alphas": sizes["alphas"], "values": sizes["omegas"], "points": sizes["points"]}
+    asked = {
+        "alphas": sizes["alphas"],
+        "values": sizes["omegas"],
+        "log2_points": sizes["log2_points"],
+    }
     theory = parts.get("theory", asked, lambda: diagram(_family, informed=INFORMED, **asked))
     return {"theory": theory, "runs": runs}
 
@@ -119,12 +123,12 @@ ITEM = Item(
     remarks=remarks,
     sizes={
         "quick": {
-            "alphas": [0.5, 1.0, 1.5, 2.0], "omegas": [0.1, 0.3, 0.5], "points": 12, "d": 100,
+            "alphas": [0.5, 1.0, 1.5, 2.0], "omegas": [0.1, 0.3, 0.5], "log2_points": 12, "d": 100,
             "seeds": 2, "trained_alphas": [0.5, 1.0, 1.5, 2.0], "trained_omegas": [0.1, 0.3, 0.5],
         },
         "full": {
             "alphas": np.round(np.linspace(0.2, 2.0, 10), 4).tolist(),
-            "omegas": np.round(np.linspace(0, 0.5, 6), 4).tolist(), "points": 14, "d": 1000,
+            "omegas": np.round(np.linspace(0, 0.5, 6), 4).tolist(), "log2_points": 14, "d": 1000,
             "seeds": 2, "trained_alphas": np.round(np.linspace(0.2, 2.0, 16), 4).tolist(),
             "trained_omegas": np.round(np.linspace(0, 0.5, 11), 4).tolist(),
         },

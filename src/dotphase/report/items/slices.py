@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from dotphase.experiments.curve import curve
 from dotphase.figures.slices import plot_slices
-from dotphase.paper import positional_semantic
+from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item
 from dotphase.report.store import Parts
 from dotphase.report.sweeps import mean_and_error, training_grid
 from dotphase.report.verdict import Row, between_engines
-from dotphase.study.curve import curve
 
 BASE = {"omega": 0.3, "sigma": 0.5, "ridge": 0.01}
 SLICES = {"omega": (0.2, 0.3, 0.7), "sigma": (0.3, 0.5, 0.7), "ridge": (0.1, 0.01, 0.001)}

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from dotphase.experiments.curve import curve
 from dotphase.figures.starts import plot_starts
-from dotphase.paper import positional_semantic
+from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item
 from dotphase.report.store import Parts
 from dotphase.report.sweeps import mean_and_error
 from dotphase.report.verdict import Row, between_engines
-from dotphase.study.curve import curve
 from dotphase.training.run import train
 
 OMEGA, ALPHA, D = 0.3, 2.0, 100

@@ -9,18 +9,25 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.embeddings import KINDS, PACKAGE, Tokens, gaussian_like, installed_table, prepare
+from dotphase.experiments.curve import curve
+from dotphase.experiments.grid import experiment
+from dotphase.experiments.real_tokens import train_on_table
 from dotphase.figures.structured import plot_structured
+from dotphase.finite.embeddings import (
+    KINDS,
+    PACKAGE,
+    Tokens,
+    gaussian_like,
+    installed_table,
+    prepare,
+)
 from dotphase.model import Model
-from dotphase.paper import positional_semantic
+from dotphase.model.paper import positional_semantic
+from dotphase.model.spectrum import power_law
 from dotphase.report.item import Datasets, Item
 from dotphase.report.store import Parts
 from dotphase.report.sweeps import mean_and_error
 from dotphase.report.verdict import Row, between_engines
-from dotphase.spectrum import power_law
-from dotphase.study.curve import curve
-from dotphase.study.experiment import experiment
-from dotphase.study.table import train_on_table
 from dotphase.theory.critical import critical_line
 
 OMEGA = 0.3
@@ -48,7 +55,11 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
         found[f"theory-{exponent:g}"] = _branches(
             parts, f"theory-{exponent:g}", _model(exponent), sizes["alphas"], sizes
         )
-    wanted = {"exponents": sizes["exponents"], "points": sizes["critical_points"], "atoms": ATOMS}
+    wanted = {
+        "exponents": sizes["exponents"],
+        "log2_points": sizes["critical_points"],
+        "atoms": ATOMS,
+    }
     found["theory-critical"] = parts.get("theory-critical", wanted, partial(_critical, wanted))
     return found
 
@@ -62,7 +73,7 @@ def _branches(
 
 def _critical(asked: Mapping[str, Any]) -> xr.Dataset:
     """Critical points along the exponents, the mean variance of the tokens kept."""
-    points = critical_line(_model, asked["exponents"], points=asked["points"])
+    points = critical_line(_model, asked["exponents"], log2_points=asked["log2_points"])
     names = ("alpha_c", "alpha_c_stderr", "alpha_l", "alpha_l_stderr", "trusted")
     values: dict[str, Any] = {
         name: ("exponent", [float(getattr(one, name)) for one in points]) for name in names

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from dotphase.experiments.curve import curve
 from dotphase.figures.transition import plot_transition
-from dotphase.paper import positional_semantic
+from dotphase.model.paper import positional_semantic
 from dotphase.report.facts import Fact, facts
 from dotphase.report.item import Datasets, Item
 from dotphase.report.store import Parts
 from dotphase.report.sweeps import mean_and_error, training_grid
 from dotphase.report.verdict import Row, against_equations, against_runs, between_engines
-from dotphase.study.curve import curve
 from dotphase.theory.critical import critical
 
 OMEGA, SIGMA = 0.3, 0.5
@@ -37,13 +37,15 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     model = positional_semantic(omega=OMEGA, sigma=SIGMA)
     asked = {name: sizes[name] for name in ("alphas", "rtol", "most")}
     theory = parts.get("theory", asked, lambda: curve(model, **asked))
-    points = sizes["critical_points"]
-    lines = parts.get("critical", {"points": points}, lambda: _critical(model, points))
+    log2_points = sizes["critical_points"]
+    lines = parts.get(
+        "critical", {"log2_points": log2_points}, lambda: _critical(model, log2_points)
+    )
     return {"theory": theory, "critical": lines, "runs": runs}
 
 
-def _critical(model: Any, points: int) -> xr.Dataset:
-    found = critical(model, points=points).to_dict()
+def _critical(model: Any, log2_points: int) -> xr.Dataset:
+    found = critical(model, log2_points=log2_points).to_dict()
     numbers = {name: value for name, value in found.items() if isinstance(value, float)}
     return xr.Dataset(numbers, attrs={"message": found["message"]})
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from dotphase.experiments.curve import curve
+from dotphase.experiments.family import named_model
 from dotphase.figures.families import Member, plot_family
 from dotphase.report.item import Datasets, Item
 from dotphase.report.store import Parts
 from dotphase.report.sweeps import mean_and_error, trained_crossing, training_grid
 from dotphase.report.verdict import Row, between_engines
-from dotphase.study.curve import curve
-from dotphase.study.family import named_model
 
 OMEGA = 0.3
 STUDENTS = {"tied": False, "untied": True}
@@ -30,7 +30,7 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
             seeds=sizes["seeds"], untied=separate,
         )  # fmt: skip
     for name, separate in students.items():
-        asked = {"alphas": list(sizes["alphas"]), "points": sizes["points"]}
+        asked = {"alphas": list(sizes["alphas"]), "log2_points": sizes["log2_points"]}
         found[f"theory-{name}"] = parts.get(
             f"theory-{name}",
             {**asked, "untied": separate},
@@ -137,12 +137,13 @@ ITEM = Item(
     remarks=remarks,
     sizes={
         "quick": {
-            "students": ["untied"], "alphas": [1.6, 2.3, 3.0], "points": 12, "d": 200, "seeds": 4,
+            "students": ["untied"], "alphas": [1.6, 2.3, 3.0], "log2_points": 12, "d": 200,
+            "seeds": 4,
             "trained": (1.6, 2.3, 3.0),
         },
         "full": {
             "students": ["tied", "untied"],
-            "alphas": np.round(np.linspace(0.8, 3.2, 13), 4).tolist(), "points": 14, "d": 500,
+            "alphas": np.round(np.linspace(0.8, 3.2, 13), 4).tolist(), "log2_points": 14, "d": 500,
             "seeds": 8, "trained": (1.0, 1.2, 1.4, 1.8, 2.0, 2.2, 2.4, 2.8, 3.2),
         },
     },

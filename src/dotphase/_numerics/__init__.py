@@ -1,0 +1,1 @@
+"""Numerics that know nothing of attention: small algebra, proximal map, fixed points, points."""

@@ -1,0 +1,49 @@
+"""Why an iteration stopped: one vocabulary for all engines, with a message for each word."""
+
+from __future__ import annotations
+
+import enum
+
+
+class Outcome(enum.IntEnum):
+    """Why something that iterates stopped; a number inside compiled code, words outside."""
+
+    RUNNING = 0
+    CONVERGED = 1
+    STEPS = 2
+    STALLED = 3
+    DIVERGED = 4
+    NOISE_FLOOR = 5
+    CYCLE = 6
+    LEFT_DOMAIN = 7
+    UNSETTLED = 8
+
+    @property
+    def success(self) -> bool:
+        """Whether what was looked for was found."""
+        return self in (Outcome.CONVERGED, Outcome.NOISE_FLOOR)
+
+    @property
+    def word(self) -> str:
+        """The outcome in one word, as datasets and JSON have it."""
+        return self.name.lower()
+
+    @property
+    def message(self) -> str:
+        """The outcome in a sentence."""
+        return _MESSAGES[self]
+
+
+_MESSAGES = {
+    Outcome.RUNNING: "interrupted",
+    Outcome.CONVERGED: "met the tolerance",
+    Outcome.STEPS: "all steps were taken and the tolerance was not met",
+    Outcome.STALLED: "no further progress at this floating-point precision",
+    Outcome.DIVERGED: "diverged: grew without bound; use smaller steps (lr) or more damping",
+    Outcome.NOISE_FLOOR: "residual stands still at the noise of the quadrature "
+    "(jumps of the proximal map)",
+    Outcome.CYCLE: "the iteration cycles and shorter steps do not help",
+    Outcome.LEFT_DOMAIN: "the iteration left the admissible overlaps (or met NaN) "
+    "and could not return",
+    Outcome.UNSETTLED: "does not settle: the gradient stands still above the tolerance",
+}

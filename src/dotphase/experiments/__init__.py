@@ -1,0 +1,1 @@
+"""What the engines are used for: curves, diagrams, grids of trainings, as labelled datasets."""

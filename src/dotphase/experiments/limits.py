@@ -1,0 +1,129 @@
+"""Limits in which the answer is known from somewhere else, beside what the solver gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+from scipy.optimize import minimize_scalar
+
+from dotphase.finite.linear import linear_test_error
+from dotphase.model.glm import identity, ridge_regression, scalar_link
+from dotphase.model.paper import positional_semantic
+from dotphase.storage.provenance import provenance
+from dotphase.theory.solution import Solution
+from dotphase.theory.solve import solve
+
+NUMBERS = ("V", "theta", "q", "test_error", "train_loss")
+
+
+def ridge_limits(
+    alphas: Sequence[float], ridges: Sequence[float], log2_points: int = 15
+) -> xr.Dataset:
+    """Ridge regression by the solver and in closed form, over ridge and alpha.
+
+    With one token and two identities as links the equations of attention become those of ridge
+    regression; inputs have unit variance, labels no noise.
+
+    Parameters
+    ----------
+    alphas, ridges : sequences of float
+        The grid.
+    log2_points : int
+        log2 of the Gaussian points of the solver.
+    """
+    axes, shape = ("ridge", "alpha"), (len(ridges), len(alphas))
+    names = [f"{name}{end}" for name in NUMBERS for end in ("", "_stderr", "_exact")]
+    values = {name: np.empty(shape) for name in names}
+    for i, ridge in enumerate(ridges):
+        model = scalar_link(identity, identity, ridge=ridge)
+        for j, alpha in enumerate(alphas):
+            solution, exact = (
+                solve(model, alpha, log2_points=log2_points),
+                ridge_regression(alpha, ridge),
+            )
+            for name in NUMBERS:
+                values[name][i, j] = solution.value(name)
+                values[f"{name}_stderr"][i, j] = solution.stderr[name]
+                values[f"{name}_exact"][i, j] = exact[name]
+    return xr.Dataset(
+        {name: (axes, value) for name, value in values.items()},
+        coords={"ridge": list(ridges), "alpha": list(alphas)},
+        attrs=provenance(log2_points=log2_points),
+    )
+
+
+def paper_limits(log2_points: int = 14) -> xr.Dataset:
+    """Limits of the paper's model: found by the solver, expected from elsewhere.
+
+    ``without data``: V = sigma^2/ridge. ``many data``: at omega = 0 the student is the teacher,
+    theta = sigma^2; at omega = .3 it is c Q* with c at the least test error. ``omega = 1``: labels
+    are linear in the tokens, and the linear layer has no error. ``small tokens``: with the ridge
+    of order sigma^2 the fields vanish and m minimises a function of one variable.
+    """
+    sigma, small, strength, alpha = 0.5, 0.003, 0.04, 1.5
+    # V approaches its limit as sqrt(alpha), through the jumps of the proximal map.
+    nothing = solve(positional_semantic(), 1e-6, "uninformed", log2_points=log2_points)
+    same = solve(positional_semantic(omega=0.0), 1e4, "semantic", log2_points=log2_points)
+    best = solve(positional_semantic(), 1e4, "semantic", log2_points=log2_points)
+    tiny = solve(
+        positional_semantic(sigma=small, ridge=strength * small**2), alpha, "positional",
+        log2_points=log2_points,
+    )  # fmt: skip
+    only = positional_semantic(omega=1.0)
+    rows = [
+        _row("V, alpha to 0", sigma**2 / 0.01, nothing, "V"),
+        _row("theta, alpha to infinity, omega = 0", sigma**2, same, "theta"),
+        _row("theta, alpha to infinity, omega = .3", sigma**2 * _best_scale(), best, "theta"),
+        _row("m, sigma to 0", _small_tokens(alpha, strength), tiny, "m"),
+        ("error of the linear layer, omega = 1", 0.0, linear_test_error(only), 0.0),
+    ]
+    names, expected, found, errors = zip(*rows, strict=True)
+    return xr.Dataset(
+        {
+            "expected": ("limit", list(expected)),
+            "found": ("limit", list(found)),
+            "stderr": ("limit", list(errors)),
+        },
+        coords={"limit": list(names)},
+        attrs=provenance(log2_points=log2_points),
+    )
+
+
+def _row(
+    name: str, expected: float, solution: Solution, quantity: str
+) -> tuple[str, float, float, float]:
+    # What has not converged does not count as found.
+    value = solution.norms[quantity] if solution.converged else np.nan
+    return name, float(expected), float(value), float(solution.stderr[quantity])
+
+
+def _best_scale(omega: float = 0.3, sigma: float = 0.5, nodes: int = 40) -> float:
+    """c at which c Q* has the least test error, by Gauss-Hermite quadrature."""
+    x, w = np.polynomial.hermite_e.hermegauss(nodes)
+    h = sigma * np.stack(np.meshgrid(x, x, indexing="ij"), axis=-1).reshape(-1, 2)
+    weight = np.outer(w, w).ravel() / w.sum() ** 2
+
+    def attention(h: np.ndarray) -> np.ndarray:
+        """First entries of both rows of softmax(h h^T); the others follow."""
+        gap = h * (h[:, ::-1] - h)
+        return 1 / (1 + np.exp(gap))
+
+    target = (1 - omega) * attention(h) + omega * 0.6
+
+    def error(c: float) -> float:
+        return float(weight @ np.sum((target - attention(c * h)) ** 2, axis=1))
+
+    found = minimize_scalar(error, bounds=(0.3, 1.5), method="bounded", options={"xatol": 1e-8})
+    return float(found.x)
+
+
+def _small_tokens(alpha: float, strength: float) -> float:
+    """m that minimises ``2 alpha (s(2 m^2) - T_11)^2 + strength m^2/2``, ``T_11 = .53``."""
+
+    def energy(m: float) -> float:
+        return 2 * alpha * (1 / (1 + np.exp(-2 * m**2)) - 0.53) ** 2 + strength * m**2 / 2
+
+    found = minimize_scalar(energy, bounds=(0.02, 1.0), method="bounded", options={"xatol": 1e-9})
+    return float(found.x)

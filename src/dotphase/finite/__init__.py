@@ -1,0 +1,1 @@
+"""Finite dimension: data sets, their exact loss and test error, starts and overlaps."""

@@ -1,0 +1,155 @@
+"""Data sets of finite dimension drawn from a model: tokens, teacher weights, positions."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from dotphase._numerics import validate
+from dotphase._numerics.precision import in_double_precision
+from dotphase.errors import InvalidInput
+from dotphase.model import Model
+
+#: Sentences drawn at a time.
+BLOCK = 256
+#: Precisions a data set may be drawn in.
+DTYPES = ("float32", "float64")
+
+
+class Dataset(NamedTuple):
+    """Sentences and what was drawn with them.
+
+    Attributes
+    ----------
+    tokens : (n, L, d) sentences, row l of each from ``N(0, Sigma_l)``
+    teacher_weights : (d, t) the teacher's Q*, entries from ``N(0, 1)``
+    positions : (L, d) positional encodings p with the model's Gram matrix
+    """
+
+    tokens: Float[Array, "n tokens d"]
+    teacher_weights: Float[Array, "d t"]
+    positions: Float[Array, "tokens d"]
+
+
+def count_sentences(model: Model, alpha: float, d: int) -> int:
+    """``n = round(alpha d)``, after checking that a data set of that size makes sense."""
+    validate.whole("d", d, at_least=1)
+    if d < model.length:
+        raise InvalidInput(
+            "d", d, f"must be >= the number of tokens {model.length}, to hold their positions"
+        )
+    alpha = validate.number("alpha", alpha, above=0)
+    n = round(alpha * d)
+    if n < 1:
+        raise InvalidInput(
+            "alpha", alpha, f"must give n = round(alpha d) >= 1, so at least {0.5 / d:g} at d = {d}"
+        )
+    return n
+
+
+@in_double_precision
+def sample(
+    model: Model, d: int, n: int, key: Any, dtype: str | np.dtype | type = "float64"
+) -> Dataset:
+    """Draw a data set.
+
+    Parameters
+    ----------
+    model : Model
+        Teacher, student and data.
+    d : int
+        Dimension of a token, at least the length L of a sentence.
+    n : int
+        Number of sentences.
+    key : int or JAX key
+        Source of randomness; the same key always gives the same data.
+    dtype : {"float64", "float32"}
+        Precision of the arrays.
+    """
+    n = validate.whole("n", n, at_least=1)
+    count_sentences(model, n / validate.whole("d", d, at_least=1), d)
+    kind = check_dtype(dtype)
+    return _draw(model, n, as_key(key), jnp.asarray(position_vectors(model, d), kind))
+
+
+def check_dtype(dtype: Any) -> np.dtype:
+    """`dtype` as float32 or float64, or `InvalidInput`."""
+    try:
+        name = np.dtype(dtype).name
+    except TypeError:
+        name = str(dtype)
+    return np.dtype(validate.choice("dtype", name, DTYPES))
+
+
+def as_key(key: Any) -> Array:
+    """A JAX key from a whole number or a key."""
+    if isinstance(key, jax.Array) and (
+        jnp.issubdtype(key.dtype, jax.dtypes.prng_key) or key.shape == (2,)
+    ):
+        return key
+    return jax.random.key(validate.whole("key", key, at_least=0))
+
+
+def draw(model: Model, n: int, key: Array, positions: Float[Array, "tokens d"]) -> Dataset:
+    """`sample` without its checks, for compiled code; takes d and the precision from p."""
+    for_weights, for_tokens = jax.random.split(key)
+    d, dtype = positions.shape[1], positions.dtype
+    return Dataset(
+        draw_tokens(model, d, n, for_tokens, dtype),
+        jax.random.normal(for_weights, (d, model.teacher_rank), dtype),
+        positions,
+    )
+
+
+_draw = eqx.filter_jit(draw)
+
+
+def draw_tokens(
+    model: Model, d: int, n: int, key: Array, dtype: np.dtype
+) -> Float[Array, "n tokens d"]:
+    """n sentences with rows ``x_l ~ N(0, Sigma_l)``, Sigma_l diagonal.
+
+    Each sentence has a key of its own, so that more sentences extend the same sequence; a
+    block at a time is drawn, because the intermediate results are larger than the tokens.
+    """
+    scale = jnp.asarray(model.sigma, dtype)[:, None]
+    if model.spectrum is not None:
+        scale = scale * jnp.sqrt(model.spectrum.along(d)).astype(dtype)
+
+    def one(number: Array) -> Float[Array, "tokens d"]:
+        return scale * jax.random.normal(jax.random.fold_in(key, number), (model.length, d), dtype)
+
+    return jax.lax.map(one, jnp.arange(n), batch_size=min(n, BLOCK))
+
+
+def weighted_product(
+    model: Model, left: Float[Array, "d i"], right: Float[Array, "d j"]
+) -> Float[Array, "i j"]:
+    """``left^T Sigma_1 right/d``, the product that the fields of the first token see."""
+    d = left.shape[0]
+    if model.spectrum is not None:
+        left = left * model.spectrum.along(d)[0].astype(left.dtype)[:, None]
+    return model.rho[0] * (left.T @ right) / d
+
+
+def position_vectors(model: Model, d: int) -> Float[np.ndarray, "tokens d"]:
+    """Vectors p_l in R^d with ``p_k . p_l`` equal to the model's Gram matrix.
+
+    The Gram matrix is factored as ``F F^T`` and its modes are laid along the first waves of
+    the cosine transform: orthonormal, spread over all coordinates, and with a constant
+    vector first, so that the paper's model gets ``p_1 = -p_2 = (1, ..., 1)/sqrt d``.
+    """
+    values, vectors = np.linalg.eigh(np.asarray(model.positions))
+    strongest_first = np.argsort(-values, kind="stable")
+    factor = (vectors * np.sqrt(np.maximum(values, 0.0)))[:, strongest_first]
+    # An eigenvector has no sign of its own: the first entry of weight is made positive.
+    heavy = np.argmax(np.abs(factor) > 1e-9 * (1 + np.abs(factor).max()), axis=0)
+    factor = factor * np.where(factor[heavy, np.arange(factor.shape[1])] < 0, -1.0, 1.0)
+    mode, place = np.arange(model.length)[:, None], np.arange(d)[None, :]
+    waves = np.sqrt(np.where(mode == 0, 1.0, 2.0) / d) * np.cos(np.pi * mode * (place + 0.5) / d)
+    return np.asarray(factor @ waves)

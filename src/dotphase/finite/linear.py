@@ -1,0 +1,68 @@
+"""The linear positional layer ``f(x) = W x``, which mixes tokens by their places alone."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from scipy.special import ndtri
+from scipy.stats import qmc
+
+from dotphase._numerics.precision import in_double_precision
+from dotphase._numerics.prox import over_points
+from dotphase.finite.data import Dataset
+from dotphase.finite.loss import project, token_products
+from dotphase.model import Model
+
+_LOG2_POINTS = 14
+
+
+@in_double_precision
+def linear_test_error(model: Model, *, seed: int = 0) -> float:
+    """Test error of the linear positional layer ``f(x) = W x`` at alpha of order one.
+
+    With many samples per parameter ``W -> E[T]``, so
+    ``eps_lin = (1/L) E tr[(T - E T) diag(rho) (T - E T)^T]``. The average is over the
+    teacher's fields ``h*_l ~ N(0, sigma_l^2 I)``.
+
+    Parameters
+    ----------
+    model : Model
+        Teacher and data; the student does not matter.
+    seed : int
+        Seed of the Gaussian points of the average.
+    """
+    points = _normal_points(model.length * model.teacher_rank, seed)
+    return float(_variance(model, points.reshape(-1, model.length, model.teacher_rank)))
+
+
+@lru_cache(maxsize=16)
+def _normal_points(dims: int, seed: int) -> Float[np.ndarray, "n dims"]:
+    sobol = qmc.Sobol(dims, scramble=True, rng=np.random.default_rng([seed, 1]))
+    uniform = sobol.random(2**_LOG2_POINTS)
+    return ndtri(np.clip(uniform, 2.0**-54, 1 - 2.0**-53))
+
+
+def linear_layer(model: Model, data: Dataset) -> Float[Array, "tokens tokens"]:
+    """The layer W fitted to a data set, in closed form.
+
+    Minimises ``sum_mu |y - W x|^2/(2d) + (ridge/2) |W|^2``, so that
+    ``W = (sum_mu T x x^T/d) (sum_mu x x^T/d + ridge I)^{-1}``.
+    """
+    length = model.length
+    target = over_points(model.teacher)(project(data.tokens, data.teacher_weights))
+    xx = token_products(data.tokens)
+    labels = jnp.einsum("ikn,kln->il", target, xx)
+    inputs = jnp.sum(xx, axis=-1) + model.ridge * jnp.eye(length, dtype=xx.dtype)
+    return jnp.linalg.solve(inputs, labels.T).T
+
+
+@eqx.filter_jit
+def _variance(model: Model, points: Float[Array | np.ndarray, "n tokens t"]) -> Float[Array, ""]:
+    targets = jax.vmap(model.teacher)(jnp.asarray(model.sigma[:, None] * points))
+    spread = jnp.mean((targets - jnp.mean(targets, axis=0)) ** 2, axis=0)
+    return jnp.sum(spread * model.rho) / model.length

@@ -1,0 +1,48 @@
+"""Attention functions: projected tokens to attention matrices, one sentence at a time."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from dotphase._numerics.linalg import dot
+
+#: Longest sentence whose attention is written out entry by entry.
+UNROLL_LIMIT = 4
+
+
+def softmax_attention(h: Float[Array, "tokens rank"]) -> Float[Array, "tokens tokens"]:
+    """Tied dot-product attention, ``softmax(h h^T)`` row by row."""
+    return dot_product_attention(h, h)
+
+
+def dot_product_attention(
+    queries: Float[Array, "tokens rank"], keys: Float[Array, "tokens rank"]
+) -> Float[Array, "tokens tokens"]:
+    """``softmax(queries keys^T)`` row by row."""
+    tokens = queries.shape[0]
+    if tokens > UNROLL_LIMIT:
+        return jax.nn.softmax(queries @ keys.T, axis=-1)
+    # Written out entry by entry, a handful of tokens compiles to straight code that is
+    # several times faster over many points than a batch of tiny matrix products.
+    score = [[dot(queries[i], keys[j]) for j in range(tokens)] for i in range(tokens)]
+    return jnp.stack([jnp.stack(_softmax(row)) for row in score])
+
+
+def _softmax(row: list[Array]) -> list[Array]:
+    top = row[0]
+    for entry in row[1:]:
+        top = jnp.maximum(top, entry)
+    top = jax.lax.stop_gradient(top)
+    weight = [jnp.exp(entry - top) for entry in row]
+    total = weight[0]
+    for entry in weight[1:]:
+        total = total + entry
+    return [entry / total for entry in weight]
+
+
+def untied_attention(h: Float[Array, "tokens columns"]) -> Float[Array, "tokens tokens"]:
+    """``softmax(h_Q h_K^T)`` row by row; the first half of the columns are the queries."""
+    queries, keys = jnp.split(h, 2, axis=1)
+    return dot_product_attention(queries, keys)

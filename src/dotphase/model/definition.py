@@ -1,0 +1,194 @@
+"""The one definition every engine works from: tokens, teacher, student, ridge.
+
+A sentence is ``x`` in R^{L x d} with independent rows ``x_l ~ N(0, sigma_l^2 I)``, or with
+other covariances if a spectrum is given. The teacher labels it by ``y = T[x Q*/sqrt d] x``;
+the student answers ``f = S[(x + p) Q/sqrt d] (x + p)`` and is trained on n = alpha d
+sentences by minimising ``sum |y - f|^2 / (2d) + (ridge/2) |Q|^2``. Only the functions T and
+S, the token scales (and spectra) and the Gram matrix of the positional encodings ``p``
+survive when d grows; they make up a `Model`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from dotphase._numerics import validate
+from dotphase._numerics.precision import in_double_precision
+from dotphase.errors import InvalidInput
+from dotphase.model.spectrum import Spectrum
+
+Attention = Callable[[Float[Array, "tokens rank"]], Float[Array, "tokens tokens"]]
+
+
+class Model(eqx.Module):
+    """A dot-product attention student, its teacher and their data.
+
+    Parameters
+    ----------
+    teacher, student : callable
+        JAX functions ``(L, rank) -> (L, L)`` of the projected tokens. A function with
+        numbers of its own that should be swept without recompiling is best written as an
+        `equinox.Module` with ``__call__``.
+    length : int
+        Number of tokens L in a sentence.
+    teacher_rank, student_rank : int
+        Columns t of Q* and r of Q.
+    sigma : float or sequence of float
+        Standard deviation of each token's entries; one number serves all tokens. With a
+        spectrum, the root of the mean variance.
+    positions : (L, L) array
+        Gram matrix ``P_kl = p_k . p_l`` of the positional encodings.
+    ridge : float
+        Strength lambda of the penalty on Q.
+    spectrum : Spectrum, optional
+        Shape of the tokens' covariances, see `dotphase.model.spectrum`; white if not given. The
+        positional encodings are spread evenly over the eigendirections.
+
+    Notes
+    -----
+    The columns of Q* are taken orthonormal, ``Q*^T Q*/d = I``. Any other teacher Gram
+    matrix G is the same model with teacher ``h -> T(h G^{1/2})``.
+    """
+
+    teacher: Any
+    student: Any
+    length: int = eqx.field(static=True)
+    teacher_rank: int = eqx.field(static=True)
+    student_rank: int = eqx.field(static=True)
+    sigma: Float[np.ndarray, " tokens"]
+    positions: Float[np.ndarray, "tokens tokens"]
+    ridge: Float[np.ndarray, ""]
+    spectrum: Spectrum | None
+
+    def __init__(
+        self,
+        teacher: Attention,
+        student: Attention,
+        length: int,
+        teacher_rank: int = 1,
+        student_rank: int = 1,
+        sigma: float | Sequence[float] = 0.5,
+        positions: Any = None,
+        ridge: float = 0.01,
+        spectrum: Spectrum | None = None,
+    ) -> None:
+        self.length = validate.whole("length", length, at_least=1)
+        self.teacher_rank = validate.whole("teacher_rank", teacher_rank, at_least=1)
+        self.student_rank = validate.whole("student_rank", student_rank, at_least=1)
+        self.sigma = _check_sigma(sigma, self.length)
+        self.positions = _check_positions(positions, self.length)
+        self.ridge = np.asarray(validate.number("ridge", ridge, above=0.0))
+        self.spectrum = _check_spectrum(spectrum, self.length)
+        _check_attention("teacher", teacher, self.length, self.teacher_rank)
+        _check_attention("student", student, self.length, self.student_rank)
+        self.teacher = teacher
+        self.student = student
+
+    @property
+    def rho(self) -> Float[np.ndarray, " tokens"]:
+        """Squared norm per dimension of each token, ``rho_l = sigma_l^2``."""
+        return self.sigma**2
+
+    @property
+    def eigenvalues(self) -> Float[np.ndarray, "tokens atoms"]:
+        """Eigenvalues gamma_{l,i} of the covariances; a single one where tokens are white."""
+        shape = np.ones((1, 1)) if self.spectrum is None else self.spectrum.values
+        return np.asarray(self.rho)[:, None] * shape
+
+    @property
+    def eigenweights(self) -> Float[np.ndarray, " atoms"]:
+        """Fraction w_i of the directions that have each eigenvalue."""
+        return np.ones(1) if self.spectrum is None else np.asarray(self.spectrum.weights)
+
+    def loss(
+        self, x: Float[Array, "tokens rank"], target: Float[Array, "tokens tokens"]
+    ) -> Float[Array, ""]:
+        """Loss of one sentence: ``ell(X; T) = 1/2 tr[(T - S(X)) diag(rho) (T - S(X))^T]``."""
+        error = target - self.student(x)
+        return 0.5 * jnp.sum(error**2 * self.rho)
+
+
+def _check_sigma(sigma: Any, length: int) -> np.ndarray:
+    try:
+        values = np.asarray(sigma, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.asarray(np.nan)
+    if values.ndim == 0:
+        values = np.full(length, values)
+    if values.shape != (length,) or not np.all(np.isfinite(values) & (values > 0)):
+        raise InvalidInput(
+            "sigma", sigma, f"must be one positive number or {length} of them, one per token"
+        )
+    return values
+
+
+def _check_spectrum(spectrum: Any, length: int) -> Spectrum | None:
+    if spectrum is None:
+        return None
+    if not isinstance(spectrum, Spectrum) or spectrum.values.shape[0] not in (1, length):
+        raise InvalidInput(
+            "spectrum",
+            spectrum,
+            f"must be None or a Spectrum with one row of values for all tokens or {length} rows",
+        )
+    return spectrum
+
+
+def refuse_spectrum(model: Model, what: str) -> None:
+    """Refuse a model with a spectrum where only white tokens are worked out."""
+    if model.spectrum is not None:
+        raise InvalidInput("spectrum", model.spectrum, f"must be None: {what} is for white tokens")
+
+
+def _check_positions(positions: Any, length: int) -> np.ndarray:
+    if positions is None:
+        return np.zeros((length, length))
+    gram = validate.array("positions", positions, (length, length))
+    scale = max(float(np.max(np.abs(gram))), 1.0)
+    if not np.allclose(gram, gram.T, rtol=0, atol=1e-9 * scale):
+        raise InvalidInput("positions", positions, "must be a symmetric Gram matrix p_k . p_l")
+    gram = (gram + gram.T) / 2
+    if np.linalg.eigvalsh(gram)[0] < -1e-9 * scale:
+        raise InvalidInput(
+            "positions", positions, "must be positive semi-definite, as a Gram matrix is"
+        )
+    return gram
+
+
+@eqx.filter_jit
+def call_many(
+    function: Attention, h: Float[Array | np.ndarray, "n tokens rank"]
+) -> Float[Array, "n tokens tokens"]:
+    """An attention function on many inputs; compiled once for each function."""
+    return jax.vmap(function)(jnp.asarray(h))
+
+
+@in_double_precision
+def _check_attention(field: str, function: Any, length: int, rank: int) -> None:
+    """Call an attention function once and check that an (L, L) array of numbers comes back."""
+    allowed = f"must be a JAX function that takes a ({length}, {rank}) array and returns "
+    allowed += f"a finite ({length}, {length}) array"
+    name = getattr(function, "__name__", type(function).__name__)
+    if not callable(function):
+        raise InvalidInput(field, function, allowed)
+    sample = np.random.default_rng(0).standard_normal((1, length, rank))
+    try:
+        result = call_many(function, sample)
+    except Exception as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else "no message"
+        raise InvalidInput(
+            field, name, f"{allowed}, but it raised {type(error).__name__}: {reason}"
+        ) from error
+    if not isinstance(result, jax.Array) or result.shape != (1, length, length):
+        is_array = isinstance(result, jax.Array)
+        found = f"shape {result.shape[1:]}" if is_array else type(result).__name__
+        raise InvalidInput(field, name, f"{allowed}, but it returned {found}")
+    if not jnp.issubdtype(result.dtype, jnp.floating) or not bool(jnp.all(jnp.isfinite(result))):
+        raise InvalidInput(field, name, f"{allowed}, but some entries are not finite real numbers")

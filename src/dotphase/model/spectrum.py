@@ -1,0 +1,130 @@
+"""Spectra of tokens that are not white: eigenvalues of their covariances, with weights.
+
+The covariances of a sentence's tokens are taken to commute. In their common eigenbasis a
+fraction ``w_i`` of the d directions has the eigenvalue ``sigma_l^2 s_{l,i}`` for token l. The
+eigenvalues are scaled to a mean of one, ``sum_i w_i s_{l,i} = 1``, so that
+``rho_l = tr(Sigma_l)/d = sigma_l^2`` whatever the shape of the spectrum.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from dotphase._numerics import validate
+from dotphase.errors import InvalidInput
+
+#: Directions are dealt to the eigenvalues along multiples of this number, modulo one: every
+#: stretch of coordinates then has its fair share of each.
+GOLDEN = (np.sqrt(5) - 1) / 2
+
+
+class Spectrum(eqx.Module):
+    """Joint spectrum of commuting covariances.
+
+    Parameters
+    ----------
+    values : (atoms,) or (tokens, atoms) array
+        Eigenvalues >= 0, one row for all tokens or one for each; scaled to a mean of one.
+    weights : (atoms,) array, optional
+        Fraction of the directions that have each eigenvalue; equal if not given.
+    """
+
+    values: Float[np.ndarray, "rows atoms"]
+    weights: Float[np.ndarray, " atoms"]
+
+    def __init__(self, values: Any, weights: Any = None) -> None:
+        allowed = "must be finite numbers >= 0, one row for all tokens or one row for each"
+        try:
+            rows = np.atleast_2d(np.asarray(values, dtype=np.float64))
+        except (TypeError, ValueError):
+            raise InvalidInput("spectrum.values", values, allowed) from None
+        if rows.ndim != 2 or rows.size == 0 or not np.all(np.isfinite(rows) & (rows >= 0)):
+            raise InvalidInput("spectrum.values", values, allowed)
+        atoms = rows.shape[1]
+        share = np.ones(atoms) if weights is None else weights
+        share = validate.array("spectrum.weights", share, (atoms,))
+        if not np.all(share > 0):
+            raise InvalidInput("spectrum.weights", weights, "must be numbers > 0")
+        self.weights = share / share.sum()
+        mean = rows @ self.weights
+        if not np.all(mean > 0):
+            raise InvalidInput("spectrum.values", values, "must not all be zero")
+        self.values = rows / mean[:, None]
+
+    @property
+    def shared(self) -> bool:
+        """Whether all tokens have the same spectrum, up to their scale."""
+        return self.values.shape[0] == 1
+
+    def along(self, d: int) -> Float[Array, "rows d"]:
+        """Eigenvalues of d coordinates: every one of them as often as its weight says.
+
+        They are scattered over the coordinates, so that a vector with smooth entries has the
+        same share of its length in each eigenspace, and scaled once more to a mean of one,
+        from which rounding the multiplicities may have moved them.
+        """
+        rank = np.argsort(np.argsort(np.arange(d) * GOLDEN % 1.0))
+        edges = jnp.cumsum(jnp.asarray(self.weights))[:-1]
+        chosen = jnp.searchsorted(edges, jnp.asarray((rank + 0.5) / d, edges.dtype))
+        values = jnp.asarray(self.values)[:, chosen]
+        return values / jnp.mean(values, axis=1, keepdims=True)
+
+
+def power_law(exponent: float, atoms: int = 32) -> Spectrum:
+    """Eigenvalues proportional to ``i^(-exponent)``, i = 1, ..., atoms, of equal weight.
+
+    Parameters
+    ----------
+    exponent : float
+        Zero gives white tokens.
+    atoms : int
+        Number of different eigenvalues. Each has d/atoms directions: with an exponent of one
+        or more the first few carry most of the variance, and their number matters.
+    """
+    exponent = validate.number("exponent", exponent, at_least=0)
+    atoms = validate.whole("atoms", atoms, at_least=1)
+    return Spectrum(np.arange(1.0, atoms + 1) ** -exponent)
+
+
+def spiked(size: float, share: float) -> Spectrum:
+    """Two eigenvalues: a share of the directions has `size` times the variance of the rest.
+
+    Parameters
+    ----------
+    size : float
+        Ratio of the two eigenvalues, > 0.
+    share : float in (0, 1)
+        Fraction of the directions in the spike. It stays finite when d grows; a finite
+        number of spikes is not seen in this limit.
+    """
+    size = validate.number("size", size, above=0)
+    share = validate.number("share", share, above=0, at_most=1)
+    if share == 1:
+        return Spectrum([1.0])
+    return Spectrum([size, 1.0], [share, 1 - share])
+
+
+def from_data(tokens: Any, atoms: int = 32) -> Spectrum:
+    """Spectrum of the empirical covariance of tokens.
+
+    Parameters
+    ----------
+    tokens : (n, d) array
+        Their mean is subtracted.
+    atoms : int
+        Eigenvalues are averaged in this many groups of neighbours, of equal size as nearly
+        as d allows; at least d keeps them all.
+    """
+    atoms = validate.whole("atoms", atoms, at_least=1)
+    table = np.asarray(tokens, dtype=np.float64)
+    if table.ndim != 2 or len(table) < 2 or not np.all(np.isfinite(table)):
+        raise InvalidInput("tokens", tokens, "must be finite numbers of shape (n >= 2, d)")
+    centred = table - table.mean(axis=0)
+    values = np.maximum(np.linalg.eigvalsh(centred.T @ centred / len(table))[::-1], 0.0)
+    groups = np.array_split(values, min(atoms, values.size))
+    return Spectrum([group.mean() for group in groups], [group.size for group in groups])

@@ -1,0 +1,1 @@
+"""What reaches the disk: where it came from, whole or not at all."""

@@ -1,0 +1,62 @@
+"""Where a dataset came from, written into its attributes."""
+
+from __future__ import annotations
+
+import platform
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+import dotphase
+from dotphase.model import Model
+
+
+def provenance(model: Model | None = None, **asked: Any) -> dict[str, Any]:
+    """Attributes that say what was asked, of which version, on what, and when."""
+    import jax
+
+    attributes: dict[str, Any] = {
+        "software": f"dotphase {dotphase.__version__}",
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "jax": jax.__version__,
+        "numpy": np.__version__,
+        "source": "arXiv:2402.03902",
+    }
+    if model is not None:
+        attributes |= {
+            "length": model.length,
+            "teacher_rank": model.teacher_rank,
+            "student_rank": model.student_rank,
+            "sigma": np.asarray(model.sigma).tolist(),
+            "positions": np.asarray(model.positions).ravel().tolist(),
+            "ridge": float(model.ridge),
+            "teacher": describe(model.teacher),
+            "student": describe(model.student),
+        }
+        if model.spectrum is not None:
+            attributes["spectrum_values"] = np.asarray(model.spectrum.values).ravel().tolist()
+            attributes["spectrum_weights"] = np.asarray(model.spectrum.weights).tolist()
+    return attributes | {
+        name: attribute(value) for name, value in asked.items() if value is not None
+    }
+
+
+def attribute(value: Any) -> Any:
+    """A value that every netCDF format can hold: no truth values, and no lists of words."""
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, list | tuple) and all(isinstance(part, str) for part in value):
+        return ", ".join(value)
+    return value
+
+
+def describe(function: Any) -> str:
+    """A readable name of an attention function, with its numbers if it has any."""
+    name = getattr(function, "__name__", None)
+    if name is not None:
+        return str(name)
+    numbers = {key: np.asarray(value).tolist() for key, value in vars(function).items()}
+    inside = ", ".join(f"{key}={value}" for key, value in numbers.items())
+    return f"{type(function).__name__}({inside})"

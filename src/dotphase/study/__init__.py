@@ -1,1 +1,0 @@
-"""Grids of points, as labelled datasets."""

@@ -1,0 +1,206 @@
+"""Points on this machine: a few worker processes, each asked one point at a time.
+
+A worker keeps what it has compiled, so neighbouring points go to the same worker; it is
+asked its next point once the last one is in the journal. A worker that dies takes the
+point it was computing with it, and nothing else: another is started in its place.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import Counter, deque
+from collections.abc import Generator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import dotphase
+from dotphase.errors import InvalidInput
+from dotphase.sweep.spec import Study
+from dotphase.sweep.tasks import PointResult
+from dotphase.sweep.worker import ENVIRONMENT
+
+#: What the Python of a worker runs.
+COMMAND = ("-m", "dotphase.sweep.worker")
+#: Workers that may die over a point before it counts as failed, or in a row at their start.
+DEATHS = 3
+#: Most neighbouring points that are set aside for a worker at a time.
+CHUNK = 32
+
+
+@dataclass(frozen=True)
+class Step:
+    """Points that have come back, and points that are sent out once those are recorded."""
+
+    finished: tuple[PointResult, ...]
+    started: tuple[int, ...]
+
+
+def chunks_of(todo: Sequence[int], workers: int) -> deque[deque[int]]:
+    """Points in runs of neighbours, several runs for every worker."""
+    size = min(CHUNK, max(1, len(todo) // (4 * workers)))
+    return deque(deque(todo[k : k + size]) for k in range(0, len(todo), size))
+
+
+def on_processes(study: Study, todo: Sequence[int], workers: int) -> Generator[Step, None, None]:
+    """Compute points in worker processes.
+
+    Yields
+    ------
+    Step
+        The next points are sent out when the generator is resumed.
+    """
+    messages: queue.SimpleQueue[tuple[_Worker, str | None]] = queue.SimpleQueue()
+    chunks = chunks_of(todo, workers)
+    crew: list[_Worker] = []
+    deaths: Counter[int] = Counter()
+    stillborn = 0
+    finished: list[PointResult] = []
+    try:
+        while True:
+            waiting = sum(map(len, chunks)) + sum(len(worker.chunk) for worker in crew)
+            for _ in range(min(workers - len(crew), waiting)):
+                crew.append(_Worker.start(messages))
+            sent = [
+                (worker, place)
+                for worker in crew
+                if (place := _next(worker, crew, chunks)) is not None
+            ]
+            yield Step(tuple(finished), tuple(place for _, place in sent))
+            finished.clear()
+            for worker, place in sent:
+                worker.ask(study, place)
+            if not any(worker.place is not None or not worker.ready for worker in crew):
+                return
+            for worker, line in _drain(messages):
+                if line is None:
+                    crew.remove(worker)
+                    place, cause = worker.bury()
+                    stillborn = 0 if worker.ready else stillborn + 1
+                    if stillborn >= DEATHS:
+                        rule = f"cannot be started: {cause}"
+                        raise InvalidInput("workers", workers, rule)
+                    if place is not None:
+                        deaths[place] += 1
+                        if deaths[place] < DEATHS:
+                            worker.chunk.appendleft(place)
+                        else:
+                            reason = f"{DEATHS} worker processes died computing it: {cause}"
+                            finished.append(PointResult(place, None, reason, 0.0))
+                    if worker.chunk:
+                        chunks.appendleft(worker.chunk)
+                elif not worker.ready:
+                    worker.ready = True
+                else:
+                    finished.append(PointResult(**json.loads(line)))
+                    worker.place = None
+    finally:
+        for worker in crew:
+            worker.bury()
+
+
+def _next(worker: _Worker, crew: list[_Worker], chunks: deque[deque[int]]) -> int | None:
+    """The point a worker should compute next; None if it is busy or nothing is left."""
+    if not worker.ready or worker.place is not None:
+        return None
+    if not worker.chunk and chunks:
+        worker.chunk = chunks.popleft()
+    if not worker.chunk:
+        # Nothing is left to hand out: help whoever has most.
+        slowest = max(crew, key=lambda other: len(other.chunk))
+        if slowest.chunk:
+            worker.chunk.append(slowest.chunk.pop())
+    if not worker.chunk:
+        return None
+    worker.place = worker.chunk.popleft()
+    return worker.place
+
+
+def _drain(messages: queue.SimpleQueue[Any]) -> list[Any]:
+    """All messages there are, at least one."""
+    found = [messages.get()]
+    with suppress(queue.Empty):
+        while True:
+            found.append(messages.get_nowait())
+    return found
+
+
+@dataclass(eq=False)
+class _Worker:
+    """A worker process, the point it computes and the points set aside for it."""
+
+    process: subprocess.Popen[str]
+    complaints: IO[bytes]
+    listener: threading.Thread
+    ready: bool = False
+    place: int | None = None
+    chunk: deque[int] = field(default_factory=deque)
+
+    @classmethod
+    def start(cls, messages: queue.SimpleQueue[Any]) -> _Worker:
+        package = Path(dotphase.__file__).parent.parent
+        path = os.pathsep.join([str(package), *filter(None, [os.environ.get("PYTHONPATH")])])
+        complaints = tempfile.TemporaryFile()  # noqa: SIM115 (closed by bury)
+        process = subprocess.Popen(
+            [sys.executable, *COMMAND],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=complaints,
+            text=True,
+            encoding="utf-8",
+            env=ENVIRONMENT | os.environ | {"PYTHONPATH": path},
+            # An interrupt from the keyboard is for the process that keeps the journal.
+            start_new_session=True,
+        )
+        worker = cls(process, complaints, threading.Thread(target=lambda: None))
+
+        def listen() -> None:
+            assert process.stdout is not None
+            # A line that a dying worker left unfinished is no answer.
+            with suppress(ValueError, OSError):
+                for line in process.stdout:
+                    if line.endswith("\n"):
+                        messages.put((worker, line))
+            messages.put((worker, None))
+
+        worker.listener = threading.Thread(target=listen, daemon=True)
+        worker.listener.start()
+        return worker
+
+    def ask(self, study: Study, place: int) -> None:
+        """Send a point; if the worker has died meanwhile, its listener tells."""
+        parameters, seed = study.point(place)
+        question = {
+            "engine": study.engine,
+            "index": place,
+            "parameters": parameters,
+            "seed": seed,
+        }
+        assert self.process.stdin is not None
+        with suppress(BrokenPipeError):
+            self.process.stdin.write(json.dumps(question) + "\n")
+            self.process.stdin.flush()
+
+    def bury(self) -> tuple[int | None, str]:
+        """End the process; the point it was computing, and in a few words why it ended."""
+        died = self.process.poll()
+        self.process.kill()
+        self.process.wait()
+        self.listener.join()
+        assert self.process.stdin is not None and self.process.stdout is not None
+        with suppress(BrokenPipeError):
+            self.process.stdin.close()
+        self.process.stdout.close()
+        self.complaints.seek(0)
+        said = self.complaints.read().decode("utf-8", "replace").strip().splitlines()
+        self.complaints.close()
+        code = self.process.returncode if died is None else died
+        cause = f"signal {-code}" if code < 0 else f"exit code {code}"
+        return self.place, f"{cause}, {said[-1][:300]}" if said and code >= 0 else cause

@@ -1,0 +1,238 @@
+"""Running a study: what is left to do, on what, into the journal, and at the end a dataset."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dotphase._numerics import validate
+from dotphase.errors import Interrupted, InvalidInput
+from dotphase.storage.files import write_dataset
+from dotphase.storage.provenance import provenance
+from dotphase.sweep.cluster import on_dask
+from dotphase.sweep.journal import (
+    DATASET,
+    RECENT,
+    Journal,
+    rate_of,
+    read_record,
+    storage_errors,
+)
+from dotphase.sweep.local import Step, on_processes
+from dotphase.sweep.spec import Study, read_spec
+from dotphase.sweep.tasks import ENGINES
+
+#: Where the points can be computed.
+PLACES = ("local", "dask")
+#: What stands in a dataset for a point that failed.
+MISSING = {float: np.nan, int: -1, bool: False, str: ""}
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a study is.
+
+    Attributes
+    ----------
+    total, done, failed : numbers of points
+    rate : points finished per second of late; None if not known
+    seconds_left : at this rate; None if not known
+    """
+
+    total: int
+    done: int
+    failed: int
+    rate: float | None
+    seconds_left: float | None
+
+
+def run_study(
+    study: Study | str | Path,
+    folder: str | Path,
+    *,
+    engine: str = "local",
+    scheduler: str | None = None,
+    workers: int | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> xr.Dataset:
+    """Compute every point of a study that is not done yet.
+
+    Parameters
+    ----------
+    study : Study or path
+        The study, or the TOML file that describes it.
+    folder : path
+        Where it is kept: a new or empty folder, or one that holds this same study, which
+        then goes on where it stopped. Points that failed are tried again.
+    engine : {"local", "dask"}
+        Processes on this machine, or a Dask cluster.
+    scheduler : str, optional
+        Address of an existing Dask cluster; without it one is started on 127.0.0.1.
+    workers : int, optional
+        Processes to start; one for every core if not given.
+    progress : callable, optional
+        Called with a `Progress` at the beginning and whenever points are recorded.
+
+    Returns
+    -------
+    xarray.Dataset
+        With a dimension for every swept parameter and for the seed; also written to
+        ``study.nc`` in the folder. It is the same however the study was interrupted and
+        on however many workers it ran. ``done`` is false and ``reason`` says why where a
+        point failed.
+
+    Raises
+    ------
+    Interrupted
+        A `KeyboardInterrupt`, also on SIGTERM, that carries the dataset of what is done.
+    """
+    chosen = study if isinstance(study, Study) else read_spec(study)
+    validate.choice("engine", engine, PLACES)
+    count = _workers(workers)
+    if scheduler is not None and engine != "dask":
+        raise InvalidInput("scheduler", scheduler, "must be used with the dask engine")
+    about = provenance(engine=chosen.engine)
+    with _terminable(), Journal.open(folder, chosen, about) as journal:
+        try:
+            _remove_leftovers(Path(folder))
+            done = journal.done()
+            todo = [place for place in range(chosen.size) if place not in done]
+            if engine == "local" or not todo:
+                steps = on_processes(chosen, todo, count)
+            else:
+                steps = on_dask(chosen, todo, count, scheduler)
+            _follow(steps, journal, chosen.size, len(done), progress)
+            dataset = read_study(folder)
+            with storage_errors(Path(folder)):
+                write_dataset(dataset, Path(folder) / DATASET)
+        except KeyboardInterrupt:
+            raise Interrupted(read_study(folder)) from None
+    return dataset
+
+
+def _follow(
+    steps: Generator[Step, None, None],
+    journal: Journal,
+    total: int,
+    done: int,
+    progress: Callable[[Progress], None] | None,
+) -> None:
+    """Write down what comes back, before anything new is sent out."""
+    report = progress or (lambda now: None)
+    failed, begun = 0, time.time()
+    recent: deque[float] = deque(maxlen=RECENT + 1)
+    report(Progress(total, done, failed, None, None))
+    with closing(steps):
+        for step in steps:
+            if step.finished or step.started:
+                journal.record(step.finished, step.started)
+            if not step.finished:
+                continue
+            now = time.time()
+            bad = sum(outcome.values is None for outcome in step.finished)
+            failed, done = failed + bad, done + len(step.finished) - bad
+            recent.extendleft([now] * len(step.finished))
+            rate = rate_of(begun, list(recent), now)
+            left = (total - done - failed) / rate if rate else None
+            report(Progress(total, done, failed, rate, left))
+
+
+def read_study(folder: str | Path) -> xr.Dataset:
+    """The dataset of what is finished in a study's folder, also while it is running.
+
+    Parameters
+    ----------
+    folder : path
+        Where `run_study` works, or has worked.
+    """
+    record = read_record(folder)
+    study, results = record.study, ENGINES[record.study.engine].results
+    kinds: dict[type, Any] = {float: np.float64, int: np.int64, bool: np.bool_, str: object}
+    columns = {
+        name: np.full(study.size, MISSING[result.kind], kinds[result.kind])
+        for name, result in results.items()
+    }
+    done = np.zeros(study.size, bool)
+    reason = np.full(study.size, "", object)
+    for outcome in record.outcomes:
+        if outcome.values is None:
+            reason[outcome.index] = outcome.reason
+            continue
+        done[outcome.index] = True
+        for name in results:
+            columns[name][outcome.index] = outcome.values[name]
+    axes = tuple(study.dimensions)
+    dataset = xr.Dataset(
+        coords={name: _labels(values) for name, values in study.dimensions.items()},
+        attrs=_attributes(study, record.about, record.software),
+    )
+    described = {name: result.description for name, result in results.items()}
+    columns |= {"done": done, "reason": reason}
+    described |= {"done": "whether the point was computed", "reason": "why it failed"}
+    for name, values in columns.items():
+        text = values.astype(str) if values.dtype == object else values
+        attributes = {"description": described[name]}
+        dataset[name] = (axes, text.reshape(study.shape), attributes)
+    return dataset
+
+
+def _attributes(study: Study, about: dict[str, Any], software: tuple[str, ...]) -> dict[str, Any]:
+    fixed = {name: value for name, value in study.fixed.items() if value is not None}
+    plain = {
+        name: value if isinstance(value, int | float | str) else json.dumps(value)
+        for name, value in fixed.items()
+    }
+    attributes = {**about, **plain, "specification": json.dumps(study.to_dict())}
+    if software:
+        attributes["resumed_with"] = ", ".join(software)
+    return attributes
+
+
+def _labels(values: tuple[Any, ...]) -> list[Any]:
+    """Values as coordinates: numbers, or texts."""
+    if all(isinstance(value, int | float | str) for value in values):
+        return list(values)
+    return [value if isinstance(value, str) else json.dumps(value) for value in values]
+
+
+def _workers(workers: int | None) -> int:
+    if workers is not None:
+        return validate.whole("workers", workers, at_least=1, at_most=1024)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Parts of a dataset whose writer was killed."""
+    for file in folder.glob(f".{Path(DATASET).stem}-*.nc"):
+        file.unlink(missing_ok=True)
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Treat a request to end, as schedulers send it, like an interrupt from the keyboard."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

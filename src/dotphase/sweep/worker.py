@@ -1,0 +1,58 @@
+"""A process that computes points: one question per line of its input, one answer per line.
+
+It is started by `dotphase.sweep.local` as ``python -m dotphase.sweep.worker``, not forked,
+since JAX does not survive a fork, and not through `multiprocessing`, which would run the
+user's script again in every worker.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import sys
+import threading
+from dataclasses import asdict
+from typing import IO
+
+#: One thread per worker: several workers fill the cores better, and sums that are split
+#: among threads would depend on their number. No worker takes a whole GPU's memory at once.
+ENVIRONMENT = {
+    "NPROC": "1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+}
+
+
+def main() -> None:
+    """Answer until the input ends."""
+    # Whatever else prints must not get between the answers.
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    from dotphase.sweep.tasks import compute_point
+
+    questions: queue.SimpleQueue[str] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(sys.stdin, questions), daemon=True).start()
+    _say(answers, {"ready": True})
+    while True:
+        _say(answers, asdict(compute_point(**json.loads(questions.get()))))
+
+
+def _listen(source: IO[str], questions: queue.SimpleQueue[str]) -> None:
+    for line in source:
+        questions.put(line)
+    # Whoever asked is gone, perhaps killed: nobody wants the answer.
+    os._exit(0)
+
+
+def _say(answers: IO[str], value: object) -> None:
+    try:
+        answers.write(json.dumps(value) + "\n")
+        answers.flush()
+    except BrokenPipeError:
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+import numpy as np
+import pytest
+import xarray as xr
+
+import dotphase as dp
+from dotphase.storage.files import write_dataset
+
+ALPHAS = [0.5, 1.1, 1.4, 1.7]
+OMEGAS = [0.25, 0.3, 0.9]
+
+
+@pytest.fixture(scope="module")
+def dataset():
+    return dp.diagram(lambda omega: dp.positional_semantic(omega), ALPHAS, OMEGAS, log2_points=12)
+
+
+def test_layout(dataset):
+    assert dict(dataset.sizes) == {"branch": 2, "omega": 3, "alpha": 4}
+    assert dataset["loss_difference"].dims == ("omega", "alpha")
+    assert dataset["winner"].dtype.kind in "UOT"
+
+
+def test_winner_has_the_lower_loss_and_the_lines_agree_with_the_map(dataset):
+    gap = dataset["loss_difference"]
+    semantic = dataset["winner"] == "semantic"
+    assert bool((gap.where(semantic, -1.0) < 0).all())
+    assert bool((gap.where(~semantic, 1.0).fillna(1.0) >= 0).all())
+    for omega in (0.25, 0.3):
+        line = float(dataset["alpha_c"].sel(omega=omega))
+        below = gap.sel(omega=omega).where(gap["alpha"] < line, drop=True)
+        above = gap.sel(omega=omega).where(gap["alpha"] > line, drop=True)
+        assert bool((below.dropna("alpha") > 0).all()) and bool((above < 0).all())
+    assert np.isnan(dataset["alpha_c"].sel(omega=0.9))
+
+
+def test_lines_are_near_the_exact_ones(dataset):
+    """Coarse grid, few points: within the error of these (1.2515 and 1.4925 are exact)."""
+    assert abs(float(dataset["alpha_c"].sel(omega=0.3)) - 1.2515) < 0.08
+    assert abs(float(dataset["alpha_l"].sel(omega=0.3)) - 1.4925) < 0.08
+
+
+def test_gain_is_that_of_the_winner(dataset):
+    cell = dataset.sel(omega=0.3, alpha=1.7)
+    expected = cell["linear_test_error"] - cell["test_error"].sel(branch="semantic")
+    np.testing.assert_allclose(cell["test_gain"], expected)
+    assert cell["test_gain"] > 0
+
+
+def test_round_trip_and_figure(dataset, tmp_path):
+    path = write_dataset(dataset, tmp_path / "d.nc")
+    with xr.open_dataset(path) as loaded:
+        figure = dp.plot_diagram(loaded.load(), tmp_path / "d.png")
+    assert (tmp_path / "d.png").stat().st_size > 20_000
+    lines = [line for axis in figure.axes[:2] for line in axis.get_lines()]
+    assert any(np.allclose(line.get_xdata(), dataset["alpha_c"], equal_nan=True) for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("alphas", "omegas", "field"),
+    [([1.0], [0.3], "alphas"), ([2.0, 1.0], [0.3], "alphas"), ([1.0, 2.0], [], "omega"),
+     ([1.0, 2.0], [0.3, 1.3], "omega")],
+)  # fmt: skip
+def test_bad_grids_are_refused(alphas, omegas, field):
+    with pytest.raises(ValueError, match=f"^{field} = "):
+        dp.diagram(lambda omega: dp.positional_semantic(omega), alphas, omegas)

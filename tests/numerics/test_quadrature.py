@@ -1,0 +1,39 @@
+import numpy as np
+import pytest
+
+from dotphase._numerics.quadrature import BLOCK_LOG2, SCRAMBLES, gaussian_blocks
+
+
+def test_same_seed_same_points_other_seed_other_points():
+    first = gaussian_blocks(BLOCK_LOG2, 2, 2, 0)
+    gaussian_blocks.cache_clear()
+    np.testing.assert_array_equal(first, gaussian_blocks(BLOCK_LOG2, 2, 2, 0))
+    assert not np.allclose(first, gaussian_blocks(BLOCK_LOG2, 2, 2, 1))
+
+
+def test_blocks_have_one_shape_and_more_points_extend_the_sequence():
+    small = gaussian_blocks(BLOCK_LOG2, 3, 3, 5)
+    large = gaussian_blocks(BLOCK_LOG2 + 2, 3, 3, 5)
+    per_scramble = 2**BLOCK_LOG2 // SCRAMBLES
+    assert small.shape == (1, SCRAMBLES, per_scramble, 6)
+    assert large.shape == (4, SCRAMBLES, per_scramble, 6)
+    np.testing.assert_array_equal(small[0], large[0])
+
+
+@pytest.mark.parametrize(("student", "teacher"), [(1, 1), (2, 2), (4, 2), (9, 3)])
+def test_images_make_odd_moments_vanish_and_points_are_normal(student, teacher):
+    points = gaussian_blocks(14, student, teacher, 3)
+    flat = points.reshape(-1, student + teacher)
+    xi, y = flat[:, :student], flat[:, student:]
+    np.testing.assert_allclose(flat.mean(axis=0), 0, atol=1e-13)
+    np.testing.assert_allclose(xi.T @ y / len(flat), 0, atol=1e-13)
+    np.testing.assert_allclose(xi.T @ xi / len(flat), np.eye(student), atol=0.02)
+    assert np.all(np.isfinite(flat))
+
+
+def test_scrambles_are_independent():
+    points = gaussian_blocks(14, 2, 2, 0)
+    means = np.mean(points[..., 0] ** 4, axis=(0, 2))
+    assert np.unique(np.round(means, 12)).size == SCRAMBLES
+    error = means.std(ddof=1) / np.sqrt(SCRAMBLES)
+    assert abs(means.mean() - 3) < 5 * error

@@ -1,0 +1,235 @@
+"""Running studies: the same dataset, whatever happens on the way."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import dotphase as dp
+import fake_engine  # noqa: F401
+from dotphase.sweep import local
+from dotphase.sweep.journal import read_record
+
+SPEC = """
+engine = "theory"
+seeds = 2
+[fixed]
+log2_points = 12
+[sweep]
+omega = [0.1, 0.3]
+alpha = { start = 1.4, stop = 2.0, count = 10 }
+"""
+TESTS = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def fake_workers(monkeypatch):
+    monkeypatch.setattr(local, "COMMAND", (str(TESTS / "fake_worker.py"),))
+
+
+def fake(**sweep):
+    return dp.Study("fake", sweep={"x": [1.0, 2.0, 3.0], **sweep}, seeds=[0, 7])
+
+
+def identical(one: xr.Dataset, two: xr.Dataset) -> None:
+    parts = [dataset.copy() for dataset in (one, two)]
+    for part in parts:
+        del part.attrs["started"]
+    xr.testing.assert_identical(*parts)
+
+
+def test_a_study_becomes_a_labelled_dataset(tmp_path, fake_workers):
+    seen = []
+    dataset = dp.run_study(fake(kind=["good", "chatty"]), tmp_path, workers=2, progress=seen.append)
+    assert dict(dataset.sizes) == {"x": 3, "kind": 2, "seed": 2}
+    point = dataset.sel(x=2.0, kind="chatty", seed=7)
+    assert float(point["value"]) == 2 / 3 + 7 and int(point["count"]) == 2
+    assert str(point["label"].values) == "x2" and bool(point["done"])
+    assert dataset["value"].attrs["description"] == "a number"
+    assert {"software", "started", "engine", "specification", "jax"} <= set(dataset.attrs)
+    with xr.open_dataset(tmp_path / "study.nc") as stored:
+        xr.testing.assert_identical(stored.load(), dataset)
+    assert sorted(os.listdir(tmp_path)) == ["study.lock", "study.nc", "study.sqlite"]
+    assert (seen[0].done, seen[0].total) == (0, 12)
+    assert seen[-1].done == 12 and seen[-1].rate > 0 and seen[-1].seconds_left == 0
+
+
+def test_a_finished_study_is_not_computed_again(tmp_path, fake_workers, monkeypatch):
+    first = dp.run_study(fake(), tmp_path)
+    monkeypatch.setattr(local, "COMMAND", ("-c", "raise SystemExit(1)"))
+    xr.testing.assert_identical(dp.run_study(fake(), tmp_path), first)
+
+
+def test_a_failed_point_does_not_stop_the_rest(tmp_path, fake_workers):
+    study = fake(kind=["good", "bad", "vague"])
+    dataset = dp.run_study(study, tmp_path, workers=2)
+    assert dataset["done"].sel(kind=["good", "vague"]).all()
+    assert not dataset["done"].sel(kind="bad").any()
+    reasons = dataset["reason"].sel(kind="bad", seed=7).values.tolist()
+    assert reasons[0] == "ArithmeticError: no answer at x = 1"
+    assert np.isnan(dataset["value"].sel(kind="bad")).all()
+    status = dp.read_status(tmp_path)
+    assert (status.state, status.done, status.failed) == ("finished", 12, 6)
+    assert {"x": 3.0, "kind": "bad", "seed": 0}.items() <= status.failures[-2].items()
+    assert "failed at x = 3.0, kind = bad, seed = 0: ArithmeticError" in str(status)
+
+
+def test_a_point_that_kills_its_worker_fails_alone(tmp_path, fake_workers):
+    dataset = dp.run_study(fake(kind=["deadly", "good"]), tmp_path, workers=2)
+    assert dataset["done"].sel(kind="good").all()
+    reason = str(dataset["reason"].sel(kind="deadly", x=1.0, seed=0).values)
+    assert reason == "3 worker processes died computing it: signal 9"
+
+
+def test_workers_that_are_killed_take_no_result_with_them(tmp_path, fake_workers):
+    psutil = pytest.importorskip("psutil")
+    killed, others = [], psutil.Process().children()
+
+    def kill(now):
+        if now.done >= 2 and not killed:
+            # Other tests may have processes of their own, such as a server.
+            killed.extend(child for child in psutil.Process().children() if child not in others)
+            for worker in killed:
+                worker.kill()
+
+    disturbed = dp.run_study(fake(), tmp_path / "disturbed", workers=2, progress=kill)
+    assert killed
+    identical(disturbed, dp.run_study(fake(), tmp_path / "quiet", workers=1))
+
+
+def test_workers_that_cannot_start(tmp_path, monkeypatch):
+    monkeypatch.setattr(local, "COMMAND", ("-c", "raise SystemExit('no such thing')"))
+    with pytest.raises(dp.InvalidInput, match=r"workers = 2: cannot be started.*no such thing"):
+        dp.run_study(fake(), tmp_path, workers=2)
+
+
+def test_an_interrupt_hands_over_what_is_done(tmp_path, fake_workers):
+    def stop(now):
+        if now.done >= 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(dp.Interrupted) as caught:
+        dp.run_study(fake(), tmp_path, workers=1, progress=stop)
+    partial = caught.value.finished
+    assert 2 <= int(partial["done"].sum()) < 6
+    assert not (tmp_path / "study.nc").exists()
+    assert dp.read_status(tmp_path).state == "stopped"
+    identical(dp.run_study(fake(), tmp_path, workers=2), dp.run_study(fake(), tmp_path))
+
+
+def test_status_while_running(tmp_path, fake_workers):
+    folder, flag = tmp_path / "s", tmp_path / "go on"
+    study = dp.Study("fake", {"x": 1.0}, {"wait_for": ["", str(flag)]})
+    seen = []
+
+    def look(now):
+        if now.done == 1:
+            seen.append(dp.read_status(folder))
+            flag.touch()
+
+    dp.run_study(study, folder, workers=1, progress=look)
+    status = seen[0]
+    assert (status.state, status.done, status.pending) == ("running", 1, 1)
+    assert status.rate > 0 and status.seconds_left > 0
+    assert "points a second" in str(status)
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"engine": "slurm"}, "engine"),
+        ({"workers": 0}, "workers"),
+        ({"scheduler": "tcp://127.0.0.1:1"}, "scheduler"),
+    ],
+)
+def test_bad_settings_write_nothing(tmp_path, change, field):
+    with pytest.raises(dp.InvalidInput, match=f"^{field} = "):
+        dp.run_study(fake(), tmp_path / "s", **change)
+    assert list(tmp_path.iterdir()) == []
+
+
+# With the theory itself, in processes of their own.
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    """Compiled code that the runs of this module share, only to save time."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="module")
+def spec(tmp_path_factory):
+    file = tmp_path_factory.mktemp("spec") / "study.toml"
+    file.write_text(SPEC)
+    return file
+
+
+def start(spec: Path, out: Path, cache: Path, workers: int) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-m", "dotphase", "study", "run", str(spec), "--out", str(out),
+         "--workers", str(workers)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=os.environ | {"XDG_CACHE_HOME": str(cache), "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory, spec, cache):
+    """The dataset of a study that nothing happened to, on a single worker."""
+    out = tmp_path_factory.mktemp("whole")
+    process = start(spec, out, cache, 1)
+    _, err = process.communicate(timeout=300)
+    assert (process.returncode, err) == (0, "")
+    with xr.open_dataset(out / "study.nc") as dataset:
+        return dataset.load()
+
+
+def done_in(out: Path) -> int:
+    try:
+        return dp.read_status(out).done
+    except dp.InvalidInput:
+        return 0
+
+
+def wait_for(count: int, out: Path, process: subprocess.Popen) -> None:
+    limit = time.monotonic() + 300
+    while done_in(out) < count:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+
+
+def test_a_killed_study_goes_on_and_loses_nothing(tmp_path, spec, cache, uninterrupted):
+    psutil = pytest.importorskip("psutil")
+    out, moments = tmp_path / "study", random.Random(20240206)
+    kept: dict[int, object] = {}
+    for number in range(3):
+        process = start(spec, out, cache, 2)
+        workers = []
+        try:
+            wait_for(10 * number + moments.randrange(1, 8), out, process)
+            time.sleep(moments.random() * 0.1)  # somewhere inside of a point
+            workers = psutil.Process(process.pid).children()
+        finally:
+            process.kill()
+            process.communicate()
+        _, alive = psutil.wait_procs(workers, timeout=60)
+        assert not alive, "workers outlive the study"
+        outcomes = {each.index: each for each in read_record(out).outcomes}
+        assert len(outcomes) < uninterrupted["done"].size
+        assert kept.items() <= outcomes.items()
+        kept = outcomes
+    process = start(spec, out, cache, 2)
+    _, err = process.communicate(timeout=300)
+    assert (process.returncode, err) == (0, "")
+    with xr.open_dataset(out / "study.nc") as dataset:
+        identical(dataset.load(), uninterrupted)
+    assert kept.items() <= {each.index: each for each in read_record(out).outcomes}.items()
