@@ -151,7 +151,7 @@ def _reproduce_item(
 
 
 def _draw(draw: Callable[[Any], Any], datasets: Any, name: str, folder: Path) -> tuple[str, ...]:
-    from dotphase.figures.style import house_style, save, theme
+    from dotphase.figures.parts.style import house_style, save, theme
 
     paths = []
     for shade, suffix in (("light", ""), ("dark", "-dark")):

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from dotphase import plot
 from dotphase.experiments.curve import curve
 from dotphase.experiments.diagram import diagram
 from dotphase.experiments.family import named_model
-from dotphase.figures.families import Member, mechanism, plot_family, plot_winners
+from dotphase.figures.winners import mechanism
 from dotphase.report.item import Datasets, Item
 from dotphase.report.store import Parts
 from dotphase.report.sweeps import mean_and_error, trained_crossing, training_grid
@@ -106,12 +107,12 @@ def _trusted_around(theory: xr.Dataset, alpha: float) -> float:
 def draw(datasets: Datasets) -> dict[str, Any]:
     """The lengths against each other, and a map of the lowest minimum for each rank."""
     members = [
-        Member(f"$L = {length}$", datasets[f"theory-{length}"], datasets[f"runs-{length}"])
+        (f"$L = {length}$", datasets[f"theory-{length}"], datasets[f"runs-{length}"])
         for length in _lengths(datasets)
     ]
-    figures = {"": plot_family(members, lines(datasets))}
+    figures = {"": plot.family(members, lines(datasets))}
     maps = _maps(datasets)
-    return figures | ({"ranks": plot_winners(maps)} if maps else {})
+    return figures | ({"ranks": plot.winners(maps)} if maps else {})
 
 
 def _maps(datasets: Datasets) -> list[tuple[str, xr.Dataset]]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.figures.quadrature import plot_quadrature
+from dotphase import plot
 from dotphase.model.paper import positional_semantic
 from dotphase.report.facts import facts
 from dotphase.report.item import Datasets, Item
@@ -57,7 +57,7 @@ def _rules(model: Any, near: float, orders: list[int]) -> xr.Dataset:
 def draw(datasets: Datasets) -> Any:
     """alpha_c against the number of nodes."""
     (fact,) = (fact for fact in facts("alpha_c") if fact.at["omega"] == OMEGA)
-    return plot_quadrature(datasets["points"], datasets["rules"], fact.value)
+    return plot.quadrature(datasets["points"], datasets["rules"], fact.value)
 
 
 def compare(datasets: Datasets) -> list[Row]:

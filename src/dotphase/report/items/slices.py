@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from dotphase import plot
 from dotphase.experiments.curve import curve
-from dotphase.figures.slices import plot_slices
 from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item
 from dotphase.report.store import Parts
@@ -58,7 +58,7 @@ def draw(datasets: Datasets) -> Any:
         ]
         for parameter, values in SLICES.items()
     }  # fmt: skip
-    return plot_slices(columns)
+    return plot.slices(columns)
 
 
 def compare(datasets: Datasets) -> list[Row]:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from dotphase import plot
 from dotphase.experiments.curve import curve
 from dotphase.experiments.family import named_model
-from dotphase.figures.families import Member, plot_family
 from dotphase.report.item import Datasets, Item
 from dotphase.report.store import Parts
 from dotphase.report.sweeps import mean_and_error, trained_crossing, training_grid
@@ -59,9 +59,9 @@ def _students(datasets: Datasets) -> list[str]:
 
 def draw(datasets: Datasets) -> Any:
     """Tied and untied students against alpha."""
-    return plot_family(
+    return plot.family(
         [
-            Member(
+            (
                 name,
                 per_column(datasets[f"theory-{name}"], name),
                 per_column(datasets[f"runs-{name}"], name),
