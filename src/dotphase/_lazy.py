@@ -27,20 +27,19 @@ def read_stub(file: str) -> dict[str, Home]:
     }
 
 
+def no_attribute(package: str, name: str, renamed: Mapping[str, str]) -> AttributeError:
+    """The error for a name that a package does not have; says what it is called now, if it is."""
+    if name in renamed:
+        return AttributeError(f"{name} is called {renamed[name]} now")
+    return AttributeError(f"module {package!r} has no attribute {name!r}")
+
+
 def load(
     package: str, homes: Mapping[str, Home], name: str, renamed: Mapping[str, str] | None = None
 ) -> Any:
-    """A public name of a package, imported from its home.
-
-    Raises `AttributeError` if there is none, which says what a name of `renamed` is called now.
-    """
+    """A public name of a package, imported from its home; `no_attribute` if there is none."""
     if name not in homes:
-        now = (renamed or {}).get(name)
-        raise AttributeError(
-            f"{name} is called {now} now"
-            if now
-            else f"module {package!r} has no attribute {name!r}"
-        )
+        raise no_attribute(package, name, renamed or {})
     home = homes[name]
     if home.module != package:
         module = import_module(home.module)
