@@ -23,11 +23,11 @@ __all__ = names()
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"there is no figure {name!r}; known are {', '.join(__all__)}")
+    if name not in names():
+        raise AttributeError(f"there is no figure {name!r}; known are {', '.join(names())}")
     value = globals()[name] = getattr(import_module(f"dotphase.figures.{name}"), name)
     return value
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return names()

@@ -3,10 +3,10 @@
 import inspect
 from pathlib import Path
 
-import made_up
 import pytest
 
 import dotphase as dp
+import made_up
 from dotphase import figures
 from dotphase.figures.parts.maps import gain_panel
 
@@ -73,13 +73,6 @@ def test_a_figure_is_one_function_that_writes_its_file(name, arguments, tmp_path
         for axis in figure.axes
         if axis.get_label() != "<colorbar>"
     )
-
-
-def test_a_new_file_is_a_new_figure(tmp_path, monkeypatch):
-    (tmp_path / "circle.py").write_text("def circle(radius, path=None):\n    return radius\n")
-    monkeypatch.setattr(figures, "__path__", [*figures.__path__, str(tmp_path)])
-    monkeypatch.setattr(dp.plot, "__all__", dp.plot.names())
-    assert dp.plot.circle(2.0) == 2.0
 
 
 def test_unknown_figures_are_named():
