@@ -54,9 +54,10 @@ from dotphase.sweep.spec import read_spec as read_spec
 from dotphase.theory.bayes import BayesOptimal as BayesOptimal
 from dotphase.theory.bayes import bayes_optimal as bayes_optimal
 from dotphase.theory.critical import Critical as Critical
-from dotphase.theory.critical import branch_end as branch_end
 from dotphase.theory.critical import critical as critical
 from dotphase.theory.critical import critical_line as critical_line
+from dotphase.theory.ends import BranchEnd as BranchEnd
+from dotphase.theory.ends import branch_end as branch_end
 from dotphase.theory.flow import Flow as Flow
 from dotphase.theory.flow import FlowPoint as FlowPoint
 from dotphase.theory.flow import flow_field as flow_field
@@ -65,6 +66,7 @@ from dotphase.theory.flow import population_flow as population_flow
 from dotphase.theory.landscape import Landscape as Landscape
 from dotphase.theory.landscape import landscape as landscape
 from dotphase.theory.overlaps import Overlaps as Overlaps
+from dotphase.theory.settings import SolverSettings as SolverSettings
 from dotphase.theory.solution import Solution as Solution
 from dotphase.theory.solve import continue_in_alpha as continue_in_alpha
 from dotphase.theory.solve import solve as solve
