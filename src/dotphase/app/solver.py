@@ -20,7 +20,7 @@ from dotphase._numerics.precision import in_double_precision
 from dotphase.app.scheduler import Scheduler, Task
 from dotphase.app.shelf import Growing, Shelf
 from dotphase.app.state import Point
-from dotphase.theory.branches import BRANCHES as THEORY_BRANCHES
+from dotphase.theory import branches
 from dotphase.theory.overlaps import Overlaps
 from dotphase.theory.settings import SolverSettings
 from dotphase.theory.solution import Solution
@@ -95,7 +95,7 @@ class Solver:
         """
         model = point.model()
         near = self._nearest(point, branch)
-        own = THEORY_BRANCHES[branch].start(model)
+        own = branches.BRANCHES[branch].start(model)
         solution: Solution | None = None
         for start in (own,) if near is None else (near, own):
             stepper = Stepper(solving(model, point.alpha, start, SolverSettings(log2_points=FIRST)))
