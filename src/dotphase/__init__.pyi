@@ -19,6 +19,7 @@ from dotphase.experiments.diagram import diagram as diagram
 from dotphase.theory.critical import critical as critical
 from dotphase.theory.critical import critical_line as critical_line
 from dotphase.theory.overlaps import Overlaps as Overlaps
+from dotphase.theory.settings import SolverSettings as SolverSettings
 from dotphase.theory.solve import solve as solve
 from dotphase.theory.solve import solve_many as solve_many
 

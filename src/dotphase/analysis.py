@@ -4,7 +4,7 @@ from dotphase.experiments.attention import attention_matrices
 from dotphase.experiments.basins import basin_shares
 from dotphase.finite.linear import linear_test_error
 from dotphase.model.glm import ridge_regression
-from dotphase.theory.critical import branch_end
+from dotphase.theory.ends import branch_end
 from dotphase.theory.landscape import landscape
 from dotphase.theory.solve import continue_in_alpha
 

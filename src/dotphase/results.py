@@ -5,6 +5,7 @@ from dotphase.finite.data import Dataset
 from dotphase.message_passing.run import MessagePassing
 from dotphase.theory.bayes import BayesOptimal
 from dotphase.theory.critical import Critical
+from dotphase.theory.ends import BranchEnd
 from dotphase.theory.flow import Flow, FlowPoint
 from dotphase.theory.landscape import Landscape
 from dotphase.theory.solution import Solution
@@ -14,6 +15,7 @@ from dotphase.training.result import Run, Training
 __all__ = [
     "Baseline",
     "BayesOptimal",
+    "BranchEnd",
     "Critical",
     "Curvature",
     "Dataset",

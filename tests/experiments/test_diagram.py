@@ -55,6 +55,19 @@ def test_round_trip_and_figure(dataset, tmp_path):
     assert any(np.allclose(line.get_xdata(), dataset["alpha_c"], equal_nan=True) for line in lines)
 
 
+def test_any_family_of_models():
+    settings = dp.SolverSettings(log2_points=12, seed=3)
+    family = dp.diagram(
+        lambda ridge: dp.positional_semantic(ridge=ridge), [1.4, 1.7], [0.01, 0.02], "ridge",
+        settings=settings,
+    )  # fmt: skip
+    assert family["train_loss"].dims == ("branch", "ridge", "alpha")
+    assert (family.attrs["parameter"], family.attrs["seed"]) == ("ridge", 3)
+    alone = dp.solve(dp.positional_semantic(ridge=0.02), 1.7, settings=settings)
+    cell = family.sel(branch="semantic", ridge=0.02, alpha=1.7)
+    assert float(cell["train_loss"]) == pytest.approx(alone.train_loss, rel=1e-3)
+
+
 @pytest.mark.parametrize(
     ("alphas", "omegas", "field"),
     [([1.0], [0.3], "alphas"), ([2.0, 1.0], [0.3], "alphas"), ([1.0, 2.0], [], "omega"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase.theory.critical import BranchEnd
+from dotphase.theory.ends import BranchEnd
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,8 @@ def test_end_of_trust_comes_before_the_end_of_the_branch(paper):
 @pytest.mark.parametrize(
     ("arguments", "field"),
     [({"smallest": 0}, "smallest"), ({"smallest": 2, "largest": 1}, "largest"),
-     ({"points": 3}, "points"), ({"seed": -1}, "seed")],
+     ({"log2_points": 3}, "log2_points"), ({"log2_points": None}, "log2_points"),
+     ({"seed": -1}, "seed")],
 )  # fmt: skip
 def test_bad_ranges_are_refused(paper, arguments, field):
     with pytest.raises(ValueError, match=f"^{field} = "):

@@ -49,7 +49,7 @@ def test_minima_of_a_grid(paper):
         ({"alpha": -1.0}, "alpha"),
         ({"m": [0.2, 0.1]}, "m"),
         ({"theta": [np.nan]}, "theta"),
-        ({"points": 3}, "points"),
+        ({"log2_points": 3}, "log2_points"),
     ],
 )
 def test_bad_input(paper, arguments, field):

@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from dotphase import plot
+from dotphase._numerics.crossing import last_fall
 from dotphase.experiments.curve import curve
 from dotphase.experiments.diagram import diagram
 from dotphase.experiments.family import named_model
@@ -84,14 +85,11 @@ def passes_linear(theory: xr.Dataset) -> tuple[float, float]:
     """Where the semantic test error falls below that of the linear layer, and its error."""
     part = theory.sel(branch="semantic")
     part = part.isel(alpha=np.flatnonzero(part["on_branch"].values))
-    alpha, gap = part["alpha"].values, (part["test_error"] - part["linear_test_error"]).values
-    changes = np.flatnonzero((gap[:-1] > 0) & (gap[1:] <= 0))
-    if changes.size == 0:
+    gap = part["test_error"] - part["linear_test_error"]
+    fall = last_fall(part["alpha"].values, gap.values)
+    if fall is None:
         return float("nan"), float("nan")
-    left = int(changes[-1])
-    slope = (gap[left + 1] - gap[left]) / (alpha[left + 1] - alpha[left])
-    error = float(part["test_error_stderr"].values[left : left + 2].max()) / abs(slope)
-    return float(alpha[left] - gap[left] / slope), error
+    return fall.at, fall.error(part["test_error_stderr"].values)
 
 
 def _trusted_around(theory: xr.Dataset, alpha: float) -> float:

@@ -9,10 +9,11 @@ import numpy as np
 import xarray as xr
 
 from dotphase import plot
+from dotphase._numerics.quadrature import gauss_hermite
 from dotphase.model.paper import positional_semantic
 from dotphase.report.facts import facts
 from dotphase.report.item import Datasets, Item
-from dotphase.report.rules import crossing, degree_seven, gauss_hermite
+from dotphase.report.rules import crossing, degree_seven
 from dotphase.report.store import Parts
 from dotphase.report.verdict import Row, against_equations, between_engines
 from dotphase.theory.critical import critical
@@ -44,11 +45,11 @@ def _points(model: Any, log2: list[int]) -> xr.Dataset:
 
 def _rules(model: Any, near: float, orders: list[int]) -> xr.Dataset:
     names = ["degree 7, 12 x 12 nodes", *(f"Gauss-Hermite, {order}^4 nodes" for order in orders)]
-    rules = [degree_seven(), *(gauss_hermite(order) for order in orders)]
+    rules = [degree_seven(), *(gauss_hermite(order, dims=4) for order in orders)]
     return xr.Dataset(
         {
             "alpha_c": ("rule", [crossing(model, rule, near) for rule in rules]),
-            "nodes": ("rule", [rule[1].size for rule in rules]),
+            "nodes": ("rule", [rule.weights.size for rule in rules]),
         },
         coords={"rule": names},
     )
