@@ -20,12 +20,16 @@ def read_stub(file: str) -> dict[str, str]:
     }
 
 
+def no_attribute(package: str, name: str, renamed: Mapping[str, str]) -> AttributeError:
+    """The error for a name that a package does not have; says what it is called now, if it is."""
+    now = f"; it is called {renamed[name]} now" if name in renamed else ""
+    return AttributeError(f"module {package!r} has no attribute {name!r}{now}")
+
+
 def load(package: str, homes: Mapping[str, str], name: str) -> Any:
     """A public name of a package, imported from its home; `AttributeError` if there is none."""
     if name not in homes:
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
-    home = import_module(homes[name])
-    try:
-        return getattr(home, name)
-    except AttributeError:  # a part of the package that nobody has imported yet
-        return import_module(f"{homes[name]}.{name}")
+    if homes[name] == package:  # a part of the package itself
+        return import_module(f"{package}.{name}")
+    return getattr(import_module(homes[name]), name)

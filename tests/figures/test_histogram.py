@@ -59,7 +59,7 @@ def test_distances_need_a_release(tmp_path):
 
 def test_landscape_has_both_lines(tmp_path):
     place = np.linspace(0, 1, 5)
-    found = dp.histogram.Landscape(
+    found = dp.histogram.LossBetween(
         place, 1 + place, 1 - place / 2, 1.5 + place, 1 - place / 3, 9.0, 8.0
     )
     figure = dp.plot_histogram_landscape(found, tmp_path / "landscape.pdf")

@@ -60,7 +60,7 @@ def run(
     with _progress(study.engine) as show:
         try:
             dataset: Any = run_study(
-                study, out, engine=engine, scheduler=scheduler, workers=workers, progress=show
+                study, out, on=engine, scheduler=scheduler, workers=workers, progress=show
             )
         except Interrupted as stop:
             interrupted, dataset = True, stop.finished

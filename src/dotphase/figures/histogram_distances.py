@@ -20,7 +20,7 @@ def plot_histogram_distances(result: Experiment, path: str | Path | None = None)
     Parameters
     ----------
     result : Experiment
-        From `dotphase.histogram.experiment` with ``release=True``.
+        From `dotphase.histogram.run` with ``release=True``.
     path : path, optional
         Where to write the figure (.png, .svg or .pdf).
 
