@@ -21,7 +21,7 @@ def plot_limits(ridge: xr.Dataset, path: str | Path | None = None) -> Any:
     Parameters
     ----------
     ridge : xarray.Dataset
-        From `dotphase.experiments.limits.ridge_limits`.
+        Of a study of the engine ``regression`` over ridge and alpha.
     path : path, optional
         Where to write the figure.
     """
