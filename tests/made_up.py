@@ -235,7 +235,7 @@ def emergence():
 def landscape():
     """The loss on the line between two networks."""
     place = np.linspace(0, 1, 5)
-    return dp.histogram.Landscape(
+    return dp.histogram.LossBetween(
         place, 1 + place, 1 - place / 2, 1.5 + place, 1 - place / 3, 9.0, 8.0
     )
 

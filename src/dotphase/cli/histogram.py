@@ -100,7 +100,7 @@ def command(
     prepare_jax()
     from dotphase.errors import Interrupted
     from dotphase.histogram import emergence as study_free
-    from dotphase.histogram import experiment
+    from dotphase.histogram import run
 
     interrupted, free = False, None
     total = epochs + (release_epochs if release else 0)
@@ -108,7 +108,7 @@ def command(
     folder.mkdir(exist_ok=True)
     try:
         with progress_bar(f"{mechanism}, {runs} runs each: epochs", total=total) as advance:
-            result = experiment(
+            result = run(
                 mechanism, runs, epochs, seed=seed, target=target, release=release,
                 release_epochs=release_epochs, landscape=landscape, task=task, checkpoint=folder,
                 on_epoch=_Follow(advance),
@@ -201,7 +201,7 @@ def _write(
 
 def _forget(folder: Path) -> None:
     """Checkpoints of a run that is finished and whose results are written."""
-    from dotphase.histogram.experiment import RELEASE, TRAINING
+    from dotphase.histogram.mechanisms import RELEASE, TRAINING
 
     for name in (TRAINING, RELEASE):
         (folder / name).unlink(missing_ok=True)

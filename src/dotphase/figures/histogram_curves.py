@@ -20,7 +20,7 @@ def histogram_curves(result: Experiment, path: str | Path | None = None) -> Any:
     Parameters
     ----------
     result : Experiment
-        From `dotphase.histogram.experiment`.
+        From `dotphase.histogram.run`.
     path : path, optional
         Where to write the figure (.png, .svg or .pdf).
 

@@ -20,7 +20,7 @@ def histogram_distances(result: Experiment, path: str | Path | None = None) -> A
     Parameters
     ----------
     result : Experiment
-        From `dotphase.histogram.experiment` with ``release=True``.
+        From `dotphase.histogram.run` with ``release=True``.
     path : path, optional
         Where to write the figure (.png, .svg or .pdf).
 

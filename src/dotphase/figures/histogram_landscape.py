@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from dotphase.figures.parts.style import COLOURS, drawing, ink
 
 if TYPE_CHECKING:
-    from dotphase.histogram import Landscape
+    from dotphase.histogram import LossBetween
 
 
 def histogram_landscape(
-    found: Landscape,
+    found: LossBetween,
     path: str | Path | None = None,
     *,
     names: tuple[str, str] = ("semantic", "positional"),
@@ -21,8 +21,8 @@ def histogram_landscape(
 
     Parameters
     ----------
-    found : Landscape
-        From `dotphase.histogram.landscape`, or the `landscape` of an experiment.
+    found : LossBetween
+        From `dotphase.histogram.loss_between`, or the `landscape` of an experiment.
     path : path, optional
         Where to write the figure (.png, .svg or .pdf).
     names : pair of str

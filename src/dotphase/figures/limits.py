@@ -22,7 +22,7 @@ def limits(ridge: xr.Dataset, path: str | Path | None = None) -> Any:
     Parameters
     ----------
     ridge : xarray.Dataset
-        ``V`` and ``test_error`` of the solver over ``ridge`` and ``alpha``.
+        Of a study of the task ``regression`` over ridge and alpha.
     path : path, optional
         Where to write the figure (.png, .svg or .pdf).
 
@@ -33,7 +33,7 @@ def limits(ridge: xr.Dataset, path: str | Path | None = None) -> Any:
     Examples
     --------
     >>> import xarray as xr
-    >>> exact = [dp.limits.ridge_regression(alpha, 0.1) for alpha in (0.5, 2.0)]
+    >>> exact = [dp.analysis.ridge_regression(alpha, 0.1) for alpha in (0.5, 2.0)]
     >>> found = {name: (("ridge", "alpha"), [[point[name] for point in exact]])
     ...          for name in ("V", "test_error")}
     >>> points = xr.Dataset(found, coords={"ridge": [0.1], "alpha": [0.5, 2.0]})

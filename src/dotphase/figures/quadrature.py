@@ -19,7 +19,7 @@ def quadrature(
     Parameters
     ----------
     points : xarray.Dataset
-        ``alpha_c`` and ``stderr`` against ``nodes``, from Sobol points.
+        ``alpha_c`` and ``alpha_c_stderr`` against ``nodes``, from Sobol points.
     rules : xarray.Dataset
         ``alpha_c`` and ``nodes`` of fixed rules, the first of degree 7.
     published : float
@@ -52,7 +52,7 @@ def quadrature(
             label="Gauss-Hermite",
         )  # fmt: skip
         axis.errorbar(
-            points["nodes"], points["alpha_c"], 2 * np.asarray(points["stderr"]), fmt="o-",
+            points["nodes"], points["alpha_c"], 2 * np.asarray(points["alpha_c_stderr"]), fmt="o-",
             color=COLOURS["semantic"], capsize=2, lw=1.2, label="Sobol, two standard errors",
         )  # fmt: skip
         axis.set_xscale("log")

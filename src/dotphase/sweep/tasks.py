@@ -15,6 +15,7 @@ from typing import Any
 
 from dotphase._numerics import validate
 from dotphase.errors import InvalidInput
+from dotphase.storage.journal import PointResult
 
 Values = dict[str, Any]
 Check = Callable[[str, Any], Any]
@@ -64,23 +65,6 @@ class Engine:
     compute: Callable[[Mapping[str, Any], int], Values]
     parameters: Mapping[str, Parameter]
     results: Mapping[str, Result]
-
-
-@dataclass(frozen=True)
-class PointResult:
-    """What became of a point: its values, or the reason why there are none.
-
-    Attributes
-    ----------
-    index : place of the point in the grid
-    values, reason : one of them is None
-    seconds : time it took
-    """
-
-    index: int
-    values: Values | None
-    reason: str | None
-    seconds: float
 
 
 def compute_point(engine: str, index: int, parameters: Mapping[str, Any], seed: int) -> PointResult:

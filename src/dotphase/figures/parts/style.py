@@ -11,6 +11,8 @@ from typing import Any, Literal
 import matplotlib
 import numpy as np
 
+from dotphase.storage.files import replacing
+
 #: Colours of Okabe and Ito, by what they stand for.
 COLOURS = {
     "semantic": "#0072B2",
@@ -158,9 +160,10 @@ def save(figure: Any, path: str | Path, *, small: bool = False) -> Path:
     target = Path(path)
     metadata = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     kind = target.suffix.lower()
-    figure.savefig(target, metadata=metadata.get(kind), facecolor=figure.get_facecolor())
-    if small and kind == ".png":
-        _shrink(target)
+    with replacing(target) as part:
+        figure.savefig(part, metadata=metadata.get(kind), facecolor=figure.get_facecolor())
+        if small and kind == ".png":
+            _shrink(part)
     return target
 
 
