@@ -1,4 +1,4 @@
-"""What CONTRIBUTING.md says of new things is true: each is one file, put where its first line says."""
+"""Recipes of CONTRIBUTING.md: each new thing is one file, put where its first line says."""
 
 import re
 from importlib import import_module

@@ -61,7 +61,10 @@ def scalar_link(teacher: Link, student: Link, *, sigma: float = 1.0, ridge: floa
 
     Examples
     --------
-    Ridge regression: ``dp.scalar_link(lambda h: h, lambda h: h, ridge=0.1)``.
+    Ridge regression:
+
+    >>> dp.scalar_link(lambda h: h, lambda h: h, ridge=0.1).length
+    1
     """
     scale = np.asarray(validate.number("sigma", sigma, above=0))
     return Model(
