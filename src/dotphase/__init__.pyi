@@ -41,6 +41,7 @@ from dotphase.model.attention import softmax_attention as softmax_attention
 from dotphase.model.definition import Model as Model
 from dotphase.model.glm import ridge_regression as ridge_regression
 from dotphase.model.glm import scalar_link as scalar_link
+from dotphase.model.load import load_model as load_model
 from dotphase.model.paper import MixedTeacher as MixedTeacher
 from dotphase.model.paper import positional_semantic as positional_semantic
 from dotphase.model.paper import positional_semantic_length as positional_semantic_length

@@ -10,7 +10,7 @@ from typing import Any
 from dotphase.app.curve import GRID
 from dotphase.app.landscape import LARGEST_M, LARGEST_T, SIZE
 from dotphase.app.state import Point
-from dotphase.model.paper import MIXING
+from dotphase.model.mixing import MIXING
 
 
 def snippets(

@@ -10,7 +10,8 @@ from urllib.parse import urlencode
 from dotphase._numerics import validate
 from dotphase.errors import InvalidInput
 from dotphase.model import Model
-from dotphase.model.paper import MIXING, positional_semantic
+from dotphase.model.mixing import MIXING
+from dotphase.model.paper import positional_semantic
 
 #: What the page lets each number be: as far as the sliders reach.
 RANGES = {

@@ -16,7 +16,7 @@ import numpy as np
 import xarray as xr
 
 from dotphase.app.state import Point
-from dotphase.model.paper import read_mixing
+from dotphase.model.mixing import read_mixing
 from dotphase.storage.files import write_dataset
 
 #: The region that the diagrams cover, and how finely.

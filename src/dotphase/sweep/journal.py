@@ -51,7 +51,7 @@ class Status:
 
     Attributes
     ----------
-    folder, engine : where it is kept and what it computes
+    folder, task : where it is kept and what it computes
     state : "finished", "running" or "stopped"
     total, done, failed, pending : numbers of points; those being computed are pending
     running : swept values of the points being computed
@@ -64,7 +64,7 @@ class Status:
     """
 
     folder: str
-    engine: str
+    task: str
     state: str
     total: int
     done: int
@@ -83,7 +83,7 @@ class Status:
         return asdict(self)
 
     def __str__(self) -> str:
-        lines = [f"{self.engine} study, {self.state}: {self.done} of {self.total} points done"]
+        lines = [f"{self.task} study, {self.state}: {self.done} of {self.total} points done"]
         if self.failed:
             lines[0] += f", {self.failed} failed"
         if self.running:
@@ -211,7 +211,7 @@ def read_record(folder: str | Path) -> Record:
         )
     provenance = json.loads(about["provenance"])
     others = tuple(name for name in software if name != provenance.get("software"))
-    return Record(Study(**json.loads(about["study"])), provenance, others, outcomes)
+    return Record(Study.restore(json.loads(about["study"])), provenance, others, outcomes)
 
 
 def read_status(folder: str | Path) -> Status:
@@ -226,7 +226,7 @@ def read_status(folder: str | Path) -> Status:
     active = _is_locked(folder)
     with _reading(folder) as database:
         about = _about(database)
-        study = Study(**json.loads(about["study"]))
+        study = Study.restore(json.loads(about["study"]))
         counts = dict(database.execute("SELECT state, COUNT(*) FROM points GROUP BY state"))
         begun = database.execute("SELECT MAX(started) FROM runs").fetchone()[0]
         recent = [
@@ -256,7 +256,7 @@ def read_status(folder: str | Path) -> Status:
         dataset = folder / DATASET
         return Status(
             folder=str(folder),
-            engine=study.engine,
+            task=study.task,
             state="running" if active else "stopped" if pending else "finished",
             total=study.size,
             done=done,
@@ -319,7 +319,7 @@ def _check_folder(folder: Path, study: Study) -> None:
     with _reading(folder) as database:
         if not _is_begun(database):
             return
-        stored = Study(**json.loads(_about(database)["study"]))
+        stored = Study.restore(json.loads(_about(database)["study"]))
     changes = stored.difference(study)
     if changes:
         raise InvalidInput(

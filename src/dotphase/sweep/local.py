@@ -176,16 +176,9 @@ class _Worker:
 
     def ask(self, study: Study, place: int) -> None:
         """Send a point; if the worker has died meanwhile, its listener tells."""
-        parameters, seed = study.point(place)
-        question = {
-            "engine": study.engine,
-            "index": place,
-            "parameters": parameters,
-            "seed": seed,
-        }
         assert self.process.stdin is not None
         with suppress(BrokenPipeError):
-            self.process.stdin.write(json.dumps(question) + "\n")
+            self.process.stdin.write(json.dumps(study.question(place)) + "\n")
             self.process.stdin.flush()
 
     def bury(self) -> tuple[int | None, str]:

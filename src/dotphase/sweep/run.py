@@ -32,7 +32,7 @@ from dotphase.sweep.journal import (
 )
 from dotphase.sweep.local import Step, on_processes
 from dotphase.sweep.spec import Study, read_spec
-from dotphase.sweep.tasks import ENGINES
+from dotphase.sweep.tasks import TASKS
 
 #: Where the points can be computed.
 PLACES = ("local", "dask")
@@ -62,7 +62,7 @@ def run_study(
     study: Study | str | Path,
     folder: str | Path,
     *,
-    engine: str = "local",
+    on: str = "local",
     scheduler: str | None = None,
     workers: int | None = None,
     progress: Callable[[Progress], None] | None = None,
@@ -76,7 +76,7 @@ def run_study(
     folder : path
         Where it is kept: a new or empty folder, or one that holds this same study, which
         then goes on where it stopped. Points that failed are tried again.
-    engine : {"local", "dask"}
+    on : {"local", "dask"}
         Processes on this machine, or a Dask cluster.
     scheduler : str, optional
         Address of an existing Dask cluster; without it one is started on 127.0.0.1.
@@ -99,17 +99,17 @@ def run_study(
         A `KeyboardInterrupt`, also on SIGTERM, that carries the dataset of what is done.
     """
     chosen = study if isinstance(study, Study) else read_spec(study)
-    validate.choice("engine", engine, PLACES)
+    validate.choice("on", on, PLACES)
     count = _workers(workers)
-    if scheduler is not None and engine != "dask":
-        raise InvalidInput("scheduler", scheduler, "must be used with the dask engine")
-    about = provenance(engine=chosen.engine)
+    if scheduler is not None and on != "dask":
+        raise InvalidInput("scheduler", scheduler, "must be used on dask")
+    about = provenance(task=chosen.task)
     with _terminable(), Journal.open(folder, chosen, about) as journal:
         try:
             _remove_leftovers(Path(folder))
             done = journal.done()
             todo = [place for place in range(chosen.size) if place not in done]
-            if engine == "local" or not todo:
+            if on == "local" or not todo:
                 steps = on_processes(chosen, todo, count)
             else:
                 steps = on_dask(chosen, todo, count, scheduler)
@@ -158,7 +158,7 @@ def read_study(folder: str | Path) -> xr.Dataset:
         Where `run_study` works, or has worked.
     """
     record = read_record(folder)
-    study, results = record.study, ENGINES[record.study.engine].results
+    study, results = record.study, TASKS[record.study.task].results
     kinds: dict[type, Any] = {float: np.float64, int: np.int64, bool: np.bool_, str: object}
     columns = {
         name: np.full(study.size, MISSING[result.kind], kinds[result.kind])

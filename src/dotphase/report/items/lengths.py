@@ -10,8 +10,8 @@ import xarray as xr
 
 from dotphase.experiments.curve import curve
 from dotphase.experiments.diagram import diagram
-from dotphase.experiments.family import named_model
 from dotphase.figures.families import Member, mechanism, plot_family, plot_winners
+from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item
 from dotphase.report.store import Parts
 from dotphase.report.sweeps import mean_and_error, trained_crossing, training_grid
@@ -34,7 +34,7 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
             f"theory-{length}",
             {**asked, "length": length},
             lambda length=length, asked=asked: curve(  # type: ignore[misc]
-                named_model(OMEGA, length=length), **asked
+                positional_semantic(OMEGA, length=length), **asked
             ),
         )
     for rank in sizes["ranks"]:
@@ -44,7 +44,9 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
             f"theory-rank-{rank}",
             {**asked, "rank": rank},
             lambda rank=rank, informed=informed, asked=asked: diagram(  # type: ignore[misc]
-                lambda omega: named_model(omega, student_rank=rank), informed=informed, **asked
+                lambda omega: positional_semantic(omega, student_rank=rank),
+                informed=informed,
+                **asked,
             ),
         )
     return found

@@ -9,8 +9,8 @@ import numpy as np
 import xarray as xr
 
 from dotphase.experiments.curve import curve
-from dotphase.experiments.family import named_model
 from dotphase.figures.families import Member, plot_family
+from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item
 from dotphase.report.store import Parts
 from dotphase.report.sweeps import mean_and_error, trained_crossing, training_grid
@@ -35,7 +35,7 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
             f"theory-{name}",
             {**asked, "untied": separate},
             lambda separate=separate, asked=asked: curve(  # type: ignore[misc]
-                named_model(OMEGA, untied=separate), **asked
+                positional_semantic(OMEGA, untied=separate), **asked
             ),
         )
     return found

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dotphase.cli.options import cache_settings, json_option
+from dotphase.cli.options import COUNT, cache_settings, json_option, model_reference_options
 from dotphase.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -33,8 +33,9 @@ def command() -> None:
               show_default=True, help="Processes here, or a Dask cluster.")  # fmt: skip
 @click.option("--scheduler", default=None, metavar="ADDRESS",
               help="Existing Dask cluster; without it one is started here.")  # fmt: skip
-@click.option("--workers", type=click.IntRange(min=1), default=None,
+@click.option("--workers", type=COUNT, default=None,
               help="Processes to start [default: one for every core].")  # fmt: skip
+@model_reference_options
 @json_option
 def run(
     spec: str,
@@ -42,12 +43,15 @@ def run(
     engine: str,
     scheduler: str | None,
     workers: int | None,
+    reference: str | None,
+    settings: tuple[str, ...],
     as_json: bool,
 ) -> int:
     """Compute the points of a study that are not done yet; failed ones are tried again.
 
     Every finished point is on disk before the next one starts, and DIR/study.nc is written
-    at the end. Exit code 3: some point failed or did not converge; the rest is there.
+    at the end. The file of a model that SPEC.toml or --model names is executed, here and by the
+    workers. Exit code 3: some point failed or did not converge; the rest is there.
     """
     _share_cache()
     from dotphase.errors import Interrupted
@@ -56,11 +60,11 @@ def run(
     from dotphase.sweep.spec import read_spec
 
     interrupted = False
-    study = read_spec(spec)
-    with _progress(study.engine) as show:
+    study = read_spec(spec, reference, settings)
+    with _progress(study.task) as show:
         try:
             dataset: Any = run_study(
-                study, out, engine=engine, scheduler=scheduler, workers=workers, progress=show
+                study, out, on=engine, scheduler=scheduler, workers=workers, progress=show
             )
         except Interrupted as stop:
             interrupted, dataset = True, stop.finished
