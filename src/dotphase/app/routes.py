@@ -13,13 +13,13 @@ from dotphase.app.attention import LAST_SENTENCE, attention_matrices
 from dotphase.app.curve import Curves
 from dotphase.app.diagram import Diagrams
 from dotphase.app.histogram_tab import EXAMPLE, look
-from dotphase.app.jobs import DIMENSIONS, LAST_SEED, SEEDS, STARTS, Jobs, read_training
+from dotphase.app.jobs import DIMENSIONS, LAST_SEED, SEEDS, Jobs, read_training, starts
 from dotphase.app.landscape import Landscapes
 from dotphase.app.scheduler import LONGEST_STEP, Scheduler
 from dotphase.app.shelf import Growing
 from dotphase.app.snippets import snippets
 from dotphase.app.solver import BRANCHES, Solver
-from dotphase.app.state import RANGES, Point, read_point, whole
+from dotphase.app.state import Point, read_point, sliders, whole
 from dotphase.errors import InvalidInput
 from dotphase.figures.style import COLOURS, COLOURS_ON_DARK
 from dotphase.theory.overlaps import Overlaps
@@ -80,16 +80,16 @@ class Explorer:
             self._warming.join(LONGEST_STEP)
 
     def about(self, query: Query) -> dict[str, Any]:
-        """Ranges of the inputs, and whether everything is compiled."""
+        """What the inputs may be, and whether everything is compiled."""
         return {
             "ready": self.warm.is_set(),
             "defaults": Point().to_dict(),
-            "ranges": RANGES,
+            "sliders": sliders(),
             "d": DIMENSIONS,
             "seeds": SEEDS,
             "seed": (0, LAST_SEED),
             "sentence": (0, LAST_SENTENCE),
-            "starts": STARTS,
+            "starts": starts(),
             "colours": {"light": COLOURS, "dark": COLOURS_ON_DARK},
         }
 

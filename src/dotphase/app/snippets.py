@@ -77,7 +77,7 @@ def snippets(
         "numbers": first + solve,
         "diagram": first + f"dotphase diagram --alphas {grid} --omegas 0:0.6:25 {rest} "
         "--out diagram.nc --plot diagram.png",
-        "curves": first + f"dotphase curve --alphas {grid} --points 13 {options} "
+        "curves": first + f"dotphase curve --alphas {grid} --log2-points 13 {options} "
         "--out curve.nc --plot curve.png",
         "train": first + f"dotphase train --d {d} --alpha {point.alpha!r} --start {start} "
         f"--seeds {seeds} --seed {seed} {options}",

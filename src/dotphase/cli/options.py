@@ -16,6 +16,7 @@ from dotphase._numerics.parameters import (
     Kind,
     Number,
     Parameter,
+    Text,
     Whole,
     complete,
     read_settings,
@@ -219,15 +220,23 @@ class Asked:
         return {"model": self.reference, "parameters": complete(self.values, known, "the model")}
 
 
+class ModelName(Text):
+    """The name of a model, or where it is; found when the command runs."""
+
+    @property
+    def label(self) -> str:  # type: ignore[override]
+        """The names there are now."""
+        return "|".join(["FILE.py:NAME", *MODELS])
+
+
 def model_reference_options(function: F) -> F:
     """``--model`` and ``--set``."""
-    names = ", ".join(MODELS)
     return _add(
         function,
         [
-            click.option("--model", "reference", default=None, metavar="FILE.py:NAME",
-                         help="Model instead of the paper's: a function (or Model) of a Python "
-                              f"file, WHICH IS EXECUTED; or one of {names}."),
+            click.option("--model", "reference", type=Checked(ModelName()), default=None,
+                         help="Another model than the paper's: a function (or Model) of a Python "
+                              "file, which is EXECUTED, or one that is known by name."),
             click.option("--set", "settings", multiple=True, metavar="NAME=VALUE",
                          help="Parameter of that model; may be repeated."),
         ],
