@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from dotphase.cli.main import COMMANDS, _run
+from dotphase.cli.commands import COMMANDS
+from dotphase.cli.main import _run
 
 FAST = ["--points", "12"]
 
@@ -55,7 +56,7 @@ def test_text_output(capsys):
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
-        (["solve", "--alpha", "0"], ["--alpha", "0", "> 0"]),
+        (["solve", "--alpha", "0"], ["--alpha", "'0'", "> 0"]),
         (["solve", "--alpha", "-1"], ["--alpha", "-1"]),
         (["solve", "--alpha", "nan"], ["--alpha", "nan", "finite"]),
         (["solve", "--alpha", "two"], ["--alpha", "two"]),

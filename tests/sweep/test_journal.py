@@ -8,7 +8,7 @@ import sqlite3
 import pytest
 
 import dotphase as dp
-import fake_engine  # noqa: F401
+import fake_task  # noqa: F401
 from dotphase.sweep.journal import DATABASE, RECENT, Journal, rate_of, read_record, read_status
 from dotphase.sweep.tasks import PointResult
 

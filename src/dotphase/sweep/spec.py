@@ -110,10 +110,11 @@ class Study:
         given = _renamed(stored, tell=False)
         for table in ("fixed", "sweep"):
             given[table] = _renamed(given[table], tell=False)
-        model = given.pop("model", None)
-        reference = Reference(**model) if model else None
-        if reference is None or reference.file is None:
-            return cls(**given) if reference is None else cls(**given, model=reference)
+        digest = given.pop("model_text", None)
+        if digest is None:
+            return cls(**given)
+        file, _, name = given["model"].rpartition(":")
+        reference = Reference(name, file, digest)
         study = object.__new__(cls)
         swept = {name: tuple(values) for name, values in given["sweep"].items()}
         study._set(given["task"], reference, given["fixed"], swept, tuple(given["seeds"]))
@@ -149,14 +150,18 @@ class Study:
         return {name: parameters[name] for name in self.sweep} | {"seed": seed}
 
     def to_dict(self) -> dict[str, Any]:
-        """The study as plain values; `Study.restore` makes the same study of them."""
-        plain = {
+        """The study as plain values, for `Study.restore`; of a file its name and a hash."""
+        plain: dict[str, Any] = {
             "task": self.task,
             "fixed": {name: value for name, value in self.fixed.items() if value is not None},
             "sweep": {name: list(values) for name, values in self.sweep.items()},
             "seeds": list(self.seeds),
         }
-        return plain if self.model is None else plain | {"model": asdict(self.model)}
+        if self.model not in (None, Reference(PAPER)):
+            plain |= {"model": str(self.model)}
+        if self.model and self.model.file:
+            plain |= {"model_text": self.model.digest}
+        return plain
 
     def question(self, index: int) -> dict[str, Any]:
         """What `dotphase.sweep.tasks.compute_point` is asked about a point."""
