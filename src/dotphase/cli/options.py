@@ -97,7 +97,12 @@ class Several:
 
     def read(self, field: str, text: str) -> list[Any]:
         """The values that a text lists."""
-        return self.check(field, [self.kind.read(field, part.strip()) for part in text.split(",")])
+        parts = [part.strip() for part in text.split(",")]
+        try:
+            return self.check(field, [self.kind.read(field, part) for part in parts])
+        except InvalidInput as error:
+            rule = error.allowed.replace("must be", "must each be")
+            raise InvalidInput(field, text, f"{rule}, with commas between") from None
 
 
 ALPHAS = Checked(Grid(Number(above=0)))
