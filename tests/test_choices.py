@@ -1,4 +1,4 @@
-"""One file in one place adds an option; it is then known on the command line, in studies, in Python.
+"""One file in one place adds an option: to the command line, to studies, to Python.
 
 The files are written into a folder of their own that counts as part of the package while a test
 runs.
@@ -124,13 +124,13 @@ def test_a_model(add, answer, capsys):
 
 def test_a_command(add, capsys):
     text = (
-        "import click\n@click.command()\ndef command():\n    'Say it.'\n    click.echo('hello')\n"
+        "import click\n@click.command()\ndef command():\n    'Say.'\n    click.echo('hello')\n"
     )
     add("dotphase.cli.commands", "greet", text)
     assert _run(["greet"]) == 0
     assert capsys.readouterr().out == "hello\n"
     assert _run(["--help"]) == 0
-    assert "Say it." in capsys.readouterr().out
+    assert "Say." in capsys.readouterr().out
 
 
 def test_a_task(add):

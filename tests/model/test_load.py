@@ -30,7 +30,7 @@ def test_a_function_of_a_file_is_a_family():
 
 def test_a_model_of_a_file_has_no_parameters():
     assert find_model(f"{FILE}:fixed").parameters == {}
-    with pytest.raises(dp.InvalidInput, match="weight = 0.1: is not a parameter of the model"):
+    with pytest.raises(dp.InvalidInput, match=r"weight = 0\.1: is not a parameter of the model"):
         dp.load_model(f"{FILE}:fixed", weight=0.1)
 
 
