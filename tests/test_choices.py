@@ -123,9 +123,7 @@ def test_a_model(add, answer, capsys):
 
 
 def test_a_command(add, capsys):
-    text = (
-        "import click\n@click.command()\ndef command():\n    'Say.'\n    click.echo('hello')\n"
-    )
+    text = "import click\n@click.command()\ndef command():\n    'Say.'\n    click.echo('hello')\n"
     add("dotphase.cli.commands", "greet", text)
     assert _run(["greet"]) == 0
     assert capsys.readouterr().out == "hello\n"

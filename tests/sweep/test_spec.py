@@ -50,7 +50,7 @@ def test_every_point_is_met_once(tmp_path):
 def test_defaults_spelled_out_are_the_same_study():
     short = dp.Study("theory", sweep={"alpha": [1.0]})
     long = dp.Study("theory", fixed={"omega": 0.3, "branch": "semantic"}, sweep={"alpha": [1.0]})
-    assert short == long and short.difference(long) == []
+    assert short == long
 
 
 def test_whole_and_logarithmic_grids():
@@ -137,16 +137,6 @@ def test_files_that_cannot_be_read(tmp_path):
 def test_too_many_points_are_refused():
     with pytest.raises(dp.InvalidInput, match="points"):
         dp.Study("theory", sweep={"alpha": {"start": 1, "stop": 2, "count": 2000}}, seeds=100_000)
-
-
-def test_differences_are_put_into_words():
-    one = dp.Study("theory", sweep={"alpha": [1.0, 2.0], "branch": ["semantic"]})
-    two = dp.Study("theory", {"omega": 0.1}, {"alpha": [1.0], "branch": ["semantic"]}, 2)
-    text = "; ".join(one.difference(two))
-    assert text == "fixed.omega 0.3 -> 0.1; sweep.alpha [1.0, 2.0] -> [1.0]; seeds [0] -> [0, 1]"
-    other = dp.Study("theory", sweep={"branch": ["semantic"], "alpha": [1.0, 2.0]})
-    assert "order" in one.difference(other)[0]
-    assert "task theory -> critical" in one.difference(dp.Study("critical"))
 
 
 @pytest.mark.parametrize("task", list(TASKS))

@@ -86,7 +86,7 @@ def unknown(what: str, name: str, options: Iterable[str]) -> str:
 
 def array(field: str, value: object, shape: tuple[int, ...]) -> np.ndarray:
     """`value` as a finite float64 array of `shape`, or `InvalidInput`."""
-    import numpy as np
+    import numpy as np  # only here: the command line checks its input before it is loaded
 
     allowed = f"must be finite numbers of shape {shape}"
     try:

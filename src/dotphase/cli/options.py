@@ -15,6 +15,7 @@ from dotphase._numerics.parameters import (
     Flag,
     Kind,
     Number,
+    OneOf,
     Parameter,
     Text,
     Whole,
@@ -114,6 +115,20 @@ plot_option = click.option(
     "--plot", default=None, metavar="F.png", help="Figure to draw (.png, .svg, .pdf)."
 )
 out_option = click.option("--out", required=True, metavar="F.nc", help="Dataset to write.")
+
+
+def where_options(function: F) -> F:
+    """The options that say where the points of a study are computed."""
+    places = OneOf(("local", "dask", "here"))
+    options = [
+        click.option("--engine", type=Checked(places), default="local",
+                     help="Processes here, a Dask cluster, or this process alone."),
+        click.option("--scheduler", default=None, metavar="ADDRESS",
+                     help="Existing Dask cluster; without it one is started here."),
+        click.option("--workers", type=COUNT, default=None,
+                     help="Processes to start [default: one for every core]."),
+    ]  # fmt: skip
+    return _add(function, options)
 
 
 def option(parameter: Parameter, **changes: Any) -> Callable[[F], F]:
@@ -308,3 +323,11 @@ def cache_settings() -> dict[str, Any]:
         "jax_persistent_cache_min_compile_time_secs": 0,
         "jax_persistent_cache_min_entry_size_bytes": 0,
     }
+
+
+def share_cache() -> None:
+    """Let worker processes keep compiled functions as well; they read it from the environment."""
+    import os
+
+    for name, value in cache_settings().items():
+        os.environ.setdefault(name.upper(), str(value))

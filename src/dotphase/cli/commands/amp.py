@@ -39,9 +39,9 @@ def command(
         return amp(built, seed=seed, **parameters, **asked)
 
     def draw(result: Any, figure: Any) -> None:
-        from dotphase.figures.iterations import plot_iterations
+        from dotphase.plot import iterations
 
-        plot_iterations(result, figure)
+        iterations(result, figure)
 
     what = f"message passing from the {parameters['start']} start"
     return run_seeds(what, compute, draw, model, seeds, plot, as_json)

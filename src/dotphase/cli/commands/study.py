@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -11,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dotphase.cli.options import COUNT, cache_settings, json_option, model_reference_options
+from dotphase.cli.options import (
+    json_option,
+    model_reference_options,
+    share_cache,
+    where_options,
+)
 from dotphase.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -29,12 +33,7 @@ def command() -> None:
 @click.argument("spec", metavar="SPEC.toml")
 @click.option("--out", required=True, metavar="DIR",
               help="Folder of the study: new, empty, or one to go on with.")  # fmt: skip
-@click.option("--engine", type=click.Choice(("local", "dask")), default="local",
-              show_default=True, help="Processes here, or a Dask cluster.")  # fmt: skip
-@click.option("--scheduler", default=None, metavar="ADDRESS",
-              help="Existing Dask cluster; without it one is started here.")  # fmt: skip
-@click.option("--workers", type=COUNT, default=None,
-              help="Processes to start [default: one for every core].")  # fmt: skip
+@where_options
 @model_reference_options
 @json_option
 def run(
@@ -53,7 +52,7 @@ def run(
     at the end. The file of a model that SPEC.toml or --model names is executed, here and by the
     workers. Exit code 3: some point failed or did not converge; the rest is there.
     """
-    _share_cache()
+    share_cache()
     from dotphase.errors import Interrupted
     from dotphase.sweep.journal import read_status
     from dotphase.sweep.run import run_study
@@ -99,12 +98,6 @@ def status(folder: str, as_json: bool) -> int:
     else:
         click.echo(str(found))
     return 0
-
-
-def _share_cache() -> None:
-    """Let the workers keep compiled functions as the other commands do; they read it here."""
-    for name, value in cache_settings().items():
-        os.environ.setdefault(name.upper(), str(value))
 
 
 @contextmanager

@@ -52,9 +52,9 @@ def command(
         return train(built, seed=seed, batch=batch, **parameters, **asked)
 
     def draw(result: Any, figure: Any) -> None:
-        from dotphase.figures.scatter import plot_mechanisms
+        from dotphase.plot import mechanisms
 
-        plot_mechanisms(result, figure)
+        mechanisms(result, figure)
 
     what = f"training from the {parameters['start']} start"
     look = partial(_curvatures, parameters, seed) if hessian else None

@@ -20,6 +20,7 @@ from dotphase._numerics.choices import Choices
 from dotphase._numerics.parameters import Parameter
 from dotphase.errors import InvalidInput
 from dotphase.model.load import Reference
+from dotphase.storage.journal import PointResult
 
 if TYPE_CHECKING:
     from dotphase.model import Model
@@ -60,23 +61,6 @@ TASKS: Choices[Task] = Choices(
     "TASK",
     first=("theory", "train", "amp", "critical", "bayes", "regression"),
 )
-
-
-@dataclass(frozen=True)
-class PointResult:
-    """What became of a point: its values, or the reason why there are none.
-
-    Attributes
-    ----------
-    index : place of the point in the grid
-    values, reason : one of them is None
-    seconds : time it took
-    """
-
-    index: int
-    values: Values | None
-    reason: str | None
-    seconds: float
 
 
 def compute_point(

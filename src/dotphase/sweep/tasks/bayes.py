@@ -1,4 +1,4 @@
-"""What the data allow, as `dotphase.bayes_optimal`."""
+"""What the data allow, as `dotphase.bayes.optimal`."""
 
 from __future__ import annotations
 
