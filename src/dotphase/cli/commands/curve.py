@@ -91,20 +91,22 @@ def _summary(dataset: Any, out: str, plot: str | None) -> dict[str, Any]:
     }
 
 
-#: Overlaps that do not vanish on a branch; both, on others.
-_OVERLAPS = {"semantic": ("theta",), "positional": ("m",), "uninformed": ()}
-
-
 def _print_table(dataset: Any) -> None:
     """The branches side by side, and the crossing."""
     from rich.console import Console
     from rich.table import Table
 
+    from dotphase.theory.branches import BRANCHES
+
     branches = dataset["branch"].values.tolist()
+    overlaps = {
+        name: [part for part in ("theta", "m") if part not in BRANCHES[name].vanishing]
+        for name in branches
+    }
     table = Table(title="branches against alpha (? theory not trusted, - no such branch)")
     table.add_column("alpha", justify="right")
     for name in branches:
-        for column in ("loss", "test error", *_OVERLAPS.get(name, ("theta", "m"))):
+        for column in ("loss", "test error", *overlaps[name]):
             table.add_column(f"{name}\n{column}", justify="right", no_wrap=True)
     ordered = dataset.sortby("alpha")
     for alpha in ordered["alpha"].values:
@@ -112,14 +114,14 @@ def _print_table(dataset: Any) -> None:
         for name in branches:
             point = ordered.sel(branch=name, alpha=alpha)
             if not bool(point["on_branch"]):
-                cells += ["-"] * (2 + len(_OVERLAPS.get(name, ("theta", "m"))))
+                cells += ["-"] * (2 + len(overlaps[name]))
                 continue
             doubt = "" if bool(point["trusted"]) else "?"
             cells += [
                 f"{float(point['train_loss']):.6f}{doubt}",
                 f"{float(point['test_error']):.6f}",
             ]
-            cells += [f"{float(point[part]):.4f}" for part in _OVERLAPS.get(name, ("theta", "m"))]
+            cells += [f"{float(point[part]):.4f}" for part in overlaps[name]]
         table.add_row(*cells)
     Console(width=max(88, Console().width)).print(table)
     click.echo(f"linear positional layer: test error {float(dataset['linear_test_error']):.6f}")
