@@ -7,6 +7,7 @@ A comment begins a group, which the API reference shows under the same name.
 from dotphase.model.definition import Model as Model
 from dotphase.model.attention import softmax_attention as softmax_attention
 from dotphase.model.glm import scalar_link as scalar_link
+from dotphase.model.load import load_model as load_model
 from dotphase.model.paper import positional_semantic as positional_semantic
 from dotphase.model.paper import positional_semantic_length as positional_semantic_length
 from dotphase.model.spectrum import Spectrum as Spectrum

@@ -48,7 +48,7 @@ def test_a_branch(add, paper):
 def test_a_named_model(add):
     name = add("model/named/smooth_perceptron.py")
     assert dp.load_model(name, slope=2.0).length == 1
-    assert dp.Study("theory", fixed={"model": name, "alpha": 1.0, "slope": 2.0}).size == 1
+    assert dp.Study("theory", fixed={"alpha": 1.0, "slope": 2.0}, model=name).size == 1
 
 
 def test_a_model_in_a_file(tmp_path):
@@ -71,7 +71,7 @@ def test_a_command(add, run_command):
 def test_a_task(add, tmp_path):
     name = add("sweep/tasks/linear.py")
     study = dp.Study(name, sweep={"omega": [0.2, 0.3]})
-    found = dp.run_study(study, tmp_path / "study", workers=0)
+    found = dp.run_study(study, tmp_path / "study", on="here")
     assert found["linear_test_error"].sizes["omega"] == 2
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, NoReturn
 
 from dotphase.errors import InvalidInput
@@ -35,6 +36,8 @@ def number(
     if at_most is not None:
         rules.append(f"<= {at_most:g}")
     allowed = "must be " + " and ".join([" ".join(rules[:2]), *rules[2:]])
+    if isinstance(value, str | bytes):
+        raise InvalidInput(field, value, allowed)
     try:
         result = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -71,6 +74,14 @@ def choice(field: str, value: object, options: Iterable[str]) -> str:
     if value not in names:
         raise InvalidInput(field, value, "must be one of " + ", ".join(names))
     return str(value)
+
+
+def unknown(what: str, name: str, options: Iterable[str]) -> str:
+    """A rule for a name that there is not: what was probably meant, or all there is."""
+    names = list(options)
+    near = get_close_matches(name, names, n=1)
+    listed = "known are " + ", ".join(names) if names else "there are none"
+    return f"is not a {what}; {f'did you mean {near[0]}?' if near else listed}"
 
 
 def array(field: str, value: object, shape: tuple[int, ...]) -> np.ndarray:

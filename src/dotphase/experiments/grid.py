@@ -28,7 +28,6 @@ from dotphase._numerics.outcome import Outcome
 from dotphase._numerics.precision import in_double_precision
 from dotphase._numerics.quadrature import Rule
 from dotphase.errors import InvalidInput
-from dotphase.experiments.family import named_model
 from dotphase.finite import loss as reduced
 from dotphase.finite import memory
 from dotphase.finite.data import Dataset, count_sentences, draw, position_vectors, weighted_product
@@ -36,6 +35,7 @@ from dotphase.finite.linear import linear_test_error
 from dotphase.finite.starts import begin, resolve
 from dotphase.finite.test_error import attention_error, quadrature
 from dotphase.model import Model
+from dotphase.model.paper import positional_semantic
 from dotphase.model.spectrum import Spectrum
 from dotphase.storage.provenance import provenance
 from dotphase.training.batch import objective
@@ -138,7 +138,7 @@ def experiment(
     seeds : int
         Data sets per cell.
     sigma, ridge, mixing, student_rank, length, kinds, untied, spectrum
-        As in `dotphase.experiments.family.named_model`.
+        As in `positional_semantic`.
     seed : int
         Seed of everything random.
     batch : int, optional
@@ -157,7 +157,9 @@ def experiment(
         Over alpha, omega, start and seed. Attributes hold the settings and the throughput.
     """
     began = time.perf_counter()
-    model = named_model(0.0, sigma, ridge, mixing, student_rank, length, kinds, untied, spectrum)
+    model = positional_semantic(
+        0.0, sigma, ridge, mixing, student_rank, length, kinds, untied, spectrum
+    )
     sizes = [count_sentences(model, alpha, d) for alpha in alphas]
     weights = [validate.number("omega", omega, at_least=0, at_most=1) for omega in omegas]
     seeds = validate.whole("seeds", seeds, at_least=1)

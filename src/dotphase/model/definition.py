@@ -10,6 +10,7 @@ survive when d grows; they make up a `Model`.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -90,6 +91,20 @@ class Model(eqx.Module):
         _check_attention("student", student, self.length, self.student_rank)
         self.teacher = teacher
         self.student = student
+
+    def replace(self, **changes: Any) -> Model:
+        """A relative of this model: the same but for what is given, by the names of `Model`.
+
+        It is checked as a new model is.
+
+        Examples
+        --------
+        >>> import dotphase as dp
+        >>> float(dp.positional_semantic().replace(ridge=0.1).ridge)
+        0.1
+        """
+        same = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return Model(**(same | changes))
 
     @property
     def rho(self) -> Float[np.ndarray, " tokens"]:

@@ -23,17 +23,8 @@ def untied(model: Model, rank: int = 1) -> Model:
     rank : int
         Columns r of the queries, and of the keys.
     """
-    return Model(
-        teacher=model.teacher,
-        student=untied_attention,
-        length=model.length,
-        teacher_rank=model.teacher_rank,
-        student_rank=2 * validate.whole("rank", rank, at_least=1),
-        sigma=list(model.sigma),
-        positions=model.positions,
-        ridge=float(model.ridge),
-        spectrum=model.spectrum,
-    )
+    columns = 2 * validate.whole("rank", rank, at_least=1)
+    return model.replace(student=untied_attention, student_rank=columns)
 
 
 def is_untied(model: Model) -> bool:

@@ -26,7 +26,7 @@ from dotphase.sweep.cluster import on_dask
 from dotphase.sweep.journal import DATASET, RECENT, open_journal, rate_of, read_record
 from dotphase.sweep.local import Step, in_this_process, on_processes
 from dotphase.sweep.spec import Study, read_spec
-from dotphase.sweep.tasks import ENGINES
+from dotphase.sweep.tasks import TASKS
 
 #: Where points can be computed: processes of this machine, a Dask cluster, the calling process.
 PLACES = ("local", "dask", "here")
@@ -96,8 +96,8 @@ def run_study(
     validate.choice("on", on, PLACES)
     count = _workers(workers)
     if scheduler is not None and on != "dask":
-        raise InvalidInput("scheduler", scheduler, "must be used with the dask engine")
-    about = provenance(engine=chosen.engine)
+        raise InvalidInput("scheduler", scheduler, "must be used with a Dask cluster")
+    about = provenance(task=chosen.task)
     with _terminable(), open_journal(folder, chosen, about) as journal:
         try:
             remove_leftovers(Path(folder) / DATASET)
@@ -154,7 +154,7 @@ def read_study(folder: str | Path) -> xr.Dataset:
         Where `run_study` works, or has worked.
     """
     study, record = read_record(folder)
-    results = ENGINES[study.engine].results
+    results = TASKS[study.task].results
     kinds: dict[type, Any] = {float: np.float64, int: np.int64, bool: np.bool_, str: object}
     columns = {
         name: np.full(study.size, MISSING[result.kind], kinds[result.kind])

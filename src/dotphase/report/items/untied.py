@@ -10,7 +10,7 @@ import xarray as xr
 
 from dotphase import plot
 from dotphase.experiments.curve import curve
-from dotphase.experiments.family import named_model
+from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item, grid
 from dotphase.report.rows import finite_size, number, shown, theory_and_training
 from dotphase.report.store import Parts
@@ -32,7 +32,7 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
         )  # fmt: skip
     for name, separate in students.items():
         found[f"theory-{name}"] = parts.call(
-            f"theory-{name}", curve, named_model(OMEGA, untied=separate),
+            f"theory-{name}", curve, positional_semantic(OMEGA, untied=separate),
             alphas=list(sizes["alphas"]), log2_points=sizes["log2_points"],
         )  # fmt: skip
     return found

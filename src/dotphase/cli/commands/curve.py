@@ -6,58 +6,58 @@ from typing import Any
 
 import click
 
+from dotphase._numerics.parameters import OneOf
 from dotphase.cli.options import (
-    BranchList,
-    Grid,
-    build_model,
+    ALPHAS,
+    Asked,
+    Checked,
+    Several,
     json_option,
     model_options,
-    quadrature_options,
+    out_option,
+    plot_option,
+    task_options,
 )
-from dotphase.cli.output import print_json, progress_bar
+from dotphase.cli.output import (
+    dataset_path,
+    figure_path,
+    print_json,
+    print_written,
+    progress_bar,
+)
 
 
 @click.command(
     "curve",
     epilog="Example: dotphase curve --alphas 0.5:2:20 --out curve.nc --plot curve.png",
 )
-@click.option("--alphas", type=Grid(above=0), required=True, help="Grid of alpha.")
-@click.option("--branches", type=BranchList(), default="semantic,positional", show_default=True,
-              help="Branches to follow.")  # fmt: skip
-@click.option("--out", required=True, metavar="F.nc", help="Dataset to write.")
-@click.option("--plot", default=None, metavar="F.png", help="Figure to draw (.png, .svg, .pdf).")
+@click.option("--alphas", type=ALPHAS, required=True, help="Grid of alpha.")
+@click.option("--branches", type=Checked(Several(OneOf("dotphase.theory.branches:BRANCHES"))),
+              default="semantic,positional", help="Branches to follow.")  # fmt: skip
+@out_option
+@plot_option
+@task_options("theory", "log2_points", "rtol", "most", rtol=1e-2, most=14)
 @model_options
-@quadrature_options(rtol=1e-2, most=14)
 @json_option
 def command(
     alphas: list[float],
     branches: list[str],
     out: str,
     plot: str | None,
+    parameters: dict[str, Any],
+    model: Asked,
     seed: int,
-    log2_points: int | None,
-    rtol: float,
-    most: int,
     as_json: bool,
-    **model_parts: Any,
 ) -> int:
     """Follow branches along alpha; mark where their training losses cross."""
     with progress_bar("following branches", total=len(alphas) * len(branches)) as advance:
-        model = build_model(**model_parts)
+        built = model.build()
         from dotphase.experiments.curve import curve
-        from dotphase.storage.files import check_writable, write_dataset
+        from dotphase.storage.files import write_dataset
 
-        target = check_writable("--out", out, (".nc",))
-        figure = plot and check_writable("--plot", plot, (".png", ".svg", ".pdf"))
+        target, figure = dataset_path(out), figure_path(plot)
         dataset = curve(
-            model,
-            alphas,
-            branches,
-            rtol=rtol,
-            log2_points=log2_points,
-            most=most,
-            seed=seed,
-            progress=lambda solution: advance(),
+            built, alphas, branches, seed=seed, progress=lambda solution: advance(), **parameters
         )
         write_dataset(dataset, target)
         if figure:
@@ -68,7 +68,7 @@ def command(
         print_json(_summary(dataset, str(target), str(figure) if figure else None))
     else:
         _print_table(dataset)
-        click.echo(f"wrote {target}" + (f" and {figure}" if figure else ""))
+        print_written(target, figure)
     return 0 if bool(dataset["converged"].all()) else 3
 
 
@@ -91,25 +91,22 @@ def _summary(dataset: Any, out: str, plot: str | None) -> dict[str, Any]:
     }
 
 
-#: Overlaps that do not vanish on a branch.
-_OVERLAPS: dict[str, list[str]] = {
-    "semantic": ["theta"],
-    "positional": ["m"],
-    "uninformed": [],
-    "mixed": ["theta", "m"],
-}
-
-
 def _print_table(dataset: Any) -> None:
     """The branches side by side, and the crossing."""
     from rich.console import Console
     from rich.table import Table
 
+    from dotphase.theory.branches import BRANCHES
+
     branches = dataset["branch"].values.tolist()
+    overlaps = {
+        name: [part for part in ("theta", "m") if part not in BRANCHES[name].vanishing]
+        for name in branches
+    }
     table = Table(title="branches against alpha (? theory not trusted, - no such branch)")
     table.add_column("alpha", justify="right")
     for name in branches:
-        for column in ("loss", "test error", *_OVERLAPS[name]):
+        for column in ("loss", "test error", *overlaps[name]):
             table.add_column(f"{name}\n{column}", justify="right", no_wrap=True)
     ordered = dataset.sortby("alpha")
     for alpha in ordered["alpha"].values:
@@ -117,14 +114,14 @@ def _print_table(dataset: Any) -> None:
         for name in branches:
             point = ordered.sel(branch=name, alpha=alpha)
             if not bool(point["on_branch"]):
-                cells += ["-"] * (2 + len(_OVERLAPS[name]))
+                cells += ["-"] * (2 + len(overlaps[name]))
                 continue
             doubt = "" if bool(point["trusted"]) else "?"
             cells += [
                 f"{float(point['train_loss']):.6f}{doubt}",
                 f"{float(point['test_error']):.6f}",
             ]
-            cells += [f"{float(point[part]):.4f}" for part in _OVERLAPS[name]]
+            cells += [f"{float(point[part]):.4f}" for part in overlaps[name]]
         table.add_row(*cells)
     Console(width=max(88, Console().width)).print(table)
     click.echo(f"linear positional layer: test error {float(dataset['linear_test_error']):.6f}")

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dotphase.cli.options import json_option, share_cache, where_options
+from dotphase.cli.options import (
+    json_option,
+    model_reference_options,
+    share_cache,
+    where_options,
+)
 from dotphase.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -29,6 +34,7 @@ def command() -> None:
 @click.option("--out", required=True, metavar="DIR",
               help="Folder of the study: new, empty, or one to go on with.")  # fmt: skip
 @where_options
+@model_reference_options
 @json_option
 def run(
     spec: str,
@@ -36,12 +42,15 @@ def run(
     engine: str,
     scheduler: str | None,
     workers: int | None,
+    reference: str | None,
+    settings: tuple[str, ...],
     as_json: bool,
 ) -> int:
     """Compute the points of a study that are not done yet; failed ones are tried again.
 
     Every finished point is on disk before the next one starts, and DIR/study.nc is written
-    at the end. Exit code 3: some point failed or did not converge; the rest is there.
+    at the end. The file of a model that SPEC.toml or --model names is executed, here and by the
+    workers. Exit code 3: some point failed or did not converge; the rest is there.
     """
     share_cache()
     from dotphase.errors import Interrupted
@@ -50,8 +59,8 @@ def run(
     from dotphase.sweep.spec import read_spec
 
     interrupted = False
-    study = read_spec(spec)
-    with _progress(study.engine) as show:
+    study = read_spec(spec, reference, settings)
+    with _progress(study.task) as show:
         try:
             dataset: Any = run_study(
                 study, out, on=engine, scheduler=scheduler, workers=workers, progress=show

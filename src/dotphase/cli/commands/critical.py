@@ -6,42 +6,32 @@ from typing import Any
 
 import click
 
-from dotphase.cli.options import Number, build_model, json_option, model_options, points_option
+from dotphase.cli.options import Asked, json_option, model_options, task_options
 from dotphase.cli.output import print_json, progress_bar
 
 
 @click.command("critical", epilog="Example: dotphase critical --omega 0.3 --json")
-@click.option("--smallest", type=Number(above=0), default=0.05, help="Least alpha to search.")
-@click.option("--largest", type=Number(above=0), default=8.0, help="Largest alpha to search.")
-@points_option(17, "log2 of the Gaussian points.")
+@task_options("critical")
 @model_options
 @json_option
-def command(
-    smallest: float,
-    largest: float,
-    log2_points: int,
-    seed: int,
-    as_json: bool,
-    **model_parts: Any,
-) -> int:
+def command(parameters: dict[str, Any], model: Asked, seed: int, as_json: bool) -> int:
     """alpha_c, where the training losses of the semantic and the positional branch cross, and
     alpha_l, where the lowest minimum beats the linear positional layer in test error.
 
     Exit code 3: there is no such point in the range searched; the message says why.
     """
     with progress_bar("looking for the critical points"):
-        model = build_model(**model_parts)
+        built = model.build()
         from dotphase.theory.critical import critical
 
-        found = critical(
-            model, smallest=smallest, largest=largest, log2_points=log2_points, seed=seed
-        )
+        found = critical(built, seed=seed, **parameters)
     if as_json:
-        print_json({"omega": model_parts["omega"], **found.to_dict()})
+        print_json({**model.to_dict(), **found.to_dict()})
     else:
         from dotphase.theory.solution import with_error
 
-        click.echo(f"omega             {model_parts['omega']:g}")
+        for name, value in model.to_dict().items():
+            click.echo(f"{name:17s} {value}")
         for name in ("alpha_c", "alpha_l"):
             value = getattr(found, name)
             shown = with_error(value, getattr(found, f"{name}_stderr"))

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dotphase.cli.options import Number, json_option
+from dotphase._numerics.parameters import Number, Whole
+from dotphase.cli.options import COUNT, Checked, Several, json_option, seed_option
 from dotphase.cli.output import Advance, print_json, progress_bar
 
 if TYPE_CHECKING:
@@ -19,44 +20,28 @@ EPOCHS, TARGET = 200, 0.998
 SEQUENCES = ("BBCCDDBBBB", "ABCDEFGHIJ", "AAAAABBBCC")
 
 
-class Counts(click.ParamType):
-    """Whole numbers with commas between them."""
-
-    name = "N,N,..."
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> list[int]:
-        if isinstance(value, list):
-            return value
-        parts = [part.strip() for part in str(value).split(",")]
-        if not all(part.isdecimal() and int(part) > 0 for part in parts):
-            self.fail(f"{value!r} must be whole numbers >= 1 with commas", param, ctx)
-        return [int(part) for part in parts]
-
-
 @click.command("histogram", epilog="Example: dotphase histogram --mechanism both --runs 1")
 @click.option("--mechanism", type=click.Choice(("semantic", "positional", "both")),
               default="both", help="What query and key may read.")  # fmt: skip
-@click.option("--runs", type=click.IntRange(min=1), default=1, help="Runs of each kind.")
-@click.option("--epochs", type=click.IntRange(min=1), default=None,
+@click.option("--runs", type=COUNT, default=1, help="Runs of each kind.")
+@click.option("--epochs", type=COUNT, default=None,
               help=f"Most epochs [default: {EPOCHS}, with --target {TARGET}].")  # fmt: skip
-@click.option("--target", type=Number(above=0, at_most=1), default=None,
+@click.option("--target", type=Checked(Number(above=0, at_most=1)), default=None,
               help="Held-out accuracy at which a run stops.")  # fmt: skip
 @click.option("--sequence", "sequences", multiple=True, metavar="BBCCDDBBBB",
               help="Sequence whose attention is drawn and printed; may be repeated.")  # fmt: skip
 @click.option("--release", is_flag=True,
               help="Then lift the constraint and train on by SGD.")  # fmt: skip
-@click.option("--release-epochs", type=click.IntRange(min=1), default=100,
+@click.option("--release-epochs", type=COUNT, default=100,
               help="Epochs after the release.")  # fmt: skip
 @click.option("--landscape", is_flag=True, help="Loss between the two solutions.")
-@click.option("--emergence", type=Counts(), default=None, metavar="N,N,...",
+@click.option("--emergence", type=Checked(Several(Whole(1))), default=None, metavar="N,N,...",
               help="Also: what do free networks find on so many training sequences?")  # fmt: skip
-@click.option("--emergence-steps", type=click.IntRange(min=1), default=10_000,
+@click.option("--emergence-steps", type=COUNT, default=10_000,
               help="Optimiser steps of the free networks.")  # fmt: skip
-@click.option("--samples", type=click.IntRange(min=10), default=50_000,
+@click.option("--samples", type=Checked(Whole(10)), default=50_000,
               help="Sequences drawn; 70% are trained on.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed.")
+@seed_option
 @click.option("--out", default="histogram", metavar="DIR",
               help="Folder for results; an interrupted run goes on from it.")  # fmt: skip
 @click.option("--weights", default=None, metavar="DIR",

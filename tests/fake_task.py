@@ -1,4 +1,4 @@
-"""An engine for studies that costs nothing, and fails or kills its worker when asked to."""
+"""A task for studies that costs nothing, and fails or kills its worker when asked to."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import signal
 import time
 from pathlib import Path
 
-from dotphase.sweep import tasks as engines
+from dotphase._numerics.parameters import Number, OneOf, Parameter, Text, table
+from dotphase.sweep.tasks import TASKS, Result, Task
 
 
 def compute(parameters, seed):
@@ -27,19 +28,20 @@ def compute(parameters, seed):
     }
 
 
-engines.ENGINES["fake"] = engines.Engine(
+FAKE = Task(
     compute,
+    table(
+        Parameter("x", Number()),
+        Parameter("kind", OneOf(("good", "bad", "deadly", "chatty", "vague")), "good"),
+        Parameter("wait_for", Text(), ""),
+    ),
     {
-        "x": engines.Parameter(engines.number()),
-        "kind": engines.Parameter(
-            engines.one_of("good", "bad", "deadly", "chatty", "vague"), "good"
-        ),
-        "wait_for": engines.Parameter(lambda field, value: str(value), ""),
+        "value": Result(float, "a number"),
+        "count": Result(int, "a whole number"),
+        "converged": Result(bool, "yes or no"),
+        "label": Result(str, "a word"),
     },
-    {
-        "value": engines.Result(float, "a number"),
-        "count": engines.Result(int, "a whole number"),
-        "converged": engines.Result(bool, "yes or no"),
-        "label": engines.Result(str, "a word"),
-    },
+    takes_model=False,
 )
+if "fake" not in TASKS:
+    TASKS.register("fake", FAKE)
