@@ -7,7 +7,7 @@ import signal
 import time
 from pathlib import Path
 
-from dotphase.sweep import engines
+from dotphase.sweep import tasks as engines
 
 
 def compute(parameters, seed):

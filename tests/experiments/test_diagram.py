@@ -49,7 +49,7 @@ def test_gain_is_that_of_the_winner(dataset):
 def test_round_trip_and_figure(dataset, tmp_path):
     path = write_dataset(dataset, tmp_path / "d.nc")
     with xr.open_dataset(path) as loaded:
-        figure = dp.plot_diagram(loaded.load(), tmp_path / "d.png")
+        figure = dp.plot.diagram(loaded.load(), tmp_path / "d.png")
     assert (tmp_path / "d.png").stat().st_size > 20_000
     lines = [line for axis in figure.axes[:2] for line in axis.get_lines()]
     assert any(np.allclose(line.get_xdata(), dataset["alpha_c"], equal_nan=True) for line in lines)

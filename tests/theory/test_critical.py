@@ -72,15 +72,17 @@ def test_line_along_another_parameter():
 
 
 def test_end_of_the_semantic_branch(paper):
-    end = dp.branch_end(paper, "semantic", 1.2, 0.4, log2_points=13, accuracy=0.05)
+    end = dp.analysis.branch_end(paper, "semantic", 1.2, 0.4, log2_points=13, accuracy=0.05)
     assert isinstance(end, BranchEnd)
     assert end.outside < end.alpha < end.inside
     assert 0.5 < end.alpha < 0.85
-    assert dp.branch_end(paper, "semantic", 1.6, 1.4, log2_points=12) is None
+    assert dp.analysis.branch_end(paper, "semantic", 1.6, 1.4, log2_points=12) is None
 
 
 def test_end_of_trust_comes_before_the_end_of_the_branch(paper):
-    end = dp.branch_end(paper, "semantic", 1.5, 0.6, trusted=True, log2_points=14, accuracy=0.05)
+    end = dp.analysis.branch_end(
+        paper, "semantic", 1.5, 0.6, trusted=True, log2_points=14, accuracy=0.05
+    )
     assert 0.85 < end.alpha < 1.2
 
 

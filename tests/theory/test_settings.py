@@ -22,9 +22,9 @@ def test_keywords_change_the_settings_given_or_the_default():
     assert with_changes(None, given, {}) == given
 
 
-@pytest.mark.parametrize("function", [dp.solve, dp.landscape, dp.curve])
+@pytest.mark.parametrize("function", [dp.solve, dp.analysis.landscape, dp.curve])
 def test_unknown_keywords_say_what_is_known(paper, function):
-    grid = ([0.1], [0.1]) if function is dp.landscape else ()
+    grid = ([0.1], [0.1]) if function is dp.analysis.landscape else ()
     alpha = [1.5] if function is dp.curve else 1.5
     with pytest.raises(TypeError, match="'tolerance'; settings are rtol, log2_points, most"):
         function(paper, alpha, *grid, tolerance=1e-3)

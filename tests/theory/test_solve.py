@@ -202,7 +202,7 @@ def test_one_bad_point_does_not_spoil_a_batch(paper):
 
 def test_continuation_agrees_with_separate_solves(paper):
     alphas = [1.2, 1.4, 1.6]
-    curve = dp.continue_in_alpha(paper, alphas, ("semantic", "positional"), log2_points=14)
+    curve = dp.analysis.continue_in_alpha(paper, alphas, ("semantic", "positional"), log2_points=14)
     for branch, solutions in curve.items():
         assert [solution.alpha for solution in solutions] == alphas
         for solution in solutions:
@@ -300,7 +300,9 @@ def test_a_branch_that_its_own_start_misses_is_reached_by_continuation(paper):
 def test_positional_branch_is_followed_from_few_data_up(paper):
     """From the far end its own start lands on a weak look-alike with a tenth of m."""
     alphas = [1.9, 2.1, 2.3, 2.5]
-    found = dp.continue_in_alpha(paper, alphas, ["positional"], log2_points=13)["positional"]
+    found = dp.analysis.continue_in_alpha(paper, alphas, ["positional"], log2_points=13)[
+        "positional"
+    ]
     assert all(solution.there for solution in found)
     assert [solution.norms["m"] for solution in found] == pytest.approx([0.26] * 4, rel=0.05)
 

@@ -100,7 +100,7 @@ def command(
     prepare_jax()
     from dotphase.errors import Interrupted
     from dotphase.histogram import emergence as study_free
-    from dotphase.histogram import experiment
+    from dotphase.histogram import run
 
     interrupted, free = False, None
     total = epochs + (release_epochs if release else 0)
@@ -108,7 +108,7 @@ def command(
     folder.mkdir(exist_ok=True)
     try:
         with progress_bar(f"{mechanism}, {runs} runs each: epochs", total=total) as advance:
-            result = experiment(
+            result = run(
                 mechanism, runs, epochs, seed=seed, target=target, release=release,
                 release_epochs=release_epochs, landscape=landscape, task=task, checkpoint=folder,
                 on_epoch=_Follow(advance),
@@ -173,27 +173,23 @@ def _write(
     weights: Path | None,
 ) -> dict[str, str]:
     """Results and figures; their paths by name."""
-    from dotphase.figures.histogram_attention import plot_histogram_attention
-    from dotphase.figures.histogram_curves import plot_histogram_curves
-    from dotphase.figures.histogram_distances import plot_histogram_distances
-    from dotphase.figures.histogram_emergence import plot_histogram_emergence
-    from dotphase.figures.histogram_landscape import plot_histogram_landscape
+    from dotphase import plot
     from dotphase.histogram import save_network
 
     networks = {name: result.network(name) for name in result.mechanisms}
     result.save(folder / "histogram.npz")
-    plot_histogram_attention(networks, texts, folder / "attention.png")
-    plot_histogram_curves(result, folder / "curves.png")
+    plot.histogram_attention(networks, texts, folder / "attention.png")
+    plot.histogram_curves(result, folder / "curves.png")
     names = {"results": "histogram.npz", "attention": "attention.png", "curves": "curves.png"}
     if result.released is not None:
-        plot_histogram_distances(result, folder / "distances.png")
+        plot.histogram_distances(result, folder / "distances.png")
         names["distances"] = "distances.png"
     if result.landscape is not None:
-        plot_histogram_landscape(result.landscape, folder / "landscape.png")
+        plot.histogram_landscape(result.landscape, folder / "landscape.png")
         names["landscape"] = "landscape.png"
     if free is not None:
         free.save(folder / "emergence.npz")
-        plot_histogram_emergence(free, folder / "emergence.png")
+        plot.histogram_emergence(free, folder / "emergence.png")
         names |= {"emergence_results": "emergence.npz", "emergence": "emergence.png"}
     files = {name: str(folder / file) for name, file in names.items()}
     if weights is not None:
@@ -205,7 +201,7 @@ def _write(
 
 def _forget(folder: Path) -> None:
     """Checkpoints of a run that is finished and whose results are written."""
-    from dotphase.histogram.experiment import RELEASE, TRAINING
+    from dotphase.histogram.mechanisms import RELEASE, TRAINING
 
     for name in (TRAINING, RELEASE):
         (folder / name).unlink(missing_ok=True)

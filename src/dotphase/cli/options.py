@@ -175,6 +175,22 @@ def quadrature_options(rtol: float, most: int) -> Callable[[F], F]:
     return add
 
 
+def where_options(function: F) -> F:
+    """The options that say where the points of a study are computed."""
+    options = [
+        click.option("--engine", type=click.Choice(("local", "dask", "here")), default="local",
+                     show_default=True,
+                     help="Processes here, a Dask cluster, or this process alone."),
+        click.option("--scheduler", default=None, metavar="ADDRESS",
+                     help="Existing Dask cluster; without it one is started here."),
+        click.option("--workers", type=click.IntRange(min=1), default=None,
+                     help="Processes to start [default: one for every core]."),
+    ]  # fmt: skip
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
@@ -214,3 +230,11 @@ def cache_settings() -> dict[str, Any]:
         "jax_persistent_cache_min_compile_time_secs": 0,
         "jax_persistent_cache_min_entry_size_bytes": 0,
     }
+
+
+def share_cache() -> None:
+    """Let worker processes keep compiled functions as well; they read it from the environment."""
+    import os
+
+    for name, value in cache_settings().items():
+        os.environ.setdefault(name.upper(), str(value))

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from dotphase.cli.options import json_option, prepare_jax
+from dotphase.cli.options import json_option, prepare_jax, share_cache, where_options
 from dotphase.cli.output import print_json, progress_bar
 
 
@@ -20,20 +20,31 @@ from dotphase.cli.output import print_json, progress_bar
 @click.option("--full", "scale", flag_value="full", help="The sizes of the paper (a GPU helps).")
 @click.option("--out", required=True, metavar="DIR",
               help="Folder of the report; finished parts found there are used again.")  # fmt: skip
+@where_options
 @click.option("--list", "only_list", is_flag=True, is_eager=True, expose_value=False,
               callback=lambda context, option, value: _list(context) if value else None,
               help="Print the names and stop.")  # fmt: skip
 @json_option
-def command(names: tuple[str, ...], scale: str, out: str, as_json: bool) -> int:
+def command(
+    names: tuple[str, ...],
+    scale: str,
+    out: str,
+    engine: str,
+    scheduler: str | None,
+    workers: int | None,
+    as_json: bool,
+) -> int:
     """Draw every figure, make every table, and say of each published number whether it holds.
 
     Names select figures; all of the paper if none is given (--list names those beyond it as
     well). Writes DIR/report.md, DIR/report.json,
     DIR/figures and DIR/data. A figure that fails is reported and stops no other (exit code 3).
+    What is made of independent points is computed as a study, kept point by point.
     """
-    from dotphase.report.registry import check_names
+    from dotphase.report.items import in_order
 
-    chosen = check_names(names)
+    chosen = in_order(names)
+    share_cache()
     with progress_bar("reproducing", total=len(chosen)) as advance:
         prepare_jax()
         from dotphase.report.run import ItemResult, reproduce
@@ -46,7 +57,15 @@ def command(names: tuple[str, ...], scale: str, out: str, as_json: bool) -> int:
             advance.describe(f"{outcome.name}: {how} ({outcome.seconds:.0f} s)")
             advance()
 
-        report = reproduce(chosen, scale=scale, out=out, progress=tell, finished=finished)  # type: ignore[arg-type]
+        where = {"on": engine, "scheduler": scheduler, "workers": workers}
+        report = reproduce(
+            chosen,
+            scale=scale,  # type: ignore[arg-type]
+            out=out,
+            where=where,
+            progress=tell,
+            finished=finished,
+        )
     from dotphase.report.verdict import AGREES, DIFFERS, OFF
 
     counts = {verdict: report.count(verdict) for verdict in (AGREES, OFF, DIFFERS)}
@@ -79,9 +98,9 @@ def _summary(report: Any, counts: dict[str, int]) -> dict[str, Any]:
 
 
 def _list(context: click.Context) -> None:
-    from dotphase.report.registry import BEYOND, PAPER
+    from dotphase.report.items import ITEMS, PAPER
 
     click.echo("\n".join(PAPER))
     click.echo("beyond the paper:")
-    click.echo("\n".join(BEYOND))
+    click.echo("\n".join(name for name in ITEMS if name not in PAPER))
     context.exit(0)

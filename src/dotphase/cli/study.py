@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dotphase.cli.options import cache_settings, json_option
+from dotphase.cli.options import json_option, share_cache, where_options
 from dotphase.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -29,12 +28,7 @@ def command() -> None:
 @click.argument("spec", metavar="SPEC.toml")
 @click.option("--out", required=True, metavar="DIR",
               help="Folder of the study: new, empty, or one to go on with.")  # fmt: skip
-@click.option("--engine", type=click.Choice(("local", "dask")), default="local",
-              show_default=True, help="Processes here, or a Dask cluster.")  # fmt: skip
-@click.option("--scheduler", default=None, metavar="ADDRESS",
-              help="Existing Dask cluster; without it one is started here.")  # fmt: skip
-@click.option("--workers", type=click.IntRange(min=1), default=None,
-              help="Processes to start [default: one for every core].")  # fmt: skip
+@where_options
 @json_option
 def run(
     spec: str,
@@ -49,7 +43,7 @@ def run(
     Every finished point is on disk before the next one starts, and DIR/study.nc is written
     at the end. Exit code 3: some point failed or did not converge; the rest is there.
     """
-    _share_cache()
+    share_cache()
     from dotphase.errors import Interrupted
     from dotphase.sweep.journal import read_status
     from dotphase.sweep.run import run_study
@@ -60,7 +54,7 @@ def run(
     with _progress(study.engine) as show:
         try:
             dataset: Any = run_study(
-                study, out, engine=engine, scheduler=scheduler, workers=workers, progress=show
+                study, out, on=engine, scheduler=scheduler, workers=workers, progress=show
             )
         except Interrupted as stop:
             interrupted, dataset = True, stop.finished
@@ -95,12 +89,6 @@ def status(folder: str, as_json: bool) -> int:
     else:
         click.echo(str(found))
     return 0
-
-
-def _share_cache() -> None:
-    """Let the workers keep compiled functions as the other commands do; they read it here."""
-    for name, value in cache_settings().items():
-        os.environ.setdefault(name.upper(), str(value))
 
 
 @contextmanager

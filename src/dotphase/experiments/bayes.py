@@ -28,7 +28,7 @@ def bayes_curve(model: Model, alphas: Sequence[float], *, seed: int = 0) -> xr.D
     Parameters
     ----------
     model, seed
-        As for `dotphase.bayes_optimal`.
+        As for `dotphase.bayes.optimal`.
     alphas : sequence of float
         Sample complexities, in any order, no two the same.
 

@@ -34,11 +34,6 @@ class Task:
         validate.whole("length", self.length, at_least=2)
         validate.whole("samples", self.samples, at_least=10)
 
-    @property
-    def classes(self) -> int:
-        """Counts that a token can have, with 0 for none."""
-        return self.length + 1
-
 
 class Split(NamedTuple):
     """Sequences and their counts, to train on and held out; arrays of NumPy or JAX."""

@@ -15,8 +15,8 @@ import numpy as np
 
 from dotphase._numerics import validate
 from dotphase.errors import InvalidInput
-from dotphase.histogram.checkpoint import read_arrays, write_arrays
 from dotphase.histogram.network import MECHANISMS, Network
+from dotphase.storage.files import read_arrays, write_arrays
 
 NAMES = tuple(part.name for part in fields(Network))
 

@@ -123,23 +123,6 @@ class Study:
             "seeds": list(self.seeds),
         }
 
-    def difference(self, other: Study) -> list[str]:
-        """In words, what changes from this study to another."""
-        changes = []
-        if self.engine != other.engine:
-            changes.append(f"engine {self.engine} -> {other.engine}")
-        for table in ("fixed", "sweep"):
-            mine, its = getattr(self, table), getattr(other, table)
-            for name in {**mine, **its}:
-                if mine.get(name) != its.get(name):
-                    old, new = _brief(mine.get(name)), _brief(its.get(name))
-                    changes.append(f"{table}.{name} {old} -> {new}")
-        if self.seeds != other.seeds:
-            changes.append(f"seeds {_brief(self.seeds)} -> {_brief(other.seeds)}")
-        if not changes and list(self.sweep) != list(other.sweep):
-            changes.append(f"order of sweep {', '.join(self.sweep)} -> {', '.join(other.sweep)}")
-        return changes
-
 
 def read_spec(path: str | Path) -> Study:
     """A study from a TOML file.
@@ -259,12 +242,3 @@ def _seeds(given: Any) -> tuple[int, ...]:
     if not seeds or len(set(seeds)) != len(seeds):
         raise InvalidInput("seeds", list(seeds), "must be a count or different whole numbers >= 0")
     return seeds
-
-
-def _brief(value: Any) -> str:
-    """A value in a few characters; long lists by their ends."""
-    if value is None:
-        return "(none)"
-    if isinstance(value, tuple) and len(value) > 4:
-        return f"{len(value)} values {value[0]!r} to {value[-1]!r}"
-    return repr(list(value)) if isinstance(value, tuple) else repr(value)

@@ -15,6 +15,7 @@ from typing import Any
 
 from dotphase._numerics import validate
 from dotphase.errors import InvalidInput
+from dotphase.storage.journal import PointResult
 
 Values = dict[str, Any]
 Check = Callable[[str, Any], Any]
@@ -64,23 +65,6 @@ class Engine:
     compute: Callable[[Mapping[str, Any], int], Values]
     parameters: Mapping[str, Parameter]
     results: Mapping[str, Result]
-
-
-@dataclass(frozen=True)
-class PointResult:
-    """What became of a point: its values, or the reason why there are none.
-
-    Attributes
-    ----------
-    index : place of the point in the grid
-    values, reason : one of them is None
-    seconds : time it took
-    """
-
-    index: int
-    values: Values | None
-    reason: str | None
-    seconds: float
 
 
 def compute_point(engine: str, index: int, parameters: Mapping[str, Any], seed: int) -> PointResult:
@@ -179,7 +163,7 @@ def critical(parameters: Mapping[str, Any], seed: int) -> Values:
 
 
 def bayes(parameters: Mapping[str, Any], seed: int) -> Values:
-    """What the data allow, as `dotphase.bayes_optimal`."""
+    """What the data allow, as `dotphase.bayes.optimal`."""
     from dotphase.theory.bayes import bayes_optimal
 
     found = bayes_optimal(_model(parameters), parameters["alpha"], seed=seed).to_dict()

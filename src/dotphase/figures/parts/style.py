@@ -11,6 +11,8 @@ from typing import Any, Literal
 import matplotlib
 import numpy as np
 
+from dotphase.storage.files import replacing
+
 #: Colours of Okabe and Ito, by what they stand for.
 COLOURS = {
     "semantic": "#0072B2",
@@ -27,9 +29,13 @@ COLOURS_ON_DARK = COLOURS | {
     "positional": "#E69F00",
     "uninformed": "#A7A7A7",
 }
+MARKERS = {"semantic": "o", "positional": "s", "uninformed": "^", "mixed": "D"}
+#: Lines of the two branches, where colours stand for something else.
+STYLES = {"semantic": "-", "positional": "--"}
+#: Ink on maps, which are bright on every page, and grey for what belongs to nothing.
+DARK, GREY = "#222222", "#666666"
 #: A smaller file may change this share of the pixels by more than this much, of 255.
 SHARE, SHIFT = 0.002, 12
-MARKERS = {"semantic": "o", "positional": "s", "uninformed": "^", "mixed": "D"}
 
 _SETTINGS: Any = {
     "font.size": 9,
@@ -116,6 +122,33 @@ def house_style() -> Iterator[Any]:
                 pyplot.close(number)
 
 
+@contextmanager
+def drawing(
+    path: str | Path | None,
+    rows: int = 1,
+    columns: int = 1,
+    *,
+    size: tuple[float, float],
+    **axes: Any,
+) -> Iterator[tuple[Any, Any]]:
+    """A figure with its axes in the style of the project, written to `path` at the end if given.
+
+    Parameters
+    ----------
+    path : path, optional
+        Where to write it (.png, .svg or .pdf).
+    rows, columns, size
+        Panels, and inches of the whole.
+    **axes
+        As for `matplotlib.pyplot.subplots`.
+    """
+    with house_style() as pyplot:
+        figure, panels = pyplot.subplots(rows, columns, figsize=size, layout="constrained", **axes)
+        yield figure, panels
+        if path is not None:
+            save(figure, path)
+
+
 def save(figure: Any, path: str | Path, *, small: bool = False) -> Path:
     """Write a figure as PNG, SVG or PDF, by the ending of `path`, with fixed metadata.
 
@@ -127,9 +160,10 @@ def save(figure: Any, path: str | Path, *, small: bool = False) -> Path:
     target = Path(path)
     metadata = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     kind = target.suffix.lower()
-    figure.savefig(target, metadata=metadata.get(kind), facecolor=figure.get_facecolor())
-    if small and kind == ".png":
-        _shrink(target)
+    with replacing(target) as part:
+        figure.savefig(part, metadata=metadata.get(kind), facecolor=figure.get_facecolor())
+        if small and kind == ".png":
+            _shrink(part)
     return target
 
 

@@ -26,7 +26,7 @@ LIMIT = 600.0
 
 
 @dataclass
-class Job:
+class LiveTraining:
     """One training: what was asked, and how far it is."""
 
     point: Point
@@ -72,7 +72,7 @@ def read_training(query: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-class Jobs:
+class Trainings:
     """All trainings of one server.
 
     Parameters
@@ -83,22 +83,22 @@ class Jobs:
 
     def __init__(self, jax_settings: Mapping[str, Any] | None = None) -> None:
         self.jax_settings = dict(jax_settings or {})
-        self._jobs: OrderedDict[str, Job] = OrderedDict()
+        self._live: OrderedDict[str, LiveTraining] = OrderedDict()
         self._lock = threading.Lock()
 
     def begin(self, point: Point, d: int, start: str, seeds: int, seed: int) -> str:
         """Start a training; its name, which nobody can guess."""
         with self._lock:
-            running = sum(not job.over for job in self._jobs.values())
+            running = sum(not training.over for training in self._live.values())
             if running >= RUNNING:
                 raise InvalidInput(
                     "trainings", running, f"at most {RUNNING} run at once: wait or cancel one"
                 )
             name = secrets.token_hex(8)
-            job = self._jobs[name] = Job(point, d, start, seeds, seed)
-            for old in [key for key, one in self._jobs.items() if one.over][:-REMEMBERED]:
-                del self._jobs[old]
-        job.process = subprocess.Popen(
+            training = self._live[name] = LiveTraining(point, d, start, seeds, seed)
+            for old in [key for key, one in self._live.items() if one.over][:-REMEMBERED]:
+                del self._live[old]
+        training.process = subprocess.Popen(
             [sys.executable, "-m", "dotphase.app.trainer"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -108,33 +108,36 @@ class Jobs:
             start_new_session=True,
         )
         asked = {"point": point.to_dict(), "d": d, "start": start, "seeds": seeds, "seed": seed}
-        threading.Thread(target=self._follow, args=(job, job.process, asked), daemon=True).start()
+        following = (training, training.process, asked)
+        threading.Thread(target=self._follow, args=following, daemon=True).start()
         return name
 
-    def get(self, name: str) -> Job:
+    def get(self, name: str) -> LiveTraining:
         """A training by its name."""
         with self._lock:
-            job = self._jobs.get(name)
-        if job is None:
+            training = self._live.get(name)
+        if training is None:
             raise InvalidInput("job", name[:40], "must be a training of this server")
-        return job
+        return training
 
-    def cancel(self, name: str) -> Job:
+    def cancel(self, name: str) -> LiveTraining:
         """End a training; its finished runs stay."""
-        job = self.get(name)
+        training = self.get(name)
         with self._lock:
-            if not job.over:
-                job.state = "cancelled"
-        if job.process is not None and job.process.poll() is None:
-            job.process.kill()
-        return job
+            if not training.over:
+                training.state = "cancelled"
+        if training.process is not None and training.process.poll() is None:
+            training.process.kill()
+        return training
 
     def close(self) -> None:
         """End all trainings."""
-        for name in list(self._jobs):
+        for name in list(self._live):
             self.cancel(name)
 
-    def _follow(self, job: Job, process: subprocess.Popen, asked: dict[str, Any]) -> None:
+    def _follow(
+        self, training: LiveTraining, process: subprocess.Popen, asked: dict[str, Any]
+    ) -> None:
         """Read what a process says until it ends."""
         assert process.stdin is not None and process.stdout is not None
         limit = threading.Timer(LIMIT, process.kill)
@@ -145,23 +148,23 @@ class Jobs:
                 process.stdin.write(json.dumps({**asked, "jax": self.jax_settings}) + "\n")
                 process.stdin.flush()
                 for line in process.stdout:
-                    self._note(job, json.loads(line))
+                    self._note(training, json.loads(line))
             except (OSError, ValueError) as error:
                 process.kill()
-                job.message = f"{type(error).__name__}: {error}"
+                training.message = f"{type(error).__name__}: {error}"
         limit.cancel()
         with self._lock:
-            if not job.over:
-                job.state = "failed"
-                job.message = job.message or "the training process ended early"
-            job.process = None
+            if not training.over:
+                training.state = "failed"
+                training.message = training.message or "the training process ended early"
+            training.process = None
 
-    def _note(self, job: Job, said: dict[str, Any]) -> None:
+    def _note(self, training: LiveTraining, said: dict[str, Any]) -> None:
         with self._lock:
-            if job.over:
+            if training.over:
                 return
-            job.state = said["state"]
-            job.steps = said.get("steps", job.steps)
-            job.message = said.get("message", job.message)
+            training.state = said["state"]
+            training.steps = said.get("steps", training.steps)
+            training.message = said.get("message", training.message)
             if "run" in said:
-                job.runs = [*job.runs, said["run"]]
+                training.runs = [*training.runs, said["run"]]

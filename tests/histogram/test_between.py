@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dotphase.errors import InvalidInput
-from dotphase.histogram.landscape import align, landscape
+from dotphase.histogram.between import align, loss_between
 from dotphase.histogram.network import apply, distance, initialise
 from dotphase.histogram.task import Task, draw
 
@@ -53,10 +53,10 @@ def test_alignment_changes_nothing_but_the_distance(rng):
 def test_line_between_a_network_and_itself_is_flat(rng):
     network = a_network(0)
     split = draw(TASK)
-    found = landscape(network, disguise(network, rng), split, log2_points=5)
+    found = loss_between(network, disguise(network, rng), split, places=5)
     assert found.barrier > 1e-3
     assert abs(found.aligned_barrier) < 1e-4
     np.testing.assert_allclose(found.loss[[0, -1]], found.aligned_loss[[0, -1]], rtol=1e-4)
     assert found.place.tolist() == [0, 0.25, 0.5, 0.75, 1]
-    with pytest.raises(InvalidInput, match="points"):
-        landscape(network, network, split, log2_points=1)
+    with pytest.raises(InvalidInput, match="places"):
+        loss_between(network, network, split, places=1)

@@ -11,7 +11,7 @@ import pytest
 
 from dotphase import histogram
 from dotphase.errors import Interrupted, InvalidInput
-from dotphase.histogram.experiment import RELEASE, TRAINING, experiment
+from dotphase.histogram.mechanisms import RELEASE, TRAINING, run
 from dotphase.histogram.network import MECHANISMS
 
 SMALL = {"task": histogram.Task(symbols=3, length=4, samples=300), "dimension": 16, "hidden": 64,
@@ -22,7 +22,7 @@ ASKED = {"runs": 2, "epochs": 5, "release": True, "release_epochs": 3, "seed": 4
 @pytest.fixture(scope="module")
 def whole():
     """Both mechanisms, uninterrupted."""
-    return experiment(**ASKED, **SMALL, landscape=True)
+    return run(**ASKED, **SMALL, landscape=True)
 
 
 def same(first, second):
@@ -36,7 +36,7 @@ def same(first, second):
 
 
 def test_networks_learn():
-    found = experiment(runs=1, epochs=60, **SMALL)
+    found = run(runs=1, epochs=60, **SMALL)
     counts = histogram.draw(SMALL["task"]).held_out_counts
     constant = np.bincount(counts.ravel()).max() / counts.size
     assert found.trained.final_accuracy.min() > constant + 0.2
@@ -61,29 +61,29 @@ def test_result_has_what_was_asked(whole):
 
 
 def test_a_run_does_not_depend_on_how_many_there_are(whole):
-    alone = experiment("positional", 1, 5, seed=4, **SMALL)
+    alone = run("positional", 1, 5, seed=4, **SMALL)
     np.testing.assert_array_equal(alone.trained.train_loss[0], whole.trained.train_loss[2])
     np.testing.assert_array_equal(
         alone.network("positional").query, whole.network("positional").query
     )
 
 
-def test_one_vmap_trains_as_lane_by_lane(whole, monkeypatch):
+def test_one_vmap_trains_as_one_by_one(whole, monkeypatch):
     train = sys.modules["dotphase.histogram.train"]
-    monkeypatch.setattr(train, "_lane_by_lane", train._one_vmap)
-    other = experiment(runs=2, epochs=2, seed=4, **SMALL)
+    monkeypatch.setattr(train, "_one_by_one", train._one_vmap)
+    other = run(runs=2, epochs=2, seed=4, **SMALL)
     expected = whole.trained.train_loss[:, :2]
     np.testing.assert_allclose(other.trained.train_loss, expected, rtol=1e-4)
 
 
 def test_runs_stop_at_the_target_and_wait(monkeypatch):
     train = sys.modules["dotphase.histogram.train"]
-    full = experiment(runs=2, epochs=4, seed=4, **SMALL)
+    full = run(runs=2, epochs=4, seed=4, **SMALL)
     reached = full.trained.accuracy.max(axis=1)
     target = float(np.sort(reached)[-1])
-    for advance in (train._lane_by_lane, train._one_vmap):
-        monkeypatch.setattr(train, "_lane_by_lane", advance)
-        found = experiment(runs=2, epochs=4, seed=4, target=target, **SMALL).trained
+    for advance in (train._one_by_one, train._one_vmap):
+        monkeypatch.setattr(train, "_one_by_one", advance)
+        found = run(runs=2, epochs=4, seed=4, target=target, **SMALL).trained
         best = int(np.argmax(reached))
         stopped = int(np.argmax(full.trained.accuracy[best] >= target)) + 1
         assert found.epochs[best] == stopped
@@ -95,7 +95,7 @@ def test_runs_stop_at_the_target_and_wait(monkeypatch):
 KILLED = """
 import os, signal, sys
 from dotphase import histogram
-from dotphase.histogram import checkpoint
+from dotphase.storage import files
 
 replace, writes = os.replace, []
 
@@ -105,8 +105,8 @@ def replaced(source, target):
         os.kill(os.getpid(), signal.SIGKILL)
     replace(source, target)
 
-checkpoint.os.replace = replaced
-histogram.experiment(runs=2, epochs=5, release=True, release_epochs=3, seed=4, dimension=16,
+files.os.replace = replaced
+histogram.run(runs=2, epochs=5, release=True, release_epochs=3, seed=4, dimension=16,
     hidden=64, batch=4, task=histogram.Task(symbols=3, length=4, samples=300),
     checkpoint=sys.argv[1])
 """
@@ -117,10 +117,10 @@ def test_killed_while_writing_and_resumed_is_as_uninterrupted(whole, tmp_path):
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(command, env=env, capture_output=True, text=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
-    left = {path.name for path in tmp_path.iterdir()}
-    assert left == {TRAINING, f".{TRAINING}.part"}
+    whole_file, part = sorted(tmp_path.iterdir(), key=lambda path: path.name.startswith("."))
+    assert whole_file.name == TRAINING and part.name.startswith(".training.checkpoint-")
     calls = []
-    again = experiment(**ASKED, **SMALL, checkpoint=tmp_path,
+    again = run(**ASKED, **SMALL, checkpoint=tmp_path,
                        on_epoch=lambda *call: calls.append(call[:2]))  # fmt: skip
     assert calls[0] == ("training", 3) and calls[-1] == ("release", 3)
     same(again, whole)
@@ -133,10 +133,10 @@ def test_stopped_after_the_release_and_resumed_is_as_uninterrupted(whole, tmp_pa
             raise KeyboardInterrupt
 
     with pytest.raises(Interrupted) as caught:
-        experiment(**ASKED, **SMALL, checkpoint=tmp_path, on_epoch=stop)
+        run(**ASKED, **SMALL, checkpoint=tmp_path, on_epoch=stop)
     assert caught.value.finished.released is None
     calls = []
-    again = experiment(**ASKED, **SMALL, checkpoint=tmp_path,
+    again = run(**ASKED, **SMALL, checkpoint=tmp_path,
                        on_epoch=lambda *call: calls.append(call[:2]))  # fmt: skip
     assert calls == [("release", 3)]
     same(again, whole)
@@ -148,37 +148,37 @@ def test_interrupt_carries_what_was_done_and_more_epochs_go_on(tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(Interrupted) as caught:
-        experiment(runs=2, epochs=3, seed=4, **SMALL, checkpoint=tmp_path, on_epoch=stop)
+        run(runs=2, epochs=3, seed=4, **SMALL, checkpoint=tmp_path, on_epoch=stop)
     assert caught.value.finished.trained.accuracy.shape == (4, 2)
-    longer = experiment(runs=2, epochs=5, seed=4, **SMALL, checkpoint=tmp_path)
-    straight = experiment(runs=2, epochs=5, seed=4, **SMALL)
+    longer = run(runs=2, epochs=5, seed=4, **SMALL, checkpoint=tmp_path)
+    straight = run(runs=2, epochs=5, seed=4, **SMALL)
     np.testing.assert_array_equal(longer.trained.accuracy, straight.trained.accuracy)
     with pytest.raises(InvalidInput, match="at least the 5"):
-        experiment(runs=2, epochs=3, seed=4, **SMALL, checkpoint=tmp_path)
+        run(runs=2, epochs=3, seed=4, **SMALL, checkpoint=tmp_path)
     with pytest.raises(InvalidInput, match="seed: 4 there, 5 here"):
-        experiment(runs=2, epochs=5, seed=5, **SMALL, checkpoint=tmp_path)
+        run(runs=2, epochs=5, seed=5, **SMALL, checkpoint=tmp_path)
     (tmp_path / TRAINING).write_bytes(b"broken")
     with pytest.raises(InvalidInput, match="plain arrays"):
-        experiment(runs=2, epochs=5, seed=4, **SMALL, checkpoint=tmp_path)
+        run(runs=2, epochs=5, seed=4, **SMALL, checkpoint=tmp_path)
 
 
 def test_divergence_is_not_silent(monkeypatch):
     train = sys.modules["dotphase.histogram.train"]
     nan = np.full((3, 4), np.nan, np.float32)
-    monkeypatch.setattr(train, "_lane_by_lane", lambda lane, *rest: (lane, nan))
+    monkeypatch.setattr(train, "_one_by_one", lambda state, *rest: (state, nan))
     with pytest.raises(FloatingPointError, match="epoch 1"):
-        experiment(runs=2, epochs=1, **SMALL)
+        run(runs=2, epochs=1, **SMALL)
 
 
 def test_saved_and_loaded(whole, tmp_path):
-    again = histogram.load_experiment(whole.save(tmp_path / "result.npz"))
+    again = histogram.load(whole.save(tmp_path / "result.npz"))
     same(again, whole)
     assert again.statistics[0].accuracy == whole.statistics[0].accuracy
     np.testing.assert_equal(again.summary(), whole.summary())
     np.testing.assert_array_equal(again.landscape.aligned_loss, whole.landscape.aligned_loss)
     np.savez(tmp_path / "other.npz", a=np.zeros(2))
     with pytest.raises(InvalidInput, match="experiment"):
-        histogram.load_experiment(tmp_path / "other.npz")
+        histogram.load(tmp_path / "other.npz")
 
 
 def test_weights_on_disk_hold_no_objects(whole, tmp_path):
@@ -199,9 +199,9 @@ def test_weights_on_disk_hold_no_objects(whole, tmp_path):
 )  # fmt: skip
 def test_bad_arguments(field, value):
     with pytest.raises(InvalidInput, match=field):
-        experiment(**{"runs": 1, "epochs": 1, **SMALL, field: value})
+        run(**{"runs": 1, "epochs": 1, **SMALL, field: value})
 
 
 def test_landscape_needs_both():
     with pytest.raises(InvalidInput, match="both"):
-        experiment("semantic", 1, 1, landscape=True, **SMALL)
+        run("semantic", 1, 1, landscape=True, **SMALL)

@@ -1,18 +1,21 @@
-"""Which mechanism does a network find that is free to use both?
+"""Networks without a constraint: do imposed solutions stay, and which one is found unaided?
 
-Unconstrained networks are trained from random initialisation on n sequences, for several n and
-with the same number of steps whatever n is, and judged by the scores of their attention.
+A solution that was imposed is written into the unconstrained network, with a little noise on the
+parameters that the constraint had bound, and training goes on by plain gradient steps: what is
+not a minimum of the unconstrained loss would leave. And networks that were never constrained are
+trained from random initialisation on n sequences, for several n and with the same number of steps
+whatever n is, and judged by the scores of their attention.
 """
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,13 +23,23 @@ from jaxtyping import Array, Float, Int
 
 from dotphase._numerics import validate
 from dotphase.errors import InvalidInput
-from dotphase.histogram.checkpoint import read_arrays, write_arrays
+from dotphase.histogram.checkpoint import Checkpoint
 from dotphase.histogram.introspect import statistics
-from dotphase.histogram.network import FREE, Network, in_single_precision, initialise_all, select
-from dotphase.histogram.release import same_rule
+from dotphase.histogram.network import (
+    FREE,
+    Constraint,
+    Network,
+    constraint,
+    in_single_precision,
+    initialise_all,
+    select,
+)
 from dotphase.histogram.task import Split, Task, draw
 from dotphase.histogram.train import BATCH, Plan, Trained, train
+from dotphase.storage.files import read_arrays, take_about, write_arrays
 
+#: Standard deviation of the noise, and epochs of gradient steps (arXiv:2402.03902).
+NOISE, EPOCHS = 1e-3, 100
 #: Numbers of training sequences, runs of each, and steps of a run.
 SAMPLES, RUNS, STEPS = (300, 1000, 3000, 10_000, 35_000), 3, 10_000
 #: Looks at the held-out accuracy in the course of a run, at most.
@@ -35,6 +48,58 @@ LOOKS = 20
 STREAM = 0xF4EE
 #: Arrays of an `Emergence`.
 NAMES = ("samples", "accuracy", "train_loss", "positional_score", "semantic_score")
+
+
+def same_rule(mechanism: str, dimension: int, runs: int) -> Constraint:
+    """One constraint for all runs, with the leading axis over them."""
+    return jax.tree.map(lambda leaf: np.tile(leaf, (runs, 1)), constraint(mechanism, dimension))
+
+
+@in_single_precision
+def unbind(networks: Network, keys: Array, noise: float = NOISE) -> Network:
+    """Constrained networks with noise on embeddings, query and key: points of the free space."""
+    return jax.tree.map(np.asarray, _add_noise(networks, keys, noise))
+
+
+@jax.jit
+def _add_noise(networks: Network, keys: Array, noise: float) -> Network:
+    def one(network: Network, key: Array) -> Network:
+        def bound(some: Network) -> tuple[Array, ...]:
+            return some.tokens, some.positions, some.query, some.key
+
+        parts = bound(network)
+        keys = jax.random.split(key, len(parts))
+        noisy = [
+            part + noise * jax.random.normal(k, part.shape, jnp.float32)
+            for part, k in zip(parts, keys, strict=True)
+        ]
+        return eqx.tree_at(bound, network, tuple(noisy))
+
+    return jax.vmap(one)(networks, keys)
+
+
+def release(
+    networks: Network,
+    keys: Array,
+    split: Split,
+    *,
+    epochs: int = EPOCHS,
+    batch: int = BATCH,
+    store: Checkpoint | None = None,
+    on_epoch: Callable[[int, np.ndarray], None] | None = None,
+) -> tuple[Network, Trained]:
+    """Train constrained networks on without their constraint.
+
+    Returns
+    -------
+    Network, Trained
+        The points they were released at, noise included, and what became of them.
+    """
+    starts = unbind(networks, keys)
+    rules = same_rule(FREE, networks.value.shape[-1], len(keys))
+    plan = Plan(optimiser="sgd", epochs=epochs, batch=batch)
+    trained = train(starts, rules, keys, split, plan, store=store, on_epoch=on_epoch)
+    return starts, trained
 
 
 @dataclass(frozen=True)
@@ -82,18 +147,17 @@ class Emergence:
         about = {"task": asdict(self.task), "steps": self.steps, "seed": self.seed,
                  "seconds": self.seconds}  # fmt: skip
         arrays = {name: getattr(self, name) for name in NAMES}
-        write_arrays(target, {**arrays, "about": np.asarray(json.dumps(about))})
+        write_arrays(target, arrays, about)
         return target
 
 
 def load_emergence(path: str | Path) -> Emergence:
     """A study that was written by `Emergence.save`."""
     arrays = read_arrays(Path(path), "emergence")
-    if not {*NAMES, "about"} <= arrays.keys():
+    about = take_about(arrays)
+    if arrays.keys() != set(NAMES) or "task" not in about:
         raise InvalidInput("emergence", str(path), "must be a file written by this version")
-    about: dict[str, Any] = json.loads(str(arrays.pop("about")))
-    about |= {**arrays, "task": Task(**about["task"])}
-    return Emergence(**about)
+    return Emergence(**{**about, **arrays, "task": Task(**about["task"])})
 
 
 def emergence(
@@ -117,7 +181,7 @@ def emergence(
     runs, steps : int
         Runs for each, and optimiser steps of a run, rounded up to whole passes.
     seed, task, dimension, hidden, batch
-        As in `experiment`; the held-out sequences are the same.
+        As in `run`; the held-out sequences are the same.
     on_size : callable, optional
         Called with each number of sequences when it is done.
     """

@@ -15,9 +15,11 @@ from jaxtyping import Array
 
 from dotphase._numerics import validate
 from dotphase.errors import Interrupted, InvalidInput
+from dotphase.histogram.between import loss_between
 from dotphase.histogram.checkpoint import Checkpoint
+from dotphase.histogram.free import EPOCHS as RELEASE_EPOCHS
+from dotphase.histogram.free import release as release_networks
 from dotphase.histogram.introspect import Statistics, statistics
-from dotphase.histogram.landscape import landscape as between
 from dotphase.histogram.network import (
     MECHANISMS,
     Constraint,
@@ -30,8 +32,6 @@ from dotphase.histogram.network import (
     select,
     summed_distance,
 )
-from dotphase.histogram.release import EPOCHS as RELEASE_EPOCHS
-from dotphase.histogram.release import release as release_networks
 from dotphase.histogram.result import Experiment, Moved
 from dotphase.histogram.task import Split, Task, draw
 from dotphase.histogram.train import BATCH, Plan, Trained, train
@@ -47,7 +47,7 @@ PURPOSES = ("start", "training", "release")
 OnEpoch = Callable[[str, int, np.ndarray], None]
 
 
-def experiment(
+def run(
     mechanism: str = "both",
     runs: int = 10,
     epochs: int = 200,
@@ -95,6 +95,7 @@ def experiment(
     Returns
     -------
     Experiment
+        `Experiment.save` writes it, `load` reads it back.
 
     Raises
     ------
@@ -119,7 +120,7 @@ def experiment(
     }
     stores = _stores(checkpoint, identity, epochs)
     split = draw(task, seed)
-    labels = [(name, run) for name in names for run in range(runs)]
+    labels = [(name, number) for name in names for number in range(runs)]
     starts, rules = _begin(labels, task, dimension, hidden, seed)
 
     def told(stage: str) -> Callable[[int, np.ndarray], None] | None:
@@ -132,7 +133,7 @@ def experiment(
             task=task,
             settings=settings,
             mechanism=tuple(name for name, _ in labels),
-            run=tuple(run for _, run in labels),
+            run=tuple(number for _, number in labels),
             trained=trained,
             statistics=_statistics(trained, split),
             moved=_moved(starts, rules, trained, released),
@@ -161,7 +162,7 @@ def experiment(
     done = result(trained, released)
     if landscape:
         first, second = (done.network(name) for name in MECHANISMS)
-        done = replace(done, landscape=between(first, second, split))
+        done = replace(done, landscape=loss_between(first, second, split))
     return replace(done, seconds=time.perf_counter() - began)
 
 

@@ -22,12 +22,12 @@ from dotphase.histogram.network import Network, distance, in_single_precision
 from dotphase.histogram.task import Split
 from dotphase.histogram.train import evaluate
 
-#: Points on the line, and the most rounds of matching.
-POINTS, ROUNDS = 41, 50
+#: Places on the line, and the most rounds of matching.
+PLACES, ROUNDS = 41, 50
 
 
 @dataclass(frozen=True)
-class Landscape:
+class LossBetween:
     """Held-out loss and accuracy on the line; ``aligned``: after the symmetries are used.
 
     Attributes
@@ -37,11 +37,11 @@ class Landscape:
     distance, aligned_distance : length of the line
     """
 
-    place: Float[np.ndarray, " points"]
-    loss: Float[np.ndarray, " points"]
-    accuracy: Float[np.ndarray, " points"]
-    aligned_loss: Float[np.ndarray, " points"]
-    aligned_accuracy: Float[np.ndarray, " points"]
+    place: Float[np.ndarray, " places"]
+    loss: Float[np.ndarray, " places"]
+    accuracy: Float[np.ndarray, " places"]
+    aligned_loss: Float[np.ndarray, " places"]
+    aligned_accuracy: Float[np.ndarray, " places"]
     distance: float
     aligned_distance: float
 
@@ -57,13 +57,15 @@ class Landscape:
         return float(self.aligned_loss.max() - ends)
 
 
-def landscape(first: Network, second: Network, split: Split, points: int = POINTS) -> Landscape:
+def loss_between(
+    first: Network, second: Network, split: Split, places: int = PLACES
+) -> LossBetween:
     """Loss and accuracy on held-out sequences between two networks."""
-    place = np.linspace(0.0, 1.0, validate.whole("points", points, at_least=2))
+    place = np.linspace(0.0, 1.0, validate.whole("places", places, at_least=2))
     turned = align(first, second)
     loss, accuracy = _along(first, second, split, place)
     aligned_loss, aligned_accuracy = _along(first, turned, split, place)
-    return Landscape(
+    return LossBetween(
         place, loss, accuracy, aligned_loss, aligned_accuracy,
         distance=float(distance(first, second)),
         aligned_distance=float(distance(first, turned)),
