@@ -96,3 +96,20 @@ def array(field: str, value: object, shape: tuple[int, ...]) -> np.ndarray:
     if result.shape != shape or not np.all(np.isfinite(result)):
         raise InvalidInput(field, value, allowed)
     return result
+
+
+def grid(field: str, values: object, *, increasing: bool = True) -> np.ndarray:
+    """`values` as one or more finite numbers, increasing or just different, or `InvalidInput`."""
+    import numpy as np
+
+    order = "increasing" if increasing else "different"
+    allowed = f"must be one or more {order} finite numbers"
+    try:
+        result = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(field, values, allowed) from None
+    good = result.ndim == 1 and result.size > 0 and bool(np.all(np.isfinite(result)))
+    steps = np.diff(result if increasing else np.sort(result)) if good else np.zeros(1)
+    if not np.all(steps > 0):
+        raise InvalidInput(field, values, allowed)
+    return result

@@ -129,11 +129,9 @@ def population_flow(
         Weight of the data against the ridge; infinite by default, which leaves no ridge.
     """
     field = _Field(model, alpha)
-    clock = np.asarray(times, dtype=np.float64)
-    if clock.ndim != 1 or clock.size == 0 or not np.all(np.isfinite(clock)):
-        raise InvalidInput("times", times, "must be finite numbers")
-    if clock[0] < 0 or clock[-1] <= 0 or np.any(np.diff(clock) <= 0):
-        raise InvalidInput("times", times, "must be increasing numbers >= 0, the last one > 0")
+    clock = validate.grid("times", times)
+    if clock[0] < 0 or clock[-1] <= 0:
+        raise InvalidInput("times", times, "must be >= 0, the last one > 0")
     start = field.state(m, theta, q)
 
     def speed(_: float, flat: np.ndarray) -> np.ndarray:
