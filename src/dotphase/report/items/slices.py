@@ -11,6 +11,7 @@ from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item, grid
 from dotphase.report.rows import finite_size, number, shown, theory_and_training
 from dotphase.report.store import Parts
+from dotphase.report.sweeps import training_grid
 from dotphase.report.verdict import Row
 
 BASE = {"omega": 0.3, "sigma": 0.5, "ridge": 0.01}
