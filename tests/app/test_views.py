@@ -5,12 +5,12 @@ import pytest
 
 import dotphase as dp
 from dotphase.app import stored
-from dotphase.app.attention import attention_matrices
 from dotphase.app.diagram import describe
 from dotphase.app.snippets import snippets
 from dotphase.app.state import Point
 from dotphase.app.trainings import Trainings, read_training
 from dotphase.errors import InvalidInput
+from dotphase.experiments.attention import attention_matrices
 
 TRAINING = {"d": 40, "seeds": 1, "seed": 3, "start": "semantic"}
 

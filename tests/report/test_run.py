@@ -138,7 +138,7 @@ def test_small_figures_keep_the_colours_of_maps(tmp_path):
     from matplotlib.figure import Figure
     from PIL import Image
 
-    from dotphase.figures.style import save
+    from dotphase.figures.parts.style import save
 
     line, maps = Figure(), Figure()
     line.subplots().plot([0, 1], [0, 1])

@@ -32,7 +32,7 @@ def test_a_point_is_what_the_function_gives(engine, given):
         assert values["theta_stderr"] == expected.stderr["theta"]
     elif engine == "bayes":
         assert values["overlap"] == pytest.approx(0.786, abs=6e-4)
-        assert values["test_error"] == dp.bayes_optimal(model, 0.45, seed=3).test_error
+        assert values["test_error"] == dp.bayes.optimal(model, 0.45, seed=3).test_error
     elif engine == "regression":
         assert values["V_exact"] * (1 + values["V_exact"]) == pytest.approx(100)
         assert abs(values["V"] - values["V_exact"]) < 4 * values["V_stderr"]

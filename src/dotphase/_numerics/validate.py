@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable
-from typing import NoReturn
-
-import numpy as np
+from typing import TYPE_CHECKING, NoReturn
 
 from dotphase.errors import InvalidInput
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def refuse(field: str, value: object, allowed: str) -> NoReturn:
@@ -74,6 +75,8 @@ def choice(field: str, value: object, options: Iterable[str]) -> str:
 
 def array(field: str, value: object, shape: tuple[int, ...]) -> np.ndarray:
     """`value` as a finite float64 array of `shape`, or `InvalidInput`."""
+    import numpy as np  # only here: the command line checks its input before it is loaded
+
     allowed = f"must be finite numbers of shape {shape}"
     try:
         result = np.asarray(value, dtype=np.float64)

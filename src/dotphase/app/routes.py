@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from dotphase._numerics.plain import plain
-from dotphase.app.attention import LAST_SENTENCE, attention_matrices
 from dotphase.app.curve import Curves
 from dotphase.app.diagram import Diagrams
 from dotphase.app.histogram_tab import EXAMPLE, look
@@ -21,7 +20,8 @@ from dotphase.app.solver import BRANCHES, Solver
 from dotphase.app.state import RANGES, Point, read_point, whole
 from dotphase.app.trainings import DIMENSIONS, LAST_SEED, SEEDS, STARTS, Trainings, read_training
 from dotphase.errors import InvalidInput
-from dotphase.figures.style import COLOURS, COLOURS_ON_DARK
+from dotphase.experiments.attention import LAST_SENTENCE, attention_matrices
+from dotphase.figures.parts.style import COLOURS, COLOURS_ON_DARK
 from dotphase.theory.overlaps import Overlaps
 
 Query = Mapping[str, str]

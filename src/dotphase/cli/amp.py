@@ -62,9 +62,9 @@ def command(
         except Interrupted as stop:
             interrupted, result = True, stop.finished  # type: ignore[assignment]
         if figure:
-            from dotphase.figures.iterations import plot_iterations
+            from dotphase.plot import iterations as draw
 
-            plot_iterations(result, figure)
+            draw(result, figure)
     if as_json:
         print_json(result.to_dict())
     else:

@@ -61,9 +61,9 @@ def command(
         )
         write_dataset(dataset, target)
         if figure:
-            from dotphase.figures.curve import plot_curve
+            from dotphase.plot import curve as draw
 
-            plot_curve(dataset, figure)
+            draw(dataset, figure)
     if as_json:
         print_json(_summary(dataset, str(target), str(figure) if figure else None))
     else:

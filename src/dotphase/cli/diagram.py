@@ -58,9 +58,9 @@ def command(
         )
         write_dataset(dataset, target)
         if figure:
-            from dotphase.figures.diagram import plot_diagram
+            from dotphase.plot import diagram as draw
 
-            plot_diagram(dataset, figure)
+            draw(dataset, figure)
     lines = {name: dataset[name].values for name in ("alpha_c", "alpha_l")}
     if as_json:
         converged = float(dataset["converged"].mean())

@@ -173,27 +173,23 @@ def _write(
     weights: Path | None,
 ) -> dict[str, str]:
     """Results and figures; their paths by name."""
-    from dotphase.figures.histogram_attention import plot_histogram_attention
-    from dotphase.figures.histogram_curves import plot_histogram_curves
-    from dotphase.figures.histogram_distances import plot_histogram_distances
-    from dotphase.figures.histogram_emergence import plot_histogram_emergence
-    from dotphase.figures.histogram_landscape import plot_histogram_landscape
+    from dotphase import plot
     from dotphase.histogram import save_network
 
     networks = {name: result.network(name) for name in result.mechanisms}
     result.save(folder / "histogram.npz")
-    plot_histogram_attention(networks, texts, folder / "attention.png")
-    plot_histogram_curves(result, folder / "curves.png")
+    plot.histogram_attention(networks, texts, folder / "attention.png")
+    plot.histogram_curves(result, folder / "curves.png")
     names = {"results": "histogram.npz", "attention": "attention.png", "curves": "curves.png"}
     if result.released is not None:
-        plot_histogram_distances(result, folder / "distances.png")
+        plot.histogram_distances(result, folder / "distances.png")
         names["distances"] = "distances.png"
     if result.landscape is not None:
-        plot_histogram_landscape(result.landscape, folder / "landscape.png")
+        plot.histogram_landscape(result.landscape, folder / "landscape.png")
         names["landscape"] = "landscape.png"
     if free is not None:
         free.save(folder / "emergence.npz")
-        plot_histogram_emergence(free, folder / "emergence.png")
+        plot.histogram_emergence(free, folder / "emergence.png")
         names |= {"emergence_results": "emergence.npz", "emergence": "emergence.png"}
     files = {name: str(folder / file) for name, file in names.items()}
     if weights is not None:

@@ -86,9 +86,9 @@ def command(
                 at = curvature(model, alpha, d, run.weights, run=run.seed, seed=seed)
                 row["hessian"] = at.to_dict()
         if figure:
-            from dotphase.figures.scatter import plot_mechanisms
+            from dotphase.plot import mechanisms as draw
 
-            plot_mechanisms(result, figure)
+            draw(result, figure)
     if as_json:
         print_json(shown)
     else:

@@ -26,6 +26,7 @@ from jaxtyping import Array, Float, Int
 from dotphase._numerics import validate
 from dotphase._numerics.outcome import Outcome
 from dotphase._numerics.precision import in_double_precision
+from dotphase._numerics.quadrature import Rule
 from dotphase.errors import InvalidInput
 from dotphase.experiments.family import named_model
 from dotphase.finite import loss as reduced
@@ -33,7 +34,7 @@ from dotphase.finite import memory
 from dotphase.finite.data import Dataset, count_sentences, draw, position_vectors, weighted_product
 from dotphase.finite.linear import linear_test_error
 from dotphase.finite.starts import begin, resolve
-from dotphase.finite.test_error import Rule, attention_error, quadrature
+from dotphase.finite.test_error import attention_error, quadrature
 from dotphase.model import Model
 from dotphase.model.spectrum import Spectrum
 from dotphase.storage.provenance import provenance

@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 from scipy.optimize import minimize_scalar
 
+from dotphase._numerics.quadrature import gauss_hermite
 from dotphase.finite.linear import linear_test_error
 from dotphase.model.paper import positional_semantic
 from dotphase.storage.provenance import provenance
@@ -62,9 +63,8 @@ def _row(
 
 def _best_scale(omega: float = 0.3, sigma: float = 0.5, nodes: int = 40) -> float:
     """c at which c Q* has the least test error, by Gauss-Hermite quadrature."""
-    x, w = np.polynomial.hermite_e.hermegauss(nodes)
-    h = sigma * np.stack(np.meshgrid(x, x, indexing="ij"), axis=-1).reshape(-1, 2)
-    weight = np.outer(w, w).ravel() / w.sum() ** 2
+    points, weight = gauss_hermite(nodes, 2)
+    h = sigma * points.T
 
     def attention(h: np.ndarray) -> np.ndarray:
         """First entries of both rows of softmax(h h^T); the others follow."""

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from dotphase import plot
 from dotphase.experiments.diagram import diagram
-from dotphase.figures.phase_maps import plot_phase_maps
 from dotphase.model.paper import positional_semantic
 from dotphase.report.facts import facts
 from dotphase.report.item import Datasets, Item, grid
@@ -56,7 +56,7 @@ def published_omegas() -> list[float]:
 
 def draw(datasets: Datasets) -> Any:
     """Theory above, training below; loss difference left, gain in test error right."""
-    return plot_phase_maps(datasets["theory"], datasets["runs"], datasets.get("lines"))
+    return plot.phase_maps(datasets["theory"], datasets["runs"], datasets.get("lines"))
 
 
 def compare(datasets: Datasets) -> list[Row]:

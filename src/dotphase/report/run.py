@@ -155,7 +155,7 @@ def _reproduce_item(name: str, scale: Scale, folder: Path, parts: Parts) -> Item
 
 
 def _draw(draw: Callable[[Any], Any], datasets: Any, name: str, folder: Path) -> tuple[str, ...]:
-    from dotphase.figures.style import house_style, save, theme
+    from dotphase.figures.parts.style import house_style, save, theme
 
     paths = []
     for shade, suffix in (("light", ""), ("dark", "-dark")):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from dotphase._numerics.crossing import last_fall
 from dotphase.experiments.grid import experiment
 from dotphase.report.store import Parts
 
@@ -42,15 +43,10 @@ def trained_crossing(runs: xr.Dataset) -> tuple[float, float]:
     Interpolated between the two alphas that enclose the crossing; NaN if there are none.
     """
     mean, error = mean_and_error(paired_difference(runs))
-    alpha, gap, noise = runs["alpha"].values, mean.values, error.values
-    changes = np.flatnonzero((gap[:-1] > 0) & (gap[1:] <= 0))
-    if changes.size == 0:
+    fall = last_fall(runs["alpha"].values, mean.values)
+    if fall is None:
         return float("nan"), float("nan")
-    left = int(changes[-1])
-    slope = (gap[left + 1] - gap[left]) / (alpha[left + 1] - alpha[left])
-    share = gap[left] / (gap[left] - gap[left + 1])
-    spread = np.hypot((1 - share) * noise[left], share * noise[left + 1])
-    return float(alpha[left] - gap[left] / slope), float(spread / abs(slope))
+    return fall.at, fall.error(error.values, independent=True)
 
 
 def fitted_crossing(runs: xr.Dataset, near: float) -> tuple[float, float]:

@@ -163,7 +163,7 @@ def critical(parameters: Mapping[str, Any], seed: int) -> Values:
 
 
 def bayes(parameters: Mapping[str, Any], seed: int) -> Values:
-    """What the data allow, as `dotphase.bayes_optimal`."""
+    """What the data allow, as `dotphase.bayes.optimal`."""
     from dotphase.theory.bayes import bayes_optimal
 
     found = bayes_optimal(_model(parameters), parameters["alpha"], seed=seed).to_dict()

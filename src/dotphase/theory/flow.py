@@ -41,10 +41,12 @@ from scipy.optimize import root
 from dotphase._numerics import validate
 from dotphase._numerics.precision import in_double_precision
 from dotphase._numerics.prox import over_points
+from dotphase._numerics.quadrature import Rule
 from dotphase.errors import InvalidInput
-from dotphase.finite.test_error import Rule, quadrature
+from dotphase.finite.test_error import quadrature
 from dotphase.model import Model
 from dotphase.model.derivatives import loss_derivatives
+from dotphase.theory.plane import Plane
 
 #: Relative and absolute tolerance of the integration in time.
 RTOL, ATOL = 1e-5, 1e-8
@@ -211,18 +213,10 @@ class _Field:
     """The flow of one model; states are columns (m, t, W)."""
 
     def __init__(self, model: Model, alpha: float) -> None:
-        if model.student_rank != 1 or model.teacher_rank != 1:
-            ranks = (model.student_rank, model.teacher_rank)
-            raise InvalidInput("ranks of student and teacher", ranks, "must both be 1")
-        gram = np.asarray(model.positions)
-        if gram[0, 0] <= 0 or not np.allclose(gram, np.outer(gram[0], gram[0]) / gram[0, 0]):
-            raise InvalidInput(
-                "positions", gram.tolist(), "must be of rank one with p_1 different from zero"
-            )
+        self.plane = Plane.of(model)
         self.alpha = float(alpha) if alpha == np.inf else validate.number("alpha", alpha, above=0)
-        self.model, self.rho, self.length = model, float(model.rho[0]), float(gram[0, 0])
+        self.model, self.rho, self.length = model, self.plane.rho, self.plane.length
         self.pull = float(model.ridge) / self.alpha
-        self.pattern = gram[0] / gram[0, 0]
         self.rule = quadrature(model, ORDER)
 
     def state(self, m: Numbers, theta: Numbers, q: Numbers) -> State:
@@ -247,12 +241,12 @@ class _Field:
 
     def on_plane(self, place: Float[np.ndarray, "2 starts"]) -> State:
         """The state in the plane of Q* and p_1 with the given m and t."""
-        return np.stack([*place, place[1] ** 2 + place[0] ** 2 / self.length])
+        return np.stack([*place, self.plane.weight(*place)])
 
     def slopes(self, state: State) -> Float[np.ndarray, "4 starts"]:
         """E, E_m, E_t and E_W."""
         # One by one, so that any number of states is served by what is compiled once.
-        found = [_slopes(self.model, self.pattern, self.rule, column) for column in state.T]
+        found = [_slopes(self.model, self.plane.pattern, self.rule, column) for column in state.T]
         return np.stack([np.asarray(part) for part in found], axis=1)
 
     def velocity(self, state: State) -> State:

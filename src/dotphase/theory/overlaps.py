@@ -87,6 +87,14 @@ def is_nothing(overlaps: Overlaps, model: Model) -> bool:
     return bool(np.trace(overlaps.q[0]) < NOTHING * float(model.rho[0]) * model.student_rank)
 
 
+def norms_of(overlaps: Overlaps) -> dict[str, float]:
+    """Frobenius norms of the overlaps of token 1, in the order q, m, V, theta."""
+    return {
+        name: float(np.linalg.norm(np.asarray(part)[0]))
+        for name, part in overlaps._asdict().items()
+    }
+
+
 def matrix_sqrt(matrix: Float[AnyArray, "... n n"]) -> Float[Array, "... n n"]:
     """Symmetric square root of a symmetric positive semi-definite matrix."""
     if matrix.shape[-1] == 1:

@@ -12,12 +12,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from dotphase._numerics.outcome import Outcome
+from dotphase._numerics.quadrature import Rule
 from dotphase.finite import loss as reduced
 from dotphase.finite.data import Dataset, draw, draw_tokens, weighted_product
 from dotphase.finite.linear import linear_layer
 from dotphase.finite.loss import Reduced, Weights
 from dotphase.finite.starts import Start, begin
-from dotphase.finite.test_error import Rule, attention_error, linear_error
+from dotphase.finite.test_error import attention_error, linear_error
 from dotphase.model import Model
 from dotphase.training.optimisers import (
     OPTIMISERS,

@@ -9,8 +9,8 @@ import numpy as np
 import xarray as xr
 from scipy.optimize import brentq
 
+from dotphase import plot
 from dotphase.experiments.curve import curve
-from dotphase.figures.bayes import plot_bayes
 from dotphase.model import Model
 from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item, grid
@@ -70,7 +70,7 @@ def _sampled(alpha: float, samples: int, groups: int = 8) -> tuple[float, float]
 
 def draw(datasets: Datasets) -> Any:
     """Test errors of the branches, the linear layer and the Bayes-optimal learner."""
-    return plot_bayes(datasets["theory"], datasets["theory-bayes"])
+    return plot.bayes(datasets["theory"], datasets["theory-bayes"])
 
 
 def compare(datasets: Datasets) -> list[Row]:

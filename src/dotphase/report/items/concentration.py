@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from dotphase import plot
 from dotphase.experiments.curve import curve
-from dotphase.figures.concentration import plot_concentration
 from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item
 from dotphase.report.rows import LOSSES, OVERLAP, number
@@ -41,7 +41,7 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
 
 def draw(datasets: Datasets) -> Any:
     """Means with standard deviations against d, theory as lines, and the spread itself."""
-    return plot_concentration(datasets["theory"], datasets["runs"])
+    return plot.concentration(datasets["theory"], datasets["runs"])
 
 
 def spread_exponent(runs: xr.Dataset, start: str, name: str) -> tuple[float, float]:

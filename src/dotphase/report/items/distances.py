@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dotphase.figures.histogram_distances import plot_histogram_distances
-from dotphase.figures.histogram_landscape import plot_histogram_landscape
+from dotphase import plot
 from dotphase.histogram import Experiment
 from dotphase.report.counting import SIZES, counting_networks
 from dotphase.report.facts import facts
@@ -29,9 +28,9 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
 def draw(datasets: Datasets) -> Any:
     """Distances of every run, and the loss on the line between the two mechanisms."""
     result: Experiment = datasets["experiment"]
-    figures = {"": plot_histogram_distances(result)}
+    figures = {"": plot.histogram_distances(result)}
     if result.landscape is not None:
-        figures["landscape"] = plot_histogram_landscape(result.landscape)
+        figures["landscape"] = plot.histogram_landscape(result.landscape)
     return figures
 
 

@@ -9,10 +9,10 @@ import numpy as np
 import xarray as xr
 from scipy.optimize import brentq
 
+from dotphase import plot
 from dotphase.experiments.basins import basin_shares, basins
 from dotphase.experiments.descent import descent
-from dotphase.figures.basins import TITLES, plot_basins
-from dotphase.figures.flow import plot_flow
+from dotphase.figures.parts.lines import OPTIMISERS
 from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item
 from dotphase.report.rows import number
@@ -105,8 +105,8 @@ def draw(datasets: Datasets) -> Any:
     """Basin maps, and the flow."""
     fields = {alpha: datasets[f"theory-field-{k}"] for k, alpha in enumerate(FIELDS)}
     return {
-        "": plot_basins(basin_shares(datasets["runs-basins"])),
-        "flow": plot_flow(fields, datasets["theory-flow"], datasets["runs-descent"]),
+        "": plot.basins(datasets["runs-basins"]),
+        "flow": plot.flow(fields, datasets["theory-flow"], datasets["runs-descent"]),
     }
 
 
@@ -144,7 +144,7 @@ def remarks(datasets: Datasets) -> list[str]:
                     f"s = {scale:g}, alpha = {alpha:g}"
                 )
         lines.append(
-            f"{TITLES[str(name)]} ends in the semantic minimum in " + "; ".join(parts)
+            f"{OPTIMISERS[str(name)]} ends in the semantic minimum in " + "; ".join(parts)
             + f" ({runs.sizes['seed']} data sets each, d = {runs.attrs['d']})."
         )  # fmt: skip
     # Mini-batches never let the gradient vanish.

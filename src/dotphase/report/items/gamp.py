@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.figures.gamp import plot_gamp
+from dotphase import plot
 from dotphase.message_passing.run import amp
 from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item
@@ -49,7 +49,7 @@ def _run(start: str, d: int, seeds: int, iterations: int) -> xr.Dataset:
 
 def draw(datasets: Datasets) -> Any:
     """One panel for each start."""
-    return plot_gamp(datasets)
+    return plot.gamp(datasets)
 
 
 def compare(datasets: Datasets) -> list[Row]:

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dotphase.figures.histogram_attention import plot_histogram_attention
-from dotphase.figures.histogram_curves import plot_histogram_curves
+from dotphase import plot
 from dotphase.histogram import Experiment, attention
 from dotphase.report.counting import SIZES, counting_networks
 from dotphase.report.facts import facts
@@ -30,8 +29,8 @@ def draw(datasets: Datasets) -> Any:
     result: Experiment = datasets["experiment"]
     networks = {name: result.network(name) for name in ("positional", "semantic")}
     return {
-        "attention": plot_histogram_attention(networks),
-        "curves": plot_histogram_curves(result),
+        "attention": plot.histogram_attention(networks),
+        "curves": plot.histogram_curves(result),
     }
 
 

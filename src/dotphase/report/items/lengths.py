@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from dotphase import plot
+from dotphase._numerics.crossing import last_fall
 from dotphase.experiments.curve import curve
 from dotphase.experiments.diagram import diagram
 from dotphase.experiments.family import named_model
-from dotphase.figures.families import Member, mechanism, plot_family, plot_winners
+from dotphase.figures.winners import mechanism
 from dotphase.report.item import Datasets, Item
 from dotphase.report.rows import OVERLAP, finite_size, number, over_seeds, shown, usable
 from dotphase.report.store import Parts
@@ -77,14 +79,11 @@ def passes_linear(theory: xr.Dataset) -> tuple[float, float]:
     """Where the semantic test error falls below that of the linear layer, and its error."""
     part = theory.sel(branch="semantic")
     part = part.isel(alpha=np.flatnonzero(part["on_branch"].values))
-    alpha, gap = part["alpha"].values, (part["test_error"] - part["linear_test_error"]).values
-    changes = np.flatnonzero((gap[:-1] > 0) & (gap[1:] <= 0))
-    if changes.size == 0:
+    gap = part["test_error"] - part["linear_test_error"]
+    fall = last_fall(part["alpha"].values, gap.values)
+    if fall is None:
         return float("nan"), float("nan")
-    left = int(changes[-1])
-    slope = (gap[left + 1] - gap[left]) / (alpha[left + 1] - alpha[left])
-    error = float(part["test_error_stderr"].values[left : left + 2].max()) / abs(slope)
-    return float(alpha[left] - gap[left] / slope), error
+    return fall.at, fall.error(part["test_error_stderr"].values)
 
 
 def _trusted_around(theory: xr.Dataset, alpha: float) -> float:
@@ -100,12 +99,12 @@ def _trusted_around(theory: xr.Dataset, alpha: float) -> float:
 def draw(datasets: Datasets) -> dict[str, Any]:
     """The lengths against each other, and a map of the lowest minimum for each rank."""
     members = [
-        Member(f"$L = {length}$", datasets[f"theory-{length}"], datasets[f"runs-{length}"])
+        (f"$L = {length}$", datasets[f"theory-{length}"], datasets[f"runs-{length}"])
         for length in _lengths(datasets)
     ]
-    figures = {"": plot_family(members, lines(datasets))}
+    figures = {"": plot.family(members, lines(datasets))}
     maps = _maps(datasets)
-    return figures | ({"ranks": plot_winners(maps)} if maps else {})
+    return figures | ({"ranks": plot.winners(maps)} if maps else {})
 
 
 def _maps(datasets: Datasets) -> list[tuple[str, xr.Dataset]]:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from dotphase import plot
 from dotphase.experiments.limits import NUMBERS, paper_limits
-from dotphase.figures.limits import plot_limits
 from dotphase.report.item import Datasets, Item
 from dotphase.report.rows import number
 from dotphase.report.store import Parts
@@ -33,7 +33,7 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
 
 def draw(datasets: Datasets) -> Any:
     """V and the test error of ridge regression against alpha."""
-    return plot_limits(datasets["theory-ridge"])
+    return plot.limits(datasets["theory-ridge"])
 
 
 def compare(datasets: Datasets) -> list[Row]:

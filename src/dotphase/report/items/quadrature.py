@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.figures.quadrature import plot_quadrature
+from dotphase import plot
+from dotphase._numerics.quadrature import gauss_hermite
 from dotphase.model import Model
 from dotphase.model.paper import positional_semantic
 from dotphase.report.facts import facts
 from dotphase.report.item import Datasets, Item
 from dotphase.report.rows import number
-from dotphase.report.rules import crossing, degree_seven, gauss_hermite
+from dotphase.report.rules import crossing, degree_seven
 from dotphase.report.store import Parts
 from dotphase.report.verdict import Row, against_equations, between_engines
 
@@ -33,11 +34,11 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
 
 def _rules(model: Model, near: float, orders: list[int]) -> xr.Dataset:
     names = ["degree 7, 12 x 12 nodes", *(f"Gauss-Hermite, {order}^4 nodes" for order in orders)]
-    rules = [degree_seven(), *(gauss_hermite(order) for order in orders)]
+    rules = [degree_seven(), *(gauss_hermite(order, dims=4) for order in orders)]
     return xr.Dataset(
         {
             "alpha_c": ("rule", [crossing(model, rule, near) for rule in rules]),
-            "nodes": ("rule", [rule[1].size for rule in rules]),
+            "nodes": ("rule", [rule.weights.size for rule in rules]),
         },
         coords={"rule": names},
     )
@@ -46,7 +47,7 @@ def _rules(model: Model, near: float, orders: list[int]) -> xr.Dataset:
 def draw(datasets: Datasets) -> Any:
     """alpha_c against the number of nodes."""
     (fact,) = (fact for fact in facts("alpha_c") if fact.at["omega"] == OMEGA)
-    return plot_quadrature(datasets["points"], datasets["rules"], fact.value)
+    return plot.quadrature(datasets["points"], datasets["rules"], fact.value)
 
 
 def compare(datasets: Datasets) -> list[Row]:

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from dotphase import plot
 from dotphase.experiments.diagram import diagram
-from dotphase.figures.phase_maps import Panel, gain_panel, plot_panels
+from dotphase.figures.parts.maps import Panel, gain_panel
 from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item
 from dotphase.report.rows import finite_size, usable
@@ -55,7 +56,7 @@ def draw(datasets: Datasets) -> Any:
         runs["theta"].sel(start="semantic").mean("seed") / scale,
         centred=False,
     )
-    return plot_panels([panel, gain_panel(theory, runs)], theory, runs, theory)
+    return plot.panels([panel, gain_panel(theory, runs)], theory, runs, theory)
 
 
 def compare(datasets: Datasets) -> list[Row]:

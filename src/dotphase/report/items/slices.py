@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dotphase import plot
 from dotphase.experiments.curve import curve
-from dotphase.figures.slices import plot_slices
 from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item, grid
 from dotphase.report.rows import finite_size, number, shown, theory_and_training
@@ -55,7 +55,7 @@ def draw(datasets: Datasets) -> Any:
         ]
         for parameter, values in SLICES.items()
     }  # fmt: skip
-    return plot_slices(columns)
+    return plot.slices(columns)
 
 
 def compare(datasets: Datasets) -> list[Row]:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from dotphase import plot
 from dotphase.experiments.curve import curve
-from dotphase.figures.starts import plot_starts
 from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item
 from dotphase.report.rows import OVERLAP, differences
@@ -36,7 +36,7 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
 
 def draw(datasets: Datasets) -> Any:
     """Overlaps of every run, one panel for each optimiser, with the minima of the theory."""
-    return plot_starts(datasets["theory"], datasets["runs"])
+    return plot.starts(datasets["theory"], datasets["runs"])
 
 
 def compare(datasets: Datasets) -> list[Row]:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from dotphase import plot
 from dotphase.experiments.curve import curve
 from dotphase.experiments.grid import experiment
 from dotphase.experiments.real_tokens import train_on_table
-from dotphase.figures.structured import plot_structured
 from dotphase.finite.embeddings import (
     KINDS,
     PACKAGE,
@@ -112,7 +112,7 @@ def draw(datasets: Datasets) -> Any:
         for kind in KINDS
         if f"runs-real-{kind}" in datasets
     }
-    return plot_structured(spectra, datasets["theory-critical"], real)
+    return plot.structured(spectra, datasets["theory-critical"], real)
 
 
 def compare(datasets: Datasets) -> list[Row]:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from dotphase import plot
 from dotphase.experiments.curve import curve
-from dotphase.figures.transition import plot_transition
 from dotphase.model.paper import positional_semantic
 from dotphase.report.facts import Fact, facts
 from dotphase.report.item import Datasets, Item, grid
@@ -46,7 +46,7 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
 
 def draw(datasets: Datasets) -> Any:
     """Theory as lines, trained students as points."""
-    return plot_transition(datasets["theory"], datasets["critical"], datasets["runs"])
+    return plot.transition(datasets["theory"], datasets["critical"], datasets["runs"])
 
 
 def measured(runs: xr.Dataset, quantity: str) -> xr.DataArray:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from dotphase import plot
 from dotphase.experiments.curve import curve
 from dotphase.experiments.family import named_model
-from dotphase.figures.families import Member, plot_family
 from dotphase.report.item import Datasets, Item, grid
 from dotphase.report.rows import finite_size, number, shown, theory_and_training
 from dotphase.report.store import Parts
@@ -56,9 +56,9 @@ def _students(datasets: Datasets) -> list[str]:
 
 def draw(datasets: Datasets) -> Any:
     """Tied and untied students against alpha."""
-    return plot_family(
+    return plot.family(
         [
-            Member(
+            (
                 name,
                 per_column(datasets[f"theory-{name}"], name),
                 per_column(datasets[f"runs-{name}"], name),

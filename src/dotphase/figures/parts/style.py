@@ -29,9 +29,13 @@ COLOURS_ON_DARK = COLOURS | {
     "positional": "#E69F00",
     "uninformed": "#A7A7A7",
 }
+MARKERS = {"semantic": "o", "positional": "s", "uninformed": "^", "mixed": "D"}
+#: Lines of the two branches, where colours stand for something else.
+STYLES = {"semantic": "-", "positional": "--"}
+#: Ink on maps, which are bright on every page, and grey for what belongs to nothing.
+DARK, GREY = "#222222", "#666666"
 #: A smaller file may change this share of the pixels by more than this much, of 255.
 SHARE, SHIFT = 0.002, 12
-MARKERS = {"semantic": "o", "positional": "s", "uninformed": "^", "mixed": "D"}
 
 _SETTINGS: Any = {
     "font.size": 9,
@@ -116,6 +120,33 @@ def house_style() -> Iterator[Any]:
         finally:
             for number in set(pyplot.get_fignums()) - before:
                 pyplot.close(number)
+
+
+@contextmanager
+def drawing(
+    path: str | Path | None,
+    rows: int = 1,
+    columns: int = 1,
+    *,
+    size: tuple[float, float],
+    **axes: Any,
+) -> Iterator[tuple[Any, Any]]:
+    """A figure with its axes in the style of the project, written to `path` at the end if given.
+
+    Parameters
+    ----------
+    path : path, optional
+        Where to write it (.png, .svg or .pdf).
+    rows, columns, size
+        Panels, and inches of the whole.
+    **axes
+        As for `matplotlib.pyplot.subplots`.
+    """
+    with house_style() as pyplot:
+        figure, panels = pyplot.subplots(rows, columns, figsize=size, layout="constrained", **axes)
+        yield figure, panels
+        if path is not None:
+            save(figure, path)
 
 
 def save(figure: Any, path: str | Path, *, small: bool = False) -> Path:
