@@ -89,7 +89,7 @@ def test_a_shelf_stops_what_nobody_watches_and_stays_small():
     shelf.watch("b", "window", begun.append)
     assert not first.stop.is_set()  # the other window still looks at it
     shelf.watch("c", "other", begun.append)
-    assert first.stop.is_set() and shelf.peek("a") is None
+    assert first.stop.is_set() and "a" not in shelf._things
     for number in range(50):
         growing = shelf.watch(number, "window", begun.append)
         growing.done = True

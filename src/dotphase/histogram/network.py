@@ -224,8 +224,3 @@ _NDIM = (2, 2, 2, 2, 2, 1, 1, 2, 1, 2, 1)
 def select(network: Network, run: int) -> Network:
     """One of several networks that share a leading axis."""
     return jax.tree.map(lambda leaf: np.asarray(leaf[run]), network)
-
-
-def stack(networks: list[Network]) -> Network:
-    """Several networks as one with a leading axis."""
-    return jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *networks)
