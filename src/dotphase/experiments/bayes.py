@@ -37,6 +37,12 @@ def bayes_curve(model: Model, alphas: Sequence[float], *, seed: int = 0) -> xr.D
     xarray.Dataset
         Dimension ``alpha``; ``test_error`` with its ``test_error_stderr``, and the transitions
         ``weak_recovery_alpha`` and ``exact_recovery_alpha``.
+
+    Examples
+    --------
+    >>> best = dp.bayes.curve(dp.positional_semantic(), [0.2, 0.3])
+    >>> best["test_error"].dims
+    ('alpha',)
     """
     grid = validate.grid("alphas", alphas, increasing=False)
     rows = [bayes_optimal(model, alpha, seed=seed) for alpha in grid.tolist()]

@@ -55,6 +55,12 @@ def curve(
         values are those of the fixed point found instead) or the solver found nothing (then it
         is false, and the values mean nothing). ``crossing`` is the alpha at which the training
         losses of the semantic and positional branches cross, NaN if they do not on this grid.
+
+    Examples
+    --------
+    >>> branches = dp.curve(dp.positional_semantic(), [1.0, 2.0], log2_points=12)
+    >>> branches["train_loss"].dims
+    ('branch', 'alpha')
     """
     grid = validate.grid("alphas", alphas, increasing=False)
     names = list(branches)

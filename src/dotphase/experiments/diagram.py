@@ -62,6 +62,12 @@ def diagram(
         minus the positional training loss, ``winner`` the branch with the lower one,
         ``test_gain`` the linear layer's test error minus the winner's; ``alpha_c`` and
         ``alpha_l`` are the lines where the first and the last change sign, interpolated.
+
+    Examples
+    --------
+    >>> cells = dp.diagram(dp.positional_semantic, [1.0, 2.0], [0.2, 0.4], log2_points=12)
+    >>> cells["loss_difference"].dims
+    ('omega', 'alpha')
     """
     grid = validate.grid("alphas", alphas)
     steps = validate.grid(parameter, values)

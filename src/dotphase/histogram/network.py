@@ -56,7 +56,13 @@ def in_single_precision(function: Callable[P, R]) -> Callable[P, R]:
 
 
 class Network(eqx.Module):
-    """Parameters of the transformer; a leading axis, where there is one, is over runs."""
+    """Parameters of the transformer; a leading axis, where there is one, is over runs.
+
+    Examples
+    --------
+    >>> dp.histogram.shipped("semantic").positions.shape
+    (10, 64)
+    """
 
     tokens: Float[Anything, "symbols dimension"]
     positions: Float[Anything, "length dimension"]
@@ -222,5 +228,11 @@ _NDIM = (2, 2, 2, 2, 2, 1, 1, 2, 1, 2, 1)
 
 
 def select(network: Network, run: int) -> Network:
-    """One of several networks that share a leading axis."""
+    """One of several networks that share a leading axis.
+
+    Examples
+    --------
+    >>> result = dp.histogram.run("both", 1, 1, task=dp.histogram.Task(samples=200), dimension=8)
+    >>> network = dp.histogram.select(result.trained.networks, 1)
+    """
     return jax.tree.map(lambda leaf: np.asarray(leaf[run]), network)

@@ -56,6 +56,16 @@ class Model(eqx.Module):
     -----
     The columns of Q* are taken orthonormal, ``Q*^T Q*/d = I``. Any other teacher Gram
     matrix G is the same model with teacher ``h -> T(h G^{1/2})``.
+
+    Examples
+    --------
+    >>> import jax
+    >>> def attention(h):
+    ...     return jax.nn.softmax(h @ h.T, axis=-1)
+    ...
+    >>> model = dp.Model(attention, attention, length=2, positions=[[1, -1], [-1, 1]], ridge=0.1)
+    >>> model.length
+    2
     """
 
     teacher: Any

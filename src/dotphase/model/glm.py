@@ -88,6 +88,11 @@ def ridge_regression(alpha: float, ridge: float) -> dict[str, float]:
     -------
     dict
         V, theta, q, test_error and train_loss, as `dotphase.solve` names them.
+
+    Examples
+    --------
+    >>> round(dp.analysis.ridge_regression(alpha=2.0, ridge=0.1)["test_error"], 5)
+    0.01227
     """
     alpha = validate.number("alpha", alpha, above=0)
     ridge = validate.number("ridge", ridge, above=0)

@@ -22,6 +22,11 @@ def untied(model: Model, rank: int = 1) -> Model:
         Its teacher and data are kept, its student is replaced.
     rank : int
         Columns r of the queries, and of the keys.
+
+    Examples
+    --------
+    >>> dp.untied(dp.positional_semantic()).student_rank
+    2
     """
     columns = 2 * validate.whole("rank", rank, at_least=1)
     return model.replace(student=untied_attention, student_rank=columns)

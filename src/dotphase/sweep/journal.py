@@ -95,6 +95,14 @@ def read_status(folder: str | Path) -> Status:
     ----------
     folder : path
         Where `run_study` works, or has worked.
+
+    Examples
+    --------
+    >>> found = dp.run_study(
+    ...     dp.Study("regression", {"ridge": 0.1}, {"alpha": [0.5, 2.0]}), "kept", on="here"
+    ... )
+    >>> dp.read_status("kept").done
+    2
     """
     study, found = read_record(folder, values=False)
     times = [outcome.seconds for outcome in found.outcomes if outcome.values is not None]

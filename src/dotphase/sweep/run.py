@@ -91,6 +91,14 @@ def run_study(
     ------
     Interrupted
         A `KeyboardInterrupt`, also on SIGTERM, that carries the dataset of what is done.
+
+    Examples
+    --------
+    >>> found = dp.run_study(
+    ...     dp.Study("regression", {"ridge": 0.1}, {"alpha": [0.5, 2.0]}), "kept", on="here"
+    ... )
+    >>> found["V"].dims
+    ('alpha', 'seed')
     """
     chosen = study if isinstance(study, Study) else read_spec(study)
     validate.choice("on", on, PLACES)
@@ -152,6 +160,13 @@ def read_study(folder: str | Path) -> xr.Dataset:
     ----------
     folder : path
         Where `run_study` works, or has worked.
+
+    Examples
+    --------
+    >>> found = dp.run_study(
+    ...     dp.Study("regression", {"ridge": 0.1}, {"alpha": [0.5, 2.0]}), "kept", on="here"
+    ... )
+    >>> found = dp.read_study("kept")
     """
     study, record = read_record(folder)
     results = TASKS[study.task].results

@@ -195,6 +195,18 @@ def read_spec(
         Takes the place of the file's ``model``.
     settings : iterable of str
         Parameters of the model as ``name=value``, fixed besides those of the file.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> text = '''
+    ... task = "regression"
+    ... fixed = {ridge = 0.1}
+    ... sweep = {alpha = [0.5, 2.0]}
+    ... '''
+    >>> _ = Path("alphas.toml").write_text(text)
+    >>> dp.read_spec("alphas.toml").size
+    2
     """
     file = Path(path)
     try:

@@ -67,6 +67,12 @@ class Landscape:
     loss : f(m, theta); NaN where the iteration did not settle
     slope_m, slope_theta : its derivatives
     q, V : of token 1
+
+    Examples
+    --------
+    >>> surface = dp.analysis.landscape(dp.positional_semantic(), 2.0, [0.0, 0.2], [0.0, 0.1])
+    >>> surface.m.tolist()
+    [0.0, 0.2]
     """
 
     model: Model
@@ -127,6 +133,12 @@ def landscape(
         Called with the number of each row of theta as it is finished.
     settings, **changes
         As for `dotphase.solve`; `log2_points`, 12 by default, has to be fixed.
+
+    Examples
+    --------
+    >>> surface = dp.analysis.landscape(dp.positional_semantic(), 2.0, [0.0, 0.2], [0.0, 0.1])
+    >>> surface.loss.shape
+    (2, 2)
     """
     settings = with_changes(settings, SETTINGS, changes)
     rows = landscape_rows(model, alpha, m, theta, settings)
