@@ -35,6 +35,14 @@ class LossBetween:
     place : 0 at the first solution, 1 at the second
     loss, accuracy, aligned_loss, aligned_accuracy : at each place
     distance, aligned_distance : length of the line
+
+    Examples
+    --------
+    >>> split = dp.histogram.draw(dp.histogram.Task(samples=200))
+    >>> networks = [dp.histogram.shipped(name) for name in ("semantic", "positional")]
+    >>> found = dp.histogram.loss_between(*networks, split, places=3)
+    >>> found.aligned_distance < found.distance
+    True
     """
 
     place: Float[np.ndarray, " places"]
@@ -60,7 +68,15 @@ class LossBetween:
 def loss_between(
     first: Network, second: Network, split: Split, places: int = PLACES
 ) -> LossBetween:
-    """Loss and accuracy on held-out sequences between two networks."""
+    """Loss and accuracy on held-out sequences between two networks.
+
+    Examples
+    --------
+    >>> split = dp.histogram.draw(dp.histogram.Task(samples=200))
+    >>> networks = [dp.histogram.shipped(name) for name in ("semantic", "positional")]
+    >>> dp.histogram.loss_between(*networks, split, places=3).barrier > 1
+    True
+    """
     place = np.linspace(0.0, 1.0, validate.whole("places", places, at_least=2))
     turned = align(first, second)
     loss, accuracy = _along(first, second, split, place)

@@ -94,6 +94,16 @@ def release(
     -------
     Network, Trained
         The points they were released at, noise included, and what became of them.
+
+    Examples
+    --------
+    >>> import jax
+    >>> result = dp.histogram.run("both", 1, 1, task=dp.histogram.Task(samples=200), dimension=8)
+    >>> split = dp.histogram.draw(dp.histogram.Task(samples=200))
+    >>> keys = jax.random.split(jax.random.key(0), 2)
+    >>> starts, released = dp.histogram.release(result.trained.networks, keys, split, epochs=1)
+    >>> released.accuracy.shape
+    (2, 1)
     """
     starts = unbind(networks, keys)
     rules = same_rule(FREE, networks.value.shape[-1], len(keys))
@@ -114,6 +124,12 @@ class Emergence:
     train_loss : mean over the batches of the last epoch
     positional_score, semantic_score : see `Statistics`
     seconds : time it took
+
+    Examples
+    --------
+    >>> found = dp.histogram.emergence([60, 120], 1, 20, task=dp.histogram.Task(), dimension=8)
+    >>> found.samples.tolist(), found.semantic_score.shape
+    ([60, 120], (2, 1))
     """
 
     task: Task
@@ -152,7 +168,14 @@ class Emergence:
 
 
 def load_emergence(path: str | Path) -> Emergence:
-    """A study that was written by `Emergence.save`."""
+    """A study that was written by `Emergence.save`.
+
+    Examples
+    --------
+    >>> found = dp.histogram.emergence([60, 120], 1, 20, task=dp.histogram.Task(), dimension=8)
+    >>> dp.histogram.load_emergence(found.save("emergence.npz")).steps
+    20
+    """
     arrays = read_arrays(Path(path), "emergence")
     about = take_about(arrays)
     if arrays.keys() != set(NAMES) or "task" not in about:
@@ -184,6 +207,12 @@ def emergence(
         As in `run`; the held-out sequences are the same.
     on_size : callable, optional
         Called with each number of sequences when it is done.
+
+    Examples
+    --------
+    >>> found = dp.histogram.emergence([60, 120], 1, 20, task=dp.histogram.Task(), dimension=8)
+    >>> found.samples.tolist(), found.semantic_score.shape
+    ([60, 120], (2, 1))
     """
     began = time.perf_counter()
     task = Task() if task is None else task

@@ -101,6 +101,12 @@ def run(
     ------
     Interrupted
         A `KeyboardInterrupt` that carries the experiment as far as it came.
+
+    Examples
+    --------
+    >>> result = dp.histogram.run("both", 1, 1, task=dp.histogram.Task(samples=200), dimension=8)
+    >>> result.trained.accuracy.shape
+    (2, 1)
     """
     began = time.perf_counter()
     names = _mechanisms(mechanism, landscape)

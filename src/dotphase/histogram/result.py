@@ -61,6 +61,12 @@ class Experiment:
     released_statistics : their scores
     landscape : loss between the first two solutions, or None
     device, seconds : where it ran, and how long in all
+
+    Examples
+    --------
+    >>> result = dp.histogram.run("both", 1, 1, task=dp.histogram.Task(samples=200), dimension=8)
+    >>> result.mechanism, result.network("semantic").query.shape
+    (('semantic', 'positional'), (8, 8))
     """
 
     task: Task
@@ -198,7 +204,14 @@ class Experiment:
 
 
 def load(path: str | Path) -> Experiment:
-    """An experiment that was written by `Experiment.save`."""
+    """An experiment that was written by `Experiment.save`.
+
+    Examples
+    --------
+    >>> result = dp.histogram.run("both", 1, 1, task=dp.histogram.Task(samples=200), dimension=8)
+    >>> dp.histogram.load(result.save("histogram.npz")).mechanism
+    ('semantic', 'positional')
+    """
     arrays = read_arrays(Path(path), "experiment")
     about = take_about(arrays)
     if about.get("layout") != LAYOUT:
