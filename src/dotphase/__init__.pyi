@@ -12,6 +12,8 @@ from dotphase.experiments.bayes import bayes_curve as bayes_curve
 from dotphase.experiments.curve import curve as curve
 from dotphase.experiments.descent import descent as descent
 from dotphase.experiments.diagram import diagram as diagram
+from dotphase.experiments.grid import grid as grid
+from dotphase.experiments.message_passing import amp as amp
 from dotphase.figures.basins import plot_basins as plot_basins
 from dotphase.figures.bayes import plot_bayes as plot_bayes
 from dotphase.figures.curve import plot_curve as plot_curve
@@ -34,8 +36,9 @@ from dotphase.figures.scatter import plot_mechanisms as plot_mechanisms
 from dotphase.finite.data import Dataset as Dataset
 from dotphase.finite.data import sample as sample
 from dotphase.finite.linear import linear_test_error as linear_test_error
-from dotphase.message_passing.run import MessagePassing as MessagePassing
-from dotphase.message_passing.run import amp as amp
+from dotphase.finite.runs import Run as Run
+from dotphase.message_passing.result import MessagePassing as MessagePassing
+from dotphase.message_passing.settings import MessagePassingSettings as MessagePassingSettings
 from dotphase.model import spectrum as spectrum
 from dotphase.model.attention import softmax_attention as softmax_attention
 from dotphase.model.definition import Model as Model
@@ -71,8 +74,8 @@ from dotphase.theory.solve import solve as solve
 from dotphase.theory.solve import solve_many as solve_many
 from dotphase.training.hessian import Curvature as Curvature
 from dotphase.training.hessian import curvature as curvature
-from dotphase.training.result import Run as Run
 from dotphase.training.result import Training as Training
 from dotphase.training.run import train as train
+from dotphase.training.settings import TrainingSettings as TrainingSettings
 
 __version__: str

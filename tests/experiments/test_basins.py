@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 import xarray as xr
+from dotphase.training.batch import objective
 
 import dotphase as dp
 from dotphase.experiments.basins import MECHANISMS
@@ -13,7 +14,6 @@ from dotphase.finite import loss as reduced
 from dotphase.finite.starts import resolve
 from dotphase.report.items import bayes, dynamics, limits
 from dotphase.report.store import Parts
-from dotphase.training.batch import objective
 
 D, ALPHAS, SCALES = 40, [1.0, 4.0], [0.01, 1.0]
 

@@ -48,7 +48,7 @@ def command(
     with progress_bar(f"message passing from the {start} start", total=seeds) as advance:
         model = build_model(**model_parts)
         from dotphase.errors import Interrupted
-        from dotphase.message_passing.run import amp
+        from dotphase.experiments.message_passing import amp
 
         if plot:
             from dotphase.storage.files import check_writable

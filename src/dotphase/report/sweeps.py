@@ -4,20 +4,42 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from dotphase.experiments.grid import experiment
+from dotphase.experiments.family import named_model
+from dotphase.experiments.grid import grid
+from dotphase.model import Model
 from dotphase.report.store import Parts
 
 
-def training_grid(parts: Parts, name: str, **asked: Any) -> xr.Dataset:
-    """A grid of `dotphase.experiments.grid`, kept as a part, its cells even when it is stopped."""
+def training_grid(
+    parts: Parts,
+    name: str,
+    *,
+    alphas: Sequence[float],
+    omegas: Sequence[float],
+    d: int,
+    seeds: int,
+    **parameters: Any,
+) -> xr.Dataset:
+    """A grid of `dotphase.experiments.grid`, kept as a part, its cells even when it is stopped.
+
+    `parameters` are those of the models besides omega, as in `named_model`.
+    """
+    asked = {"alphas": alphas, "omegas": omegas, "d": d, "seeds": seeds, **parameters}
     digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:12]
     unfinished = parts.path(f"{name}-{digest}.npz")
-    dataset = parts.get(name, asked, lambda: experiment(out=unfinished, **asked))
+
+    def family(omega: float) -> Model:
+        return named_model(omega, **parameters)
+
+    dataset = parts.get(
+        name, asked, lambda: grid(family, alphas, omegas, d, seeds=seeds, out=unfinished)
+    )
     unfinished.unlink(missing_ok=True)
     return dataset
 

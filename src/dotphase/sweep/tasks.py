@@ -165,7 +165,7 @@ def train(parameters: Mapping[str, Any], seed: int) -> Values:
 
 def amp(parameters: Mapping[str, Any], seed: int) -> Values:
     """One run of message passing, as `dotphase amp --seeds 1`."""
-    from dotphase.message_passing.run import amp as amp_runs
+    from dotphase.experiments.message_passing import amp as amp_runs
 
     run = amp_runs(_model(parameters), seeds=1, seed=seed, **_rest(parameters)).runs[0]
     return run.to_dict()

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from dotphase.experiments.message_passing import amp
 from dotphase.figures.gamp import plot_gamp
-from dotphase.message_passing.run import amp
 from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item
 from dotphase.report.store import Parts

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from dotphase.experiments.curve import curve
-from dotphase.experiments.grid import experiment
+from dotphase.experiments.grid import grid
 from dotphase.experiments.real_tokens import train_on_table
 from dotphase.figures.structured import plot_structured
 from dotphase.finite.embeddings import (
@@ -37,8 +37,8 @@ EXPONENTS, ATOMS = (0.0, 0.5, 1.0), 32
 OVERLAP = {"semantic": "theta", "positional": "m"}
 
 
-def _model(exponent: float) -> Model:
-    return positional_semantic(omega=OMEGA, spectrum=power_law(exponent, ATOMS))
+def _model(exponent: float, omega: float = OMEGA) -> Model:
+    return positional_semantic(omega=omega, spectrum=power_law(exponent, ATOMS))
 
 
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
@@ -48,7 +48,10 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     asked |= {"seeds": sizes["seeds"]}
     for exponent in EXPONENTS:
         shape = {"exponent": exponent, "atoms": ATOMS}
-        train = partial(experiment, spectrum=power_law(exponent, ATOMS), **asked)
+        train = partial(
+            grid, partial(_model, exponent), sizes["trained"], [OMEGA], sizes["d"],
+            seeds=sizes["seeds"],
+        )  # fmt: skip
         found[f"runs-{exponent:g}"] = parts.get(f"runs-{exponent:g}", asked | shape, train)
     found |= _tokens(parts, sizes)
     for exponent in EXPONENTS:
@@ -105,7 +108,7 @@ def _tokens(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
 def _train(
     make: Callable[[Tokens], Tokens], tokens: Tokens, alphas: Sequence[float], seeds: int
 ) -> xr.Dataset:
-    return train_on_table(make(tokens), alphas, seeds=seeds, omega=OMEGA)
+    return train_on_table(positional_semantic(omega=OMEGA), make(tokens), alphas, seeds=seeds)
 
 
 def draw(datasets: Datasets) -> Any:
