@@ -234,9 +234,7 @@ def stack(members: Sequence[Model], parameter: str, d: int) -> Family:
     shapes = [[np.shape(leaf) for leaf in jax.tree.leaves(arrays)] for arrays, _ in parts]
     for (_, rest), shape in zip(parts, shapes, strict=True):
         if shape != shapes[0] or not eqx.tree_equal(rest, parts[0][1]):
-            rule = (
-                "must give models with the same functions and shapes, which differ in numbers only"
-            )
+            rule = "must give models of the same functions and shapes: only numbers may differ"
             raise InvalidInput("family", f"models by {parameter}", rule)
     arrays = [arrays for arrays, _ in parts]
     stacked = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(x) for x in leaves]), *arrays)
