@@ -27,7 +27,7 @@ from dotphase.finite.begin import StartFunction, begin, resolve
 from dotphase.finite.data import count_sentences, draw, position_vectors
 from dotphase.finite.keys import Purpose, keys_at
 from dotphase.finite.loss import Weights
-from dotphase.finite.overlaps import MECHANISMS, mechanism_of
+from dotphase.finite.overlaps import MECHANISMS, mechanisms_of
 from dotphase.finite.prepare import Prepared, prepare
 from dotphase.model import Model
 from dotphase.storage.provenance import provenance
@@ -208,8 +208,7 @@ def _dataset(
     dataset = xr.Dataset(coords=coords, attrs=attrs)
     for name, text in _NUMBERS.items():
         dataset[name] = (axes, values[name], {"description": text})
-    judge = np.vectorize(lambda s, p: mechanism_of(s, p, attrs["d"]), otypes=["U16"])
-    kinds = judge(values["semantic_alignment"], values["positional_alignment"])
+    kinds = mechanisms_of(values, attrs["d"])
     # A run that ran away has found nothing.
     kinds = np.where(values["outcome"] == Outcome.DIVERGED, "diverged", kinds)
     dataset["mechanism"] = (axes, kinds, {"description": "what the student has learned"})

@@ -34,6 +34,7 @@ from dotphase.finite.data import count_sentences, draw, position_vectors
 from dotphase.finite.keys import Purpose, keys_at
 from dotphase.finite.linear import linear_test_error
 from dotphase.finite.loss import Form, Reduced, Weights, value_and_gradient
+from dotphase.finite.overlaps import mechanisms_of
 from dotphase.finite.prepare import prepare
 from dotphase.finite.test_error import attention_error, quadrature
 from dotphase.model import Model
@@ -54,6 +55,8 @@ FIELDS = (
     "m",
     "theta",
     "q",
+    "semantic_alignment",
+    "positional_alignment",
     "gradient_norm",
     "iterations",
     "outcome",
@@ -314,6 +317,7 @@ class _Grid:
         variables: dict[str, Any] = {name: (axes, value) for name, value in self.values.items()}
         converged = self.values["outcome"] == Outcome.CONVERGED
         variables["converged"] = (axes, converged.astype(np.int8))
+        variables["mechanism"] = (axes, mechanisms_of(self.values, self.asked["d"]))
         linear = [linear_test_error(member) for member in self.models.members]
         variables["linear_test_error"] = (parameter, np.asarray(linear))
         # What differs between the models has no place among the attributes.
