@@ -31,7 +31,7 @@ def cpu_time(function: Callable[[], object], repeats: int = 1) -> tuple[float, o
     return (time.process_time() - begun) / repeats, result
 
 
-def values(solution: dp.Solution) -> dict[str, float]:
+def values(solution: dp.results.Solution) -> dict[str, float]:
     return {
         **solution.norms,
         "train_loss": solution.train_loss,

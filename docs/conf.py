@@ -44,23 +44,6 @@ napoleon_google_docstring = False
 napoleon_use_ivar = True
 napoleon_use_rtype = False
 
-#: Pages of the API reference: the homes of the public names each one shows.
-public_name_groups = {
-    "model": [
-        "dotphase.model",
-    ],
-    "theory": ["dotphase.theory", "dotphase._numerics.fixed_point"],
-    "finite-dimension": [
-        "dotphase.finite.data",
-        "dotphase.training",
-        "dotphase.message_passing",
-        "dotphase.baselines",
-    ],
-    "studies": ["dotphase.sweep"],
-    "figures": ["dotphase.figures"],
-    "errors": ["dotphase.errors"],
-}
-
 html_theme = "furo"
 html_title = f"dotphase {release}"
 html_static_path = ["static"]

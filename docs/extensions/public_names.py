@@ -1,9 +1,8 @@
-"""The API reference, from the package itself: every public name once, by where it lives.
+"""The API reference, from the package itself: every public name once, in the groups of its stub.
 
-``.. public-names:: GROUP`` documents the names whose home is listed under that group in
-``public_name_groups`` of the configuration, and ``.. public-names:: other`` those that no group
-claims, so that a new name is documented without a change here. ``.. public-table:: GROUP`` lists
-them with the first line of each.
+``.. public-names:: GROUP`` documents the names below the comment of that name in ``__init__.pyi``,
+or those of a named module such as ``plot``; ``.. public-table:: GROUP`` lists them with the first
+line of each. A new name is documented without a change here.
 """
 
 from __future__ import annotations
@@ -11,6 +10,8 @@ from __future__ import annotations
 import inspect
 import re
 from abc import ABC, abstractmethod
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from docutils import nodes
@@ -22,24 +23,64 @@ from sphinx.util.docutils import SphinxDirective
 
 import dotphase
 
-OTHER = "other"
+#: The group of the stub whose names are modules, each a group of its own.
+MODULES = "modules"
 #: ``name : words`` in a section of attributes: the words are a description, not a type.
 ATTRIBUTE = re.compile(r"^(\w[\w, ]*?) : (.+)$")
 
 
-def names_of(group: str, groups: dict[str, list[str]]) -> list[str]:
-    """Public names of a group, functions after classes."""
+def read_groups(stub: str) -> dict[str, list[str]]:
+    """Names below each comment of a stub, by the comment in small letters and hyphens."""
+    found: dict[str, list[str]] = {}
+    for line in stub.splitlines():
+        if line.startswith("# "):
+            names = found.setdefault(line[2:].lower().replace(" ", "-"), [])
+        elif line.startswith("from "):
+            names.append(line.rsplit(" ", 1)[-1])
+    return found
 
-    def belongs(name: str, homes: list[str]) -> bool:
-        home = dotphase._HOMES[name]
-        return any(home == one or home.startswith(one + ".") for one in homes)
 
-    if group == OTHER:
-        claimed = [home for homes in groups.values() for home in homes]
-        names = [name for name in dotphase._HOMES if not belongs(name, claimed)]
-    else:
-        names = [name for name in dotphase._HOMES if belongs(name, groups[group])]
-    return sorted(names, key=lambda name: (not name[0].isupper(), name))
+def public_groups() -> dict[str, list[str]]:
+    """All public names, as ``dotphase.solve`` or ``dotphase.plot.curve``, by group."""
+    stub = Path(dotphase.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    groups = read_groups(stub)
+    modules = groups.pop(MODULES)
+    found = {name: [f"dotphase.{one}" for one in names] for name, names in groups.items()}
+    for name in modules:
+        names = sorted(members(getattr(dotphase, name)), key=lambda one: (one[0].islower(), one))
+        found[name] = [f"dotphase.{name}.{one}" for one in names]
+    return found
+
+
+def members(module: ModuleType) -> list[str]:
+    """Public names of a module: those it lists, or the functions and classes it defines."""
+    listed = getattr(module, "__all__", None)
+    return listed or [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
+    ]
+
+
+def resolve(name: str) -> Any:
+    """The object of a public name."""
+    value: Any = dotphase
+    for part in name.split(".")[1:]:
+        value = getattr(value, part)
+    return value
+
+
+GROUPS = public_groups()
+#: Homes of the public names, and the other way round; the first name of a home is the one shown.
+HOMES: dict[str, str] = {}
+PUBLIC: dict[str, str] = {}
+#: Public names by their last part.
+BARE: dict[str, str] = {}
+for _name in (one for names in GROUPS.values() for one in names):
+    _value = resolve(_name)
+    HOMES[_name] = f"{_value.__module__}.{_value.__qualname__}"
+    PUBLIC.setdefault(HOMES[_name], _name)
+    BARE.setdefault(_name.rpartition(".")[2], _name)
 
 
 class _Generated(SphinxDirective, ABC):
@@ -48,9 +89,8 @@ class _Generated(SphinxDirective, ABC):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        names = names_of(self.arguments[0], self.config.public_name_groups)
-        text = self.lines(names) if names else ["Nothing at present."]
-        return self.parse_text_to_nodes("\n".join(text), allow_section_headings=False)
+        text = "\n".join(self.lines(GROUPS[self.arguments[0]]))
+        return self.parse_text_to_nodes(text, allow_section_headings=False)
 
     @abstractmethod
     def lines(self, names: list[str]) -> list[str]:
@@ -61,8 +101,8 @@ class PublicNames(_Generated):
     def lines(self, names: list[str]) -> list[str]:
         lines = []
         for name in names:
-            directive, options = _directive(getattr(dotphase, name))
-            lines += [f".. {directive}:: dotphase.{name}", *(f"   {one}" for one in options), ""]
+            directive, options = _directive(resolve(name))
+            lines += [f".. {directive}:: {name}", *(f"   {one}" for one in options), ""]
         return lines
 
 
@@ -72,7 +112,7 @@ class PublicTable(_Generated):
             ".. autosummary::",
             "   :nosignatures:",
             "",
-            *(f"   ~dotphase.{name}" for name in names),
+            *(f"   ~{name}" for name in names),
         ]
 
 
@@ -118,11 +158,17 @@ def shorten(
     return tuple(part and part.replace(long, short) for part in (signature, returns))
 
 
+def public_name(text: str) -> str | None:
+    """The public name that a text means: in full, from ``dp`` on, by its home or its last part."""
+    full = "dotphase." + text.removeprefix("dp.").removeprefix("dotphase.")
+    return full if full in HOMES else PUBLIC.get(text) or BARE.get(text)
+
+
 def public_or_literal(
     name: str, rawtext: str, text: str, lineno: int, inliner: Any, *rest: Any
 ) -> tuple[list[nodes.Node], list[nodes.system_message]]:
     """Single backquotes in docstrings: a link for a public name, plain code for anything else."""
-    if text.removeprefix("dotphase.") in dotphase._HOMES:
+    if public_name(text):
         return XRefRole()("py:obj", rawtext, text, lineno, inliner)
     return [nodes.literal(rawtext, text)], []
 
@@ -133,8 +179,12 @@ def add_anchors(app: Sphinx, domain: str, kind: str, content: nodes.Element) -> 
         full = signature.get("fullname", "")
         if domain != "py" or not full:
             continue
-        home = dotphase._HOMES.get(full.split(".")[0])
-        other = f"{home}.{full}" if signature["module"] == "dotphase" else f"dotphase.{full}"
+        first, _, rest = full.partition(".")
+        known = f"{signature['module']}.{first}"
+        other = HOMES.get(known) or PUBLIC.get(known)
+        if other is None:
+            continue
+        other = f"{other}.{rest}" if rest else other
         taken = app.env.domains["py"].data["objects"].get(other)
         if (taken is None or taken.aliased) and other not in signature["ids"]:
             signature["ids"].append(other)
@@ -146,18 +196,14 @@ def find_public(
     """A reference to the home of a public name, or to its bare name, leads to the public name."""
     if node.get("refdomain") != "py":
         return None
-    target = str(node.get("reftarget", ""))
-    home, _, name = target.rpartition(".")
-    if name not in dotphase._HOMES or home not in ("", dotphase._HOMES[name]):
+    found = public_name(str(node.get("reftarget", "")))
+    if found is None:
         return None
     domain = env.domains["py"]
-    return domain.resolve_xref(
-        env, node["refdoc"], app.builder, "obj", f"dotphase.{name}", node, contnode
-    )
+    return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", found, node, contnode)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.add_config_value("public_name_groups", {}, "env")
     app.add_directive("public-names", PublicNames)
     app.add_directive("public-table", PublicTable)
     # Before Napoleon, which reads the sections.

@@ -15,6 +15,30 @@ from dotphase._lazy import load, read_stub
 #: Public names and the modules they live in.
 _HOMES = read_stub(__file__)
 
+#: What names of version 0.1 that have moved are called now.
+_RENAMED = {
+    **{name: f"dp.analysis.{name}" for name in (
+        "basin_shares", "branch_end", "continue_in_alpha", "landscape", "linear_test_error",
+        "ridge_regression",
+    )},
+    **{name: f"dp.results.{name}" for name in (
+        "Baseline", "BayesOptimal", "Critical", "Curvature", "Dataset", "Flow", "FlowPoint",
+        "Landscape", "MessagePassing", "Run", "Solution", "Training",
+    )},
+    **{f"plot_{name}": f"dp.plot.{name}" for name in (
+        "basins", "bayes", "curve", "diagram", "histogram_attention", "histogram_curves",
+        "histogram_distances", "histogram_emergence", "histogram_landscape", "iterations",
+        "mechanisms",
+    )},
+    "bayes_curve": "dp.bayes.curve",
+    "bayes_optimal": "dp.bayes.optimal",
+    "descent": "dp.flow.descent",
+    "flow_field": "dp.flow.field",
+    "flow_fixed_points": "dp.flow.fixed_points",
+    "population_flow": "dp.flow.follow",
+    "MixedTeacher": "dotphase.model.paper.MixedTeacher",
+}  # fmt: skip
+
 __all__ = sorted([*_HOMES, "__version__"])
 
 try:
@@ -24,7 +48,7 @@ except PackageNotFoundError:  # run from source
 
 
 def __getattr__(name: str) -> Any:
-    value = globals()[name] = load(__name__, _HOMES, name)
+    value = globals()[name] = load(__name__, _HOMES, name, _RENAMED)
     return value
 
 

@@ -1,18 +1,17 @@
 """Background work: its order, its end, and how it gives way."""
 
 import threading
+from types import SimpleNamespace
 
 import pytest
 
-from dotphase.app import scheduler as scheduling
 from dotphase.app.scheduler import Scheduler, Task
 from dotphase.app.shelf import Growing, Shelf
 
 
 @pytest.fixture
-def single(monkeypatch):
-    """One thread, and queries that are their own answers."""
-    monkeypatch.setattr(scheduling, "evaluate", lambda query: query())
+def single():
+    """One thread."""
     scheduler = Scheduler(threads=1)
     yield scheduler
     scheduler.close()
@@ -28,7 +27,7 @@ class Work:
 
     def job(self):
         for step in range(self.steps):
-            yield lambda step=step: self.log.append(f"{self.name}{step}") or "answer"
+            yield SimpleNamespace(alone=lambda step=step: self.log.append(f"{self.name}{step}"))
         return self.name
 
     def finish(self, result):
@@ -74,7 +73,7 @@ def test_an_error_is_told_and_the_rest_goes_on(single):
         raise ArithmeticError("broken")
 
     def job():
-        yield broken
+        yield SimpleNamespace(alone=broken)
 
     bad.job = job
     single.add(bad.task(0))
@@ -90,7 +89,7 @@ def test_a_shelf_stops_what_nobody_watches_and_stays_small():
     shelf.watch("b", "window", begun.append)
     assert not first.stop.is_set()  # the other window still looks at it
     shelf.watch("c", "other", begun.append)
-    assert first.stop.is_set() and shelf.peek("a") is None
+    assert first.stop.is_set() and "a" not in shelf._things
     for number in range(50):
         growing = shelf.watch(number, "window", begun.append)
         growing.done = True

@@ -5,12 +5,12 @@ import pytest
 
 import dotphase as dp
 from dotphase.app import stored
-from dotphase.app.attention import attention_matrices
 from dotphase.app.diagram import describe
-from dotphase.app.jobs import Jobs, read_training
 from dotphase.app.snippets import snippets
 from dotphase.app.state import Point
+from dotphase.app.trainings import Trainings, read_training
 from dotphase.errors import InvalidInput
+from dotphase.experiments.attention import attention_matrices
 
 TRAINING = {"d": 40, "seeds": 1, "seed": 3, "start": "semantic"}
 
@@ -68,7 +68,7 @@ def test_a_diagram_is_kept_in_the_cache_folder(tmp_path, monkeypatch):
     stored.keep(point, dataset)
     assert stored.load(point).equals(dataset)
     assert stored.load(other) is None
-    stored.cache_path(point).write_bytes(b"damaged")
+    stored.kept(point).path.write_bytes(b"damaged")
     assert stored.load(point) is None
 
 
@@ -102,4 +102,4 @@ def test_trainings_are_bounded(query):
 
 def test_unknown_trainings_are_refused():
     with pytest.raises(InvalidInput, match="job"):
-        Jobs().get("nothing")
+        Trainings().get("nothing")

@@ -22,7 +22,7 @@ def test_the_linear_layer_minimises_its_loss(paper):
 
 def test_linear_baseline_tends_to_its_limit(paper):
     found = dp.baseline(paper, 2.0, 200, "linear", seeds=8)
-    assert found.limit == pytest.approx(dp.linear_test_error(paper))
+    assert found.limit == pytest.approx(dp.analysis.linear_test_error(paper))
     assert abs(found.test_error - found.limit) < 3 * found.stderr + 5 / 200 * found.limit
     training = dp.train(paper, 2.0, 200, seeds=1)
     assert training.runs[0].linear_test_error == pytest.approx(found.runs[0][1], rel=1e-9)

@@ -12,14 +12,15 @@ from pathlib import Path
 
 import pytest
 
-import fake_engine  # noqa: F401
+import fake_task  # noqa: F401
+from dotphase.cli.commands.study import duration
 from dotphase.cli.main import _run
-from dotphase.cli.study import duration
+from dotphase.storage.journal import read_journal
 from dotphase.sweep import local
-from dotphase.sweep.journal import read_record, read_status
+from dotphase.sweep.journal import read_status
 
 TESTS = Path(__file__).parents[1]
-SPEC = 'engine = "fake"\nseeds = 2\n[sweep]\nx = [1.0, 2.0]\n'
+SPEC = 'task = "fake"\nseeds = 2\n[sweep]\nx = [1.0, 2.0]\n'
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +71,7 @@ def test_failed_and_unconverged_points_exit_with_three(tmp_path, spec, capsys, k
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
-        (SPEC.replace("engine", "engin"), ["engin", "did you mean engine"]),
+        (SPEC.replace("task", "tsak"), ["tsak", "did you mean task"]),
         (SPEC.replace("x =", "y ="), ["sweep.y", "is not a parameter"]),
         (SPEC + "[fixed]\nx = 1.0\n", ["sweep.x", "must not be fixed"]),
         (SPEC.replace("seeds = 2", "seeds = [-2]"), ["seeds", "-2"]),
@@ -96,7 +97,7 @@ def test_refusals_leave_the_results_alone(tmp_path, spec, capsys):
     spec.write_text(SPEC.replace("2.0", "3.0"))
     assert _run(["study", "run", str(spec), "--out", str(out)]) == 2
     err = capsys.readouterr().err
-    assert "sweep.x [1.0, 2.0] -> [1.0, 3.0]" in err and err.count("\n") == 1
+    assert "sweep.x: [1.0, 2.0] there, [1.0, 3.0] here" in err and err.count("\n") == 1
     assert contents(out) == before
     for arguments in (["study", "status", str(tmp_path)], ["study", "status", "absent"],
                       ["study", "run", "absent.toml", "--out", str(out)],
@@ -122,11 +123,11 @@ def test_a_full_disk_keeps_what_is_done(tmp_path, spec):
     _, err = process.communicate(timeout=120)
     assert process.returncode == 2
     assert err.count("\n") == 1 and err.startswith("dotphase: out = ")
-    kept = read_record(out).outcomes
+    kept = read_journal(out).outcomes
     assert 0 < len(kept) < 2000
     spec.write_text(SPEC)
     assert read_status(out).state == "stopped"
-    assert kept == read_record(out).outcomes
+    assert kept == read_journal(out).outcomes
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -145,7 +146,7 @@ def test_an_interrupt_exits_with_130_and_keeps_what_is_done(tmp_path, spec, numb
         process.communicate()
     assert process.returncode == 130
     assert "interrupted" in err and err.count("\n") == 1
-    assert json.loads(shown)["done"] == len(read_record(out).outcomes) >= 1
+    assert json.loads(shown)["done"] == len(read_journal(out).outcomes) >= 1
 
 
 def _begun(out):

@@ -1,5 +1,7 @@
 """What the site does beyond Sphinx: executed blocks, public names, attributes, commands."""
 
+from pathlib import Path
+
 import pytest
 
 import dotphase
@@ -9,9 +11,9 @@ pytest.importorskip("sphinx")
 from sphinx.errors import ExtensionError
 
 from extensions.executed import Page
-from extensions.public_names import describe_attributes, names_of
+from extensions.public_names import GROUPS, describe_attributes, public_name, read_groups
 
-GROUPS = {"theory": ["dotphase.theory"], "model": ["dotphase.model.definition"]}
+API = Path(__file__).resolve().parents[2] / "docs" / "api"
 
 
 def test_blocks_of_a_page_share_their_names():
@@ -25,14 +27,36 @@ def test_a_failing_block_ends_the_build_and_shows_itself():
         Page().execute("1 / 0", "page.md:7")
 
 
-def test_every_public_name_belongs_to_one_group():
-    groups = [names_of(name, GROUPS) for name in (*GROUPS, "other")]
-    assert sorted(name for group in groups for name in group) == sorted(dotphase._HOMES)
-    assert "Overlaps" in groups[0] and "Model" in groups[1] and "train" in groups[2]
+def test_every_group_has_its_page_and_its_table():
+    tables = (API / "index.rst").read_text(encoding="utf-8")
+    for group in GROUPS:
+        page = (API / f"{group}.rst").read_text(encoding="utf-8")
+        assert f".. public-names:: {group}" in page and f".. public-table:: {group}\n" in tables
+    names = {name.split(".")[1] for names in GROUPS.values() for name in names}
+    assert names == set(dotphase._HOMES)
 
 
-def test_a_prefix_of_a_module_is_not_its_package():
-    assert names_of("theory", {"theory": ["dotphase.theo"]}) == []
+def test_groups_are_the_comments_of_the_stub():
+    text = (
+        "# One thing\nfrom a import b as b\nfrom a import c as d\n# Modules\nfrom a import e as e"
+    )
+    assert read_groups(text) == {"one-thing": ["b", "d"], "modules": ["f"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("solve", "dotphase.solve"),
+        ("dotphase.solve", "dotphase.solve"),
+        ("dp.plot.curve", "dotphase.plot.curve"),
+        ("curve", "dotphase.curve"),
+        ("dotphase.figures.curve.curve", "dotphase.plot.curve"),
+        ("Training", "dotphase.results.Training"),
+        ("dotphase.slove", None),
+    ],
+)
+def test_names_that_mean_a_public_one(text, meant):
+    assert public_name(text) == meant
 
 
 def test_attributes_become_a_list():
@@ -46,7 +70,8 @@ def test_attributes_become_a_list():
 def test_every_command_has_its_help():
     import click
 
-    from dotphase.cli.main import COMMANDS, cli
+    from dotphase.cli.commands import COMMANDS
+    from dotphase.cli.main import cli
     from extensions.commands import walk
 
     found = dict(walk(cli, click.Context(cli, info_name="dotphase")))

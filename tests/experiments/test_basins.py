@@ -52,7 +52,7 @@ def test_padding_changes_no_mini_batch(paper):
 
 def test_shares_have_errors_even_where_all_agree():
     kinds = np.array([["semantic"] * 4, ["semantic", "positional"] * 2])
-    shares = dp.basin_shares(xr.Dataset({"mechanism": (("alpha", "seed"), kinds)}))
+    shares = dp.analysis.basin_shares(xr.Dataset({"mechanism": (("alpha", "seed"), kinds)}))
     semantic = shares.sel(found="semantic")
     np.testing.assert_allclose(semantic["share"], [1.0, 0.5])
     np.testing.assert_allclose(semantic["stderr"], np.sqrt([5 / 36 / 7, 1 / 4 / 7]))

@@ -49,10 +49,23 @@ def test_gain_is_that_of_the_winner(dataset):
 def test_round_trip_and_figure(dataset, tmp_path):
     path = write_dataset(dataset, tmp_path / "d.nc")
     with xr.open_dataset(path) as loaded:
-        figure = dp.plot_diagram(loaded.load(), tmp_path / "d.png")
+        figure = dp.plot.diagram(loaded.load(), tmp_path / "d.png")
     assert (tmp_path / "d.png").stat().st_size > 20_000
     lines = [line for axis in figure.axes[:2] for line in axis.get_lines()]
     assert any(np.allclose(line.get_xdata(), dataset["alpha_c"], equal_nan=True) for line in lines)
+
+
+def test_any_family_of_models():
+    settings = dp.SolverSettings(log2_points=12, seed=3)
+    family = dp.diagram(
+        lambda ridge: dp.positional_semantic(ridge=ridge), [1.4, 1.7], [0.01, 0.02], "ridge",
+        settings=settings,
+    )  # fmt: skip
+    assert family["train_loss"].dims == ("branch", "ridge", "alpha")
+    assert (family.attrs["parameter"], family.attrs["seed"]) == ("ridge", 3)
+    alone = dp.solve(dp.positional_semantic(ridge=0.02), 1.7, settings=settings)
+    cell = family.sel(branch="semantic", ridge=0.02, alpha=1.7)
+    assert float(cell["train_loss"]) == pytest.approx(alone.train_loss, rel=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -1,46 +1,28 @@
 import matplotlib.image
 import numpy as np
 import pytest
-import xarray as xr
 
 import dotphase as dp
+import made_up
 
 
 @pytest.fixture
 def dataset():
-    """A small made-up curve: drawing needs no solving."""
-    alpha = np.array([0.5, 1.0, 1.5, 2.0])
-    dims = ("branch", "alpha")
-    loss = np.array([[0.0013, 0.0023, 0.0031, 0.0036], [0.0011, 0.0022, 0.0033, 0.0045]])
-    return xr.Dataset(
-        {
-            "train_loss": (dims, loss),
-            "test_error": (dims, loss[::-1]),
-            "theta": (dims, [[0, 0.09, 0.13, 0.16], [0, 0, 0, 0]]),
-            "m": (dims, [[0, 0, 0, 0], [0.22, 0.25, 0.25, 0.26]]),
-            "on_branch": (dims, [[False, True, True, True], [True] * 4]),
-            "trusted": (dims, [[False, False, True, True], [True] * 4]),
-            "crossing": 1.24,
-            "crossing_stderr": 0.01,
-            "linear_test_error": 0.00197,
-        },
-        coords={"branch": ["semantic", "positional"], "alpha": alpha},
-        attrs={"sigma": [0.5, 0.5]},
-    )
+    return made_up.curve()
 
 
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 def test_figure_is_written_and_reproducible(dataset, tmp_path, ending):
     first, second = tmp_path / f"a.{ending}", tmp_path / f"b.{ending}"
-    dp.plot_curve(dataset, first)
-    dp.plot_curve(dataset, second)
+    dp.plot.curve(dataset, first)
+    dp.plot.curve(dataset, second)
     assert first.stat().st_size > 5000
     if ending != "pdf":
         assert first.read_bytes() == second.read_bytes()
 
 
 def test_branches_crossing_and_baseline_are_drawn(dataset, tmp_path):
-    figure = dp.plot_curve(dataset)
+    figure = dp.plot.curve(dataset)
     loss, error, overlap = figure.axes
     labels = [text.get_text() for axis in figure.axes for text in axis.get_legend().get_texts()]
     assert {"semantic", "positional", "theory not trusted"} <= set(labels)
@@ -53,7 +35,7 @@ def test_branches_crossing_and_baseline_are_drawn(dataset, tmp_path):
 
 def test_pixels_show_both_colours(dataset, tmp_path):
     path = tmp_path / "a.png"
-    dp.plot_curve(dataset, path)
+    dp.plot.curve(dataset, path)
     pixels = (matplotlib.image.imread(path)[..., :3] * 255).round().astype(int).reshape(-1, 3)
     for colour in [(0, 0x72, 0xB2), (0xD5, 0x5E, 0)]:
         assert np.sum(np.all(pixels == colour, axis=1)) > 200
@@ -62,7 +44,7 @@ def test_pixels_show_both_colours(dataset, tmp_path):
 def test_figures_are_not_left_open():
     from matplotlib import pyplot
 
-    from dotphase.figures.style import house_style
+    from dotphase.figures.parts.style import house_style
 
     mine = pyplot.figure()
     with house_style() as plain:

@@ -69,7 +69,7 @@ def test_linear_layer_error_tends_to_its_limit(paper):
     h = 0.5 * np.random.default_rng(1).standard_normal((200_000, 2, 1))
     mean = jnp.mean(jax.vmap(paper.teacher)(jnp.asarray(h)), axis=0)
     found = float(eqx.filter_jit(linear_error)(paper, mean, teacher, quadrature(paper)))
-    assert found == pytest.approx(dp.linear_test_error(paper), rel=5e-3)
+    assert found == pytest.approx(dp.analysis.linear_test_error(paper), rel=5e-3)
 
 
 def test_product_rule_is_accurate(paper):

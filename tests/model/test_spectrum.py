@@ -62,9 +62,9 @@ def test_what_does_not_fit_or_is_not_worked_out_is_refused():
         spiked(3, 1.5)
     model = dp.positional_semantic(spectrum=power_law(1, 4))
     for call in (
-        lambda: dp.bayes_optimal(model, 1.0),
+        lambda: dp.bayes.optimal(model, 1.0),
         lambda: dp.amp(model, 1.0, 40),
-        lambda: dp.landscape(model, 1.0, [0.1], [0.1]),
+        lambda: dp.analysis.landscape(model, 1.0, [0.1], [0.1]),
     ):
         with pytest.raises(dp.InvalidInput, match="for white tokens"):
             call()

@@ -132,7 +132,7 @@ def map_of(winners, found):
 
 
 def test_winners_are_named_by_their_mechanism():
-    from dotphase.figures.families import mechanism, plot_winners
+    from dotphase.figures.winners import mechanism, winners
 
     some = map_of(
         [["semantic", "positional"], ["semantic", "none"]],
@@ -140,5 +140,5 @@ def test_winners_are_named_by_their_mechanism():
     )
     expected = [["mixed", "positional"], ["semantic", "none"]]
     np.testing.assert_array_equal(mechanism(some).values, expected)
-    figure = plot_winners([("one", some), ("two", some)])
+    figure = winners([("one", some), ("two", some)])
     assert len(figure.axes) == 2 and figure.axes[0].lines  # a cross where it is not trusted

@@ -8,6 +8,7 @@ import pytest
 import xarray as xr
 
 import dotphase as dp
+from dotphase._numerics.quadrature import gauss_hermite
 from dotphase.report.items import (
     concentration,
     distances,
@@ -20,7 +21,7 @@ from dotphase.report.items import (
     transition,
 )
 from dotphase.report.phase import agreement, phase_item, published_omegas
-from dotphase.report.rules import degree_seven, gauss_hermite
+from dotphase.report.rules import degree_seven
 from dotphase.report.store import Parts
 
 #: Small enough for seconds, and the same shapes wherever possible, to compile once.
@@ -181,7 +182,7 @@ def test_gamp_at_a_small_size(tmp_path):
 
 
 def test_fixed_rules_integrate_polynomials():
-    for nodes, weights in (degree_seven(), gauss_hermite(4)):
+    for nodes, weights in (degree_seven(), gauss_hermite(4, dims=4)):
         assert weights.sum() == pytest.approx(1)
         assert nodes[0] ** 2 @ weights == pytest.approx(1)
         assert nodes[3] ** 6 @ weights == pytest.approx(15)

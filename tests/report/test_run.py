@@ -7,9 +7,8 @@ import pytest
 import xarray as xr
 
 from dotphase.errors import InvalidInput
-from dotphase.report import registry, run
 from dotphase.report.item import Item
-from dotphase.report.registry import ITEMS, PAPER, check_names, load
+from dotphase.report.items import BEYOND, ITEMS, PAPER, in_order
 from dotphase.report.run import reproduce
 from dotphase.report.store import Parts
 from dotphase.report.verdict import between_engines
@@ -47,36 +46,37 @@ def small_item(calls, fail=False):
 
 
 @pytest.fixture
-def fakes(monkeypatch):
+def fakes():
     calls = []
-    items = {"good": small_item(calls), "bad": small_item([], fail=True)}
-    monkeypatch.setattr(registry, "ITEMS", dict.fromkeys(items, ""))
-    monkeypatch.setattr(registry, "PAPER", dict.fromkeys(items, ""))
-    monkeypatch.setattr(run, "load", items.__getitem__)
-    return calls
+    items = {"a-good": small_item(calls), "bad": small_item([], fail=True)}
+    for name, item in items.items():
+        ITEMS.register(name, item)
+    yield calls
+    for name in items:
+        ITEMS.forget(name)
 
 
 def test_report_says_everything_and_a_failure_stops_nothing(fakes, tmp_path):
-    report = reproduce(["bad", "good"], out=tmp_path / "r")
+    report = reproduce(["bad", "a-good"], out=tmp_path / "r")
     assert report.failed == ("bad",)
     document = json.loads((tmp_path / "r/report.json").read_text())
-    good, bad = document["items"]  # in the order of the registry
+    good, bad = document["items"]  # in the order of the report
     assert good["rows"][0]["verdict"] == "agrees" and good["rows"][0]["difference"] == 0
     assert bad["failure"] == "RuntimeError: no ink left" and bad["rows"] == []
     assert "no ink" in (tmp_path / "r/data/bad/failure.txt").read_text()
     text = (tmp_path / "r/report.md").read_text()
     assert "a\\|b = 1.5" in text and "✓ agrees" in text and "This item failed" in text
-    assert "![Small](figures/good.png)" in text and "![Small](figures/good-again.png)" in text
+    assert "![Small](figures/a-good.png)" in text and "![Small](figures/a-good-again.png)" in text
     for name in good["figures"]:
         assert (tmp_path / "r" / name).stat().st_size > 0
-    assert {"figures/good.png", "figures/good-dark.svg"} <= set(good["figures"])
+    assert {"figures/a-good.png", "figures/a-good-dark.svg"} <= set(good["figures"])
 
 
 def test_parts_are_computed_once_for_the_same_sizes(fakes, tmp_path):
-    reproduce(["good"], out=tmp_path)
-    reproduce(["good"], out=tmp_path)
+    reproduce(["a-good"], out=tmp_path)
+    reproduce(["a-good"], out=tmp_path)
     assert fakes == [3]
-    report = reproduce(["good"], scale="full", out=tmp_path)
+    report = reproduce(["a-good"], scale="full", out=tmp_path)
     assert fakes == [3, 4]
     assert report.count("differs") == 1  # 0 + 1 + 2 + 3 is not 3
 
@@ -92,29 +92,53 @@ def test_bad_input_is_refused_before_anything_is_written(tmp_path):
     assert file.read_text() == "here"
 
 
-def test_names_come_back_in_the_order_of_the_report():
-    assert check_names(("gamp", "histogram")) == ("histogram", "gamp")
-    assert check_names(()) == tuple(PAPER)
-    assert set(PAPER) < set(ITEMS)
+def test_names_come_back_in_the_order_of_the_report(fakes):
+    assert in_order(("gamp", "histogram")) == ("histogram", "gamp")
+    assert in_order(()) == PAPER
+    assert tuple(ITEMS) == (*PAPER, *BEYOND, "a-good", "bad")  # others follow by themselves
 
 
 def test_every_item_loads_and_has_both_scales():
-    for name in ITEMS:
-        assert set(load(name).sizes) == {"quick", "full"}
+    for name, item in ITEMS.items():
+        assert set(item.sizes) == {"quick", "full"}, name
 
 
-def test_stored_part_of_other_sizes_is_not_used(tmp_path):
+def test_studies_are_parts_that_go_on_point_by_point(tmp_path):
+    import fake_task  # noqa: F401
+
+    told = []
+    parts = Parts(tmp_path, told.append)
+    found = parts.study("s", "fake", {"kind": "good"}, {"x": [1.0, 2.0]}, seeds=2)
+    assert dict(found.sizes) == {"x": 2, "seed": 2}
+    assert told[0] == "s, 0 of 4 points" and told[-1] == "s, 3 of 4 points"
+    told.clear()
+    xr.testing.assert_identical(
+        parts.study("s", "fake", {"kind": "good"}, {"x": [1.0, 2.0]}, seeds=2), found
+    )
+    assert told == []
+    other = parts.study("s", "fake", {"kind": "good", "x": 3.0})
+    assert not other.sizes and float(other["value"]) == 1.0
+    with pytest.raises(RuntimeError, match="1 of 1 points of s failed: ArithmeticError"):
+        parts.study("s", "fake", {"kind": "bad", "x": 3.0})
+
+
+def test_stored_part_of_another_model_is_not_used(tmp_path, paper):
+    def compute(model, a):
+        return xr.Dataset({"v": a + float(model.ridge)})
+
     parts = Parts(tmp_path)
-    assert int(parts.get("x", {"a": 1}, lambda: xr.Dataset({"v": 1}))["v"]) == 1
-    assert int(parts.get("x", {"a": 1}, lambda: xr.Dataset({"v": 2}))["v"]) == 1
-    assert int(parts.get("x", {"a": 2}, lambda: xr.Dataset({"v": 2}))["v"]) == 2
+    assert float(parts.call("x", compute, paper, a=1)["v"]) == 1.01
+    assert float(parts.call("x", lambda model, a: 1 / 0, paper, a=1)["v"]) == 1.01
+    import dotphase as dp
+
+    assert float(parts.call("x", compute, dp.positional_semantic(ridge=0.5), a=1)["v"]) == 1.5
 
 
 def test_small_figures_keep_the_colours_of_maps(tmp_path):
     from matplotlib.figure import Figure
     from PIL import Image
 
-    from dotphase.figures.style import save
+    from dotphase.figures.parts.style import save
 
     line, maps = Figure(), Figure()
     line.subplots().plot([0, 1], [0, 1])

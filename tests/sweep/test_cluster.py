@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 import dotphase as dp
-import fake_engine  # noqa: F401
+import fake_task  # noqa: F401
 
 distributed = pytest.importorskip("distributed")
 
@@ -31,7 +31,7 @@ def cluster(tmp_path, monkeypatch):
         host="127.0.0.1",
         dashboard_address="127.0.0.1:0",
         silence_logs=50,
-        preload=["fake_engine"],
+        preload=["fake_task"],
     ) as running:
         yield running
 
@@ -47,7 +47,7 @@ def test_a_killed_worker_changes_nothing(tmp_path, cluster):
     there = dp.run_study(
         STUDY,
         tmp_path / "there",
-        engine="dask",
+        on="dask",
         scheduler=cluster.scheduler_address,
         progress=kill,
     )
@@ -63,7 +63,7 @@ def test_failures_and_deadly_points_stay_alone(tmp_path, cluster):
     dataset = dp.run_study(
         dp.Study("fake", {"x": 1.0}, sweep),
         tmp_path / "s",
-        engine="dask",
+        on="dask",
         scheduler=cluster.scheduler_address,
     )
     assert dataset["done"].sel(kind=["good", "chatty", "vague"]).all()
@@ -78,6 +78,6 @@ def test_an_address_where_nobody_answers(tmp_path, monkeypatch):
         dp.run_study(
             dp.Study("fake", sweep={"x": [1.0]}),
             tmp_path / "s",
-            engine="dask",
+            on="dask",
             scheduler="tcp://127.0.0.1:9",
         )

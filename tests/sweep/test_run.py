@@ -14,12 +14,12 @@ import pytest
 import xarray as xr
 
 import dotphase as dp
-import fake_engine  # noqa: F401
+import fake_task  # noqa: F401
+from dotphase.storage.journal import read_journal
 from dotphase.sweep import local
-from dotphase.sweep.journal import read_record
 
 SPEC = """
-engine = "theory"
+task = "theory"
 seeds = 2
 [fixed]
 log2_points = 12
@@ -54,7 +54,7 @@ def test_a_study_becomes_a_labelled_dataset(tmp_path, fake_workers):
     assert float(point["value"]) == 2 / 3 + 7 and int(point["count"]) == 2
     assert str(point["label"].values) == "x2" and bool(point["done"])
     assert dataset["value"].attrs["description"] == "a number"
-    assert {"software", "started", "engine", "specification", "jax"} <= set(dataset.attrs)
+    assert {"software", "started", "task", "specification", "jax"} <= set(dataset.attrs)
     with xr.open_dataset(tmp_path / "study.nc") as stored:
         xr.testing.assert_identical(stored.load(), dataset)
     assert sorted(os.listdir(tmp_path)) == ["study.lock", "study.nc", "study.sqlite"]
@@ -80,6 +80,15 @@ def test_a_failed_point_does_not_stop_the_rest(tmp_path, fake_workers):
     assert (status.state, status.done, status.failed) == ("finished", 12, 6)
     assert {"x": 3.0, "kind": "bad", "seed": 0}.items() <= status.failures[-2].items()
     assert "failed at x = 3.0, kind = bad, seed = 0: ArithmeticError" in str(status)
+
+
+def test_the_calling_process_gives_the_same_dataset(tmp_path, fake_workers):
+    study = fake(kind=["good", "bad"])
+    here = dp.run_study(study, tmp_path / "here", on="here")
+    identical(here, dp.run_study(study, tmp_path / "local", workers=1))
+    calls = []
+    dp.run_study(study, tmp_path / "here", on="here", progress=calls.append)
+    assert (calls[0].done, calls[-1].failed) == (6, 6)  # only what failed is tried again
 
 
 def test_a_point_that_kills_its_worker_fails_alone(tmp_path, fake_workers):
@@ -145,7 +154,7 @@ def test_status_while_running(tmp_path, fake_workers):
 @pytest.mark.parametrize(
     ("change", "field"),
     [
-        ({"engine": "slurm"}, "engine"),
+        ({"on": "slurm"}, "on"),
         ({"workers": 0}, "workers"),
         ({"scheduler": "tcp://127.0.0.1:1"}, "scheduler"),
     ],
@@ -223,7 +232,7 @@ def test_a_killed_study_goes_on_and_loses_nothing(tmp_path, spec, cache, uninter
             process.communicate()
         _, alive = psutil.wait_procs(workers, timeout=60)
         assert not alive, "workers outlive the study"
-        outcomes = {each.index: each for each in read_record(out).outcomes}
+        outcomes = {each.index: each for each in read_journal(out).outcomes}
         assert len(outcomes) < uninterrupted["done"].size
         assert kept.items() <= outcomes.items()
         kept = outcomes
@@ -232,4 +241,4 @@ def test_a_killed_study_goes_on_and_loses_nothing(tmp_path, spec, cache, uninter
     assert (process.returncode, err) == (0, "")
     with xr.open_dataset(out / "study.nc") as dataset:
         identical(dataset.load(), uninterrupted)
-    assert kept.items() <= {each.index: each for each in read_record(out).outcomes}.items()
+    assert kept.items() <= {each.index: each for each in read_journal(out).outcomes}.items()

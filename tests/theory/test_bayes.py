@@ -11,7 +11,7 @@ from models import softmax
 
 @pytest.mark.parametrize(("alpha", "overlap"), [(0.3, 0.268), (0.45, 0.786)])
 def test_known_overlaps_of_two_tokens(paper, alpha, overlap):
-    found = dp.bayes_optimal(paper, alpha)
+    found = dp.bayes.optimal(paper, alpha)
     assert found.converged and found.unique
     assert found.overlap == pytest.approx(overlap, abs=6e-4)
     assert found.q == pytest.approx([0.25 * found.overlap] * 2)
@@ -46,17 +46,17 @@ def test_quadrature_agrees_with_sampling(overlap, rng):
 
 
 def test_knowing_nothing_is_the_linear_layer_and_knowing_all_is_no_error(paper):
-    nothing, everything = dp.bayes_optimal(paper, 0.1), dp.bayes_optimal(paper, 0.6)
+    nothing, everything = dp.bayes.optimal(paper, 0.1), dp.bayes.optimal(paper, 0.6)
     assert not nothing.weak_recovery
-    assert nothing.test_error == pytest.approx(dp.linear_test_error(paper), rel=2e-3)
+    assert nothing.test_error == pytest.approx(dp.analysis.linear_test_error(paper), rel=2e-3)
     assert everything.exact_recovery and everything.test_error == 0
-    errors = [dp.bayes_optimal(paper, alpha).test_error for alpha in (0.2, 0.3, 0.4, 0.49)]
+    errors = [dp.bayes.optimal(paper, alpha).test_error for alpha in (0.2, 0.3, 0.4, 0.49)]
     assert np.all(np.diff([nothing.test_error, *errors, 0.0]) < 0)
 
 
 def test_no_trained_attention_is_better(paper):
     """Even at overlaps as large as those of the semantic minimum at four times the data."""
-    bound = dp.bayes_optimal(paper, 0.45).test_error
+    bound = dp.bayes.optimal(paper, 0.45).test_error
     assert bound < dp.solve(paper, 1.8, "semantic", log2_points=13).test_error
 
 
@@ -83,7 +83,7 @@ def test_message_passing_on_real_data_reaches_the_overlap(paper):
     """d = 1000, random start: within the fluctuations over data sets."""
     alpha = 0.45
     runs = np.array([_passing_messages(np.random.default_rng(k), 1000, alpha) for k in range(12)])
-    expected = dp.bayes_optimal(paper, alpha).overlap
+    expected = dp.bayes.optimal(paper, alpha).overlap
     mean, error = runs.mean(axis=0), runs.std(axis=0, ddof=1) / np.sqrt(len(runs))
     assert np.all(error < 0.03)
     assert np.all(np.abs(mean - expected) < 4 * error)
@@ -95,28 +95,28 @@ def test_teachers_without_a_known_posterior_are_refused():
     other = dp.Model(lambda h: jax.nn.sigmoid(h @ h.T), softmax, length=2)
     for model in (rank_two, single, other):
         with pytest.raises(dp.InvalidInput, match="MixedTeacher"):
-            dp.bayes_optimal(model, 0.3)
+            dp.bayes.optimal(model, 0.3)
 
 
 def test_other_spellings_sizes_and_a_teacher_that_tells_nothing(paper):
     three = dp.Model(softmax, softmax, length=3, sigma=[0.3, 0.5, 0.7])
-    found = dp.bayes_optimal(three, 0.2)
+    found = dp.bayes.optimal(three, 0.2)
     assert found.weak_recovery and found.test_error > 0
     # Scales of the tokens change the fields, not what is known of the weights.
     assert np.asarray(found.q) / np.asarray([0.3, 0.5, 0.7]) ** 2 == pytest.approx(
         [found.overlap] * 3
     )
-    silent = dp.bayes_optimal(dp.positional_semantic(omega=1.0), 0.45)
+    silent = dp.bayes.optimal(dp.positional_semantic(omega=1.0), 0.45)
     assert silent.overlap == 0 and silent.test_error < 1e-20
 
 
 def test_curve_and_text(paper):
-    data = dp.bayes_curve(paper, [0.1, 0.3, 0.6])
+    data = dp.bayes.curve(paper, [0.1, 0.3, 0.6])
     assert data["test_error"].dims == ("alpha",)
     assert data["weak_recovery"].values.tolist() == [False, True, True]
     assert data["exact_recovery"].values.tolist() == [False, False, True]
     assert float(data["exact_recovery_alpha"]) == 0.5
-    assert "part of the teacher" in str(dp.bayes_optimal(paper, 0.3))
-    assert dp.bayes_optimal(paper, 0.3).to_dict()["unique"] is True
+    assert "part of the teacher" in str(dp.bayes.optimal(paper, 0.3))
+    assert dp.bayes.optimal(paper, 0.3).to_dict()["unique"] is True
     with pytest.raises(dp.InvalidInput, match="alphas"):
-        dp.bayes_curve(paper, [0.3, 0.3])
+        dp.bayes.curve(paper, [0.3, 0.3])

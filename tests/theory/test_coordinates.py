@@ -4,7 +4,7 @@ import pytest
 
 import dotphase as dp
 from dotphase.model.symmetry import unseen_signs
-from dotphase.theory.branches import starting_overlaps
+from dotphase.theory.branches import BRANCHES
 from dotphase.theory.coordinates import Coordinates
 from models import softmax, three_tokens
 
@@ -13,7 +13,7 @@ def test_pack_and_unpack_are_inverse():
     model = dp.positional_semantic(student_rank=2)
     coordinates = Coordinates.of(model)
     rng = np.random.default_rng(0)
-    vector = rng.normal(size=coordinates.pack(starting_overlaps(model, "mixed")).size)
+    vector = rng.normal(size=coordinates.pack(BRANCHES["mixed"].start(model)).size)
     np.testing.assert_allclose(coordinates.pack(coordinates.unpack(vector)), vector, atol=1e-14)
 
 
@@ -28,7 +28,7 @@ def test_positional_modes_span_the_range_of_the_gram_matrix(paper):
 )
 def test_symmetries_hold_the_other_mechanism_at_zero(paper, branch, free):
     coordinates = Coordinates.of(paper)
-    start = coordinates.pack(starting_overlaps(paper, branch))
+    start = coordinates.pack(BRANCHES[branch].start(paper))
     held = coordinates.held_at_zero(start)
     assert np.sum(~held) == free
     np.testing.assert_array_equal(start[held], 0)
@@ -37,7 +37,7 @@ def test_symmetries_hold_the_other_mechanism_at_zero(paper, branch, free):
 def test_mixed_columns_do_not_mix():
     model = dp.positional_semantic(student_rank=2)
     coordinates = Coordinates.of(model)
-    start = starting_overlaps(model, "mixed")
+    start = BRANCHES["mixed"].start(model)
     held = coordinates.held_at_zero(coordinates.pack(start))
     # W and R diagonal, theta of column 1 only, m of column 2 only.
     assert np.sum(~held) == 6
@@ -51,5 +51,5 @@ def test_a_teacher_that_sees_signs_holds_nothing():
     assert np.array_equal(unseen_signs(teacher, 2, 1), [[1.0]])
     assert np.array_equal(unseen_signs(softmax, 2, 1), [[1.0], [-1.0]])
     coordinates = Coordinates.of(model)
-    held = coordinates.held_at_zero(coordinates.pack(starting_overlaps(model, "positional")))
+    held = coordinates.held_at_zero(coordinates.pack(BRANCHES["positional"].start(model)))
     assert not np.any(held)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase.theory.critical import BranchEnd
+from dotphase.theory.ends import BranchEnd
 
 
 @pytest.fixture(scope="module")
@@ -72,22 +72,25 @@ def test_line_along_another_parameter():
 
 
 def test_end_of_the_semantic_branch(paper):
-    end = dp.branch_end(paper, "semantic", 1.2, 0.4, log2_points=13, accuracy=0.05)
+    end = dp.analysis.branch_end(paper, "semantic", 1.2, 0.4, log2_points=13, accuracy=0.05)
     assert isinstance(end, BranchEnd)
     assert end.outside < end.alpha < end.inside
     assert 0.5 < end.alpha < 0.85
-    assert dp.branch_end(paper, "semantic", 1.6, 1.4, log2_points=12) is None
+    assert dp.analysis.branch_end(paper, "semantic", 1.6, 1.4, log2_points=12) is None
 
 
 def test_end_of_trust_comes_before_the_end_of_the_branch(paper):
-    end = dp.branch_end(paper, "semantic", 1.5, 0.6, trusted=True, log2_points=14, accuracy=0.05)
+    end = dp.analysis.branch_end(
+        paper, "semantic", 1.5, 0.6, trusted=True, log2_points=14, accuracy=0.05
+    )
     assert 0.85 < end.alpha < 1.2
 
 
 @pytest.mark.parametrize(
     ("arguments", "field"),
     [({"smallest": 0}, "smallest"), ({"smallest": 2, "largest": 1}, "largest"),
-     ({"points": 3}, "points"), ({"seed": -1}, "seed")],
+     ({"log2_points": 3}, "log2_points"), ({"log2_points": None}, "log2_points"),
+     ({"seed": -1}, "seed")],
 )  # fmt: skip
 def test_bad_ranges_are_refused(paper, arguments, field):
     with pytest.raises(ValueError, match=f"^{field} = "):

@@ -6,7 +6,7 @@ import pytest
 
 import dotphase as dp
 from dotphase._numerics.quadrature import SCRAMBLES
-from dotphase.theory.evaluate import Evaluator, Query, device_blocks, evaluate, evaluate_together
+from dotphase.theory.evaluate import AverageQuery, Evaluator, ResponseQuery, device_blocks
 from dotphase.theory.evolution import conjugates, draw_fields, free_energy, next_overlaps
 from dotphase.theory.overlaps import Overlaps
 from models import ridge_regression
@@ -58,7 +58,7 @@ def test_ridge_regression_has_its_closed_form_conjugates():
     overlaps = Overlaps(
         np.full((1, 1, 1), q), np.zeros((1, 1)), np.full((1, 1, 1), V), np.full((1, 1, 1), theta)
     )
-    mean = evaluate(Query(Evaluator(model), overlaps, 16, 0)).mean
+    mean = AverageQuery(Evaluator(model), overlaps, 16, 0).alone().mean
     hats = conjugates(model, alpha, overlaps, mean)
     np.testing.assert_allclose(hats.Vhat, alpha / (1 + V), rtol=1e-3)
     np.testing.assert_allclose(hats.thetahat, alpha / (1 + V), rtol=1e-3)
@@ -76,7 +76,7 @@ def test_the_free_energy_is_stationary_at_a_fixed_point(paper, point):
     evaluator = Evaluator(paper)
 
     def energy(overlaps):
-        mean = evaluate(Query(evaluator, overlaps, 14, 0)).mean
+        mean = AverageQuery(evaluator, overlaps, 14, 0).alone().mean
         return free_energy(paper, alpha, overlaps, mean)
 
     here = energy(solution.overlaps)
@@ -93,7 +93,7 @@ def test_the_free_energy_is_stationary_at_a_fixed_point(paper, point):
 
 def test_next_overlaps_keep_the_relations_between_tokens(paper):
     overlaps = _overlaps(0.1, 0.2, 10.0, 0.05)
-    mean = evaluate(Query(Evaluator(paper), overlaps, 12, 0)).mean
+    mean = AverageQuery(Evaluator(paper), overlaps, 12, 0).alone().mean
     new = next_overlaps(paper, conjugates(paper, 1.5, overlaps, mean))
     np.testing.assert_allclose(new.q[0], new.q[1])
     np.testing.assert_allclose(new.m[0], -new.m[1])
@@ -101,7 +101,7 @@ def test_next_overlaps_keep_the_relations_between_tokens(paper):
 
 
 def test_scrambles_average_to_the_mean(paper):
-    answer = evaluate(Query(Evaluator(paper), _overlaps(0.1, 0.2, 10.0, 0.05), 13, 0))
+    answer = AverageQuery(Evaluator(paper), _overlaps(0.1, 0.2, 10.0, 0.05), 13, 0).alone()
     assert answer.averages.loss.shape == (SCRAMBLES,)
     np.testing.assert_allclose(answer.mean.loss, answer.averages.loss.mean())
 
@@ -111,19 +111,26 @@ def test_lanes_agree_with_single_queries():
     points = [_overlaps(0.1, 0.0, 12.0, 0.15), _overlaps(0.05, 0.25, 11.0, 0.0),
               _overlaps(0.08, 0.1, 18.0, 0.02)]  # fmt: skip
     queries = [
-        Query(Evaluator(model), point, 12, 0) for model, point in zip(models, points, strict=True)
+        AverageQuery(Evaluator(model), point, 12, 0)
+        for model, point in zip(models, points, strict=True)
     ]
-    together = evaluate_together(queries)
-    for query, answer in zip(queries, together, strict=True):
-        alone = evaluate(query)
-        for one, other in zip(answer.averages, alone.averages, strict=True):
+    answers = AverageQuery.together(queries)
+    asked = [
+        ResponseQuery(query.evaluator, query.overlaps, 12, 0, answer.tracks)
+        for query, answer in zip(queries, answers, strict=True)
+    ]
+    responses = ResponseQuery.together(asked)
+    for query, answer, question, response in zip(queries, answers, asked, responses, strict=True):
+        for one, other in zip(answer.averages, query.alone().averages, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)
+        for one, other in zip(response, question.alone(), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)
 
 
 def test_a_lane_with_nan_leaves_the_others_alone(paper):
-    good = Query(Evaluator(paper), _overlaps(0.1, 0.0, 12.0, 0.15), 12, 0)
-    bad = Query(Evaluator(paper), _overlaps(np.nan, 0.0, 12.0, 0.15), 12, 0)
-    answers = evaluate_together([good, bad, good])
+    good = AverageQuery(Evaluator(paper), _overlaps(0.1, 0.0, 12.0, 0.15), 12, 0)
+    bad = AverageQuery(Evaluator(paper), _overlaps(np.nan, 0.0, 12.0, 0.15), 12, 0)
+    answers = AverageQuery.together([good, bad, good])
     assert np.all(np.isnan(answers[1].averages.test))
-    np.testing.assert_allclose(answers[0].mean.test, evaluate(good).mean.test, rtol=1e-9)
+    np.testing.assert_allclose(answers[0].mean.test, good.alone().mean.test, rtol=1e-9)
     np.testing.assert_allclose(answers[2].mean.test, answers[0].mean.test, rtol=1e-12)

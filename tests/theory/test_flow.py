@@ -46,7 +46,7 @@ def test_the_loss_of_a_multiple_of_the_teacher(paper):
 
 
 def test_fixed_points_without_ridge(paper):
-    semantic, positional, nothing = dp.flow_fixed_points(paper, starts=3)
+    semantic, positional, nothing = dp.flow.fixed_points(paper, starts=3)
     # The best multiple of Q*, found by minimising the error along it.
     errors = minimize_scalar(
         lambda c: float(_Field(paper, np.inf).loss(np.array([[0.0], [c], [c * c]]))[0]),
@@ -58,14 +58,14 @@ def test_fixed_points_without_ridge(paper):
     assert not positional.stable and positional.rates[0] == pytest.approx(0.00135, rel=0.02)
     assert nothing.q == 0 and not nothing.stable
     # A ridge that weighs as at alpha = 2 makes it a minimum, behind a saddle.
-    held = dp.flow_fixed_points(paper, alpha=2.0, starts=3)
+    held = dp.flow.fixed_points(paper, alpha=2.0, starts=3)
     assert [point.stable for point in held] == [True, True, False, False]
     assert held[2].m > 0 and held[2].theta > 0
 
 
 def test_students_in_the_plane_stay_there_and_others_approach_it(paper):
     start = {"m": [0.1, 0.1], "theta": [0.03, 0.03], "q": [0.25 * (0.12**2 + 0.1**2), 0.06]}
-    flow = dp.population_flow(paper, **start, times=[0.0, 100.0, 300.0])
+    flow = dp.flow.follow(paper, **start, times=[0.0, 100.0, 300.0])
     least = flow.theta**2 / 0.25 + 0.25 * flow.m**2
     np.testing.assert_allclose(flow.q[:, 0], least[:, 0], rtol=1e-4)
     outside = (flow.q - least)[:, 1]
@@ -77,10 +77,10 @@ def test_descent_on_many_sentences_follows_the_flow(paper):
     """At d = 40 and 80, continued to 1/d = 0; 3 errors and corrections of order 1/alpha."""
     alpha, start = 20.0, {"m": 0.1, "theta": 0.03, "q": 0.06}
     runs = [
-        dp.descent(paper, alpha, d, **start, until=100.0, records=2, seeds=10, step=1.0)
+        dp.flow.descent(paper, alpha, d, **start, until=100.0, records=2, seeds=10, step=1.0)
         for d in (40, 80)
     ]
-    flow = dp.population_flow(paper, **start, times=runs[0]["tau"].values, alpha=alpha)
+    flow = dp.flow.follow(paper, **start, times=runs[0]["tau"].values, alpha=alpha)
     for name in ("m", "theta", "q"):
         small, large = (run[name].mean("seed").values for run in runs)
         errors = [run[name].std("seed", ddof=1).values / np.sqrt(10) for run in runs]
@@ -105,10 +105,10 @@ def test_descent_on_many_sentences_follows_the_flow(paper):
 def test_bad_input(paper, arguments, field):
     given = {"m": 0.1, "theta": 0.03, "q": 0.06, "times": [1.0]} | arguments
     with pytest.raises(dp.InvalidInput) as caught:
-        dp.population_flow(paper, **given)
+        dp.flow.follow(paper, **given)
     assert caught.value.field == field
 
 
 def test_other_ranks_are_refused():
     with pytest.raises(dp.InvalidInput, match="must both be 1"):
-        dp.flow_fixed_points(dp.positional_semantic(student_rank=2))
+        dp.flow.fixed_points(dp.positional_semantic(student_rank=2))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase.theory.branches import classify, starting_overlaps
+from dotphase.theory.branches import BRANCHES
 from models import POSITIONS, ridge_regression, softmax, three_tokens
 
 RESULTS = ("train_loss", "test_error")
@@ -137,7 +137,7 @@ def test_a_user_can_start_anywhere(paper):
      ({"theta": np.full((2, 1, 1), 0.9)}, "start.theta")],
 )  # fmt: skip
 def test_impossible_starting_overlaps_are_refused(paper, change, field):
-    start = starting_overlaps(paper, "semantic")._replace(**change)
+    start = BRANCHES["semantic"].start(paper)._replace(**change)
     with pytest.raises(ValueError, match=f"^{field} = "):
         dp.solve(paper, 1.5, start)
 
@@ -146,7 +146,7 @@ def test_impossible_starting_overlaps_are_refused(paper, change, field):
     ("arguments", "field"),
     [({"alpha": 0}, "alpha"), ({"alpha": -1.0}, "alpha"), ({"alpha": math.nan}, "alpha"),
      ({"alpha": "two"}, "alpha"), ({"start": "sideways"}, "start"), ({"start": 3}, "start"),
-     ({"rtol": 0}, "rtol"), ({"points": 5}, "points"), ({"seed": -1}, "seed"),
+     ({"rtol": 0}, "rtol"), ({"log2_points": 5}, "log2_points"), ({"seed": -1}, "seed"),
      ({"most": 99}, "most")],
 )  # fmt: skip
 def test_bad_arguments_are_refused(paper, arguments, field):
@@ -202,7 +202,7 @@ def test_one_bad_point_does_not_spoil_a_batch(paper):
 
 def test_continuation_agrees_with_separate_solves(paper):
     alphas = [1.2, 1.4, 1.6]
-    curve = dp.continue_in_alpha(paper, alphas, ("semantic", "positional"), log2_points=14)
+    curve = dp.analysis.continue_in_alpha(paper, alphas, ("semantic", "positional"), log2_points=14)
     for branch, solutions in curve.items():
         assert [solution.alpha for solution in solutions] == alphas
         for solution in solutions:
@@ -275,11 +275,6 @@ def test_three_tokens_agree_with_training(branch, weight):
         assert abs(limit - expected) < 3 * error + 0.02 * expected, name
 
 
-def test_classification_by_alignment(paper):
-    for branch in ("semantic", "positional", "uninformed", "mixed"):
-        assert classify(paper, starting_overlaps(paper, branch)) == branch
-
-
 def test_a_solution_prints_its_error_bars_and_its_verdict(paper):
     text = str(dp.solve(paper, 2.0, "semantic", log2_points=13))
     for part in ("semantic branch at alpha = 2", "±", "training loss", "converged", "trusted"):
@@ -305,7 +300,9 @@ def test_a_branch_that_its_own_start_misses_is_reached_by_continuation(paper):
 def test_positional_branch_is_followed_from_few_data_up(paper):
     """From the far end its own start lands on a weak look-alike with a tenth of m."""
     alphas = [1.9, 2.1, 2.3, 2.5]
-    found = dp.continue_in_alpha(paper, alphas, ["positional"], log2_points=13)["positional"]
+    found = dp.analysis.continue_in_alpha(paper, alphas, ["positional"], log2_points=13)[
+        "positional"
+    ]
     assert all(solution.there for solution in found)
     assert [solution.norms["m"] for solution in found] == pytest.approx([0.26] * 4, rel=0.05)
 
@@ -320,7 +317,7 @@ def test_a_start_that_leaves_the_admissible_overlaps_is_rescaled(branch, omega, 
     assert solution.value("m" if branch == "positional" else "theta") == pytest.approx(
         size, rel=0.02
     )
-    monkeypatch.setattr("dotphase.theory.solve.OTHER_STARTS", ())
+    monkeypatch.setattr("dotphase.theory.follow.OTHER_STARTS", ())
     lost = dp.solve(model, 10.0, start=branch, log2_points=12)
     assert not lost.converged
     assert str(lost).startswith(f"NO RESULT for the {branch} branch")

@@ -1,15 +1,19 @@
-"""Gaussian points for the averages of the theory.
+"""Points and weights of averages over standard normal variables.
 
-The proximal map jumps, so the integrands are discontinuous and Gauss-Hermite rules
-converge slowly. Scrambled Sobol points, mapped to normal variables and completed by
-their antithetic images ``(+-xi, +-y)``, converge steadily; independent scrambles give the
-error of every average. `gaussian_blocks` lays the points out in blocks of equal size, so
-that one compiled function serves any number of them.
+Smooth integrands in few dimensions have products of Gauss-Hermite rules (`gauss_hermite`),
+others scrambled Sobol points (`normal_points`).
+
+In the averages of the theory the proximal map jumps, so the integrands are discontinuous and
+Gauss-Hermite rules converge slowly. Sobol points completed by their antithetic images
+``(+-xi, +-y)`` converge steadily; independent scrambles give the error of every average.
+`gaussian_blocks` lays them out in blocks of equal size, so that one compiled function serves any
+number of them.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -22,6 +26,31 @@ SCRAMBLES = 8
 IMAGES = ((1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0))
 #: log2 of the number of points in one block: the smallest quadrature there is.
 BLOCK_LOG2 = 12
+
+
+class Rule(NamedTuple):
+    """Points and weights of an average over standard normal variables."""
+
+    points: Float[np.ndarray, "dims points"]
+    weights: Float[np.ndarray, " points"]
+
+
+@lru_cache(maxsize=16)
+def gauss_hermite(order: int, dims: int) -> Rule:
+    """The product of Gauss-Hermite rules with `order` nodes in each of `dims` directions."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(order)
+    grid = np.stack(np.meshgrid(*[nodes] * dims, indexing="ij")).reshape(dims, -1)
+    each = np.stack(np.meshgrid(*[weights / weights.sum()] * dims, indexing="ij"))
+    return Rule(grid, np.prod(each.reshape(dims, -1), axis=0))
+
+
+def normal_points(
+    dims: int, count: int, rng: np.random.Generator
+) -> Float[np.ndarray, "count dims"]:
+    """Scrambled Sobol points, mapped to standard normal variables; `count` is a power of two."""
+    uniform = qmc.Sobol(dims, scramble=True, rng=rng).random(count)
+    # A scrambled coordinate can be exactly 0 in finite precision; ndtri would give -inf.
+    return np.asarray(ndtri(np.clip(uniform, 2.0**-54, 1 - 2.0**-53)))
 
 
 @lru_cache(maxsize=32)
@@ -49,10 +78,7 @@ def gaussian_blocks(
     per_block = 2**BLOCK_LOG2 // (SCRAMBLES * len(IMAGES))
     base = np.empty((SCRAMBLES, blocks, per_block, dims))
     for scramble, child in enumerate(np.random.SeedSequence(seed).spawn(SCRAMBLES)):
-        sobol = qmc.Sobol(dims, scramble=True, rng=np.random.default_rng(child))
-        uniform = sobol.random(blocks * per_block)
-        # A scrambled coordinate can be exactly 0 in finite precision; ndtri would give -inf.
-        normal = ndtri(np.clip(uniform, 2.0**-54, 1 - 2.0**-53))
+        normal = normal_points(dims, blocks * per_block, np.random.default_rng(child))
         base[scramble] = normal.reshape(blocks, per_block, dims)
     signs = np.asarray([[s] * student_dims + [u] * teacher_dims for s, u in IMAGES])
     images = base[:, :, None] * signs[None, None, :, None]

@@ -11,9 +11,9 @@ from dotphase.app.scheduler import Scheduler, Task
 from dotphase.app.shelf import Growing, Shelf
 from dotphase.app.solver import BRANCHES
 from dotphase.app.state import Point
-from dotphase.theory.settings import Settings
+from dotphase.theory.settings import SolverSettings
 from dotphase.theory.solution import Solution
-from dotphase.theory.solve import continuation_job
+from dotphase.theory.solve import continuing
 
 #: The grid of a curve, as text of the command line and as numbers.
 GRID = (0.1, 2.5, 25)
@@ -57,11 +57,11 @@ class Curves:
                 growing.progress = 1.0 if growing.done else growing.progress
 
         for branch in BRANCHES:
-            job = continuation_job(
-                model, alphas, branch, Settings(log2_points=POINTS), partial(progress, branch)
+            steps = continuing(
+                model, alphas, branch, SolverSettings(log2_points=POINTS), partial(progress, branch)
             )
             self.scheduler.add(
-                Task(job, PRIORITY, partial(finish, branch), growing.fail, growing.stop)
+                Task(steps, PRIORITY, partial(finish, branch), growing.fail, growing.stop)
             )
 
 

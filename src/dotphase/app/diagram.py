@@ -19,9 +19,9 @@ from dotphase.app.shelf import Growing, Shelf
 from dotphase.app.solver import BRANCHES
 from dotphase.app.state import Point
 from dotphase.experiments.diagram import assemble_diagram
-from dotphase.theory.settings import Settings
+from dotphase.theory.settings import SolverSettings
 from dotphase.theory.solution import Solution
-from dotphase.theory.solve import continuation_job
+from dotphase.theory.solve import continuing
 
 #: Every which line of the fine grid the coarse one has, and log2 of its points.
 COARSE, COARSE_POINTS = 3, 12
@@ -51,7 +51,7 @@ class Diagrams:
     def _compute(self, point: Point, growing: Growing, every: int) -> None:
         alphas, omegas = stored.ALPHAS[::every], stored.OMEGAS[::every]
         models = [point.at(omega=float(omega)).model() for omega in omegas]
-        log2_points = COARSE_POINTS if every > 1 else stored.POINTS
+        settings = SolverSettings(log2_points=COARSE_POINTS if every > 1 else stored.POINTS)
         chains: dict[int, list[Solution]] = {}
         count = len(BRANCHES) * omegas.size
         share = 0.1 if every > 1 else 0.9
@@ -64,7 +64,7 @@ class Diagrams:
             if not complete:
                 return
             rows = [chains[index] for index in range(count)]
-            dataset = assemble_diagram(models, rows, alphas, omegas, log2_points=log2_points)
+            dataset = assemble_diagram(models, rows, alphas, omegas, settings=settings)
             growing.value = describe(stored.slim(dataset))
             if every > 1:
                 self._compute(point, growing, 1)
@@ -74,11 +74,9 @@ class Diagrams:
 
         jobs = [(branch, model) for branch in BRANCHES for model in models]
         for index, (branch, model) in enumerate(jobs):
-            job = continuation_job(
-                model, alphas.tolist(), branch, Settings(log2_points=log2_points), None
-            )
+            steps = continuing(model, alphas.tolist(), branch, settings)
             self.scheduler.add(
-                Task(job, PRIORITY, partial(finish, index), growing.fail, growing.stop)
+                Task(steps, PRIORITY, partial(finish, index), growing.fail, growing.stop)
             )
 
 

@@ -60,7 +60,7 @@ class Landscapes:
                 growing.value = shown
                 growing.progress = len(rows) / SIZE
 
-        for index, job in enumerate(landscape_rows(model, point.alpha, m, theta)):
+        for index, steps in enumerate(landscape_rows(model, point.alpha, m, theta)):
             self.scheduler.add(
-                Task(job, PRIORITY, partial(finish, index), growing.fail, growing.stop)
+                Task(steps, PRIORITY, partial(finish, index), growing.fail, growing.stop)
             )

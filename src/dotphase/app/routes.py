@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 
 from dotphase._numerics.plain import plain
-from dotphase.app.attention import LAST_SENTENCE, attention_matrices
 from dotphase.app.curve import Curves
 from dotphase.app.diagram import Diagrams
 from dotphase.app.histogram_tab import EXAMPLE, look
-from dotphase.app.jobs import DIMENSIONS, LAST_SEED, SEEDS, STARTS, Jobs, read_training
 from dotphase.app.landscape import Landscapes
 from dotphase.app.scheduler import LONGEST_STEP, Scheduler
 from dotphase.app.shelf import Growing
 from dotphase.app.snippets import snippets
 from dotphase.app.solver import BRANCHES, Solver
-from dotphase.app.state import RANGES, Point, read_point, whole
+from dotphase.app.state import Point, read_point, sliders, whole
+from dotphase.app.trainings import DIMENSIONS, LAST_SEED, SEEDS, Trainings, read_training, starts
 from dotphase.errors import InvalidInput
-from dotphase.figures.style import COLOURS, COLOURS_ON_DARK
+from dotphase.experiments.attention import LAST_SENTENCE, attention_matrices
+from dotphase.figures.parts.style import COLOURS, COLOURS_ON_DARK
 from dotphase.theory.overlaps import Overlaps
 
 Query = Mapping[str, str]
@@ -39,7 +39,7 @@ class Explorer:
         self.curves = Curves(self.scheduler)
         self.landscapes = Landscapes(self.scheduler)
         self.diagrams = Diagrams(self.scheduler)
-        self.jobs = Jobs(jax_settings)
+        self.trainings = Trainings(jax_settings)
         self.warm = threading.Event()
         self._warming: threading.Thread | None = None
         self.reads: dict[str, Callable[[Query], Any]] = {
@@ -73,23 +73,23 @@ class Explorer:
 
     def close(self) -> None:
         """End everything that runs, and wait for it."""
-        self.jobs.close()
+        self.trainings.close()
         self.scheduler.close()
         self.solver.close()
         if self._warming is not None:
             self._warming.join(LONGEST_STEP)
 
     def about(self, query: Query) -> dict[str, Any]:
-        """Ranges of the inputs, and whether everything is compiled."""
+        """What the inputs may be, and whether everything is compiled."""
         return {
             "ready": self.warm.is_set(),
             "defaults": Point().to_dict(),
-            "ranges": RANGES,
+            "sliders": sliders(),
             "d": DIMENSIONS,
             "seeds": SEEDS,
             "seed": (0, LAST_SEED),
             "sentence": (0, LAST_SENTENCE),
-            "starts": STARTS,
+            "starts": starts(),
             "colours": {"light": COLOURS, "dark": COLOURS_ON_DARK},
         }
 
@@ -117,15 +117,15 @@ class Explorer:
 
     def train(self, query: Query) -> dict[str, Any]:
         """Begin a training."""
-        return {"job": self.jobs.begin(read_point(query), **read_training(query))}
+        return {"job": self.trainings.begin(read_point(query), **read_training(query))}
 
     def job(self, query: Query) -> dict[str, Any]:
         """How far a training is."""
-        return plain(self.jobs.get(query.get("job", "")).to_dict())
+        return plain(self.trainings.get(query.get("job", "")).to_dict())
 
     def cancel(self, query: Query) -> dict[str, Any]:
         """End a training."""
-        return plain(self.jobs.cancel(query.get("job", "")).to_dict())
+        return plain(self.trainings.cancel(query.get("job", "")).to_dict())
 
     def _growing(self, owner: Curves | Landscapes | Diagrams, query: Query) -> dict[str, Any]:
         growing: Growing = owner.get(read_point(query), _window(query))

@@ -1,6 +1,6 @@
 """Background work in small steps, so that a first answer never waits for it.
 
-Solvers are generators of queries (`dotphase.theory.jobs`). The scheduler runs one query of one
+Solvers ask queries (`dotphase.theory.steps`). The scheduler runs one query of one
 task at a time, always of the most pressing task; between two queries tasks can be stopped,
 overtaken, or held while urgent work is done in another thread.
 """
@@ -15,8 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from dotphase._numerics.precision import in_double_precision
-from dotphase.theory.evaluate import Answer, evaluate
-from dotphase.theory.jobs import Job
+from dotphase.theory.steps import Stepper, Steps
 
 #: Longest time that background work is held for urgent work, in seconds.
 PATIENCE = 2.0
@@ -27,43 +26,40 @@ NICENESS = 5
 
 
 class Task:
-    """A job in the background.
+    """A computation in the background.
 
     Parameters
     ----------
-    job : generator of queries
+    steps : generator of queries
         What to run.
     priority : int
         Smaller is more pressing.
     finish : callable
         Called with the result, in the thread that finished it.
     fail : callable
-        Called with the exception, if the job raises one.
+        Called with the exception, if there is one.
     stop : threading.Event
         Set by anyone who no longer wants the result; several tasks may share one.
     """
 
     def __init__(
         self,
-        job: Job[Any],
+        steps: Steps[Any],
         priority: int,
         finish: Callable[[Any], None],
         fail: Callable[[Exception], None],
         stop: threading.Event,
     ) -> None:
-        self.job, self.priority = job, priority
+        self.stepper, self.priority = Stepper(steps), priority
         self.finish, self.fail, self.stop = finish, fail, stop
-        self.answer: Answer | None = None
         self.number = 0
 
     def step(self) -> bool:
         """Run one query; whether there is more to do."""
         try:
-            query = next(self.job) if self.answer is None else self.job.send(self.answer)
-            self.answer = evaluate(query)
-            return True
-        except StopIteration as end:
-            self.finish(end.value)
+            if self.stepper.step():
+                return True
+            self.finish(self.stepper.result)
         except Exception as error:
             self.fail(error)
         return False
@@ -130,7 +126,7 @@ class Scheduler:
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
         while (task := self._take()) is not None:
             if task.stop.is_set():
-                task.job.close()
+                task.stepper.close()
             elif task.step():
                 with self._lock:
                     self._tasks.append(task)

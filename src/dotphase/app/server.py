@@ -21,7 +21,6 @@ from dotphase.app.routes import Explorer
 from dotphase.errors import InvalidInput
 
 PAGE = Path(__file__).parent / "page"
-LOOPBACK = "127.0.0.1"
 #: Longest address and longest body that are read.
 LONGEST = 4096
 

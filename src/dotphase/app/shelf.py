@@ -77,11 +77,6 @@ class Shelf:
             start(thing)
         return thing
 
-    def peek(self, key: Hashable) -> Growing | None:
-        """The thing of a key, if there is one."""
-        with self._lock:
-            return self._things.get(key)
-
     def __len__(self) -> int:
         return len(self._things)
 

@@ -10,7 +10,7 @@ from typing import Any
 from dotphase.app.curve import GRID
 from dotphase.app.landscape import LARGEST_M, LARGEST_T, SIZE
 from dotphase.app.state import Point
-from dotphase.model.paper import MIXING
+from dotphase.model.mixing import MIXING
 
 
 def snippets(
@@ -55,17 +55,16 @@ def snippets(
         "diagram": f"import numpy as np\nimport dotphase as dp\n\n"
         f"diagram = dp.diagram(\n    lambda omega: {model.format(omega='omega')},\n"
         f"    alphas={alphas},\n    values=np.linspace(0.0, 0.6, 25),\n)\n"
-        "dp.plot_diagram(diagram, 'diagram.png')\n",
+        "dp.plot.diagram(diagram, 'diagram.png')\n",
         "curves": numpy + f"curve = dp.curve(model, {alphas}, log2_points=13)\n"
-        "dp.plot_curve(curve, 'curve.png')\n",
+        "dp.plot.curve(curve, 'curve.png')\n",
         "landscape": numpy + f"m = np.linspace(0.0, {LARGEST_M!r}, {SIZE})\n"
         f"theta = np.linspace(0.0, {LARGEST_T * point.sigma**2!r}, {SIZE})\n"
-        f"print(dp.landscape(model, {point.alpha!r}, m, theta).minima)\n",
-        "attention": head + "from dotphase.app.attention import attention_matrices\n\n"
-        "overlaps = {\n"
+        f"print(dp.analysis.landscape(model, {point.alpha!r}, m, theta).minima)\n",
+        "attention": head + "overlaps = {\n"
         f"    branch: dp.solve(model, {point.alpha!r}, branch).overlaps\n"
         "    for branch in ('semantic', 'positional')\n}\n"
-        f"print(attention_matrices(model, overlaps, sentence={sentence}))\n",
+        f"print(dp.analysis.attention_matrices(model, overlaps, sentence={sentence}))\n",
         "train": head + f"print(dp.train(model, alpha={point.alpha!r}, d={d}, seeds={seeds}, "
         f"seed={seed}, start={start!r}))\n",
         "histogram": "import dotphase as dp\n\nfor mechanism in ('semantic', 'positional'):\n"
@@ -77,7 +76,7 @@ def snippets(
         "numbers": first + solve,
         "diagram": first + f"dotphase diagram --alphas {grid} --omegas 0:0.6:25 {rest} "
         "--out diagram.nc --plot diagram.png",
-        "curves": first + f"dotphase curve --alphas {grid} --points 13 {options} "
+        "curves": first + f"dotphase curve --alphas {grid} --log2-points 13 {options} "
         "--out curve.nc --plot curve.png",
         "train": first + f"dotphase train --d {d} --alpha {point.alpha!r} --start {start} "
         f"--seeds {seeds} --seed {seed} {options}",

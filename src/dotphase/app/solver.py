@@ -20,12 +20,12 @@ from dotphase._numerics.precision import in_double_precision
 from dotphase.app.scheduler import Scheduler, Task
 from dotphase.app.shelf import Growing, Shelf
 from dotphase.app.state import Point
-from dotphase.theory.branches import starting_overlaps
-from dotphase.theory.evaluate import Answer, evaluate
+from dotphase.theory import branches
 from dotphase.theory.overlaps import Overlaps
-from dotphase.theory.settings import Settings
+from dotphase.theory.settings import SolverSettings
 from dotphase.theory.solution import Solution
-from dotphase.theory.solve import solve_job
+from dotphase.theory.solve import solving
+from dotphase.theory.steps import Stepper
 
 BRANCHES = ("semantic", "positional")
 
@@ -95,18 +95,16 @@ class Solver:
         """
         model = point.model()
         near = self._nearest(point, branch)
-        own = starting_overlaps(model, branch)
+        own = branches.BRANCHES[branch].start(model)
         solution: Solution | None = None
         for start in (own,) if near is None else (near, own):
-            job = solve_job(model, point.alpha, start, Settings(log2_points=FIRST))
-            answer: Answer | None = None
-            try:
-                while time.monotonic() < deadline:
-                    answer = evaluate(next(job) if answer is None else job.send(answer))
-                return solution
-            except StopIteration as end:
-                solution = end.value
-            if solution is not None and on_branch(solution, branch):
+            stepper = Stepper(solving(model, point.alpha, start, SolverSettings(log2_points=FIRST)))
+            while not stepper.done:
+                if time.monotonic() > deadline:
+                    return solution
+                stepper.step()
+            solution = stepper.result
+            if on_branch(solution, branch):
                 self._remember(point, branch, solution)
                 break
         return solution
@@ -149,10 +147,10 @@ class Solver:
                 add(branch, 2)
 
         def add(branch: str, stage: int) -> None:
-            settings = Settings(log2_points=SECOND) if stage == 1 else Settings()
+            settings = SolverSettings(log2_points=SECOND if stage == 1 else None)
             self.scheduler.add(
                 Task(
-                    solve_job(model, point.alpha, branch, settings),
+                    solving(model, point.alpha, branch, settings),
                     SOON if stage == 1 else LATER,
                     partial(finish, branch, stage),
                     growing.fail,

@@ -7,8 +7,8 @@ page has computed them.
 
 from __future__ import annotations
 
-import hashlib
 import os
+from contextlib import suppress
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -16,8 +16,9 @@ import numpy as np
 import xarray as xr
 
 from dotphase.app.state import Point
-from dotphase.model.paper import read_mixing
-from dotphase.storage.files import write_dataset
+from dotphase.model.mixing import read_mixing
+from dotphase.storage.files import read_dataset
+from dotphase.storage.kept import Kept, digest
 
 #: The region that the diagrams cover, and how finely.
 ALPHAS = np.linspace(0.1, 2.5, 25)
@@ -54,33 +55,19 @@ def load(point: Point) -> xr.Dataset | None:
     if (point.sigma, point.ridge) == (0.5, 0.01) and point.mixing in ("standard", "other"):
         with as_file(files("dotphase.app") / "data" / f"{point.mixing}.nc") as path:
             if path.is_file():
-                return _read(path)
-    path = cache_path(point)
-    if not path.is_file():
-        return None
-    try:
-        return _read(path)
-    except (OSError, ValueError, KeyError):
-        return None  # damaged or of another version: it is computed anew
+                return read_dataset(path)
+    return kept(point).dataset()
 
 
 def keep(point: Point, dataset: xr.Dataset) -> None:
     """Store a diagram in the user's cache folder, if that can be written to."""
-    path = cache_path(point)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_dataset(slim(dataset), path)
-    except OSError:
-        pass  # a read-only home costs the memory of it, not the picture
+    # A read-only home costs the memory of it, not the picture.
+    with suppress(OSError):
+        kept(point).keep_dataset(slim(dataset))
 
 
-def cache_path(point: Point) -> Path:
+def kept(point: Point) -> Kept:
     """Where the diagram of a point's model is kept."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    name = hashlib.sha256(repr(sorted(identity(point).items())).encode()).hexdigest()[:20]
-    return Path(base) / "dotphase" / "diagrams" / f"{name}.nc"
-
-
-def _read(path: Path) -> xr.Dataset:
-    with xr.open_dataset(path) as dataset:
-        return dataset.load()
+    asked = identity(point)
+    return Kept(Path(base) / "dotphase" / "diagrams" / f"{digest(asked)}.nc", asked)

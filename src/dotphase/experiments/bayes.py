@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import xarray as xr
 
-from dotphase.errors import InvalidInput
+from dotphase._numerics import validate
 from dotphase.finite.linear import linear_test_error
 from dotphase.model import Model
 from dotphase.storage.provenance import provenance
@@ -29,7 +28,7 @@ def bayes_curve(model: Model, alphas: Sequence[float], *, seed: int = 0) -> xr.D
     Parameters
     ----------
     model, seed
-        As for `dotphase.bayes_optimal`.
+        As for `dotphase.bayes.optimal`.
     alphas : sequence of float
         Sample complexities, in any order, no two the same.
 
@@ -38,10 +37,14 @@ def bayes_curve(model: Model, alphas: Sequence[float], *, seed: int = 0) -> xr.D
     xarray.Dataset
         Dimension ``alpha``; ``test_error`` with its ``test_error_stderr``, and the transitions
         ``weak_recovery_alpha`` and ``exact_recovery_alpha``.
+
+    Examples
+    --------
+    >>> best = dp.bayes.curve(dp.positional_semantic(), [0.2, 0.3])
+    >>> best["test_error"].dims
+    ('alpha',)
     """
-    grid = np.asarray(alphas, dtype=np.float64)
-    if grid.ndim != 1 or grid.size == 0 or np.unique(grid).size != grid.size:
-        raise InvalidInput("alphas", alphas, "must be one or more different numbers > 0")
+    grid = validate.grid("alphas", alphas, increasing=False)
     rows = [bayes_optimal(model, alpha, seed=seed) for alpha in grid.tolist()]
     dataset = xr.Dataset(
         coords={"alpha": grid}, attrs=provenance(model, alphas=grid.tolist(), seed=seed)
@@ -51,11 +54,7 @@ def bayes_curve(model: Model, alphas: Sequence[float], *, seed: int = 0) -> xr.D
         values = [getattr(row, name) for row in rows]
         dataset[name] = ("alpha", values, {"description": description})
     errors = [row.stderr for row in rows]
-    dataset["test_error_stderr"] = (
-        "alpha",
-        errors,
-        {"description": "quadrature standard error"},
-    )
+    dataset["test_error_stderr"] = ("alpha", errors, {"description": "quadrature standard error"})
     dataset["linear_test_error"] = linear_test_error(model, seed=seed)
     weak, exact = transitions(model.length)
     dataset["weak_recovery_alpha"], dataset["exact_recovery_alpha"] = weak, exact

@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from operator import methodcaller
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 import xarray as xr
 
+from dotphase._numerics import validate
+from dotphase._numerics.crossing import last_fall
 from dotphase.errors import InvalidInput
-from dotphase.experiments.crossing import last_crossing
+from dotphase.experiments.solutions import variables
 from dotphase.model import Model
 from dotphase.storage.provenance import provenance
 from dotphase.theory.branches import BRANCHES
+from dotphase.theory.settings import SolverFields, SolverSettings, with_changes
 from dotphase.theory.solution import Solution
 from dotphase.theory.solve import continue_in_alpha
 
 #: Precision of a curve: finer than a line in a plot, coarse enough to be quick.
-RTOL, MOST = 1e-2, 14
-
-_DESCRIPTIONS = {
-    "q": "norm of q of token 1",
-    "m": "norm of m of token 1",
-    "V": "norm of V of token 1",
-    "theta": "norm of theta of token 1",
-    "train_loss": "training loss per dimension, eps_t",
-    "test_error": "test error, eps_g",
-    "loss_slope": "derivative of the training loss in alpha",
-}
+SETTINGS = SolverSettings(rtol=1e-2, most=14)
 
 
 def curve(
@@ -37,11 +28,9 @@ def curve(
     alphas: Sequence[float],
     branches: Sequence[str] = ("semantic", "positional"),
     *,
-    rtol: float = RTOL,
-    log2_points: int | None = None,
-    most: int = MOST,
-    seed: int = 0,
     progress: Callable[[Solution], None] | None = None,
+    settings: SolverSettings | None = None,
+    **changes: Unpack[SolverFields],
 ) -> xr.Dataset:
     """Follow branches along alpha.
 
@@ -53,10 +42,10 @@ def curve(
         Sample complexities, in any order, no two the same.
     branches : sequence of str
         Branches to follow.
-    rtol, log2_points, most, seed
-        As for `dotphase.solve`; coarser by default, since a curve is looked at.
     progress : callable, optional
         Called with each solution as it is finished.
+    settings, **changes
+        As for `dotphase.solve`; coarser by default, since a curve is looked at.
 
     Returns
     -------
@@ -66,57 +55,32 @@ def curve(
         values are those of the fixed point found instead) or the solver found nothing (then it
         is false, and the values mean nothing). ``crossing`` is the alpha at which the training
         losses of the semantic and positional branches cross, NaN if they do not on this grid.
+
+    Examples
+    --------
+    >>> branches = dp.curve(dp.positional_semantic(), [1.0, 2.0], log2_points=12)
+    >>> branches["train_loss"].dims
+    ('branch', 'alpha')
     """
-    grid = np.asarray(alphas, dtype=np.float64)
-    if grid.ndim != 1 or grid.size == 0 or np.unique(grid).size != grid.size:
-        raise InvalidInput("alphas", alphas, "must be one or more different numbers > 0")
+    grid = validate.grid("alphas", alphas, increasing=False)
     names = list(branches)
     if not names or len(set(names)) != len(names) or not set(names) <= set(BRANCHES):
         raise InvalidInput("branches", names, "must be different ones of " + ", ".join(BRANCHES))
-    attributes = provenance(
-        model, alphas=grid, branches=names, rtol=rtol, log2_points=log2_points, most=most, seed=seed
+    settings = with_changes(settings, SETTINGS, changes)
+    attributes = provenance(model, alphas=grid, branches=names, **settings.to_dict())
+    found = continue_in_alpha(model, grid.tolist(), names, progress=progress, settings=settings)
+    solutions = [solution for name in names for solution in found[name]]
+    dataset = xr.Dataset(
+        variables(solutions, ("branch", "alpha"), (len(names), grid.size)),
+        coords={"branch": names, "alpha": grid},
+        attrs=attributes,
     )
-    found = continue_in_alpha(
-        model,
-        grid.tolist(),
-        names,
-        rtol=rtol,
-        log2_points=log2_points,
-        most=most,
-        seed=seed,
-        progress=progress,
-    )
-    rows = [found[name] for name in names]
-    dataset = xr.Dataset(coords={"branch": names, "alpha": grid}, attrs=attributes)
     dataset["alpha"].attrs["description"] = "sample complexity n/d"
-
-    def fill(name: str, read: Callable[[Solution], Any], description: str) -> None:
-        values = [[read(solution) for solution in row] for row in rows]
-        dataset[name] = (("branch", "alpha"), values, {"description": description})
-
-    for name, description in _DESCRIPTIONS.items():
-        fill(name, methodcaller("value", name), description)
-        if name != "loss_slope":
-            fill(f"{name}_stderr", partial(_error, name), "quadrature standard error")
-    fill("found", lambda s: s.found, "branch that the fixed point belongs to")
-    fill("on_branch", lambda s: s.there, "whether it is the branch asked for")
-    fill("converged", lambda s: s.converged, "whether the solver converged")
-    fill("residual", lambda s: s.residual, "undamped relative residual")
-    fill("iterations", lambda s: s.iterations, "evaluations of the map")
-    fill("log2_points", lambda s: s.log2_points, "log2 of the Gaussian points")
-    fill("replicon", lambda s: s.stability.replicon, "stable below 1")
-    fill("jump_weight", lambda s: s.stability.jump_weight, "weight of the jumps")
-    fill("trusted", lambda s: s.stability.trusted, "whether the theory can be trusted here")
-    dataset["linear_test_error"] = rows[0][0].linear_test_error
+    dataset["linear_test_error"] = solutions[0].linear_test_error
     dataset["linear_test_error"].attrs["description"] = "test error of the linear layer"
-    crossing, error = crossing_of(dataset)
-    dataset["crossing"], dataset["crossing_stderr"] = crossing, error
+    dataset["crossing"], dataset["crossing_stderr"] = crossing_of(dataset)
     dataset["crossing"].attrs["description"] = "alpha where the training losses cross"
     return dataset
-
-
-def _error(name: str, solution: Solution) -> float:
-    return solution.stderr[name]
 
 
 def crossing_of(dataset: xr.Dataset) -> tuple[float, float]:
@@ -134,9 +98,5 @@ def crossing_of(dataset: xr.Dataset) -> tuple[float, float]:
     gap = (pair[0]["train_loss"] - pair[1]["train_loss"]).values[valid]
     slope = (pair[0]["loss_slope"] - pair[1]["loss_slope"]).values[valid]
     error = np.hypot(*(part["train_loss_stderr"].values[valid] for part in pair))
-    found = last_crossing(alpha, gap, slope)
-    if found is None:
-        return np.nan, np.nan
-    crossing, left = found
-    steepness = (gap[left + 1] - gap[left]) / (alpha[left + 1] - alpha[left])
-    return crossing, float(np.max(error[left : left + 2]) / abs(steepness))
+    fall = last_fall(alpha, gap, slope)
+    return (fall.at, fall.error(error)) if fall else (np.nan, np.nan)

@@ -1,6 +1,6 @@
 """Overlaps along gradient descent at finite dimension, from prescribed overlaps at the start.
 
-What `dotphase.population_flow` predicts for very many sentences, measured: teachers with
+What `dotphase.flow.follow` predicts for very many sentences, measured: teachers with
 ``|Q*|^2 = d`` orthogonal to the positions, and students that start at given m, theta and q
 exactly, with everything else of Q in a random direction. Time is counted as in the flow,
 ``tau = step size x steps x alpha``.

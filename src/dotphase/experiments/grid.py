@@ -25,6 +25,7 @@ from jaxtyping import Array, Float, Int
 from dotphase._numerics import validate
 from dotphase._numerics.outcome import Outcome
 from dotphase._numerics.precision import in_double_precision
+from dotphase._numerics.quadrature import Rule
 from dotphase.errors import InvalidInput
 from dotphase.finite import memory
 from dotphase.finite.batches import MOST, bytes_of_run, choose_batch, in_batches
@@ -34,7 +35,7 @@ from dotphase.finite.keys import Purpose, keys_at
 from dotphase.finite.linear import linear_test_error
 from dotphase.finite.loss import Form, Reduced, Weights, value_and_gradient
 from dotphase.finite.prepare import prepare
-from dotphase.finite.test_error import Rule, attention_error, quadrature
+from dotphase.finite.test_error import attention_error, quadrature
 from dotphase.model import Model
 from dotphase.storage.files import check_writable
 from dotphase.storage.kept import Kept

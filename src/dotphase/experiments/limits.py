@@ -2,56 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import xarray as xr
 from scipy.optimize import minimize_scalar
 
+from dotphase._numerics.quadrature import gauss_hermite
 from dotphase.finite.linear import linear_test_error
-from dotphase.model.glm import identity, ridge_regression, scalar_link
 from dotphase.model.paper import positional_semantic
 from dotphase.storage.provenance import provenance
 from dotphase.theory.solution import Solution
 from dotphase.theory.solve import solve
 
 NUMBERS = ("V", "theta", "q", "test_error", "train_loss")
-
-
-def ridge_limits(
-    alphas: Sequence[float], ridges: Sequence[float], log2_points: int = 15
-) -> xr.Dataset:
-    """Ridge regression by the solver and in closed form, over ridge and alpha.
-
-    With one token and two identities as links the equations of attention become those of ridge
-    regression; inputs have unit variance, labels no noise.
-
-    Parameters
-    ----------
-    alphas, ridges : sequences of float
-        The grid.
-    log2_points : int
-        log2 of the Gaussian points of the solver.
-    """
-    axes, shape = ("ridge", "alpha"), (len(ridges), len(alphas))
-    names = [f"{name}{end}" for name in NUMBERS for end in ("", "_stderr", "_exact")]
-    values = {name: np.empty(shape) for name in names}
-    for i, ridge in enumerate(ridges):
-        model = scalar_link(identity, identity, ridge=ridge)
-        for j, alpha in enumerate(alphas):
-            solution, exact = (
-                solve(model, alpha, log2_points=log2_points),
-                ridge_regression(alpha, ridge),
-            )
-            for name in NUMBERS:
-                values[name][i, j] = solution.value(name)
-                values[f"{name}_stderr"][i, j] = solution.stderr[name]
-                values[f"{name}_exact"][i, j] = exact[name]
-    return xr.Dataset(
-        {name: (axes, value) for name, value in values.items()},
-        coords={"ridge": list(ridges), "alpha": list(alphas)},
-        attrs=provenance(log2_points=log2_points),
-    )
 
 
 def paper_limits(log2_points: int = 14) -> xr.Dataset:
@@ -101,9 +63,8 @@ def _row(
 
 def _best_scale(omega: float = 0.3, sigma: float = 0.5, nodes: int = 40) -> float:
     """c at which c Q* has the least test error, by Gauss-Hermite quadrature."""
-    x, w = np.polynomial.hermite_e.hermegauss(nodes)
-    h = sigma * np.stack(np.meshgrid(x, x, indexing="ij"), axis=-1).reshape(-1, 2)
-    weight = np.outer(w, w).ravel() / w.sum() ** 2
+    points, weight = gauss_hermite(nodes, 2)
+    h = sigma * points.T
 
     def attention(h: np.ndarray) -> np.ndarray:
         """First entries of both rows of softmax(h h^T); the others follow."""

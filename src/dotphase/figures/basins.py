@@ -8,52 +8,57 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.figures.style import COLOURS, house_style, ink, page, save
+from dotphase.experiments.basins import basin_shares
+from dotphase.figures.parts.lines import OPTIMISERS
+from dotphase.figures.parts.style import COLOURS, drawing, ink, page
 
-TITLES = {"gd": "gradient descent", "adam": "Adam", "sgd": "SGD", "lbfgs": "L-BFGS"}
 
-
-def plot_basins(shares: xr.Dataset, path: str | Path | None = None) -> Any:
+def basins(runs: xr.Dataset, path: str | Path | None = None) -> Any:
     """Shares of runs by what they found, over alpha and the initial scale.
 
     Parameters
     ----------
-    shares : xarray.Dataset
-        From `dotphase.experiments.basins.basin_shares`: one row of maps for each optimiser,
-        one column for each mechanism that was found by any run.
+    runs : xarray.Dataset
+        From `dotphase.basins`: one row of maps for each optimiser, one column for each
+        mechanism that was found by any run.
     path : path, optional
-        Where to write the figure.
+        Where to write the figure (.png, .svg or .pdf).
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> runs = dp.basins(dp.positional_semantic(), [2.0], [1.0], d=40, seeds=2, optimizers=["gd"])
+    >>> figure = dp.plot.basins(runs, "basins.png")
     """
     from matplotlib.colors import LinearSegmentedColormap
 
-    share = shares["share"].transpose("optimizer", "found", "scale", "alpha")
-    kinds = [kind for kind in share["found"].values if float(share.sel(found=kind).max()) > 0]
-    names = list(share["optimizer"].values)
+    share = basin_shares(runs)["share"].transpose("optimizer", "found", "scale", "alpha")
+    kinds = [kind for kind in share["found"].values.tolist() if share.sel(found=kind).max() > 0]
+    names = share["optimizer"].values.tolist()
     alphas, scales = share["alpha"].values, share["scale"].values
-    with house_style() as pyplot:
-        figure, axes = pyplot.subplots(
-            len(names), len(kinds), squeeze=False, sharex=True, sharey=True, layout="constrained",
-            figsize=(0.9 + len(kinds) * max(2.1, 0.36 * len(alphas)), 0.7 + 1.75 * len(names)),
-        )  # fmt: skip
+    size = (0.9 + len(kinds) * max(2.1, 0.36 * len(alphas)), 0.7 + 1.75 * len(names))
+    shared = {"squeeze": False, "sharex": True, "sharey": True}
+    with drawing(path, len(names), len(kinds), size=size, **shared) as (figure, axes):
         for row, name in zip(axes, names, strict=True):
             for axis, kind in zip(row, kinds, strict=True):
-                colours = LinearSegmentedColormap.from_list(str(kind), [page(), COLOURS[str(kind)]])
+                colours = LinearSegmentedColormap.from_list(kind, [page(), COLOURS[kind]])
                 values = share.sel(optimizer=name, found=kind).values
                 axis.imshow(values, origin="lower", aspect="auto", cmap=colours, vmin=0, vmax=1)
                 for (i, j), value in np.ndenumerate(values):
-                    colour = "#FFFFFF" if value > 0.6 else ink()
-                    axis.text(j, i, f"{100 * value:.0f}", ha="center", va="center", fontsize=7,
-                              color=colour)  # fmt: skip
+                    axis.text(
+                        j, i, f"{100 * value:.0f}", ha="center", va="center", fontsize=7,
+                        color="#FFFFFF" if value > 0.6 else ink(),
+                    )  # fmt: skip
                 axis.grid(False)
                 axis.set_xticks(range(len(alphas)), [f"{alpha:g}" for alpha in alphas])
                 axis.set_yticks(range(len(scales)), [f"{scale:g}" for scale in scales])
                 axis.tick_params(length=0, labelsize=8)
-            row[0].set_ylabel(f"{TITLES.get(str(name), name)}\ninitial scale $s$")
+            row[0].set_ylabel(f"{OPTIMISERS.get(name, name)}\ninitial scale $s$")
         for axis, kind in zip(axes[0], kinds, strict=True):
             axis.set_title(f"{kind} (% of runs)")
         for axis in axes[-1]:
             axis.set_xlabel(r"$\alpha = n/d$")
-        if path is not None:
-            save(figure, path)
-        pyplot.close(figure)
     return figure

@@ -8,10 +8,20 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.figures.style import COLOURS, MARKERS, house_style, ink, page, save
+from dotphase.figures.parts.lines import (
+    ALPHA,
+    TEST_ERROR,
+    TRAIN_LOSS,
+    branch_line,
+    hollow_entry,
+    linear_level,
+    overlap_scale,
+    scientific,
+)
+from dotphase.figures.parts.style import COLOURS, MARKERS, drawing, ink
 
 
-def plot_curve(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
+def curve(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
     """Draw a dataset of `dotphase.curve`.
 
     Training loss with the crossing marked, test error with the linear baseline, and the
@@ -28,67 +38,53 @@ def plot_curve(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
     Returns
     -------
     matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> branches = dp.curve(dp.positional_semantic(), [1.0, 2.0], log2_points=12)
+    >>> figure = dp.plot.curve(branches, "curve.png")
     """
     dataset = dataset.sortby("alpha")
-    with house_style() as pyplot:
-        figure, axes = pyplot.subplots(1, 3, figsize=(10.2, 3.3), layout="constrained")
+    parts = (
+        ("theta", "-", r"$\theta/\sigma^2$", overlap_scale(dataset)),
+        ("m", "--", "$|m|$", 1.0),
+    )
+    with drawing(path, 1, 3, size=(10.2, 3.3)) as (figure, axes):
         loss, error, overlap = axes
-        for name in dataset["branch"].values:
+        doubtful = False
+        for name in dataset["branch"].values.tolist():
             branch = dataset.sel(branch=name)
-            _line(loss, branch, "train_loss", name, label=str(name))
-            _line(error, branch, "test_error", name)
-            for part, style in (("theta", "-"), ("m", "--")):
-                shown = branch["on_branch"] & (branch[part] > 1e-6)
-                if bool(shown.any()):
-                    scale = float(np.atleast_1d(dataset.attrs["sigma"])[0]) ** 2
-                    size = branch[part] / scale if part == "theta" else branch[part]
-                    symbol = r"$\theta/\sigma^2$" if part == "theta" else r"$|m|$"
-                    label = f"{symbol}, {name}"
-                    _line(overlap, branch.assign({part: size}), part, name, label, style, shown)
+            mark = {"marker": MARKERS[name]}
+            style = mark | {"color": COLOURS[name]}
+            doubtful |= branch_line(
+                loss, branch, branch["train_loss"], hollow=mark, label=name, **style
+            )
+            branch_line(error, branch, branch["test_error"], hollow=mark, **style)
+            for part, dashes, symbol, size in parts:
+                shown = (branch[part] / size).where(branch[part] > 1e-6)
+                if bool(shown.where(branch["on_branch"]).notnull().any()):
+                    branch_line(
+                        overlap, branch, shown, hollow=mark, ls=dashes,
+                        label=f"{symbol}, {name}", **style,
+                    )  # fmt: skip
         crossing = float(dataset["crossing"])
         if np.isfinite(crossing):
             label = rf"$\alpha_c = {crossing:.3f} \pm {float(dataset['crossing_stderr']):.3f}$"
-            loss.axvline(crossing, color=ink(), lw=1.1, ls=":", label=label)
-            error.axvline(crossing, color=ink(), lw=1.1, ls=":")
-        linear = float(dataset["linear_test_error"])
-        error.axhline(
-            linear, color=COLOURS["linear"], lw=1.3, ls="-.", label="linear positional layer"
-        )
-        if not bool(dataset["trusted"].where(dataset["on_branch"], other=True).all()):
-            loss.plot(
-                [], [], "o", color=COLOURS["uninformed"], mfc=page(), label="theory not trusted"
-            )
+            for axis, text in ((loss, label), (error, None)):
+                axis.axvline(crossing, color=ink(), lw=1.1, ls=":", label=text)
+        linear_level(error, dataset["linear_test_error"])
+        if doubtful:
+            hollow_entry(loss, colour=COLOURS["uninformed"])
         if not bool(dataset["on_branch"].any()):
             loss.text(0.5, 0.5, "nothing was found", ha="center", transform=loss.transAxes)
-        loss.set_ylabel(r"training loss $\epsilon_t$")
-        error.set_ylabel(r"test error $\epsilon_g$")
+        loss.set_ylabel(TRAIN_LOSS)
+        error.set_ylabel(TEST_ERROR)
         overlap.set_ylabel("overlaps")
         for axis, place in zip(axes, ("lower right", "lower left", "best"), strict=True):
-            axis.set_xlabel(r"sample complexity $\alpha = n/d$")
+            axis.set_xlabel(ALPHA)
             if axis.get_legend_handles_labels()[0]:
                 axis.legend(loc=place)
         for axis in (loss, error):
             axis.set_ylim(bottom=0)
-            axis.ticklabel_format(axis="y", style="sci", scilimits=(0, 0))
-        if path is not None:
-            save(figure, path)
+            scientific(axis)
     return figure
-
-
-def _line(
-    axis: Any,
-    branch: xr.Dataset,
-    part: str,
-    name: str,
-    label: str | None = None,
-    style: str = "-",
-    shown: xr.DataArray | None = None,
-) -> None:
-    """One branch: a line through all its points, hollow markers where it is not trusted."""
-    shown = branch["on_branch"] if shown is None else shown
-    alpha = branch["alpha"].values
-    values = np.where(shown, branch[part], np.nan)
-    colour, marker = COLOURS[str(name)], MARKERS[str(name)]
-    axis.plot(alpha, values, ls=style, color=colour, marker=marker, label=label)
-    doubtful = np.where(shown & ~branch["trusted"], branch[part], np.nan)
-    axis.plot(alpha, doubtful, ls="none", color=colour, marker=marker, mfc=page())

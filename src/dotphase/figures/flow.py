@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.figures.style import COLOURS, MARKERS, house_style, ink, page, quiet, save
+from dotphase.figures.parts.lines import hollow_entry
+from dotphase.figures.parts.style import COLOURS, MARKERS, drawing, ink, page, quiet
 
 #: Colour and name of each overlap along time.
 LINES = {"m": ("positional", "$m$"), "theta": ("semantic", r"$\theta$"), "q": ("mixed", "$q$")}
 
 
-def plot_flow(
+def flow(
     fields: Mapping[float, xr.Dataset],
     paths: xr.Dataset,
     runs: xr.Dataset,
@@ -33,12 +34,31 @@ def plot_flow(
     runs : xarray.Dataset
         Those of gradient descent and their errors ``_stderr``, over tau.
     path : path, optional
-        Where to write the figure.
+        Where to write the figure (.png, .svg or .pdf).
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import xarray as xr
+    >>> m, theta = np.linspace(0, 0.5, 4), np.linspace(0, 0.3, 4)
+    >>> speed, other, loss, _ = dp.flow.field(dp.positional_semantic(), m, theta)
+    >>> parts = {"m_speed": speed, "theta_speed": other, "loss": loss}
+    >>> field = xr.Dataset(
+    ...     {name: (("theta", "m"), values) for name, values in parts.items()},
+    ...     coords={"m": m, "theta": theta},
+    ... )
+    >>> points = {"point_m": [0.26], "point_theta": [0.0], "point_stable": [1]}
+    >>> field = field.assign({name: ("point", value) for name, value in points.items()})
+    >>> names = ("m", "theta", "q", "m_stderr", "theta_stderr", "q_stderr")
+    >>> along = xr.Dataset({name: ("tau", [0.0, 0.1]) for name in names}, {"tau": [0.0, 1.0]})
+    >>> figure = dp.plot.flow({2.0: field}, along, along, "flow.png")
     """
-    with house_style() as pyplot:
-        figure, axes = pyplot.subplots(
-            1, len(fields) + 1, figsize=(3.5 * (len(fields) + 1), 3.3), layout="constrained"
-        )
+    panels = len(fields) + 1
+    with drawing(path, 1, panels, size=(3.5 * panels, 3.3)) as (figure, axes):
         for axis, (alpha, field) in zip(axes, fields.items(), strict=False):
             _field(axis, field)
             ridge = "no ridge" if np.isinf(alpha) else rf"ridge/$\alpha$ as at $\alpha$ = {alpha:g}"
@@ -52,16 +72,13 @@ def plot_flow(
                 runs["tau"], runs[name], runs[f"{name}_stderr"], color=colour, ls="none",
                 marker=MARKERS[kind], mfc=page(), capsize=2, lw=1,
             )  # fmt: skip
-        last.plot([], [], "o", color=ink(), mfc=page(), label="gradient descent")
+        hollow_entry(last, "gradient descent", ink())
         last.set_xlabel(r"time $\tau$ (step size x steps x $\alpha$)")
         last.set_ylabel("overlaps")
         # Room for the legend above the curves.
         last.set_ylim(0, 1.45 * last.get_ylim()[1])
         last.set_title("population flow against training")
         last.legend(loc="upper left", ncols=2)
-        if path is not None:
-            save(figure, path)
-        pyplot.close(figure)
     return figure
 
 
@@ -72,10 +89,8 @@ def _field(axis: Any, field: xr.Dataset) -> None:
         m, theta, field["m_speed"].values, field["theta_speed"].values, color=ink(), density=0.9,
         linewidth=0.7, arrowsize=0.8, broken_streamlines=True,
     )  # fmt: skip
-    for x, y, stable in zip(
-        field["point_m"].values, field["point_theta"].values, field["point_stable"].values,
-        strict=True,
-    ):  # fmt: skip
+    points = (field[f"point_{name}"].values for name in ("m", "theta", "stable"))
+    for x, y, stable in zip(*points, strict=True):
         kind = ("mixed" if x > 0 else "semantic") if y > 0 else "positional" if x > 0 else ""
         colour = COLOURS[kind or "uninformed"]
         axis.plot(

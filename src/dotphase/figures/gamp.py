@@ -8,7 +8,7 @@ from typing import Any
 
 import xarray as xr
 
-from dotphase.figures.style import COLOURS, house_style, save
+from dotphase.figures.parts.style import COLOURS, drawing
 
 SHOWN = (
     ("q", "$q$", "uninformed"),
@@ -17,7 +17,7 @@ SHOWN = (
 )
 
 
-def plot_gamp(runs: Mapping[str, xr.Dataset], path: str | Path | None = None) -> Any:
+def gamp(runs: Mapping[str, xr.Dataset], path: str | Path | None = None) -> Any:
     """Measured overlaps as points, predicted ones as lines, a panel for each start.
 
     Parameters
@@ -26,21 +26,34 @@ def plot_gamp(runs: Mapping[str, xr.Dataset], path: str | Path | None = None) ->
         For each start a dataset with ``q``, ``m`` and ``theta``, each ``_measured``,
         ``_predicted`` and ``_stderr``, against ``iteration``.
     path : path, optional
-        Where to write the figure.
+        Where to write the figure (.png, .svg or .pdf).
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import xarray as xr
+    >>> parts = ("measured", "predicted", "stderr")
+    >>> names = [f"{name}_{part}" for name in ("q", "m", "theta") for part in parts]
+    >>> passing = xr.Dataset(
+    ...     {name: ("iteration", [0.1, 0.2]) for name in names},
+    ...     coords={"iteration": [0, 1]},
+    ...     attrs={"d": 100, "alpha": 2.0},
+    ... )
+    >>> figure = dp.plot.gamp({"semantic": passing}, "gamp.png")
     """
-    with house_style() as pyplot:
-        figure, axes = pyplot.subplots(
-            1, len(runs), figsize=(4.4 * len(runs), 3.4), layout="constrained", squeeze=False
-        )
+    size = (4.4 * len(runs), 3.4)
+    with drawing(path, 1, len(runs), size=size, squeeze=False) as (figure, axes):
         for axis, (start, data) in zip(axes[0], runs.items(), strict=True):
             for name, symbol, kind in SHOWN:
-                error = data[f"{name}_stderr"].fillna(0.0)
-                axis.plot(data["iteration"], data[f"{name}_predicted"], color=COLOURS[kind], lw=1.3,
-                          label=symbol)  # fmt: skip
+                colour, error = COLOURS[kind], data[f"{name}_stderr"].fillna(0.0)
+                predicted, measured = data[f"{name}_predicted"], data[f"{name}_measured"]
+                axis.plot(data["iteration"], predicted, color=colour, lw=1.3, label=symbol)
                 axis.errorbar(
-                    data["iteration"], data[f"{name}_measured"], error, fmt="o", ms=2.6, lw=0.8,
-                    color=COLOURS[kind],
-                )  # fmt: skip
+                    data["iteration"], measured, error, fmt="o", ms=2.6, lw=0.8, color=colour
+                )
             axis.set_title(
                 rf"{start} start, $d = {data.attrs['d']}$, $\alpha = {data.attrs['alpha']:g}$"
             )
@@ -48,6 +61,4 @@ def plot_gamp(runs: Mapping[str, xr.Dataset], path: str | Path | None = None) ->
             axis.set_ylim(bottom=0)
         axes[0, 0].set_ylabel("overlaps (lines: state evolution)")
         axes[0, 0].legend()
-        if path is not None:
-            save(figure, path)
     return figure

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dotphase.figures.style import COLOURS, house_style, ink, save
+from dotphase.figures.parts.style import COLOURS, drawing, ink
 
 if TYPE_CHECKING:
     from dotphase.histogram import Network
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SEQUENCES = ("BBCCDDBBBB", "ABCDEFGHIJ", "AAAAABBBCC")
 
 
-def plot_histogram_attention(
+def histogram_attention(
     networks: Mapping[str, Network],
     sequences: Sequence[str] = SEQUENCES,
     path: str | Path | None = None,
@@ -34,17 +34,19 @@ def plot_histogram_attention(
     Returns
     -------
     matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> networks = {"semantic": dp.histogram.shipped("semantic")}
+    >>> figure = dp.plot.histogram_attention(networks, path="attention.png")
     """
     from dotphase.histogram import attention_maps
 
     maps = attention_maps(list(networks.values()), sequences)
     length = maps.shape[-1]
     rows, columns = maps.shape[:2]
-    with house_style() as pyplot:
-        figure, grid = pyplot.subplots(
-            rows, columns, figsize=(2.55 * columns + 0.8, 2.3 * rows + 0.3), squeeze=False,
-            layout="constrained", sharex="col",
-        )  # fmt: skip
+    size = (2.55 * columns + 0.8, 2.3 * rows + 0.3)
+    with drawing(path, rows, columns, size=size, squeeze=False, sharex="col") as (figure, grid):
         for row, name in enumerate(networks):
             for column, text in enumerate(sequences):
                 axes = grid[row, column]
@@ -61,6 +63,4 @@ def plot_histogram_attention(
         bar = figure.colorbar(image, ax=grid, shrink=0.7, pad=0.02)
         bar.set_label("weight on the token of the column")
         bar.outline.set_visible(False)
-        if path is not None:
-            save(figure, path)
     return figure

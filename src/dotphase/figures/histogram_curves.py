@@ -8,25 +8,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from dotphase.figures.style import COLOURS, house_style, ink, save
+from dotphase.figures.parts.style import COLOURS, drawing, ink
 
 if TYPE_CHECKING:
     from dotphase.histogram import Experiment
 
 
-def plot_histogram_curves(result: Experiment, path: str | Path | None = None) -> Any:
+def histogram_curves(result: Experiment, path: str | Path | None = None) -> Any:
     """Training loss, and share of held-out tokens counted wrong, against the epoch.
 
     Parameters
     ----------
     result : Experiment
-        From `dotphase.histogram.experiment`.
+        From `dotphase.histogram.run`.
     path : path, optional
         Where to write the figure (.png, .svg or .pdf).
 
     Returns
     -------
     matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> result = dp.histogram.run("both", 1, 1, task=dp.histogram.Task(samples=200), dimension=8)
+    >>> figure = dp.plot.histogram_curves(result, "curves.png")
     """
     trained = result.trained
     epoch = np.arange(1, trained.accuracy.shape[1] + 1)
@@ -36,8 +41,7 @@ def plot_histogram_curves(result: Experiment, path: str | Path | None = None) ->
         # On a logarithmic axis; a run without an error sits at half an error.
         (np.maximum(1 - trained.accuracy, 0.5 / tokens), "held-out tokens counted wrong"),
     )
-    with house_style() as pyplot:
-        figure, both = pyplot.subplots(1, 2, figsize=(6.8, 2.9), layout="constrained")
+    with drawing(path, 1, 2, size=(6.8, 2.9)) as (figure, both):
         for axes, (values, label) in zip(both, shown, strict=True):
             for name in result.mechanisms:
                 rows = result.rows(name)
@@ -58,6 +62,4 @@ def plot_histogram_curves(result: Experiment, path: str | Path | None = None) ->
             both[1].axhline(1 - result.settings["target"], color=ink(), lw=0.8,
                             ls=":", label="target")  # fmt: skip
         both[1].legend()
-        if path is not None:
-            save(figure, path)
     return figure

@@ -8,32 +8,38 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dotphase.errors import InvalidInput
-from dotphase.figures.style import COLOURS, MARKERS, house_style, save
+from dotphase.figures.parts.style import COLOURS, MARKERS, drawing
 
 if TYPE_CHECKING:
     from dotphase.histogram import Experiment
 
 
-def plot_histogram_distances(result: Experiment, path: str | Path | None = None) -> Any:
+def histogram_distances(result: Experiment, path: str | Path | None = None) -> Any:
     """Distance from the start, and distance moved once the constraint is lifted, of each run.
 
     Parameters
     ----------
     result : Experiment
-        From `dotphase.histogram.experiment` with ``release=True``.
+        From `dotphase.histogram.run` with ``release=True``.
     path : path, optional
         Where to write the figure (.png, .svg or .pdf).
 
     Returns
     -------
     matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> result = dp.histogram.run(
+    ...     "both", 1, 1, task=dp.histogram.Task(samples=200), dimension=8, release=True
+    ... )
+    >>> figure = dp.plot.histogram_distances(result, "distances.png")
     """
     moved = result.moved
     if moved.after_release is None:
         raise InvalidInput("result", "an experiment without release", "must have been released")
     kinds = ((moved.from_start, "from the start"), (moved.after_release, "after release"))
-    with house_style() as pyplot:
-        figure, axes = pyplot.subplots(figsize=(4.0, 3.2), layout="constrained")
+    with drawing(path, size=(4.0, 3.2)) as (figure, axes):
         for shift, name in enumerate(result.mechanisms):
             rows = result.rows(name)
             for place, (values, _) in enumerate(kinds):
@@ -52,6 +58,4 @@ def plot_histogram_distances(result: Experiment, path: str | Path | None = None)
         axes.set_xticks([0, 1], [label for _, label in kinds])
         axes.set_ylabel("distance over all parameters")
         axes.legend(loc="center")
-        if path is not None:
-            save(figure, path)
     return figure

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dotphase.figures.style import COLOURS, MARKERS, house_style, save
+from dotphase.figures.parts.style import COLOURS, MARKERS, drawing
 
 if TYPE_CHECKING:
     from dotphase.histogram import Emergence
 
 
-def plot_histogram_emergence(found: Emergence, path: str | Path | None = None) -> Any:
+def histogram_emergence(found: Emergence, path: str | Path | None = None) -> Any:
     """Scores of both mechanisms, and held-out accuracy, against the number of sequences.
 
     Parameters
@@ -24,14 +24,18 @@ def plot_histogram_emergence(found: Emergence, path: str | Path | None = None) -
     Returns
     -------
     matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> found = dp.histogram.emergence([60, 120], 1, 20, task=dp.histogram.Task(), dimension=8)
+    >>> figure = dp.plot.histogram_emergence(found, "emergence.png")
     """
     curves = (
         (found.semantic_score, "semantic score", COLOURS["semantic"], MARKERS["semantic"]),
         (found.positional_score, "positional score", COLOURS["positional"], MARKERS["positional"]),
         (found.accuracy, "held-out accuracy", COLOURS["uninformed"], MARKERS["uninformed"]),
     )
-    with house_style() as pyplot:
-        figure, axes = pyplot.subplots(figsize=(4.6, 3.2), layout="constrained")
+    with drawing(path, size=(4.6, 3.2)) as (figure, axes):
         for values, label, colour, marker in curves:
             axes.plot(found.samples, values.mean(axis=1), color=colour, label=label)
             for run in range(values.shape[1]):
@@ -42,6 +46,4 @@ def plot_histogram_emergence(found: Emergence, path: str | Path | None = None) -
         axes.set_ylabel("score, or accuracy")
         axes.set_title(f"free networks, {found.steps} steps", fontsize=9)
         axes.legend()
-        if path is not None:
-            save(figure, path)
     return figure

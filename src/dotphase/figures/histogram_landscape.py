@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dotphase.figures.style import COLOURS, house_style, ink, save
+from dotphase.figures.parts.style import COLOURS, drawing, ink
 
 if TYPE_CHECKING:
-    from dotphase.histogram import Landscape
+    from dotphase.histogram import LossBetween
 
 
-def plot_histogram_landscape(
-    found: Landscape,
+def histogram_landscape(
+    found: LossBetween,
     path: str | Path | None = None,
     *,
     names: tuple[str, str] = ("semantic", "positional"),
@@ -21,8 +21,8 @@ def plot_histogram_landscape(
 
     Parameters
     ----------
-    found : Landscape
-        From `dotphase.histogram.landscape`, or the `landscape` of an experiment.
+    found : LossBetween
+        From `dotphase.histogram.loss_between`, or the `landscape` of an experiment.
     path : path, optional
         Where to write the figure (.png, .svg or .pdf).
     names : pair of str
@@ -31,13 +31,19 @@ def plot_histogram_landscape(
     Returns
     -------
     matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> first, second = (dp.histogram.shipped(name) for name in ("semantic", "positional"))
+    >>> split = dp.histogram.draw(dp.histogram.Task(samples=200))
+    >>> found = dp.histogram.loss_between(first, second, split, 3)
+    >>> figure = dp.plot.histogram_landscape(found, "landscape.png")
     """
     shown = (
         (found.loss, found.aligned_loss, "held-out loss", "log"),
         (found.accuracy, found.aligned_accuracy, "held-out accuracy", "linear"),
     )
-    with house_style() as pyplot:
-        figure, both = pyplot.subplots(1, 2, figsize=(6.8, 2.9), layout="constrained")
+    with drawing(path, 1, 2, size=(6.8, 2.9)) as (figure, both):
         for axes, (plain, aligned, label, scale) in zip(both, shown, strict=True):
             axes.plot(found.place, plain, color=ink(), label="as trained")
             axes.plot(found.place, aligned, color=COLOURS["mixed"], ls="--",
@@ -49,6 +55,4 @@ def plot_histogram_landscape(
             axes.set_xticks([0, 0.5, 1], [names[0], "half way", names[1]])
             axes.set_ylabel(label)
         both[0].legend()
-        if path is not None:
-            save(figure, path)
     return figure

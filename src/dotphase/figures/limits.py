@@ -8,29 +8,41 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.figures.style import COLOURS, house_style, page, save
+from dotphase.figures.parts.lines import TEST_ERROR
+from dotphase.figures.parts.style import COLOURS, drawing, page
 from dotphase.model.glm import ridge_regression
 
 #: Colours of the ridges, in their order.
-_ORDER = ("semantic", "positional", "mixed", "bayes", "linear")
+ORDER = ("semantic", "positional", "mixed", "bayes", "linear")
 
 
-def plot_limits(ridge: xr.Dataset, path: str | Path | None = None) -> Any:
+def limits(ridge: xr.Dataset, path: str | Path | None = None) -> Any:
     """V and the test error against alpha: lines are closed forms, points the solver's.
 
     Parameters
     ----------
     ridge : xarray.Dataset
-        From `dotphase.experiments.limits.ridge_limits`.
+        Of a study of the task ``regression`` over ridge and alpha.
     path : path, optional
-        Where to write the figure.
+        Where to write the figure (.png, .svg or .pdf).
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import xarray as xr
+    >>> exact = [dp.analysis.ridge_regression(alpha, 0.1) for alpha in (0.5, 2.0)]
+    >>> found = {name: (("ridge", "alpha"), [[point[name] for point in exact]])
+    ...          for name in ("V", "test_error")}
+    >>> points = xr.Dataset(found, coords={"ridge": [0.1], "alpha": [0.5, 2.0]})
+    >>> figure = dp.plot.limits(points, "limits.png")
     """
     alphas = np.geomspace(float(ridge["alpha"].min()), float(ridge["alpha"].max()), 200)
-    panels = (("V", "$V$"), ("test_error", r"test error $\epsilon_g$"))
-    with house_style() as pyplot:
-        figure, axes = pyplot.subplots(1, 2, figsize=(7.6, 3.3), layout="constrained")
-        for axis, (name, label) in zip(axes, panels, strict=True):
-            for kind, strength in zip(_ORDER, ridge["ridge"].values, strict=False):
+    with drawing(path, 1, 2, size=(7.6, 3.3)) as (figure, axes):
+        for axis, name, label in zip(axes, ("V", "test_error"), ("$V$", TEST_ERROR), strict=True):
+            for kind, strength in zip(ORDER, ridge["ridge"].values, strict=False):
                 exact = [ridge_regression(float(alpha), float(strength))[name] for alpha in alphas]
                 colour = COLOURS[kind]
                 axis.plot(alphas, exact, color=colour, label=rf"$\lambda$ = {strength:g}")
@@ -43,7 +55,4 @@ def plot_limits(ridge: xr.Dataset, path: str | Path | None = None) -> Any:
         axes[0].plot([], [], color="#888888", label="closed form")
         axes[0].plot([], [], "o", ls="none", color="#888888", mfc=page(), label="solver")
         axes[0].legend()
-        if path is not None:
-            save(figure, path)
-        pyplot.close(figure)
     return figure

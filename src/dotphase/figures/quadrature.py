@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.figures.style import COLOURS, house_style, ink, save
+from dotphase.figures.parts.style import COLOURS, drawing, ink
 
 
-def plot_quadrature(
+def quadrature(
     points: xr.Dataset, rules: xr.Dataset, published: float, path: str | Path | None = None
 ) -> Any:
     """How alpha_c depends on how the averages are taken.
@@ -19,16 +19,29 @@ def plot_quadrature(
     Parameters
     ----------
     points : xarray.Dataset
-        ``alpha_c`` and ``stderr`` against ``nodes``, from Sobol points.
+        ``alpha_c`` and ``alpha_c_stderr`` against ``nodes``, from Sobol points.
     rules : xarray.Dataset
         ``alpha_c`` and ``nodes`` of fixed rules, the first of degree 7.
     published : float
         The published value.
     path : path, optional
-        Where to write the figure.
+        Where to write the figure (.png, .svg or .pdf).
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import xarray as xr
+    >>> points = xr.Dataset(
+    ...     {"alpha_c": ("nodes", [1.24, 1.25]), "alpha_c_stderr": ("nodes", [0.01, 0.01])},
+    ...     coords={"nodes": [2**12, 2**14]},
+    ... )
+    >>> rules = xr.Dataset({"alpha_c": ("rule", [1.24, 1.3]), "nodes": ("rule", [57, 256])})
+    >>> figure = dp.plot.quadrature(points, rules, 1.241, "quadrature.png")
     """
-    with house_style() as pyplot:
-        figure, axis = pyplot.subplots(figsize=(5.2, 3.5), layout="constrained")
+    with drawing(path, size=(5.2, 3.5)) as (figure, axis):
         axis.axhline(published, color=ink(), lw=1, ls=":", label="published")
         axis.plot(
             rules["nodes"][0], rules["alpha_c"][0], "^", ms=7, color=COLOURS["positional"],
@@ -39,13 +52,11 @@ def plot_quadrature(
             label="Gauss-Hermite",
         )  # fmt: skip
         axis.errorbar(
-            points["nodes"], points["alpha_c"], 2 * np.asarray(points["stderr"]), fmt="o-",
+            points["nodes"], points["alpha_c"], 2 * np.asarray(points["alpha_c_stderr"]), fmt="o-",
             color=COLOURS["semantic"], capsize=2, lw=1.2, label="Sobol, two standard errors",
         )  # fmt: skip
         axis.set_xscale("log")
         axis.set_xlabel("nodes")
         axis.set_ylabel(r"$\alpha_c$ at $\omega = 0.3$")
         axis.legend()
-        if path is not None:
-            save(figure, path)
     return figure

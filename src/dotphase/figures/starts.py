@@ -5,15 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
-from dotphase.figures.style import COLOURS, MARKERS, house_style, ink, save
+from dotphase.figures.parts.lines import OPTIMISERS, overlap_scale
+from dotphase.figures.parts.style import COLOURS, MARKERS, drawing, ink
 
-TITLES = {"gd": "gradient descent", "adam": "Adam"}
 
-
-def plot_starts(theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None = None) -> Any:
+def starts(theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None = None) -> Any:
     """Scatter of ``(m, theta)`` of every run; one panel for each optimiser.
 
     Parameters
@@ -23,15 +21,23 @@ def plot_starts(theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None = 
     runs : xarray.Dataset
         Dimensions ``optimizer``, ``start`` and ``seed``.
     path : path, optional
-        Where to write the figure.
+        Where to write the figure (.png, .svg or .pdf).
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> branches = dp.curve(dp.positional_semantic(), [1.0, 2.0], log2_points=12)
+    >>> runs = dp.grid(dp.positional_semantic, [1.0, 2.0], [0.3], d=40, seeds=2)
+    >>> runs = runs.isel(omega=0, alpha=1, drop=True).expand_dims(optimizer=["lbfgs"])
+    >>> figure = dp.plot.starts(branches.isel(alpha=1), runs, "starts.png")
     """
-    scale = float(np.atleast_1d(theory.attrs["sigma"])[0]) ** 2
+    scale = overlap_scale(theory)
     kinds = list(runs["optimizer"].values)
-    with house_style() as pyplot:
-        figure, axes = pyplot.subplots(
-            1, len(kinds), figsize=(4.1 * len(kinds), 3.6), layout="constrained", sharex=True,
-            sharey=True, squeeze=False,
-        )  # fmt: skip
+    shared = {"sharex": True, "sharey": True, "squeeze": False}
+    with drawing(path, 1, len(kinds), size=(4.1 * len(kinds), 3.6), **shared) as (figure, axes):
         for axis, kind in zip(axes[0], kinds, strict=True):
             for start in runs["start"].values:
                 some = runs.sel(optimizer=kind, start=start)
@@ -49,10 +55,8 @@ def plot_starts(theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None = 
                     color=COLOURS[str(branch)], mec=ink(), mew=0.8,
                 )  # fmt: skip
             axis.plot([], [], "*", ms=11, color="none", mec=ink(), label="minima of the theory")
-            axis.set_title(TITLES.get(str(kind), str(kind)))
+            axis.set_title(OPTIMISERS.get(str(kind), str(kind)))
             axis.set_xlabel(r"$|m|/\sigma^2$")
         axes[0, 0].set_ylabel(r"$|\theta|/\sigma^2$")
         axes[0, 0].legend()
-        if path is not None:
-            save(figure, path)
     return figure

@@ -9,17 +9,24 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.figures.style import COLOURS, MARKERS, house_style, ink, page, quiet, save
+from dotphase.figures.parts.lines import (
+    ALPHA,
+    TEST_ERROR,
+    at_one_value,
+    branch_legend,
+    scientific,
+    seed_points,
+)
+from dotphase.figures.parts.style import COLOURS, MARKERS, STYLES, drawing, ink, page, quiet
 
 #: Colours of the exponents, in their order.
 SHADES = (COLOURS["random"], COLOURS["semantic"], COLOURS["linear"])
-STYLES = {"semantic": "-", "positional": "--"}
 
 Spectra = Mapping[float, tuple[xr.Dataset, xr.Dataset]]
 Real = Mapping[str, tuple[xr.Dataset, ...]]
 
 
-def plot_structured(
+def structured(
     spectra: Spectra, critical: xr.Dataset, real: Real, path: str | Path | None = None
 ) -> Any:
     """Three panels; the last one only where there are runs on real tokens.
@@ -27,31 +34,39 @@ def plot_structured(
     Parameters
     ----------
     spectra : mapping
-        For each exponent the theory of `dotphase.curve` and runs of `dotphase.experiments.grid`.
+        For each exponent the theory of `dotphase.curve` and runs of `dotphase.grid`.
     critical : xarray.Dataset
         alpha_c and alpha_l over ``exponent``.
     real : mapping
         For each kind of tokens theory, runs on Gaussian tokens and runs on real ones.
     path : path, optional
-        Where to write the figure.
+        Where to write the figure (.png, .svg or .pdf).
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import xarray as xr
+    >>> branches = dp.curve(dp.positional_semantic(), [1.0, 2.0], log2_points=12)
+    >>> runs = dp.grid(dp.positional_semantic, [1.0, 2.0], [0.3], d=40, seeds=2)
+    >>> names = ("alpha_c", "alpha_c_stderr", "alpha_l", "alpha_l_stderr", "trusted")
+    >>> lines = xr.Dataset({name: ("exponent", [1.0]) for name in names}, {"exponent": [0.0]})
+    >>> figure = dp.plot.structured({0.0: (branches, runs)}, lines, {}, "structured.png")
     """
     panels = 3 if real else 2
-    with house_style() as pyplot:
-        figure, axes = pyplot.subplots(1, panels, figsize=(3.7 * panels, 3.5), layout="constrained")
+    with drawing(path, 1, panels, size=(3.7 * panels, 3.5)) as (figure, axes):
         for colour, (exponent, (theory, runs)) in zip(SHADES, spectra.items(), strict=False):
             _errors(axes[0], exponent, theory, runs, colour)
-        for branch, style in STYLES.items():
-            axes[0].plot([], [], color=ink(), ls=style, marker=MARKERS[branch], label=branch)
-        axes[0].set(xlabel=r"sample complexity $\alpha = n/d$", ylabel=r"test error $\epsilon_g$")
+        branch_legend(axes[0], {branch: branch for branch in STYLES})
+        axes[0].set(xlabel=ALPHA, ylabel=TEST_ERROR)
         axes[0].set_ylim(0, 1.4 * axes[0].get_ylim()[1])
-        axes[0].ticklabel_format(axis="y", style="sci", scilimits=(0, 0))
+        scientific(axes[0])
         axes[0].legend(ncols=2, loc="upper right")
         _critical(axes[1], critical)
         if real:
             _tokens(axes[2], real)
-        if path is not None:
-            save(figure, path)
-        pyplot.close(figure)
     return figure
 
 
@@ -65,8 +80,8 @@ def _errors(axis: Any, exponent: float, theory: xr.Dataset, runs: xr.Dataset, co
             line["alpha"], line["test_error"].where(usable), color=colour, ls=style,
             label=label if branch == "semantic" else None,
         )  # fmt: skip
-        values = runs["test_error"].isel(omega=0).sel(start=branch)
-        _points(axis, values["alpha"].values, values, MARKERS[branch], colour, colour)
+        values = at_one_value(runs)["test_error"].sel(start=branch)
+        seed_points(axis, values, fmt=MARKERS[branch], ms=4.5, color=colour, capsize=2)
 
 
 def _critical(axis: Any, critical: xr.Dataset) -> None:
@@ -101,22 +116,15 @@ def _tokens(axis: Any, real: Real) -> None:
             axis.plot([place - 0.3, place + 0.3], [level, level], color=colour)
             for shift, runs, fill in ((-0.12, like, page()), (0.12, rows, colour)):
                 values = runs["test_error"].sel(start=branch).sel(alpha=[alpha])
-                _points(axis, np.array([place + shift]), values, MARKERS[branch], colour, fill)
+                seed_points(
+                    axis, values, [place + shift], fmt=MARKERS[branch], ms=4.5, color=colour,
+                    mfc=fill, capsize=2,
+                )  # fmt: skip
     for fill, label in ((page(), "Gaussian, same spectrum"), (ink(), "real tokens")):
         axis.plot([], [], "o", color=ink(), mfc=fill, label=label)
     axis.plot([], [], color=ink(), label="theory")
     axis.set_xticks(range(len(real)), list(real))
-    axis.set_ylabel(rf"test error $\epsilon_g$ at $\alpha = {alpha:g}$")
+    axis.set_ylabel(rf"{TEST_ERROR} at $\alpha = {alpha:g}$")
     axis.set_ylim(0, 1.45 * axis.get_ylim()[1])
-    axis.ticklabel_format(axis="y", style="sci", scilimits=(0, 0))
+    scientific(axis)
     axis.legend(loc="upper right", ncols=2)
-
-
-def _points(
-    axis: Any, x: np.ndarray, values: xr.DataArray, marker: str, colour: str, fill: str
-) -> None:
-    count = values.sizes["seed"]
-    error = values.std("seed", ddof=1) / np.sqrt(count) if count > 1 else None
-    axis.errorbar(
-        x, values.mean("seed"), error, fmt=marker, ms=4.5, color=colour, mfc=fill, lw=1, capsize=2,
-    )  # fmt: skip

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from dotphase.figures.style import COLOURS, MARKERS, house_style, ink, page, save
+from dotphase.figures.parts.lines import (
+    ALPHA,
+    LOSS_GAP,
+    OWN,
+    TEST_ERROR,
+    at_one_value,
+    branch_line,
+    linear_level,
+    loss_gap,
+    overlap_scale,
+    scientific,
+    seed_points,
+)
+from dotphase.figures.parts.style import COLOURS, MARKERS, drawing, ink, page
 
-ALPHA = r"sample complexity $\alpha = n/d$"
-BRANCHES = ("semantic", "positional")
-#: The overlap that each branch has.
-OWN = {"semantic": ("theta", r"$\theta/\sigma^2$"), "positional": ("m", r"$m/\sigma^2$")}
+SYMBOLS = {"semantic": r"$\theta/\sigma^2$", "positional": r"$m/\sigma^2$"}
 
 
-def plot_transition(
+def transition(
     theory: xr.Dataset,
-    critical: xr.Dataset,
+    critical: Mapping[Any, Any],
     runs: xr.Dataset | None = None,
     path: str | Path | None = None,
 ) -> Any:
@@ -28,88 +39,75 @@ def plot_transition(
     ----------
     theory : xarray.Dataset
         From `dotphase.curve`, with the semantic and the positional branch.
-    critical : xarray.Dataset
+    critical : mapping or xarray.Dataset
         ``alpha_c``, ``alpha_l`` and ``linear_test_error``.
     runs : xarray.Dataset, optional
-        From `dotphase.experiments.grid`, at one omega.
+        From `dotphase.grid`, at one value.
     path : path, optional
-        Where to write the figure.
+        Where to write the figure (.png, .svg or .pdf).
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> branches = dp.curve(dp.positional_semantic(), [1.0, 2.0], log2_points=12)
+    >>> runs = dp.grid(dp.positional_semantic, [1.0, 2.0], [0.3], d=40, seeds=2)
+    >>> known = {"alpha_c": 1.251, "alpha_l": 1.494, "linear_test_error": 0.00197}
+    >>> figure = dp.plot.transition(branches, known, runs, "transition.png")
     """
-    theory = theory.sortby("alpha")
-    scale = float(np.atleast_1d(theory.attrs["sigma"])[0]) ** 2
-    with house_style() as pyplot:
-        figure, axes = pyplot.subplots(1, 3, figsize=(10.4, 3.4), layout="constrained")
-        _difference(axes[0], theory, runs)
-        for branch in BRANCHES:
-            part = theory.sel(branch=branch)
-            name, label = OWN[branch]
-            _line(axes[1], part, part[name] / scale, branch, f"{label}, {branch}")
-            _points(axes[1], runs, name, branch, scale)
-            _line(axes[2], part, part["test_error"], branch, branch)
-            _points(axes[2], runs, "test_error", branch)
-        axes[2].axhline(
-            float(critical["linear_test_error"]), color=COLOURS["linear"], ls="-.", lw=1.3,
-            label="linear layer",
-        )  # fmt: skip
+    theory, scale = theory.sortby("alpha"), overlap_scale(theory)
+    runs = None if runs is None else at_one_value(runs)
+    with drawing(path, 1, 3, size=(10.4, 3.4)) as (figure, axes):
+        difference, overlap, error = axes
+        _difference(difference, theory, runs)
+        for name in OWN:
+            branch, colour = theory.sel(branch=name), COLOURS[name]
+            shown = (
+                (overlap, OWN[name], scale, f"{SYMBOLS[name]}, {name}"),
+                (error, "test_error", 1.0, name),
+            )
+            for axis, part, size, label in shown:
+                hollow = {"marker": MARKERS[name], "ms": 4}
+                branch_line(
+                    axis, branch, branch[part] / size, hollow=hollow, color=colour, label=label
+                )
+                if runs is not None:
+                    seed_points(
+                        axis, runs[part].sel(start=name) / size, fmt=MARKERS[name], ms=5,
+                        color=colour, mec=ink(), mew=0.6,
+                    )  # fmt: skip
+        linear_level(error, critical["linear_test_error"], "linear layer")
         for axis in axes:
             for name, style in (("alpha_c", "-"), ("alpha_l", ":")):
                 place = float(critical[name])
                 if np.isfinite(place):
-                    text = rf"$\{name} = {place:.3f}$" if axis is axes[0] else None
+                    text = rf"$\{name} = {place:.3f}$" if axis is difference else None
                     axis.axvline(place, color=ink(), lw=1, ls=style, label=text)
             axis.set_xlabel(ALPHA)
-        axes[0].set_ylabel(r"$\epsilon_t^{\rm sem} - \epsilon_t^{\rm pos}$")
-        axes[1].set_ylabel("overlaps")
-        axes[2].set_ylabel(r"test error $\epsilon_g$")
-        for axis in (axes[0], axes[2]):
-            axis.ticklabel_format(axis="y", style="sci", scilimits=(0, 0))
-        axes[1].set_ylim(bottom=0)
-        axes[2].set_ylim(bottom=0)
+        for axis, text in zip(axes, (LOSS_GAP, "overlaps", TEST_ERROR), strict=True):
+            axis.set_ylabel(text)
+        scientific(difference, error)
+        overlap.set_ylim(bottom=0)
+        error.set_ylim(bottom=0)
         for axis in axes:
             axis.legend(loc="best")
-        if path is not None:
-            save(figure, path)
     return figure
 
 
 def _difference(axis: Any, theory: xr.Dataset, runs: xr.Dataset | None) -> None:
-    pair = [theory.sel(branch=branch) for branch in BRANCHES]
-    both = pair[0]["on_branch"].astype(bool) & pair[1]["on_branch"].astype(bool)
-    trusted = pair[0]["trusted"].astype(bool) & pair[1]["trusted"].astype(bool)
-    gap = (pair[0]["train_loss"] - pair[1]["train_loss"]).where(both)
+    colour = COLOURS["mixed"]
+    gap = loss_gap(theory["train_loss"].where(theory["on_branch"].astype(bool)), "branch")
     axis.axhline(0, color=ink(), lw=0.7)
-    axis.plot(gap["alpha"], gap, color=COLOURS["mixed"], label="theory")
+    axis.plot(gap["alpha"], gap, color=colour, label="theory")
+    trusted = theory["trusted"].astype(bool).sel(branch=list(OWN)).all("branch")
     hollow = gap.where(~trusted)
     if bool(np.isfinite(hollow).any()):
         axis.plot(
-            gap["alpha"], hollow, "o", ms=4, color=COLOURS["mixed"], mfc=page(),
-            label="theory not trusted",
-        )  # fmt: skip
+            gap["alpha"], hollow, "o", ms=4, color=colour, mfc=page(), label="theory not trusted"
+        )
     if runs is not None:
-        loss = runs["train_loss"].isel(omega=0)
-        values = loss.sel(start="semantic") - loss.sel(start="positional")
-        mean, error = values.mean("seed"), values.std("seed", ddof=1)
-        error = error / np.sqrt(values.sizes["seed"])
-        axis.errorbar(
-            mean["alpha"], mean, error, fmt="D", ms=4, color=ink(),
-            label=f"training, $d = {runs.attrs['d']}$",
-        )  # fmt: skip
-
-
-def _line(axis: Any, part: xr.Dataset, values: xr.DataArray, branch: str, label: str) -> None:
-    on_branch, trusted = part["on_branch"].astype(bool), part["trusted"].astype(bool)
-    shown = values.where(on_branch)
-    axis.plot(part["alpha"], shown, color=COLOURS[branch], label=label)
-    hollow = shown.where(~trusted)
-    axis.plot(part["alpha"], hollow, MARKERS[branch], ms=4, color=COLOURS[branch], mfc=page())
-
-
-def _points(axis: Any, runs: xr.Dataset | None, name: str, start: str, scale: float = 1.0) -> None:
-    if runs is None:
-        return
-    values = runs[name].isel(omega=0).sel(start=start) / scale
-    mean, error = values.mean("seed"), values.std("seed", ddof=1)
-    axis.errorbar(
-        mean["alpha"], mean, error / np.sqrt(values.sizes["seed"]), fmt=MARKERS[start], ms=5,
-        color=COLOURS[start], mec=ink(), mew=0.6, lw=1,
-    )  # fmt: skip
+        label = f"training, $d = {runs.attrs['d']}$"
+        trained = loss_gap(runs["train_loss"], "start")
+        seed_points(axis, trained, label=label, fmt="D", ms=4, color=ink(), lw=1.6)

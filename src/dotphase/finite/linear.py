@@ -9,11 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from scipy.special import ndtri
-from scipy.stats import qmc
 
 from dotphase._numerics.precision import in_double_precision
 from dotphase._numerics.prox import over_points
+from dotphase._numerics.quadrature import normal_points
 from dotphase.finite.data import Dataset
 from dotphase.finite.loss import project, token_products
 from dotphase.model import Model
@@ -35,16 +34,19 @@ def linear_test_error(model: Model, *, seed: int = 0) -> float:
         Teacher and data; the student does not matter.
     seed : int
         Seed of the Gaussian points of the average.
+
+    Examples
+    --------
+    >>> round(dp.analysis.linear_test_error(dp.positional_semantic()), 5)
+    0.00197
     """
-    points = _normal_points(model.length * model.teacher_rank, seed)
+    points = _points(model.length * model.teacher_rank, seed)
     return float(_variance(model, points.reshape(-1, model.length, model.teacher_rank)))
 
 
 @lru_cache(maxsize=16)
-def _normal_points(dims: int, seed: int) -> Float[np.ndarray, "n dims"]:
-    sobol = qmc.Sobol(dims, scramble=True, rng=np.random.default_rng([seed, 1]))
-    uniform = sobol.random(2**_LOG2_POINTS)
-    return ndtri(np.clip(uniform, 2.0**-54, 1 - 2.0**-53))
+def _points(dims: int, seed: int) -> Float[np.ndarray, "n dims"]:
+    return normal_points(dims, 2**_LOG2_POINTS, np.random.default_rng([seed, 1]))
 
 
 def linear_layer(model: Model, data: Dataset) -> Float[Array, "tokens tokens"]:

@@ -9,11 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from dotphase._numerics.quadrature import Rule
 from dotphase.finite.data import BLOCK, Dataset, draw_tokens
 from dotphase.finite.loss import Weights, project, reduce, sentence_losses, value_and_gradient
 from dotphase.finite.overlaps import overlap_norms
 from dotphase.finite.prepare import Prepared
-from dotphase.finite.test_error import Rule, attention_error, linear_error
+from dotphase.finite.test_error import attention_error, linear_error
 from dotphase.model import Model
 
 #: Held-out sentences for the sampled test error.

@@ -21,10 +21,9 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from scipy.special import ndtri
-from scipy.stats import qmc
 
 from dotphase._numerics.prox import over_points
+from dotphase._numerics.quadrature import Rule, gauss_hermite, normal_points
 from dotphase.model import Model
 from dotphase.model.spectrum import Spectrum
 
@@ -42,13 +41,6 @@ class Moments(NamedTuple):
     xp: Float[Array, "tokens tokens points"]
 
 
-class Rule(NamedTuple):
-    """Points and weights of an average over standard normal variables."""
-
-    points: Float[np.ndarray, "dims points"]
-    weights: Float[np.ndarray, " points"]
-
-
 def quadrature(model: Model, order: int = ORDER) -> Rule:
     """The rule that the test errors of a model are computed with, or one of another order.
 
@@ -62,13 +54,8 @@ def quadrature(model: Model, order: int = ORDER) -> Rule:
 @lru_cache(maxsize=16)
 def _rule(dims: int, order: int) -> Rule:
     if dims <= TENSOR_DIMS:
-        nodes, weights = np.polynomial.hermite_e.hermegauss(order)
-        grid = np.stack(np.meshgrid(*[nodes] * dims, indexing="ij")).reshape(dims, -1)
-        each = np.stack(np.meshgrid(*[weights / weights.sum()] * dims, indexing="ij"))
-        return Rule(grid, np.prod(each.reshape(dims, -1), axis=0))
-    sobol = qmc.Sobol(dims, scramble=True, rng=np.random.default_rng(2))
-    uniform = sobol.random(2**LOG2_POINTS)
-    points = ndtri(np.clip(uniform, 2.0**-54, 1 - 2.0**-53)).T
+        return gauss_hermite(order, dims)
+    points = normal_points(dims, 2**LOG2_POINTS, np.random.default_rng(2)).T
     return Rule(points, np.full(2**LOG2_POINTS, 2.0**-LOG2_POINTS))
 
 

@@ -2,13 +2,14 @@
 
 import dotphase as dp
 
-result = dp.histogram.experiment(mechanism="both", runs=1, epochs=20, target=0.998)
+result = dp.histogram.run(mechanism="both", runs=1, epochs=20, target=0.998)
 dp.histogram.attention(result.network("semantic"), "BBCCDDBBBB")
 dp.histogram.predict(dp.histogram.shipped("positional"), "BBCCDDBBBB")
 """
 
-from dotphase.histogram.emergence import Emergence, emergence, load_emergence
-from dotphase.histogram.experiment import experiment
+from dotphase._lazy import no_attribute
+from dotphase.histogram.between import LossBetween, loss_between
+from dotphase.histogram.free import Emergence, emergence, load_emergence, release
 from dotphase.histogram.introspect import (
     Statistics,
     attention,
@@ -16,17 +17,16 @@ from dotphase.histogram.introspect import (
     predict,
     statistics,
 )
-from dotphase.histogram.landscape import Landscape, landscape
+from dotphase.histogram.mechanisms import run
 from dotphase.histogram.network import Network, select
-from dotphase.histogram.release import release
-from dotphase.histogram.result import Experiment, load_experiment
+from dotphase.histogram.result import Experiment, load
 from dotphase.histogram.task import Task, draw, parse
 from dotphase.histogram.weights import load_network, save_network, shipped
 
 __all__ = [
     "Emergence",
     "Experiment",
-    "Landscape",
+    "LossBetween",
     "Network",
     "Statistics",
     "Task",
@@ -34,16 +34,27 @@ __all__ = [
     "attention_maps",
     "draw",
     "emergence",
-    "experiment",
-    "landscape",
+    "load",
     "load_emergence",
-    "load_experiment",
     "load_network",
+    "loss_between",
     "parse",
     "predict",
     "release",
+    "run",
     "save_network",
     "select",
     "shipped",
     "statistics",
 ]
+
+_RENAMED = {
+    "Landscape": "dp.histogram.LossBetween",
+    "experiment": "dp.histogram.run",
+    "landscape": "dp.histogram.loss_between",
+    "load_experiment": "dp.histogram.load",
+}
+
+
+def __getattr__(name: str) -> object:
+    raise no_attribute(__name__, name, _RENAMED)

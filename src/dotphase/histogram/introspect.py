@@ -41,6 +41,13 @@ class Statistics:
     accuracy_by_count : the same for tokens that occur once, twice, ...; not a number where
         there were none
     tokens_by_count : how many there were of each
+
+    Examples
+    --------
+    >>> split = dp.histogram.draw(dp.histogram.Task(samples=200))
+    >>> found = dp.histogram.statistics(dp.histogram.shipped("positional"), split.held_out)
+    >>> print(f"{found.positional_score:.2f} {found.semantic_score:.2f}")
+    1.00 0.00
     """
 
     input_variance: float
@@ -73,24 +80,52 @@ def _typed(network: Network, text: str) -> Int[np.ndarray, "1 length"]:
 
 
 def attention(network: Network, text: str) -> Float[np.ndarray, "length length"]:
-    """The attention matrix for a typed sequence; row i is where token i looks."""
+    """The attention matrix for a typed sequence; row i is where token i looks.
+
+    Examples
+    --------
+    >>> weights = dp.histogram.attention(dp.histogram.shipped("semantic"), "BBCCDDBBBB")
+    >>> print(f"{weights[0, 1]:.2f} {weights[0, 2]:.2f}")
+    0.15 0.03
+    """
     return _run(network, _typed(network, text)).attention[0]
 
 
 def predict(network: Network, text: str) -> Int[np.ndarray, " length"]:
-    """The counts that the network gives for a typed sequence."""
+    """The counts that the network gives for a typed sequence.
+
+    Examples
+    --------
+    >>> dp.histogram.predict(dp.histogram.shipped("semantic"), "BBCCDDBBBB")
+    array([6, 6, 2, 2, 2, 2, 6, 6, 6, 6])
+    """
     return _run(network, _typed(network, text)).logits[0].argmax(axis=-1)
 
 
 def attention_maps(
     networks: Sequence[Network], texts: Sequence[str]
 ) -> Float[np.ndarray, "networks sequences length length"]:
-    """Attention matrices of several networks for several typed sequences."""
+    """Attention matrices of several networks for several typed sequences.
+
+    Examples
+    --------
+    >>> networks = [dp.histogram.shipped(name) for name in ("semantic", "positional")]
+    >>> dp.histogram.attention_maps(networks, ["BBCCDDBBBB"]).shape
+    (2, 1, 10, 10)
+    """
     return np.stack([[attention(network, text) for text in texts] for network in networks])
 
 
 def statistics(network: Network, sequences: Int[np.ndarray, "n length"]) -> Statistics:
-    """Accuracy per count over all sequences given, scores of attention over the first 2000."""
+    """Accuracy per count over all sequences given, scores of attention over the first 2000.
+
+    Examples
+    --------
+    >>> split = dp.histogram.draw(dp.histogram.Task(samples=200))
+    >>> found = dp.histogram.statistics(dp.histogram.shipped("semantic"), split.held_out)
+    >>> found.accuracy > 0.99
+    True
+    """
     sequences = np.asarray(sequences)
     counts = count(sequences)
     logits, weights = _run(network, sequences)

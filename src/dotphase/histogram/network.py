@@ -56,7 +56,14 @@ def in_single_precision(function: Callable[P, R]) -> Callable[P, R]:
 
 
 class Network(eqx.Module):
-    """Parameters of the transformer; a leading axis, where there is one, is over runs."""
+    """Parameters of the transformer; a leading axis, where there is one, is over runs.
+
+    Examples
+    --------
+    >>> network = dp.histogram.shipped("semantic")
+    >>> network.symbols, network.length, network.tokens.shape
+    (15, 10, (15, 64))
+    """
 
     tokens: Float[Anything, "symbols dimension"]
     positions: Float[Anything, "length dimension"]
@@ -222,10 +229,12 @@ _NDIM = (2, 2, 2, 2, 2, 1, 1, 2, 1, 2, 1)
 
 
 def select(network: Network, run: int) -> Network:
-    """One of several networks that share a leading axis."""
+    """One of several networks that share a leading axis.
+
+    Examples
+    --------
+    >>> result = dp.histogram.run("both", 1, 1, task=dp.histogram.Task(samples=200), dimension=8)
+    >>> dp.histogram.select(result.trained.networks, 1).query.shape
+    (8, 8)
+    """
     return jax.tree.map(lambda leaf: np.asarray(leaf[run]), network)
-
-
-def stack(networks: list[Network]) -> Network:
-    """Several networks as one with a leading axis."""
-    return jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *networks)

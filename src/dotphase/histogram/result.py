@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -11,17 +10,18 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from dotphase._numerics.outcome import Outcome
 from dotphase.errors import InvalidInput
-from dotphase.histogram.checkpoint import read_arrays, write_arrays
+from dotphase.histogram.between import LossBetween
 from dotphase.histogram.introspect import Statistics
-from dotphase.histogram.landscape import Landscape
 from dotphase.histogram.network import Network, select
 from dotphase.histogram.task import Task
 from dotphase.histogram.train import Trained
 from dotphase.histogram.weights import NAMES
+from dotphase.storage.files import read_arrays, take_about, write_arrays
 
 #: Version of the file.
-LAYOUT = 1
+LAYOUT = 2
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,12 @@ class Experiment:
     released_statistics : their scores
     landscape : loss between the first two solutions, or None
     device, seconds : where it ran, and how long in all
+
+    Examples
+    --------
+    >>> result = dp.histogram.run("both", 1, 1, task=dp.histogram.Task(samples=200), dimension=8)
+    >>> result.mechanism, result.network("semantic").query.shape
+    (('semantic', 'positional'), (8, 8))
     """
 
     task: Task
@@ -72,7 +78,7 @@ class Experiment:
     moved: Moved
     released: Trained | None = field(default=None, repr=False)
     released_statistics: tuple[Statistics, ...] = ()
-    landscape: Landscape | None = field(default=None, repr=False)
+    landscape: LossBetween | None = field(default=None, repr=False)
     device: str = ""
     seconds: float = 0.0
 
@@ -140,6 +146,7 @@ class Experiment:
                     "run": self.run[row],
                     "accuracy": float(self.trained.final_accuracy[row]),
                     "epochs": int(self.trained.epochs[row]),
+                    "outcome": Outcome(self.trained.outcome[row]).word,
                     "attention": self.statistics[row].to_dict(),
                 }
                 for row in range(len(self.mechanism))
@@ -171,7 +178,7 @@ class Experiment:
         return "\n".join(lines)
 
     def save(self, path: str | Path) -> Path:
-        """Write everything as one .npz of plain arrays and JSON text; see `load_experiment`."""
+        """Write everything as one .npz of plain arrays and JSON text; see `load`."""
         target = Path(path)
         arrays: dict[str, np.ndarray] = {}
         for prefix, trained in (("trained", self.trained), ("released", self.released)):
@@ -192,14 +199,21 @@ class Experiment:
             "device": self.device,
             "seconds": self.seconds,
         }
-        write_arrays(target, {**arrays, "about": np.asarray(json.dumps(about))})
+        write_arrays(target, arrays, about)
         return target
 
 
-def load_experiment(path: str | Path) -> Experiment:
-    """An experiment that was written by `Experiment.save`."""
+def load(path: str | Path) -> Experiment:
+    """An experiment that was written by `Experiment.save`.
+
+    Examples
+    --------
+    >>> result = dp.histogram.run("both", 1, 1, task=dp.histogram.Task(samples=200), dimension=8)
+    >>> dp.histogram.load(result.save("histogram.npz")).mechanism
+    ('semantic', 'positional')
+    """
     arrays = read_arrays(Path(path), "experiment")
-    about = json.loads(str(arrays.get("about", "{}")))
+    about = take_about(arrays)
     if about.get("layout") != LAYOUT:
         raise InvalidInput("experiment", str(path), "must be a file written by this version")
     landscape = _part(arrays, "landscape")
@@ -215,7 +229,7 @@ def load_experiment(path: str | Path) -> Experiment:
         moved=Moved(**_part(arrays, "moved")),
         released=_trained(_part(arrays, "released")) if "released.epochs" in arrays else None,
         released_statistics=_statistics(about["released_statistics"]),
-        landscape=Landscape(**landscape) if landscape else None,
+        landscape=LossBetween(**landscape) if landscape else None,
         device=about["device"],
         seconds=about["seconds"],
     )

@@ -23,7 +23,13 @@ TRAIN_SHARE = 0.7
 
 @dataclass(frozen=True)
 class Task:
-    """Sequences of `length` tokens over `symbols` symbols, `samples` of them."""
+    """Sequences of `length` tokens over `symbols` symbols, `samples` of them.
+
+    Examples
+    --------
+    >>> dp.histogram.Task(symbols=3, length=4)
+    Task(symbols=3, length=4, samples=50000)
+    """
 
     symbols: int = 15
     length: int = 10
@@ -33,11 +39,6 @@ class Task:
         validate.whole("symbols", self.symbols, at_least=2, at_most=len(string.ascii_uppercase))
         validate.whole("length", self.length, at_least=2)
         validate.whole("samples", self.samples, at_least=10)
-
-    @property
-    def classes(self) -> int:
-        """Counts that a token can have, with 0 for none."""
-        return self.length + 1
 
 
 class Split(NamedTuple):
@@ -64,6 +65,12 @@ def draw(task: Task, seed: int = 0) -> Split:
         What to draw, and how much.
     seed : int
         Seed of the sequences and of their order.
+
+    Examples
+    --------
+    >>> split = dp.histogram.draw(dp.histogram.Task(samples=200))
+    >>> split.train.shape, split.held_out.shape
+    ((140, 10), (60, 10))
     """
     generator = np.random.default_rng([validate.whole("seed", seed, at_least=0), 0x7A5C])
     drawn = generator.integers(0, task.symbols, (task.samples, task.length), dtype=np.int32)
@@ -83,7 +90,13 @@ def alphabet(symbols: int) -> str:
 def parse(
     text: str, symbols: int, length: int, field: str = "sequence"
 ) -> Int[np.ndarray, " length"]:
-    """A typed sequence such as BBCCDDBBBB as numbers, or `InvalidInput`."""
+    """A typed sequence such as BBCCDDBBBB as numbers, or `InvalidInput`.
+
+    Examples
+    --------
+    >>> dp.histogram.parse("ABBA", symbols=3, length=4)
+    array([0, 1, 1, 0], dtype=int32)
+    """
     letters = alphabet(symbols)
     if not isinstance(text, str) or len(text) != length or not set(text) <= set(letters):
         raise InvalidInput(

@@ -1,9 +1,8 @@
 """Training of many networks together: epochs compiled whole, batches in random order.
 
-A lane is one network with its constraint and its random key. On a GPU all lanes are one
-`vmap`; on a CPU, where one lane keeps one core busy, each core takes a lane. The order of the
-batches of an epoch follows from the lane's key and the number of the epoch alone, so that a run
-that was stopped goes on as if it had not been.
+On a GPU all runs are one `vmap`; on a CPU, where one run keeps one core busy, each core takes a
+run. The order of the batches of an epoch follows from the run's key and the number of the epoch
+alone, so that a run that was stopped goes on as if it had not been.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +23,9 @@ import optax
 from jaxtyping import Array, Float
 
 from dotphase._numerics import validate
+from dotphase._numerics.outcome import Outcome
 from dotphase.errors import Interrupted
+from dotphase.histogram.checkpoint import Checkpoint
 from dotphase.histogram.network import (
     Constraint,
     Network,
@@ -48,7 +49,7 @@ OPTIMISERS: dict[str, Callable[[], optax.GradientTransformation]] = {
 }
 
 
-class Lane(NamedTuple):
+class State(NamedTuple):
     """Networks in training, with what the optimiser remembers; a leading axis over runs."""
 
     network: Network
@@ -56,7 +57,7 @@ class Lane(NamedTuple):
 
 
 class Fixed(NamedTuple):
-    """What stays the same for a lane."""
+    """What stays the same for a run."""
 
     rule: Constraint
     key: Array
@@ -107,6 +108,7 @@ class Trained:
     networks : parameters at the end, with forbidden ones at zero
     train_loss, held_out_loss, accuracy : per run and epoch; not a number after a run stopped
     epochs : epochs that each run took
+    outcome : an `Outcome` for each run: converged if it reached the target
     seconds_per_epoch : wall-clock time of an epoch of all runs, and of one run's share; without
         the first, which compiles, unless it is the only one
     """
@@ -116,20 +118,13 @@ class Trained:
     held_out_loss: Float[np.ndarray, "runs epochs"]
     accuracy: Float[np.ndarray, "runs epochs"]
     epochs: np.ndarray
+    outcome: np.ndarray
     seconds_per_epoch: float
 
     @property
     def final_accuracy(self) -> Float[np.ndarray, " runs"]:
         """Held-out accuracy at the end of each run."""
         return self.accuracy[np.arange(len(self.epochs)), self.epochs - 1]
-
-
-class Store(Protocol):
-    """Where training keeps its state between epochs; see `dotphase.histogram.checkpoint`."""
-
-    def load(self, like: Lane) -> tuple[Lane, np.ndarray] | None: ...
-
-    def save(self, lane: Lane, curves: np.ndarray) -> None: ...
 
 
 @in_single_precision
@@ -140,7 +135,7 @@ def train(
     split: Split,
     plan: Plan,
     *,
-    store: Store | None = None,
+    store: Checkpoint | None = None,
     on_epoch: Callable[[int, Float[np.ndarray, "quantities runs"]], None] | None = None,
 ) -> Trained:
     """Train networks from their starts.
@@ -153,7 +148,7 @@ def train(
         Training and held-out sequences, shared by the runs.
     plan : Plan
         How to train.
-    store : Store, optional
+    store : Checkpoint, optional
         Keeps the state after every epoch, and gives it back.
     on_epoch : callable, optional
         Called with the number of epochs done and the row (train loss, held-out loss, accuracy)
@@ -168,31 +163,31 @@ def train(
     """
     runs = len(keys)
     starts = constrain_all(starts, rules)
-    lane = Lane(starts, _empty_memory(starts, plan.optimiser))
+    state = State(starts, _empty_memory(starts, plan.optimiser))
     fixed = Fixed(rules, keys)
     curves = np.empty((0, 3, runs), np.float32)
-    found = store.load(lane) if store is not None else None
+    found = store.load(state) if store is not None else None
     if found is not None:
-        lane, curves = found
-    advance = _one_vmap if jax.devices()[0].platform != "cpu" else _lane_by_lane
+        state, curves = found
+    advance = _one_vmap if jax.devices()[0].platform != "cpu" else _one_by_one
     data = Split(*map(jnp.asarray, split))
     times: list[float] = []
     try:
         while len(curves) < plan.epochs and (active := _active(curves, runs, plan.target)).any():
             began = time.perf_counter()
-            lane, row = advance(lane, fixed, active, data, len(curves), plan)
+            state, row = advance(state, fixed, active, data, len(curves), plan)
             _refuse_nonfinite(row[:, active], len(curves))
             curves = np.concatenate([curves, row[None]])
             if store is not None:
-                store.save(lane, curves)
+                store.save(state, curves)
             times.append(time.perf_counter() - began)
             if on_epoch is not None:
                 on_epoch(len(curves), row)
     except KeyboardInterrupt:
         if not len(curves):
             raise
-        raise Interrupted(_result(lane, curves, times)) from None
-    return _result(lane, curves, times)
+        raise Interrupted(_result(state, curves, times, plan, Outcome.RUNNING)) from None
+    return _result(state, curves, times, plan, Outcome.STEPS)
 
 
 @partial(jax.jit, static_argnums=1)
@@ -214,44 +209,48 @@ def _refuse_nonfinite(row: np.ndarray, epoch: int) -> None:
         raise FloatingPointError(f"the loss is not finite in epoch {epoch + 1}: training diverged")
 
 
-def _result(lane: Lane, curves: np.ndarray, times: list[float]) -> Trained:
+def _result(
+    state: State, curves: np.ndarray, times: list[float], plan: Plan, otherwise: Outcome
+) -> Trained:
     train_loss, held_out_loss, accuracy = np.moveaxis(curves, 0, -1)
+    active = _active(curves, curves.shape[-1], plan.target)
     return Trained(
-        networks=jax.tree.map(np.asarray, lane.network),
+        networks=jax.tree.map(np.asarray, state.network),
         train_loss=train_loss,
         held_out_loss=held_out_loss,
         accuracy=accuracy,
         epochs=np.isfinite(accuracy).sum(axis=1),
+        outcome=np.where(active, otherwise, Outcome.CONVERGED),
         seconds_per_epoch=float(np.median(times[1:] or times)) if times else float("nan"),
     )
 
 
 def _one_vmap(
-    lane: Lane, fixed: Fixed, active: np.ndarray, data: Split, epoch: int, plan: Plan
-) -> tuple[Lane, np.ndarray]:
-    new, measured = _epochs(lane, fixed, data, epoch, plan.optimiser, plan.batch, plan.passes)
+    state: State, fixed: Fixed, active: np.ndarray, data: Split, epoch: int, plan: Plan
+) -> tuple[State, np.ndarray]:
+    new, measured = _epochs(state, fixed, data, epoch, plan.optimiser, plan.batch, plan.passes)
     if not active.all():
         # Runs that are done wait for the others, untouched.
         def keep(old: Array, later: Array) -> Array:
             return jnp.where(active.reshape(-1, *[1] * (later.ndim - 1)), later, old)
 
-        new = jax.tree.map(keep, lane, new)
+        new = jax.tree.map(keep, state, new)
     row = np.stack([np.asarray(part, np.float32) for part in measured])
     return new, np.where(active, row, np.nan)
 
 
-def _lane_by_lane(
-    lane: Lane, fixed: Fixed, active: np.ndarray, data: Split, epoch: int, plan: Plan
-) -> tuple[Lane, np.ndarray]:
+def _one_by_one(
+    state: State, fixed: Fixed, active: np.ndarray, data: Split, epoch: int, plan: Plan
+) -> tuple[State, np.ndarray]:
     @in_single_precision  # settings of JAX belong to a thread
-    def one(run: int) -> tuple[Lane, Measured]:
-        mine, bound = jax.tree.map(lambda leaf: leaf[run], (lane, fixed))
+    def one(run: int) -> tuple[State, Measured]:
+        mine, bound = jax.tree.map(lambda leaf: leaf[run], (state, fixed))
         with _DISPATCH:
             begun = _epoch(mine, bound, data, epoch, plan.optimiser, plan.batch, plan.passes)
         return jax.tree.map(np.asarray, begun)
 
     runs = np.flatnonzero(active).tolist()
-    new = jax.tree.map(np.array, lane)
+    new = jax.tree.map(np.array, state)
     row = np.full((3, len(active)), np.nan, np.float32)
     # JAX runs what one thread asks for in order, what several ask for side by side.
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -263,15 +262,15 @@ def _lane_by_lane(
 
 
 def _train_epoch(
-    lane: Lane,
+    state: State,
     fixed: Fixed,
     data: Split,
     epoch: Array | int,
     optimiser: str,
     batch: int,
     passes: int,
-) -> tuple[Lane, Measured]:
-    """One epoch of one lane, and how good it is then."""
+) -> tuple[State, Measured]:
+    """One epoch of one run, and how good it is then."""
     method = OPTIMISERS[optimiser]()
     n = data.train.shape[0]
     keys = jax.random.split(jax.random.fold_in(fixed.key, epoch), passes)
@@ -282,15 +281,15 @@ def _train_epoch(
         losses, _ = _errors(held, data.train[places], data.train_counts[places])
         return (losses.mean(axis=-1) * weight).sum() / weight.sum()
 
-    def step(lane: Lane, chosen: tuple[Array, Array]) -> tuple[Lane, Array]:
-        value, gradient = jax.value_and_grad(loss)(lane.network, *chosen)
-        change, memory = method.update(gradient, lane.memory, lane.network)
-        return Lane(optax.apply_updates(lane.network, change), memory), value
+    def step(state: State, chosen: tuple[Array, Array]) -> tuple[State, Array]:
+        value, gradient = jax.value_and_grad(loss)(state.network, *chosen)
+        change, memory = method.update(gradient, state.memory, state.network)
+        return State(optax.apply_updates(state.network, change), memory), value
 
     order = (chosen.reshape(-1, chosen.shape[-1]), weights.reshape(-1, weights.shape[-1]))
-    lane, losses = jax.lax.scan(step, lane, order)
-    held_out = evaluate(constrain(lane.network, fixed.rule), data.held_out, data.held_out_counts)
-    return lane, Measured(losses.mean(), *held_out)
+    state, losses = jax.lax.scan(step, state, order)
+    held_out = evaluate(constrain(state.network, fixed.rule), data.held_out, data.held_out_counts)
+    return state, Measured(losses.mean(), *held_out)
 
 
 _STATIC = ("optimiser", "batch", "passes")
@@ -299,10 +298,10 @@ _epoch = jax.jit(_train_epoch, static_argnames=_STATIC)
 
 @partial(jax.jit, static_argnums=(4, 5, 6))
 def _epochs(
-    lane: Lane, fixed: Fixed, data: Split, epoch: int, optimiser: str, batch: int, passes: int
-) -> tuple[Lane, Measured]:
+    state: State, fixed: Fixed, data: Split, epoch: int, optimiser: str, batch: int, passes: int
+) -> tuple[State, Measured]:
     one = partial(_train_epoch, optimiser=optimiser, batch=batch, passes=passes)
-    return jax.vmap(one, in_axes=(0, 0, None, None))(lane, fixed, data, epoch)
+    return jax.vmap(one, in_axes=(0, 0, None, None))(state, fixed, data, epoch)
 
 
 def evaluate(network: Network, sequences: Array, counts: Array) -> tuple[Array, Array]:

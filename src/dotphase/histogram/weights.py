@@ -15,21 +15,35 @@ import numpy as np
 
 from dotphase._numerics import validate
 from dotphase.errors import InvalidInput
-from dotphase.histogram.checkpoint import read_arrays, write_arrays
 from dotphase.histogram.network import MECHANISMS, Network
+from dotphase.storage.files import read_arrays, write_arrays
 
 NAMES = tuple(part.name for part in fields(Network))
 
 
 def save_network(network: Network, path: str | Path) -> Path:
-    """Write the parameters of a network as an .npz file."""
+    """Write the parameters of a network as an .npz file.
+
+    Examples
+    --------
+    >>> path = dp.histogram.save_network(dp.histogram.shipped("semantic"), "network.npz")
+    >>> dp.histogram.load_network(path).length
+    10
+    """
     target = Path(path)
     write_arrays(target, {name: np.asarray(getattr(network, name), np.float32) for name in NAMES})
     return target
 
 
 def load_network(path: str | Path) -> Network:
-    """A network from an .npz file with its parameters."""
+    """A network from an .npz file with its parameters.
+
+    Examples
+    --------
+    >>> path = dp.histogram.save_network(dp.histogram.shipped("semantic"), "network.npz")
+    >>> dp.histogram.load_network(path).length
+    10
+    """
     arrays = read_arrays(Path(path), "weights")
     if not set(NAMES) <= arrays.keys():
         raise InvalidInput("weights", str(path), "must hold the arrays " + ", ".join(NAMES))
@@ -37,7 +51,13 @@ def load_network(path: str | Path) -> Network:
 
 
 def shipped(mechanism: str) -> Network:
-    """A trained network that comes with the package: ``semantic`` or ``positional``."""
+    """A trained network that comes with the package: ``semantic`` or ``positional``.
+
+    Examples
+    --------
+    >>> dp.histogram.shipped("semantic").query.shape
+    (64, 64)
+    """
     name = validate.choice("mechanism", mechanism, MECHANISMS)
     with as_file(files("dotphase.histogram") / "trained" / f"{name}.npz") as path:
         return load_network(path)

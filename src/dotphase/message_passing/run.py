@@ -16,6 +16,7 @@ from jaxtyping import Array, Float
 from dotphase._numerics import validate
 from dotphase._numerics.outcome import Outcome
 from dotphase._numerics.precision import in_double_precision
+from dotphase._numerics.quadrature import Rule
 from dotphase.errors import Interrupted
 from dotphase.finite import memory
 from dotphase.finite.batches import bytes_of_run, choose_batch
@@ -26,7 +27,7 @@ from dotphase.finite.loss import Weights
 from dotphase.finite.measure import count_blocks, measure_run
 from dotphase.finite.overlaps import Norms, overlap_norms
 from dotphase.finite.prepare import Prepared, prepare_runs
-from dotphase.finite.test_error import Rule, quadrature
+from dotphase.finite.test_error import quadrature
 from dotphase.message_passing.gamp import first_state, is_sane, iterate
 from dotphase.message_passing.prediction import StartOverlaps, average_start, predict
 from dotphase.message_passing.result import FOLLOWED_OVERLAPS, AmpRun, MessagePassing

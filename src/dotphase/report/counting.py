@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
-from dotphase.histogram import Experiment, experiment, load_experiment
+from dotphase.errors import InvalidInput
+from dotphase.histogram import Experiment, load, run
 from dotphase.report.store import Parts
 
 #: Folder and file that the items share.
@@ -23,13 +25,13 @@ def counting_networks(parts: Parts, sizes: Mapping[str, Any]) -> Experiment:
     folder = parts.folder.parent / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / FILE
-    if path.exists():
-        stored = load_experiment(path)
-        if all(stored.settings[name] == value for name, value in sizes.items()):
+    with suppress(InvalidInput):  # not there or damaged: it is trained again
+        stored = load(path)
+        if sizes.items() <= stored.settings.items():
             return stored
     parts.report("both mechanisms")
-    result = experiment("both", release=True, landscape=True, checkpoint=folder, **sizes)
+    result = run("both", release=True, landscape=True, checkpoint=folder, **sizes)
     result.save(path)
     for unfinished in folder.glob("*.checkpoint.npz"):
         unfinished.unlink()
-    return load_experiment(path)
+    return load(path)

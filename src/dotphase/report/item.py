@@ -6,12 +6,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+
 from dotphase.report.store import Parts
 from dotphase.report.verdict import Row
 
 Scale = Literal["quick", "full"]
 #: What an item works with: datasets by name, or other results that can be kept.
 Datasets = dict[str, Any]
+
+
+def evenly(first: float, last: float, count: int) -> list[float]:
+    """Evenly spaced values, as a person would write them."""
+    return np.round(np.linspace(first, last, count), 4).tolist()
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from dotphase import plot
 from dotphase.experiments.diagram import diagram
-from dotphase.figures.phase_maps import plot_phase_maps
 from dotphase.model.paper import positional_semantic
 from dotphase.report.facts import facts
-from dotphase.report.item import Datasets, Item
+from dotphase.report.item import Datasets, Item, evenly
+from dotphase.report.rows import number
 from dotphase.report.store import Parts
 from dotphase.report.sweeps import fitted_crossing, paired_difference, training_grid
 from dotphase.report.verdict import Row, against_equations, between_engines
-from dotphase.theory.critical import critical_line
 
 SETTLED = "ours is converged in the number of points, see `quadrature`"
 
@@ -42,11 +42,10 @@ def compute(mixing: str, parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
         "values": sizes["omegas"],
         "log2_points": sizes["log2_points"],
     }
-    theory = parts.get("theory", asked, lambda: diagram(family, **asked))
-    found: Datasets = {"theory": theory, "runs": runs}
+    found: Datasets = {"theory": parts.call("theory", diagram, family, **asked), "runs": runs}
     if mixing == "standard":
-        lines = {"omegas": published_omegas(), "log2_points": sizes["critical_points"]}
-        found["lines"] = parts.get("lines", lines, lambda: _lines(family, **lines))
+        fixed = {"log2_points": sizes["critical_points"], "largest": 4.0}
+        found["lines"] = parts.study("lines", "critical", fixed, {"omega": published_omegas()})
     return found
 
 
@@ -55,19 +54,9 @@ def published_omegas() -> list[float]:
     return sorted({fact.at["omega"] for name in ("alpha_c", "alpha_l") for fact in facts(name)})
 
 
-def _lines(family: Any, omegas: list[float], log2_points: int) -> xr.Dataset:
-    rows = critical_line(family, omegas, log2_points=log2_points, largest=4.0)
-    names = ("alpha_c", "alpha_c_stderr", "alpha_l", "alpha_l_stderr")
-    dataset = xr.Dataset(coords={"omega": omegas})
-    for name in names:
-        dataset[name] = ("omega", [getattr(row, name) for row in rows])
-    dataset["trusted"] = ("omega", [row.trusted for row in rows])
-    return dataset
-
-
 def draw(datasets: Datasets) -> Any:
     """Theory above, training below; loss difference left, gain in test error right."""
-    return plot_phase_maps(datasets["theory"], datasets["runs"], datasets.get("lines"))
+    return plot.phase_maps(datasets["theory"], datasets["runs"], datasets.get("lines"))
 
 
 def compare(datasets: Datasets) -> list[Row]:
@@ -77,9 +66,8 @@ def compare(datasets: Datasets) -> list[Row]:
         for name in ("alpha_c", "alpha_l"):
             for fact in facts(name):
                 point = datasets["lines"].sel(omega=fact.at["omega"], method="nearest")
-                value, error = float(point[name]), float(point[f"{name}_stderr"])
                 doubt = "" if bool(point["trusted"]) else "; jumps: the theory is not trusted there"
-                rows.append(against_equations(fact, value, error, SETTLED + doubt))
+                rows.append(against_equations(fact, *number(point, name), SETTLED + doubt))
         rows += _trained_crossings(datasets["lines"], datasets["runs"])
     cells, share = agreement(datasets["theory"], datasets["runs"])
     if cells:
@@ -158,8 +146,7 @@ def remarks(datasets: Datasets) -> list[str]:
 
 def phase_item(mixing: str, title: str) -> Item:
     """The item for one mixing matrix."""
-    quick_alphas = np.round(np.linspace(0.25, 2.0, 8), 4).tolist()
-    full_alphas = np.round(np.linspace(0.08, 2.0, 25), 4).tolist()
+    quick_alphas, full_alphas = evenly(0.25, 2.0, 8), evenly(0.08, 2.0, 25)
     return Item(
         title=title,
         compute=partial(compute, mixing),
@@ -168,16 +155,16 @@ def phase_item(mixing: str, title: str) -> Item:
         remarks=remarks,
         sizes={
             "quick": {
-                "alphas": quick_alphas, "omegas": np.round(np.linspace(0, 0.5, 6), 4).tolist(),
+                "alphas": quick_alphas, "omegas": evenly(0, 0.5, 6),
                 "log2_points": 13, "critical_points": 14, "d": 100, "seeds": 2,
                 "trained_alphas": quick_alphas[1::2],
-                "trained_omegas": np.round(np.linspace(0, 0.5, 4), 4).tolist(),
+                "trained_omegas": evenly(0, 0.5, 4),
             },
             "full": {
-                "alphas": full_alphas, "omegas": np.round(np.linspace(0, 0.5, 25), 4).tolist(),
+                "alphas": full_alphas, "omegas": evenly(0, 0.5, 25),
                 "log2_points": 14, "critical_points": 18, "d": 1000, "seeds": 2,
                 "trained_alphas": full_alphas,
-                "trained_omegas": np.round(np.linspace(0, 0.5, 25), 4).tolist(),
+                "trained_omegas": evenly(0, 0.5, 25),
             },
         },
     )  # fmt: skip

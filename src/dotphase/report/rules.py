@@ -14,10 +14,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
-from scipy.special import roots_hermitenorm
 
+from dotphase._numerics.crossing import last_fall
 from dotphase._numerics.precision import in_double_precision
 from dotphase._numerics.prox import Track
+from dotphase._numerics.quadrature import Rule
 from dotphase.model import Model
 from dotphase.theory.evolution import (
     Averages,
@@ -29,8 +30,6 @@ from dotphase.theory.evolution import (
 )
 from dotphase.theory.overlaps import Overlaps
 from dotphase.theory.solve import solve
-
-Rule = tuple[Float[np.ndarray, "dims nodes"], Float[np.ndarray, " nodes"]]
 
 #: Damping of the iteration, largest relative change at its end, and most iterations.
 DAMPING, TOLERANCE, MOST = 0.8, 1e-6, 600
@@ -50,15 +49,7 @@ def degree_seven() -> Rule:
         nodes += [(s * size, t * size) for s, t in product((1, -1), repeat=2)]
         weights += [weight] * 4
     both = [np.concatenate(pair) for pair in product(nodes, nodes)]
-    return np.array(both).T, np.array([u * v for u, v in product(weights, weights)])
-
-
-def gauss_hermite(count: int) -> Rule:
-    """`count` Gauss-Hermite nodes in each of the four directions."""
-    nodes, weights = roots_hermitenorm(count)
-    weights = weights / weights.sum()
-    grid = np.array(list(product(nodes, repeat=4)))
-    return grid.T, np.prod(np.array(list(product(weights, repeat=4))), axis=1)
+    return Rule(np.array(both).T, np.array([u * v for u, v in product(weights, weights)]))
 
 
 @eqx.filter_jit
@@ -76,7 +67,7 @@ def _averages(
 
 def _solve(model: Model, alpha: float, overlaps: Overlaps, rule: Rule) -> tuple[Overlaps, float]:
     """Damped iteration on one rule; the overlaps and the training loss where it settles."""
-    nodes, weights = jnp.asarray(rule[0]), jnp.asarray(rule[1])
+    nodes, weights = jnp.asarray(rule.points), jnp.asarray(rule.weights)
     track = fresh_track(model, overlaps, nodes)
     for call in range(MOST):
         found, track = _averages(model, overlaps, nodes, weights, track, jnp.int32(call))
@@ -121,9 +112,5 @@ def crossing(model: Model, rule: Rule, near: float, width: float = 0.15) -> floa
             branches[name], losses[name] = _solve(model, float(alpha), start, rule)
         gaps.append(losses["semantic"] - losses["positional"])
     gap = np.array(gaps[::-1])
-    changes = np.flatnonzero((gap[:-1] > 0) & (gap[1:] <= 0))
-    if changes.size == 0:
-        return float("nan")
-    left = int(changes[-1])
-    share = gap[left] / (gap[left] - gap[left + 1])
-    return float(alphas[left] + share * (alphas[left + 1] - alphas[left]))
+    fall = last_fall(alphas, gap)
+    return fall.at if fall else float("nan")

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dotphase.errors import InvalidInput
 from dotphase.report.item import Scale
-from dotphase.report.registry import check_names, load
+from dotphase.report.items import ITEMS, in_order
 from dotphase.report.store import Parts
 from dotphase.report.verdict import Row
 
@@ -26,7 +27,7 @@ class ItemResult:
 
     Attributes
     ----------
-    name, title : as in the registry
+    name, title : of the item
     rows : comparisons
     remarks : what was seen, in sentences
     figures : paths under the folder of the report, in every format and shade
@@ -73,6 +74,7 @@ def reproduce(
     *,
     scale: Scale = "quick",
     out: str | Path,
+    where: Mapping[str, Any] | None = None,
     progress: Callable[[str, str], None] | None = None,
     finished: Callable[[ItemResult], None] | None = None,
 ) -> Report:
@@ -81,12 +83,15 @@ def reproduce(
     Parameters
     ----------
     names : names of items
-        All of the paper if none is given; see `dotphase.report.registry`.
+        All of the paper if none is given; see `dotphase.report.items`.
     scale : {"quick", "full"}
         Minutes on two cores, or the sizes of the paper (a GPU helps).
     out : path
         Folder of the report. Parts found there that were computed with the same settings
         are used again.
+    where : mapping, optional
+        Where the points of studies are computed: the arguments ``on``, ``workers`` and
+        ``scheduler`` of `dotphase.run_study`. In this process if not given.
     progress : callable, optional
         Called with (item, part) before a part is computed.
     finished : callable, optional
@@ -99,14 +104,15 @@ def reproduce(
     """
     from dotphase.report.write import write_report
 
-    chosen = check_names(tuple(names))
+    chosen = in_order(names)
     if scale not in ("quick", "full"):
         raise InvalidInput("scale", scale, "must be quick or full")
     folder = _folder(out)
     outcomes: list[ItemResult] = []
     for name in chosen:
-        tell = None if progress is None else (lambda part, name=name: progress(name, part))  # type: ignore[misc]
-        outcome = _reproduce_item(name, scale, folder, tell)
+        tell = None if progress is None else partial(progress, name)
+        parts = Parts(folder / "data" / name, tell, where)
+        outcome = _reproduce_item(name, scale, folder, parts)
         outcomes.append(outcome)
         write_report(Report(scale, folder, tuple(outcomes)))
         if finished is not None:
@@ -127,16 +133,14 @@ def _folder(out: str | Path) -> Path:
     return folder
 
 
-def _reproduce_item(
-    name: str, scale: Scale, folder: Path, tell: Callable[[str], None] | None
-) -> ItemResult:
+def _reproduce_item(name: str, scale: Scale, folder: Path, parts: Parts) -> ItemResult:
     began = time.perf_counter()
     title = name
-    log = folder / "data" / name / "failure.txt"
+    log = parts.folder / "failure.txt"
     try:
-        item = load(name)
+        item = ITEMS[name]
         title = item.title
-        datasets = item.compute(Parts(folder / "data" / name, tell), item.sizes[scale])
+        datasets = item.compute(parts, item.sizes[scale])
         figures = _draw(item.draw, datasets, name, folder)
         rows, remarks = item.compare(datasets), item.remarks(datasets)
     except Exception as error:
@@ -151,7 +155,7 @@ def _reproduce_item(
 
 
 def _draw(draw: Callable[[Any], Any], datasets: Any, name: str, folder: Path) -> tuple[str, ...]:
-    from dotphase.figures.style import house_style, save, theme
+    from dotphase.figures.parts.style import house_style, save, theme
 
     paths = []
     for shade, suffix in (("light", ""), ("dark", "-dark")):

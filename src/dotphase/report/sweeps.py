@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.experiments.family import named_model
+from dotphase._numerics.crossing import last_fall
 from dotphase.experiments.grid import grid
 from dotphase.model import Model
+from dotphase.model.paper import positional_semantic
 from dotphase.report.store import Parts
 
 
@@ -28,14 +29,14 @@ def training_grid(
 ) -> xr.Dataset:
     """A grid of `dotphase.experiments.grid`, kept as a part, its cells even when it is stopped.
 
-    `parameters` are those of the models besides omega, as in `named_model`.
+    `parameters` are those of the models besides omega, as in `positional_semantic`.
     """
     asked = {"alphas": alphas, "omegas": omegas, "d": d, "seeds": seeds, **parameters}
     digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:12]
     unfinished = parts.path(f"{name}-{digest}.npz")
 
     def family(omega: float) -> Model:
-        return named_model(omega, **parameters)
+        return positional_semantic(omega, **parameters)
 
     dataset = parts.get(
         name, asked, lambda: grid(family, alphas, omegas, d, seeds=seeds, out=unfinished)
@@ -64,15 +65,10 @@ def trained_crossing(runs: xr.Dataset) -> tuple[float, float]:
     Interpolated between the two alphas that enclose the crossing; NaN if there are none.
     """
     mean, error = mean_and_error(paired_difference(runs))
-    alpha, gap, noise = runs["alpha"].values, mean.values, error.values
-    changes = np.flatnonzero((gap[:-1] > 0) & (gap[1:] <= 0))
-    if changes.size == 0:
+    fall = last_fall(runs["alpha"].values, mean.values)
+    if fall is None:
         return float("nan"), float("nan")
-    left = int(changes[-1])
-    slope = (gap[left + 1] - gap[left]) / (alpha[left + 1] - alpha[left])
-    share = gap[left] / (gap[left] - gap[left + 1])
-    spread = np.hypot((1 - share) * noise[left], share * noise[left + 1])
-    return float(alpha[left] - gap[left] / slope), float(spread / abs(slope))
+    return fall.at, fall.error(error.values, independent=True)
 
 
 def fitted_crossing(runs: xr.Dataset, near: float) -> tuple[float, float]:

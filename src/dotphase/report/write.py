@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dotphase
 from dotphase._numerics.plain import plain
 from dotphase.report.verdict import AGREES, DIFFERS, OFF, Row
+from dotphase.storage.files import write_text
 from dotphase.theory.solution import with_error
 
 if TYPE_CHECKING:
@@ -22,14 +21,8 @@ MARKS = {AGREES: "✓ agrees", OFF: "! published is off", DIFFERS: "✗ differs"
 
 def write_report(report: Report) -> None:
     """Write ``report.md`` and ``report.json`` into the folder of the report, each as a whole."""
-    _replace(report.folder / "report.json", json.dumps(_document(report), indent=1) + "\n")
-    _replace(report.folder / "report.md", markdown(report))
-
-
-def _replace(path: Path, text: str) -> None:
-    part = path.with_name(path.name + ".part")
-    part.write_text(text, "utf-8")
-    os.replace(part, path)
+    write_text(json.dumps(_document(report), indent=1) + "\n", report.folder / "report.json")
+    write_text(markdown(report), report.folder / "report.md")
 
 
 def _document(report: Report) -> dict[str, Any]:

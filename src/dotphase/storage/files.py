@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 import uuid
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from dotphase.errors import InvalidInput
 from dotphase.storage.provenance import attribute
+
+#: Name of the entry of an .npz file that says what it holds.
+ABOUT = "about"
 
 
 def check_writable(field: str, path: str | Path, endings: tuple[str, ...]) -> Path:
@@ -59,16 +65,40 @@ def read_dataset(path: Path) -> xr.Dataset:
         return dataset.load()
 
 
-def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write an .npz file."""
+def write_text(text: str, path: Path) -> None:
+    """Write a text file in UTF-8."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, "utf-8")
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove what writers of `path` that were killed have left beside it."""
+    for file in path.parent.glob(f".{path.stem}-{'[0-9a-f]' * 32}{path.suffix}"):
+        file.unlink(missing_ok=True)
+
+
+def write_arrays(
+    path: Path, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any] | None = None
+) -> None:
+    """Write an .npz file, with what JSON can hold beside the arrays."""
+    text = {} if about is None else {ABOUT: np.asarray(json.dumps(dict(about)))}
     with replacing(path) as temporary, temporary.open("wb") as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type]
+        np.savez(file, **arrays, **text)  # type: ignore[arg-type]
 
 
 def read_arrays(path: Path, field: str) -> dict[str, np.ndarray]:
     """The arrays of an .npz, which must hold no pickled objects; `InvalidInput` otherwise."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError):
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as found:
+            return {name: found[name] for name in found.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, AttributeError):
         raise InvalidInput(field, str(path), "must be an .npz file of plain arrays") from None
+
+
+def take_about(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """What was written beside arrays, taken out of them; nothing if it is not of our making."""
+    try:
+        found = json.loads(str(arrays.pop(ABOUT, "{}")))
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,14 +1,15 @@
 """What was computed once and need not be computed again: a file that knows what was asked.
 
-Everything that resumes is kept in this way. A file holds arrays or a dataset together with what
-was asked for, as JSON. It is read back only for the same question; what to do with the answer
-to another one is for the caller to say: refuse it, or compute and replace it.
+Everything that resumes is kept in this way, or, point by point, in a `storage.journal`. A file
+holds arrays or a dataset together with what was asked for, as JSON. It is read back only for the
+same question; the answer to another one is refused, or computed anew, as the caller chooses.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,15 +18,21 @@ import numpy as np
 import xarray as xr
 
 from dotphase.errors import InvalidInput
-from dotphase.storage.files import read_arrays, read_dataset, write_arrays, write_dataset
+from dotphase.storage.files import (
+    read_arrays,
+    read_dataset,
+    take_about,
+    write_arrays,
+    write_dataset,
+)
 
-#: Under which name a file says what was asked for.
+#: Attribute of a dataset that says what was asked for.
 ASKED = "asked"
 
 
 def as_asked(asked: Mapping[str, Any]) -> dict[str, Any]:
     """A question as it compares with one that was read back."""
-    plain: dict[str, Any] = json.loads(json.dumps(dict(asked), default=_plain, sort_keys=True))
+    plain: dict[str, Any] = json.loads(json.dumps(dict(asked), default=_plain))
     return plain
 
 
@@ -33,15 +40,34 @@ def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
+def digest(asked: Mapping[str, Any]) -> str:
+    """A short name for a question, as part of the name of a file."""
+    text = json.dumps(as_asked(asked), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
 def difference(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
-    """In words, the first thing in which two questions differ; None if they are the same."""
-    for name in sorted(found.keys() | wanted.keys()):
-        if found.get(name) != wanted.get(name):
-            return f"{name}: {_brief(found.get(name))} there, {_brief(wanted.get(name))} here"
-    return None
+    """In words, in what two questions differ; None if they are the same."""
+    return "; ".join(_changes(found, wanted, "")) or None
+
+
+def _changes(found: Mapping[str, Any], wanted: Mapping[str, Any], prefix: str) -> list[str]:
+    changes = []
+    for name in {**found, **wanted}:
+        there, here = found.get(name), wanted.get(name)
+        if isinstance(there, Mapping) and isinstance(here, Mapping):
+            changes += _changes(there, here, f"{prefix}{name}.")
+        elif there != here:
+            changes.append(f"{prefix}{name}: {_brief(there)} there, {_brief(here)} here")
+    return changes
 
 
 def _brief(value: Any) -> str:
+    """A value in a few characters; long lists by their ends."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, list) and len(value) > 4:
+        return f"{len(value)} values from {json.dumps(value[0])} to {json.dumps(value[-1])}"
     text = json.dumps(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -65,25 +91,27 @@ class Kept:
         """The arrays, None where there is no file yet; `InvalidInput` for another question."""
         if not self.path.exists():
             return None
-        found = read_arrays(self.path, self.field)
-        self._refuse_other(json.loads(str(found.pop(ASKED, "{}"))))
-        return found
+        arrays = read_arrays(self.path, self.field)
+        other = difference(take_about(arrays), as_asked(self.asked))
+        if other is not None:
+            rule = f"holds the answer to another question ({other}): use another name"
+            raise InvalidInput(self.field, str(self.path), rule)
+        return arrays
 
     def keep_arrays(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Replace the file."""
-        asked = np.asarray(json.dumps(as_asked(self.asked)))
-        write_arrays(self.path, {**arrays, ASKED: asked})
+        write_arrays(self.path, arrays, about=as_asked(self.asked))
 
     def dataset(self) -> xr.Dataset | None:
-        """The dataset; None where there is none for this question."""
+        """The dataset; None where there is none for this question, or the file is damaged."""
         if not self.path.exists():
             return None
         try:
             found = read_dataset(self.path)
-        except (OSError, ValueError, KeyError):
-            return None  # damaged: it is computed again
-        same = json.loads(found.attrs.get(ASKED, "{}")) == as_asked(self.asked)
-        return found if same else None
+            asked = json.loads(found.attrs[ASKED])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return found if asked == as_asked(self.asked) else None
 
     def keep_dataset(self, dataset: xr.Dataset) -> xr.Dataset:
         """Replace the file; what was written is read back, as a later run will see it."""
@@ -92,8 +120,7 @@ class Kept:
         write_dataset(dataset.assign_attrs({ASKED: asked}), self.path)
         return read_dataset(self.path)
 
-    def _refuse_other(self, found: Mapping[str, Any]) -> None:
-        other = difference(found, as_asked(self.asked))
-        if other is not None:
-            rule = f"holds the answer to another question ({other}): use another name"
-            raise InvalidInput(self.field, str(self.path), rule)
+    def get(self, compute: Callable[[], xr.Dataset]) -> xr.Dataset:
+        """The dataset, computed and kept if it is not there."""
+        found = self.dataset()
+        return self.keep_dataset(compute()) if found is None else found

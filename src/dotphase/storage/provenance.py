@@ -25,22 +25,28 @@ def provenance(model: Model | None = None, **asked: Any) -> dict[str, Any]:
         "source": "arXiv:2402.03902",
     }
     if model is not None:
-        attributes |= {
-            "length": model.length,
-            "teacher_rank": model.teacher_rank,
-            "student_rank": model.student_rank,
-            "sigma": np.asarray(model.sigma).tolist(),
-            "positions": np.asarray(model.positions).ravel().tolist(),
-            "ridge": float(model.ridge),
-            "teacher": describe(model.teacher),
-            "student": describe(model.student),
-        }
-        if model.spectrum is not None:
-            attributes["spectrum_values"] = np.asarray(model.spectrum.values).ravel().tolist()
-            attributes["spectrum_weights"] = np.asarray(model.spectrum.weights).tolist()
+        attributes |= describe_model(model)
     return attributes | {
         name: attribute(value) for name, value in asked.items() if value is not None
     }
+
+
+def describe_model(model: Model) -> dict[str, Any]:
+    """Everything that sets a model apart, as plain values."""
+    shown: dict[str, Any] = {
+        "length": model.length,
+        "teacher_rank": model.teacher_rank,
+        "student_rank": model.student_rank,
+        "sigma": np.asarray(model.sigma).tolist(),
+        "positions": np.asarray(model.positions).ravel().tolist(),
+        "ridge": float(model.ridge),
+        "teacher": describe(model.teacher),
+        "student": describe(model.student),
+    }
+    if model.spectrum is not None:
+        shown["spectrum_values"] = np.asarray(model.spectrum.values).ravel().tolist()
+        shown["spectrum_weights"] = np.asarray(model.spectrum.weights).tolist()
+    return shown
 
 
 def attribute(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Points on this machine: a few worker processes, each asked one point at a time.
+"""Points on this machine: in this process, or in workers that are asked one point at a time.
 
 A worker keeps what it has compiled, so neighbouring points go to the same worker; it is
 asked its next point once the last one is in the journal. A worker that dies takes the
@@ -23,8 +23,9 @@ from typing import IO, Any
 
 import dotphase
 from dotphase.errors import InvalidInput
+from dotphase.storage.journal import PointResult
 from dotphase.sweep.spec import Study
-from dotphase.sweep.tasks import PointResult
+from dotphase.sweep.tasks import compute_point
 from dotphase.sweep.worker import ENVIRONMENT
 
 #: What the Python of a worker runs.
@@ -47,6 +48,15 @@ def chunks_of(todo: Sequence[int], workers: int) -> deque[deque[int]]:
     """Points in runs of neighbours, several runs for every worker."""
     size = min(CHUNK, max(1, len(todo) // (4 * workers)))
     return deque(deque(todo[k : k + size]) for k in range(0, len(todo), size))
+
+
+def in_this_process(study: Study, todo: Sequence[int]) -> Generator[Step, None, None]:
+    """Compute points one after another, where they are asked for."""
+    finished: tuple[PointResult, ...] = ()
+    for place in todo:
+        yield Step(finished, (place,))
+        finished = (compute_point(**study.question(place)),)
+    yield Step(finished, ())
 
 
 def on_processes(study: Study, todo: Sequence[int], workers: int) -> Generator[Step, None, None]:
@@ -176,16 +186,9 @@ class _Worker:
 
     def ask(self, study: Study, place: int) -> None:
         """Send a point; if the worker has died meanwhile, its listener tells."""
-        parameters, seed = study.point(place)
-        question = {
-            "engine": study.engine,
-            "index": place,
-            "parameters": parameters,
-            "seed": seed,
-        }
         assert self.process.stdin is not None
         with suppress(BrokenPipeError):
-            self.process.stdin.write(json.dumps(question) + "\n")
+            self.process.stdin.write(json.dumps(study.question(place)) + "\n")
             self.process.stdin.flush()
 
     def bury(self) -> tuple[int | None, str]:

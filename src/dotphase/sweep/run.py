@@ -19,23 +19,17 @@ import xarray as xr
 
 from dotphase._numerics import validate
 from dotphase.errors import Interrupted, InvalidInput
-from dotphase.storage.files import write_dataset
+from dotphase.storage.files import remove_leftovers, write_dataset
+from dotphase.storage.journal import Journal, storage_errors
 from dotphase.storage.provenance import provenance
 from dotphase.sweep.cluster import on_dask
-from dotphase.sweep.journal import (
-    DATASET,
-    RECENT,
-    Journal,
-    rate_of,
-    read_record,
-    storage_errors,
-)
-from dotphase.sweep.local import Step, on_processes
+from dotphase.sweep.journal import DATASET, RECENT, open_journal, rate_of, read_record
+from dotphase.sweep.local import Step, in_this_process, on_processes
 from dotphase.sweep.spec import Study, read_spec
-from dotphase.sweep.tasks import ENGINES
+from dotphase.sweep.tasks import TASKS
 
-#: Where the points can be computed.
-PLACES = ("local", "dask")
+#: Where points can be computed: processes of this machine, a Dask cluster, the calling process.
+PLACES = ("local", "dask", "here")
 #: What stands in a dataset for a point that failed.
 MISSING = {float: np.nan, int: -1, bool: False, str: ""}
 
@@ -62,7 +56,7 @@ def run_study(
     study: Study | str | Path,
     folder: str | Path,
     *,
-    engine: str = "local",
+    on: str = "local",
     scheduler: str | None = None,
     workers: int | None = None,
     progress: Callable[[Progress], None] | None = None,
@@ -76,8 +70,8 @@ def run_study(
     folder : path
         Where it is kept: a new or empty folder, or one that holds this same study, which
         then goes on where it stopped. Points that failed are tried again.
-    engine : {"local", "dask"}
-        Processes on this machine, or a Dask cluster.
+    on : {"local", "dask", "here"}
+        Processes on this machine, a Dask cluster, or the calling process itself.
     scheduler : str, optional
         Address of an existing Dask cluster; without it one is started on 127.0.0.1.
     workers : int, optional
@@ -97,19 +91,29 @@ def run_study(
     ------
     Interrupted
         A `KeyboardInterrupt`, also on SIGTERM, that carries the dataset of what is done.
+
+    Examples
+    --------
+    >>> found = dp.run_study(
+    ...     dp.Study("regression", {"ridge": 0.1}, {"alpha": [0.5, 2.0]}), "kept", on="here"
+    ... )
+    >>> found["V"].dims
+    ('alpha', 'seed')
     """
     chosen = study if isinstance(study, Study) else read_spec(study)
-    validate.choice("engine", engine, PLACES)
+    validate.choice("on", on, PLACES)
     count = _workers(workers)
-    if scheduler is not None and engine != "dask":
-        raise InvalidInput("scheduler", scheduler, "must be used with the dask engine")
-    about = provenance(engine=chosen.engine)
-    with _terminable(), Journal.open(folder, chosen, about) as journal:
+    if scheduler is not None and on != "dask":
+        raise InvalidInput("scheduler", scheduler, "must be used with a Dask cluster")
+    about = provenance(task=chosen.task)
+    with _terminable(), open_journal(folder, chosen, about) as journal:
         try:
-            _remove_leftovers(Path(folder))
+            remove_leftovers(Path(folder) / DATASET)
             done = journal.done()
             todo = [place for place in range(chosen.size) if place not in done]
-            if engine == "local" or not todo:
+            if on == "here" or not todo:
+                steps = in_this_process(chosen, todo)
+            elif on == "local":
                 steps = on_processes(chosen, todo, count)
             else:
                 steps = on_dask(chosen, todo, count, scheduler)
@@ -156,9 +160,16 @@ def read_study(folder: str | Path) -> xr.Dataset:
     ----------
     folder : path
         Where `run_study` works, or has worked.
+
+    Examples
+    --------
+    >>> found = dp.run_study(
+    ...     dp.Study("regression", {"ridge": 0.1}, {"alpha": [0.5, 2.0]}), "kept", on="here"
+    ... )
+    >>> found = dp.read_study("kept")
     """
-    record = read_record(folder)
-    study, results = record.study, ENGINES[record.study.engine].results
+    study, record = read_record(folder)
+    results = TASKS[study.task].results
     kinds: dict[type, Any] = {float: np.float64, int: np.int64, bool: np.bool_, str: object}
     columns = {
         name: np.full(study.size, MISSING[result.kind], kinds[result.kind])
@@ -213,12 +224,6 @@ def _workers(workers: int | None) -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def _remove_leftovers(folder: Path) -> None:
-    """Parts of a dataset whose writer was killed."""
-    for file in folder.glob(f".{Path(DATASET).stem}-*.nc"):
-        file.unlink(missing_ok=True)
 
 
 @contextmanager

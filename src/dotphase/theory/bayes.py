@@ -27,19 +27,19 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 from scipy.optimize import brentq
-from scipy.special import gammaln, ndtri
-from scipy.stats import qmc
+from scipy.special import gammaln
 
 from dotphase._numerics import validate
 from dotphase._numerics.precision import in_double_precision
+from dotphase._numerics.quadrature import SCRAMBLES, normal_points
 from dotphase.errors import InvalidInput
 from dotphase.model.definition import Model, call_many, refuse_spectrum
 from dotphase.model.derivatives import is_softmax_attention
 from dotphase.model.paper import MixedTeacher
 from dotphase.theory.settings import check_alpha
 
-#: Independent scrambles of the points of the test error, and log2 of the points in each.
-SCRAMBLES, LOG2_POINTS = 8, 13
+#: log2 of the points of the test error in each scramble.
+LOG2_POINTS = 13
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,12 @@ class BayesOptimal:
         message passing without side information reaches
     residual : of the fixed-point equation
     converged : whether the equation was solved
+
+    Examples
+    --------
+    >>> best = dp.bayes.optimal(dp.positional_semantic(), alpha=0.3)
+    >>> best.converged
+    True
     """
 
     alpha: float
@@ -95,6 +101,12 @@ def bayes_optimal(model: Model, alpha: float, *, seed: int = 0) -> BayesOptimal:
         Samples per dimension.
     seed : int
         Seed of the points on which the test error is averaged.
+
+    Examples
+    --------
+    >>> best = dp.bayes.optimal(dp.positional_semantic(), alpha=0.3)
+    >>> best.weak_recovery, best.exact_recovery
+    (True, False)
     """
     alpha = check_alpha(alpha)
     seed = validate.whole("seed", seed, at_least=0)
@@ -222,8 +234,6 @@ def test_error_at(model: Model, overlap: float, seed: int = 0) -> tuple[float, f
 @lru_cache(maxsize=4)
 def _points(dims: int, seed: int) -> tuple[Float[np.ndarray, "n dims"], ...]:
     children = np.random.SeedSequence([seed, 2]).spawn(SCRAMBLES)
-    draws = [
-        qmc.Sobol(dims, scramble=True, rng=np.random.default_rng(child)).random(2**LOG2_POINTS)
-        for child in children
-    ]
-    return tuple(ndtri(np.clip(uniform, 2.0**-54, 1 - 2.0**-53)) for uniform in draws)
+    return tuple(
+        normal_points(dims, 2**LOG2_POINTS, np.random.default_rng(child)) for child in children
+    )

@@ -1,5 +1,4 @@
-"""Critical points: where branches cross, where attention beats the linear layer, where
-branches end.
+"""Critical points: where branches cross, and where attention beats the linear layer.
 
 The training losses of the semantic and the positional branch cross at alpha_c. Both are
 solved on the same Gaussian points, so that most of the quadrature error drops out of their
@@ -14,23 +13,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
-
-import numpy as np
+from typing import Any, Unpack
 
 from dotphase._numerics import validate
+from dotphase._numerics.crossing import straight_root
 from dotphase._numerics.precision import in_double_precision
 from dotphase.model import Model
-from dotphase.theory.jobs import Job, run
-from dotphase.theory.settings import Settings, check_settings
+from dotphase.theory.follow import Follower
+from dotphase.theory.settings import SolverFields, SolverSettings, with_changes
 from dotphase.theory.solution import Solution
-from dotphase.theory.solve import Follower
+from dotphase.theory.steps import Steps, run
 from dotphase.theory.uncertainty import standard_error
 
 #: Where the search for a crossing begins, the factor between its steps, and where it ends.
 FIRST, FACTOR, SMALLEST, LARGEST = 1.0, 1.25, 0.05, 8.0
-#: log2 of the points on which the crossing is bracketed, and on which it is found.
-COARSE, FINE = 13, 17
+#: log2 of the points on which the crossing is bracketed.
+COARSE = 13
+#: How precisely to solve where nothing else is said; all solutions lie on the same points.
+SETTINGS = SolverSettings(log2_points=17)
 #: Newton steps stop when alpha moves by less than this share of itself.
 SETTLED = 1e-5
 
@@ -47,6 +47,12 @@ class Critical:
     trusted : whether the theory can be trusted for both branches at alpha_c
     message : what was found, or why not
     semantic, positional : the two solutions at alpha_c, if there is one
+
+    Examples
+    --------
+    >>> found = dp.critical(dp.positional_semantic(), smallest=0.8, largest=2.0, log2_points=12)
+    >>> found.found
+    True
     """
 
     alpha_c: float
@@ -80,8 +86,8 @@ def critical(
     *,
     smallest: float = SMALLEST,
     largest: float = LARGEST,
-    log2_points: int = FINE,
-    seed: int = 0,
+    settings: SolverSettings | None = None,
+    **changes: Unpack[SolverFields],
 ) -> Critical:
     """The critical points of a model.
 
@@ -91,12 +97,16 @@ def critical(
         Teacher, student and data.
     smallest, largest : float
         Range of alpha to search.
-    log2_points : int
-        log2 of the Gaussian points of the final solutions.
-    seed : int
-        Seed of the Gaussian points.
+    settings, **changes
+        As for `dotphase.solve`; `log2_points`, 17 by default, has to be fixed.
+
+    Examples
+    --------
+    >>> found = dp.critical(dp.positional_semantic(), smallest=0.8, largest=2.0, log2_points=12)
+    >>> 1.1 < found.alpha_c < 1.4
+    True
     """
-    return run([_critical_job(model, smallest, largest, log2_points, seed)])[0]
+    return run([_searching(model, smallest, largest, with_changes(settings, SETTINGS, changes))])[0]
 
 
 @in_double_precision
@@ -106,9 +116,9 @@ def critical_line(
     *,
     smallest: float = SMALLEST,
     largest: float = LARGEST,
-    log2_points: int = FINE,
-    seed: int = 0,
     progress: Callable[[Critical], None] | None = None,
+    settings: SolverSettings | None = None,
+    **changes: Unpack[SolverFields],
 ) -> list[Critical]:
     """Critical points along a one-parameter family of models.
 
@@ -119,36 +129,42 @@ def critical_line(
         ``lambda omega: dp.positional_semantic(omega=omega)``.
     values : iterable of float
         Values of the parameter.
+    progress : callable, optional
+        Called with each result as it is finished.
 
     Other parameters are those of `critical`.
+
+    Examples
+    --------
+    >>> line = dp.critical_line(
+    ...     dp.positional_semantic, [0.3], smallest=0.8, largest=2.0, log2_points=12
+    ... )
+    >>> len(line)
+    1
     """
-    jobs = [_critical_job(family(value), smallest, largest, log2_points, seed) for value in values]
-    return run(jobs, progress=progress)
+    settings = with_changes(settings, SETTINGS, changes)
+    work = [_searching(family(value), smallest, largest, settings) for value in values]
+    return run(work, progress=progress)
 
 
-def _critical_job(
-    model: Model, smallest: float, largest: float, log2_points: int, seed: int
-) -> Job[Critical]:
+def _searching(
+    model: Model, smallest: float, largest: float, settings: SolverSettings
+) -> Steps[Critical]:
+    """The search in steps; what is asked is checked before it runs."""
     smallest = validate.number("smallest", smallest, above=0)
     largest = validate.number("largest", largest, above=smallest)
-    fine = check_settings(2e-3, log2_points, log2_points, seed, None)
-    coarse = replace(fine, log2_points=min(COARSE, log2_points))
-
-    def job() -> Job[Critical]:
-        result = yield from _search(model, smallest, largest, coarse, fine)
-        return result
-
-    return job()
+    coarse = replace(settings, log2_points=min(COARSE, settings.fixed_points))
+    return _search(model, smallest, largest, coarse, settings)
 
 
 class _Pair:
     """Both branches at one alpha after another, on the same points."""
 
-    def __init__(self, model: Model, settings: Settings) -> None:
+    def __init__(self, model: Model, settings: SolverSettings) -> None:
         self.semantic = Follower(model, "semantic", settings)
         self.positional = Follower(model, "positional", settings)
 
-    def at(self, alpha: float) -> Job[tuple[Solution, Solution]]:
+    def at(self, alpha: float) -> Steps[tuple[Solution, Solution]]:
         semantic = yield from self.semantic.at(alpha)
         positional = yield from self.positional.at(alpha)
         return semantic, positional
@@ -165,8 +181,12 @@ def _gap(semantic: Solution, positional: Solution) -> float:
 
 
 def _search(
-    model: Model, smallest: float, largest: float, coarse: Settings, fine: Settings
-) -> Job[Critical]:
+    model: Model,
+    smallest: float,
+    largest: float,
+    coarse: SolverSettings,
+    fine: SolverSettings,
+) -> Steps[Critical]:
     rough = _Pair(model, coarse)
     alpha = min(max(FIRST, smallest), largest)
     pair = yield from rough.at(alpha)
@@ -193,7 +213,7 @@ def _search(
             linear,
             f"one branch ends between alpha = {low:g} and {high:g}, before the losses cross",
         )
-    guess = low + (high - low) * gap_low / (gap_low - gap_high)
+    guess = straight_root(low, gap_low, high, gap_high)
 
     exact = _Pair(model, fine)
     pair = yield from exact.at(guess)
@@ -225,7 +245,7 @@ def _search(
 
 def _beats_linear(
     follower: Follower, here: Solution, linear: float, largest: float
-) -> Job[tuple[float, float]]:
+) -> Steps[tuple[float, float]]:
     """Where the semantic test error passes that of the linear layer, from alpha_c upwards.
 
     Just above alpha_c the semantic branch has the lowest loss; if it is below the linear
@@ -262,95 +282,3 @@ def _beats_linear(
 def _nothing(linear: float, message: str) -> Critical:
     nan = math.nan
     return Critical(nan, nan, nan, nan, linear, False, message, None, None)
-
-
-@dataclass(frozen=True)
-class BranchEnd:
-    """Where a branch stops existing, or stops being trusted.
-
-    Attributes
-    ----------
-    branch : its name
-    inside, outside : alphas next to each other with and without the property
-    alpha : the middle between them
-    width : half their distance, the uncertainty of `alpha`
-    """
-
-    branch: str
-    inside: float
-    outside: float
-
-    @property
-    def alpha(self) -> float:
-        return (self.inside + self.outside) / 2
-
-    @property
-    def width(self) -> float:
-        return abs(self.inside - self.outside) / 2
-
-
-@in_double_precision
-def branch_end(
-    model: Model,
-    branch: str,
-    inside: float,
-    outside: float,
-    *,
-    trusted: bool = False,
-    accuracy: float = 0.01,
-    log2_points: int = 15,
-    seed: int = 0,
-) -> BranchEnd | None:
-    """The end of a branch (its spinodal), or of the trust in it, between two alphas.
-
-    Parameters
-    ----------
-    model : Model
-        Teacher, student and data.
-    branch : {"semantic", "positional", "uninformed", "mixed"}
-        Which branch.
-    inside, outside : float
-        An alpha at which the branch exists (or is trusted), and one towards which to look.
-    trusted : bool
-        Look for the end of trust instead: replicon reaching one, or the onset of jumps.
-    accuracy : float
-        Relative width at which the bisection stops.
-    log2_points, seed : int
-        log2 of the Gaussian points, and their seed.
-
-    Returns
-    -------
-    BranchEnd or None
-        None if there is no end between the two.
-    """
-    settings = check_settings(2e-3, log2_points, log2_points, seed, None)
-    inside = validate.number("inside", inside, above=0)
-    outside = validate.number("outside", outside, above=0)
-
-    def holds(solution: Solution) -> bool:
-        return solution.there and (solution.stability.trusted or not trusted)
-
-    def job() -> Job[BranchEnd | None]:
-        follower = Follower(model, branch, settings)
-        good, bad = inside, outside
-        first = yield from follower.at(good)
-        if not holds(first):
-            return None
-        # Towards the far end in steps that continuation can follow.
-        for alpha in np.geomspace(inside, outside, 9)[1:]:
-            solution = yield from follower.at(float(alpha))
-            if not holds(solution):
-                bad = float(alpha)
-                break
-            good = float(alpha)
-        else:
-            return None
-        while abs(good - bad) > accuracy * good:
-            middle = (good + bad) / 2
-            follower = Follower(model, branch, settings)
-            yield from follower.at(good)
-            solution = yield from follower.at(middle)
-            good, bad = (middle, bad) if holds(solution) else (good, middle)
-        return BranchEnd(branch, good, bad)
-
-    return run([job()])[0]

@@ -1,8 +1,9 @@
-"""Evaluation of the field averages: many queries in, one compiled call per block of points.
+"""Averages over the fields: many queries in, one compiled call per block of points.
 
-A solver asks a `Query` and is sent an `Answer`. Queries about models of the same structure
-are stacked and evaluated together with `jax.vmap`; what one of them does, NaN included,
-stays in its own lane. Every number of points is worked through in blocks of one size, so
+A solver asks a `Query` and is sent its answer: averages of the force (`AverageQuery`), or the
+response of the proximal map (`ResponseQuery`). Queries of one kind about models of the same
+structure are stacked and answered together with `jax.vmap`; what one of them does, NaN
+included, stays in its own lane. Every number of points is worked through in blocks of one size, so
 that a function compiled once serves all of them.
 """
 
@@ -11,11 +12,12 @@ from __future__ import annotations
 import math
 import os
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
@@ -30,6 +32,12 @@ from dotphase.model import Model
 from dotphase.theory.evolution import Averages, force_averages, fresh_track
 from dotphase.theory.overlaps import Overlaps
 from dotphase.theory.stability import Responses, mean_responses
+
+A = TypeVar("A")
+T = TypeVar("T")
+
+#: State of the proximal map, one for each block of points.
+Tracks = tuple[Track, ...]
 
 
 class Evaluator:
@@ -73,6 +81,7 @@ class _Compiled(NamedTuple):
     respond: Callable[..., Responses]
     start_lanes: Callable[..., Track]
     step_lanes: Callable[..., tuple[Array, Track]]
+    respond_lanes: Callable[..., Responses]
 
 
 @lru_cache(maxsize=64)
@@ -107,6 +116,7 @@ def _compile(structure: tuple[Any, Any, tuple[_Same, ...]]) -> _Compiled:
         respond=_CompiledOnce(whole(respond)),
         start_lanes=_CompiledOnce(jax.vmap(whole(start), in_axes=(0, 0, None))),
         step_lanes=_CompiledOnce(jax.vmap(whole(step), in_axes=(0, 0, None, 0, None))),
+        respond_lanes=_CompiledOnce(jax.vmap(whole(respond), in_axes=(0, 0, None, 0))),
     )
 
 
@@ -128,8 +138,45 @@ class _CompiledOnce:
 
 
 @dataclass(frozen=True)
-class Query:
-    """What to average: a model at given overlaps on given points.
+class Answer:
+    """Averages with one row per scramble, and the state of the proximal map."""
+
+    averages: Averages
+    tracks: Tracks
+
+    @property
+    def mean(self) -> Averages:
+        """Averages over all scrambles."""
+        return Averages(*(np.mean(part, axis=0) for part in self.averages))
+
+
+@dataclass(frozen=True)
+class Query(ABC, Generic[A]):
+    """What a solver wants to know of a model at given overlaps, on given points."""
+
+    evaluator: Evaluator
+    overlaps: Overlaps
+    log2_points: int
+    seed: int
+
+    @property
+    def group(self) -> Any:
+        """What two queries must share to be answered together."""
+        return type(self), self.evaluator.structure, self.log2_points, self.seed
+
+    @abstractmethod
+    def alone(self) -> A:
+        """The answer."""
+
+    @staticmethod
+    @abstractmethod
+    def together(queries: Sequence[Any]) -> list[Any]:
+        """The answers to several queries of one group, in vmapped lanes."""
+
+
+@dataclass(frozen=True)
+class AverageQuery(Query[Answer]):
+    """Averages of the force of the proximal map.
 
     Attributes
     ----------
@@ -137,30 +184,74 @@ class Query:
     call : how many queries went before on these points; chooses the probe of the prox
     """
 
-    evaluator: Evaluator
-    overlaps: Overlaps
-    log2_points: int
-    seed: int
-    tracks: tuple[Track, ...] | None = None
+    tracks: Tracks | None = None
     call: int = 0
 
-    @property
-    def group(self) -> Any:
-        """What two queries must share to be evaluated together."""
-        return self.evaluator.structure, self.log2_points, self.seed
+    def alone(self) -> Answer:
+        flat, blocks = _flat(self.overlaps), _blocks_of(self)
+        arrays, run = self.evaluator.arrays, self.evaluator.compiled
+        call = np.int32(self.call)
+
+        def work(index: int) -> tuple[np.ndarray, Track]:
+            block = blocks[index]
+            track = self.tracks[index] if self.tracks else run.start(arrays, flat, block)
+            rows, track = run.step(arrays, flat, block, track, call)
+            return np.asarray(rows), track
+
+        done = _over_blocks(work, len(blocks))
+        rows = np.mean([rows for rows, _ in done], axis=0)
+        return Answer(_averages(self, rows), tuple(track for _, track in done))
+
+    @staticmethod
+    def together(queries: Sequence[AverageQuery]) -> list[Answer]:
+        first = queries[0]
+        run = first.evaluator.compiled
+        arrays, flat = _stacked(queries)
+        call = np.int32(first.call)
+        averages, tracks = [], []
+        for index, block in enumerate(_blocks_of(first)):
+            fresh = None
+            if any(query.tracks is None for query in queries):
+                fresh = run.start_lanes(arrays, flat, block)
+            given = [
+                _lane(fresh, lane) if query.tracks is None else query.tracks[index]
+                for lane, query in enumerate(queries)
+            ]
+            rows, track = run.step_lanes(arrays, flat, block, _stack(given), call)
+            averages.append(np.asarray(rows))
+            tracks.append(track)
+        mean = np.mean(averages, axis=0)
+        return [
+            Answer(_averages(query, mean[lane]), tuple(_lane(track, lane) for track in tracks))
+            for lane, query in enumerate(queries)
+        ]
 
 
 @dataclass(frozen=True)
-class Answer:
-    """Averages with one row per scramble, and the state of the proximal map."""
+class ResponseQuery(Query[Responses]):
+    """Linear response of the proximal map at the points where an answer has left it."""
 
-    averages: Averages
-    tracks: tuple[Track, ...]
+    tracks: Tracks
 
-    @property
-    def mean(self) -> Averages:
-        """Averages over all scrambles."""
-        return Averages(*(np.mean(part, axis=0) for part in self.averages))
+    def alone(self) -> Responses:
+        flat, blocks = _flat(self.overlaps), _blocks_of(self)
+        arrays, run = self.evaluator.arrays, self.evaluator.compiled
+
+        def work(index: int) -> Responses:
+            return jax.device_get(run.respond(arrays, flat, blocks[index], self.tracks[index]))
+
+        return _join(_over_blocks(work, len(blocks)))
+
+    @staticmethod
+    def together(queries: Sequence[ResponseQuery]) -> list[Responses]:
+        run = queries[0].evaluator.compiled
+        arrays, flat = _stacked(queries)
+        blocks = []
+        for index, block in enumerate(_blocks_of(queries[0])):
+            tracks = _stack([query.tracks[index] for query in queries])
+            blocks.append(jax.device_get(run.respond_lanes(arrays, flat, block, tracks)))
+        mean = _join(blocks)
+        return [_lane(mean, lane) for lane in range(len(queries))]
 
 
 @lru_cache(maxsize=12)
@@ -173,7 +264,7 @@ def device_blocks(
     return tuple(jnp.asarray(np.ascontiguousarray(b.reshape(-1, dims).T)) for b in blocks)
 
 
-def _blocks_of(query: Query) -> tuple[Float[Array, "dims points"], ...]:
+def _blocks_of(query: Query[Any]) -> tuple[Float[Array, "dims points"], ...]:
     model = query.evaluator.model
     return device_blocks(
         query.log2_points,
@@ -195,27 +286,6 @@ def _unflat(model: Model, flat: Float[Array, " n"]) -> Overlaps:
     return Overlaps(*(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)))
 
 
-def evaluate(query: Query) -> Answer:
-    """Averages of one query."""
-    flat = _flat(query.overlaps)
-    blocks = _blocks_of(query)
-    arrays, run = query.evaluator.arrays, query.evaluator.compiled
-    call = np.int32(query.call)
-
-    def work(index: int) -> tuple[np.ndarray, Track]:
-        block = blocks[index]
-        track = query.tracks[index] if query.tracks else run.start(arrays, flat, block)
-        rows, track = run.step(arrays, flat, block, track, call)
-        return np.asarray(rows), track
-
-    done = _over_blocks(work, len(blocks))
-    rows = np.mean([rows for rows, _ in done], axis=0)
-    return Answer(_averages(query, rows), tuple(track for _, track in done))
-
-
-T = TypeVar("T")
-
-
 def _over_blocks(work: Callable[[int], T], count: int) -> list[T]:
     """One result per block. Many blocks are spread over the cores by threads: a block is too
     small for the compiler to do so by itself."""
@@ -229,46 +299,13 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="dotphase-blocks")
 
 
-def evaluate_together(queries: Sequence[Query]) -> list[Answer]:
-    """Averages of several queries of one group, in vmapped lanes."""
-    first = queries[0]
-    run = first.evaluator.compiled
+def _stacked(queries: Sequence[Query[Any]]) -> tuple[Any, Float[np.ndarray, "lanes n"]]:
+    """Numbers of the models and overlaps of several queries, side by side."""
     arrays = _stack([query.evaluator.arrays for query in queries])
-    flat = np.stack([_flat(query.overlaps) for query in queries])
-    call = np.int32(first.call)
-    averages, tracks = [], []
-    for index, block in enumerate(_blocks_of(first)):
-        fresh = None
-        if any(query.tracks is None for query in queries):
-            fresh = run.start_lanes(arrays, flat, block)
-        given = [
-            _lane(fresh, lane) if query.tracks is None else query.tracks[index]
-            for lane, query in enumerate(queries)
-        ]
-        rows, track = run.step_lanes(arrays, flat, block, _stack(given), call)
-        averages.append(np.asarray(rows))
-        tracks.append(track)
-    mean = np.mean(averages, axis=0)
-    return [
-        Answer(_averages(query, mean[lane]), tuple(_lane(track, lane) for track in tracks))
-        for lane, query in enumerate(queries)
-    ]
+    return arrays, np.stack([_flat(query.overlaps) for query in queries])
 
 
-def responses(query: Query, answer: Answer) -> Responses:
-    """Linear response of the proximal map at the points of an answer."""
-    flat = _flat(query.overlaps)
-    arrays, run = query.evaluator.arrays, query.evaluator.compiled
-    blocks = _blocks_of(query)
-
-    def work(index: int) -> Responses:
-        return jax.device_get(run.respond(arrays, flat, blocks[index], answer.tracks[index]))
-
-    mean: Responses = _join(_over_blocks(work, len(blocks)))
-    return mean
-
-
-def _averages(query: Query, rows: Float[np.ndarray, "scrambles n"]) -> Averages:
+def _averages(query: AverageQuery, rows: Float[np.ndarray, "scrambles n"]) -> Averages:
     """The columns of one array back in their places."""
     model = query.evaluator.model
     length, r, t = model.length, model.student_rank, model.teacher_rank

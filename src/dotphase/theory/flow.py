@@ -41,10 +41,12 @@ from scipy.optimize import root
 from dotphase._numerics import validate
 from dotphase._numerics.precision import in_double_precision
 from dotphase._numerics.prox import over_points
+from dotphase._numerics.quadrature import Rule
 from dotphase.errors import InvalidInput
-from dotphase.finite.test_error import Rule, quadrature
+from dotphase.finite.test_error import quadrature
 from dotphase.model import Model
 from dotphase.model.derivatives import loss_derivatives
+from dotphase.theory.plane import Plane
 
 #: Relative and absolute tolerance of the integration in time.
 RTOL, ATOL = 1e-5, 1e-8
@@ -67,6 +69,12 @@ class Flow:
     times : tau, step size x steps x alpha
     m, theta, q : overlaps of token 1
     loss : E[ell] + (ridge/2 alpha) W
+
+    Examples
+    --------
+    >>> path = dp.flow.follow(dp.positional_semantic(), 0.1, 0.03, 0.06, [0.0, 10.0])
+    >>> path.loss[-1] < path.loss[0]
+    array([ True])
     """
 
     model: Model
@@ -88,6 +96,12 @@ class FlowPoint:
     loss : as in `Flow`
     rates : real parts of the eigenvalues of the linearised flow, the two of the plane first, then
         -k, of what is outside; all negative at a minimum
+
+    Examples
+    --------
+    >>> points = dp.flow.fixed_points(dp.positional_semantic(), starts=2)
+    >>> len(points[0].rates)
+    3
     """
 
     m: float
@@ -125,13 +139,17 @@ def population_flow(
         Increasing times tau at which to look; the flow starts at 0.
     alpha : float
         Weight of the data against the ridge; infinite by default, which leaves no ridge.
+
+    Examples
+    --------
+    >>> path = dp.flow.follow(dp.positional_semantic(), 0.1, 0.03, 0.06, [0.0, 10.0])
+    >>> path.m.shape
+    (2, 1)
     """
     field = _Field(model, alpha)
-    clock = np.asarray(times, dtype=np.float64)
-    if clock.ndim != 1 or clock.size == 0 or not np.all(np.isfinite(clock)):
-        raise InvalidInput("times", times, "must be finite numbers")
-    if clock[0] < 0 or clock[-1] <= 0 or np.any(np.diff(clock) <= 0):
-        raise InvalidInput("times", times, "must be increasing numbers >= 0, the last one > 0")
+    clock = validate.grid("times", times)
+    if clock[0] < 0 or clock[-1] <= 0:
+        raise InvalidInput("times", times, "must be >= 0, the last one > 0")
     start = field.state(m, theta, q)
 
     def speed(_: float, flat: np.ndarray) -> np.ndarray:
@@ -165,6 +183,12 @@ def flow_field(
     -------
     dm/dtau, dtheta/dtau, loss, k : arrays of shape (len(theta), len(m))
         k is the rate at which students outside the plane approach it, negative where they leave.
+
+    Examples
+    --------
+    >>> speeds = dp.flow.field(dp.positional_semantic(), [0.0, 0.2], [0.0, 0.1])
+    >>> speeds[0].shape
+    (2, 2)
     """
     field = _Field(model, alpha)
     grid = np.meshgrid(np.atleast_1d(m), np.atleast_1d(theta) / field.rho)
@@ -188,6 +212,12 @@ def flow_fixed_points(
         Roots are looked for from a grid over ``0 <= m, theta/sigma_1^2 <= reach``.
     starts : int
         Points of this grid in each direction.
+
+    Examples
+    --------
+    >>> points = dp.flow.fixed_points(dp.positional_semantic(), starts=2)
+    >>> any(point.stable for point in points)
+    True
     """
     field = _Field(model, alpha)
     found: list[FlowPoint] = []
@@ -211,18 +241,10 @@ class _Field:
     """The flow of one model; states are columns (m, t, W)."""
 
     def __init__(self, model: Model, alpha: float) -> None:
-        if model.student_rank != 1 or model.teacher_rank != 1:
-            ranks = (model.student_rank, model.teacher_rank)
-            raise InvalidInput("ranks of student and teacher", ranks, "must both be 1")
-        gram = np.asarray(model.positions)
-        if gram[0, 0] <= 0 or not np.allclose(gram, np.outer(gram[0], gram[0]) / gram[0, 0]):
-            raise InvalidInput(
-                "positions", gram.tolist(), "must be of rank one with p_1 different from zero"
-            )
+        self.plane = Plane.of(model)
         self.alpha = float(alpha) if alpha == np.inf else validate.number("alpha", alpha, above=0)
-        self.model, self.rho, self.length = model, float(model.rho[0]), float(gram[0, 0])
+        self.model, self.rho, self.length = model, self.plane.rho, self.plane.length
         self.pull = float(model.ridge) / self.alpha
-        self.pattern = gram[0] / gram[0, 0]
         self.rule = quadrature(model, ORDER)
 
     def state(self, m: Numbers, theta: Numbers, q: Numbers) -> State:
@@ -247,12 +269,12 @@ class _Field:
 
     def on_plane(self, place: Float[np.ndarray, "2 starts"]) -> State:
         """The state in the plane of Q* and p_1 with the given m and t."""
-        return np.stack([*place, place[1] ** 2 + place[0] ** 2 / self.length])
+        return np.stack([*place, self.plane.weight(*place)])
 
     def slopes(self, state: State) -> Float[np.ndarray, "4 starts"]:
         """E, E_m, E_t and E_W."""
         # One by one, so that any number of states is served by what is compiled once.
-        found = [_slopes(self.model, self.pattern, self.rule, column) for column in state.T]
+        found = [_slopes(self.model, self.plane.pattern, self.rule, column) for column in state.T]
         return np.stack([np.asarray(part) for part in found], axis=1)
 
     def velocity(self, state: State) -> State:

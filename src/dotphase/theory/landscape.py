@@ -25,33 +25,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Unpack
 
 import numpy as np
 from jaxtyping import Float
 
 from dotphase._numerics import validate
-from dotphase._numerics.fixed_point import FixedPoint, Iteration, fixed_point
+from dotphase._numerics.fixed_point import Iteration
 from dotphase._numerics.precision import in_double_precision
-from dotphase._numerics.prox import Track
-from dotphase.errors import InvalidInput
 from dotphase.model.definition import Model, refuse_spectrum
-from dotphase.theory.evaluate import Evaluator, Query
-from dotphase.theory.evolution import Averages, conjugates, resolvent
-from dotphase.theory.jobs import Job, run
+from dotphase.theory.evolution import resolvent
 from dotphase.theory.overlaps import Conjugates, Overlaps
-from dotphase.theory.settings import check_alpha
+from dotphase.theory.plane import Plane
+from dotphase.theory.problem import Problem, Vector
+from dotphase.theory.search import Evaluation, Memory, Search, iterate
+from dotphase.theory.settings import SolverFields, SolverSettings, check_alpha, with_changes
+from dotphase.theory.steps import Steps, run
 
-#: log2 of the Gaussian points: the smallest quadrature, enough for a picture.
-POINTS = 12
+#: How precisely to solve where nothing else is said: the smallest quadrature, enough for a
+#: picture.
+SETTINGS = SolverSettings(log2_points=12)
 #: log of the part of W that is neither along p_1 nor along Q*, and of R, where nothing better is
 #: known.
 FRESH = np.log([0.1, 40.0])
+#: Smallest factor by which one step may change 1/R.
+SHRINK = 0.25
 
-#: Smallest factor by which one step may change 1/R, and what is sent where a step is undefined.
-SHRINK, NOWHERE = 0.25, np.full(2, np.nan)
-
-Vector = Float[np.ndarray, " n"]
 Grid = Sequence[float] | Vector
+#: Loss, its two slopes, q and V at the points of one row.
+RowValues = Float[np.ndarray, "columns 5"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,12 @@ class Landscape:
     loss : f(m, theta); NaN where the iteration did not settle
     slope_m, slope_theta : its derivatives
     q, V : of token 1
+
+    Examples
+    --------
+    >>> surface = dp.analysis.landscape(dp.positional_semantic(), 2.0, [0.0, 0.2], [0.0, 0.1])
+    >>> surface.m.tolist()
+    [0.0, 0.2]
     """
 
     model: Model
@@ -107,9 +115,9 @@ def landscape(
     m: Grid,
     theta: Grid,
     *,
-    log2_points: int = POINTS,
-    seed: int = 0,
     progress: Callable[[int], None] | None = None,
+    settings: SolverSettings | None = None,
+    **changes: Unpack[SolverFields],
 ) -> Landscape:
     """The effective landscape on a grid.
 
@@ -121,14 +129,19 @@ def landscape(
         Samples per dimension.
     m, theta : sequences of float
         Overlaps of token 1 to prescribe; increasing.
-    log2_points : int
-        log2 of the Gaussian points.
-    seed : int
-        Their seed.
     progress : callable, optional
         Called with the number of each row of theta as it is finished.
+    settings, **changes
+        As for `dotphase.solve`; `log2_points`, 12 by default, has to be fixed.
+
+    Examples
+    --------
+    >>> surface = dp.analysis.landscape(dp.positional_semantic(), 2.0, [0.0, 0.2], [0.0, 0.1])
+    >>> surface.loss.shape
+    (2, 2)
     """
-    jobs = landscape_rows(model, alpha, m, theta, log2_points=log2_points, seed=seed)
+    settings = with_changes(settings, SETTINGS, changes)
+    rows = landscape_rows(model, alpha, m, theta, settings)
     done = 0
 
     def report(_: np.ndarray) -> None:
@@ -137,33 +150,18 @@ def landscape(
         if progress is not None:
             progress(done)
 
-    return assemble(model, alpha, m, theta, run(jobs, progress=report))
+    return assemble(model, alpha, m, theta, run(rows, progress=report))
 
 
 def landscape_rows(
-    model: Model,
-    alpha: float,
-    m: Grid,
-    theta: Grid,
-    *,
-    log2_points: int = POINTS,
-    seed: int = 0,
-) -> list[Job[Float[np.ndarray, "columns 5"]]]:
-    """One job per row of theta, for a caller who wants to run them in steps of its own."""
-    alpha = check_alpha(alpha)
+    model: Model, alpha: float, m: Grid, theta: Grid, settings: SolverSettings = SETTINGS
+) -> list[Steps[RowValues]]:
+    """The rows of theta in steps, for a caller who runs them; what is asked is checked before."""
     refuse_spectrum(model, "the landscape")
-    if model.student_rank != 1 or model.teacher_rank != 1:
-        ranks = (model.student_rank, model.teacher_rank)
-        raise InvalidInput("ranks of student and teacher", ranks, "must both be 1")
-    gram = np.asarray(model.positions)
-    if gram[0, 0] <= 0 or not np.allclose(gram, np.outer(gram[0], gram[0]) / gram[0, 0]):
-        raise InvalidInput(
-            "positions", gram.tolist(), "must be of rank one with p_1 different from zero"
-        )
-    columns, rows = _grid("m", m), _grid("theta", theta)
-    log2_points = validate.whole("log2_points", log2_points, at_least=12, at_most=24)
-    seed = validate.whole("seed", seed, at_least=0)
-    return [_row(model, alpha, columns, float(value), log2_points, seed) for value in rows]
+    alpha, plane, log2_points = check_alpha(alpha), Plane.of(model), settings.fixed_points
+    columns, rows = validate.grid("m", m), validate.grid("theta", theta)
+    problems = [Prescribed(model, alpha, plane, 0.0, float(value) / plane.rho) for value in rows]
+    return [_row(problem, columns, settings, log2_points) for problem in problems]
 
 
 def assemble(
@@ -171,122 +169,91 @@ def assemble(
     alpha: float,
     m: Grid,
     theta: Grid,
-    rows: Sequence[Float[np.ndarray, "columns 5"]],
+    rows: Sequence[RowValues],
 ) -> Landscape:
     """The landscape from the results of its rows."""
     values = np.moveaxis(np.asarray(rows), -1, 0)
     return Landscape(model, float(alpha), np.asarray(m), np.asarray(theta), *values)
 
 
-def _grid(field: str, values: Grid) -> np.ndarray:
-    grid = np.asarray(values, dtype=np.float64)
-    if grid.ndim != 1 or grid.size == 0 or not np.all(np.isfinite(grid)):
-        raise InvalidInput(field, values, "must be finite numbers")
-    if not np.all(np.diff(grid) > 0):
-        raise InvalidInput(field, values, "must be increasing numbers")
-    return grid
-
-
 def _row(
-    model: Model, alpha: float, columns: np.ndarray, theta: float, log2_points: int, seed: int
-) -> Job[Float[np.ndarray, "columns 5"]]:
+    first: Prescribed, columns: np.ndarray, settings: SolverSettings, log2_points: int
+) -> Steps[RowValues]:
     """The landscape along m at one theta, each point started from its neighbour."""
-    place = _Place(model, alpha, theta, log2_points, seed)
+    noise = 2.0 ** (1 - log2_points)
+    usual = settings.iteration or Iteration(max(1e-4, noise), floor=20 * noise, limit=80)
+    slow = replace(usual, memory=0, step=0.15, limit=200)
+    memory = Memory()
     start = FRESH
     results = []
     for m in columns:
+        problem = replace(first, m=float(m))
         # From the neighbour's point; where that fails, as if nothing were known, and at last
         # with short damped steps, which cross the jumps of the proximal map.
-        for x, iteration in (
-            (start, place.iteration),
-            (FRESH, place.iteration),
-            (FRESH, place.slow),
-        ):
-            point = yield from place.settle(float(m), x, iteration)
+        for x, iteration in ((start, usual), (FRESH, usual), (FRESH, slow)):
+            search = Search(problem, settings, memory)
+            point = yield from iterate(search, x, log2_points, iteration)
             if point.outcome.success:
+                # Once more, by a search that has not seen it: the proximal maps are probed again.
+                here = yield from Search(problem, settings, memory).evaluate(point.x, log2_points)
+                results.append(problem.measure(here))
+                start = point.x
                 break
-        if point.outcome.success:
-            start = point.x
-            results.append((yield from place.measure(float(m), point.x)))
         else:
             start = FRESH
             results.append(np.full(5, np.nan))
     return np.asarray(results)
 
 
-class _Place:
-    """State evolution of the rest of Q at one theta; x = log of (its part of W, R)."""
+@dataclass(frozen=True, eq=False)
+class Prescribed(Problem):
+    """State evolution of the rest of Q at given m and t; x = log of (its part of W, R)."""
 
-    def __init__(
-        self, model: Model, alpha: float, theta: float, log2_points: int, seed: int
-    ) -> None:
-        self.model, self.alpha, self.theta = model, alpha, theta
-        self.log2_points, self.seed = log2_points, seed
-        self.evaluator = Evaluator(model)
-        self.tracks: tuple[Track, ...] | None = None
-        self.calls = 0
-        gram = np.asarray(model.positions)
-        self.pattern, self.length = gram[0] / gram[0, 0], float(gram[0, 0])
-        self.t = theta / float(model.rho[0])
-        noise = 2.0 ** (1 - log2_points)
-        self.iteration = Iteration(tolerance=max(1e-4, noise), floor=20 * noise, limit=80)
-        self.slow = replace(self.iteration, memory=0, step=0.15, limit=200)
+    plane: Plane
+    m: float
+    t: float
 
-    def given(self, m: float) -> float:
-        """The prescribed part of W, ``t^2 + m^2/P_11``."""
-        return self.t**2 + m**2 / self.length
-
-    def overlaps(self, m: float, x: Vector) -> Overlaps:
+    def overlaps(self, x: Vector) -> Overlaps:
         rho = np.asarray(self.model.rho)[:, None, None]
         rest, inverse = np.exp(x)
         return Overlaps(
-            q=rho * (self.given(m) + rest),
-            m=m * self.pattern[:, None],
+            q=rho * (self.plane.weight(self.m, self.t) + rest),
+            m=self.m * self.plane.pattern[:, None],
             V=rho * inverse,
             theta=rho * self.t,
         )
 
-    def ask(self, m: float, x: Vector) -> Job[tuple[Overlaps, Averages, Conjugates]]:
-        overlaps = self.overlaps(m, x)
-        query = Query(
-            self.evaluator, overlaps, self.log2_points, self.seed, self.tracks, self.calls
-        )
-        answer = yield query
-        self.tracks, self.calls = answer.tracks, self.calls + 1
-        return overlaps, answer.mean, conjugates(self.model, self.alpha, overlaps, answer.mean)
+    def image(self, x: Vector, hats: Conjugates) -> Vector:
+        # Far from the fixed point 1/R can come out negative: it shrinks by a bounded
+        # factor instead, which leaves the fixed point where it is.
+        stiffness = max(1 / self._resolvent(hats), SHRINK / float(np.exp(x[1])))
+        rest = self._noise(hats) / stiffness**2
+        return np.log([rest, 1 / stiffness]) if rest > 0 else np.full(2, np.nan)
 
-    def settle(self, m: float, x: Vector, iteration: Iteration) -> Job[FixedPoint]:
-        """The fixed point at one m, from x."""
-        solver = fixed_point(x, np.ones_like, _reasonable, iteration)
-        x = next(solver)
-        try:
-            while True:
-                _, _, hats = yield from self.ask(m, x)
-                # Far from the fixed point 1/R can come out negative: it shrinks by a bounded
-                # factor instead, which leaves the fixed point where it is.
-                stiffness = max(1 / self._resolvent(hats), SHRINK / float(np.exp(x[1])))
-                rest = self._noise(hats) / stiffness**2
-                x = solver.send(np.log([rest, 1 / stiffness]) if rest > 0 else NOWHERE)
-        except StopIteration as end:
-            found: FixedPoint = end.value
-            return found
+    def scale(self, x: Vector) -> Vector:
+        return np.ones_like(x)
 
-    def measure(self, m: float, x: Vector) -> Job[Float[np.ndarray, " 5"]]:
+    def admissible(self, x: Vector) -> bool:
+        """Whether the logarithms are finite and far from overflow."""
+        return bool(np.all(np.isfinite(x)) and np.all(np.abs(x) < 60))
+
+    def measure(self, here: Evaluation) -> Float[np.ndarray, " 5"]:
         """Loss, its two slopes, q and V at a fixed point.
 
         The loss is taken from the free energy, whose error is second order in that of x:
         ``alpha E[M] + sum_l (V_l qhat_l - q_l Vhat_l)/2 - R/2 sum_l sigma_l^2 qhat_l
         + (t^2 + m^2/P_11)/(2 R)``; at the fixed point it equals the training loss.
         """
-        overlaps, averages, hats = yield from self.ask(m, x)
+        overlaps, plane = here.overlaps, self.plane
+        hats = self.conjugates(overlaps, here.mean)
         inverse, noise = self._resolvent(hats), self._noise(hats)
         paired = float(np.sum(overlaps.V * hats.qhat - overlaps.q * hats.Vhat))
-        loss = self.alpha * float(averages.moreau) + paired / 2
-        loss += self.given(m) / (2 * inverse) - inverse * noise / 2
-        pull = float(self.pattern @ hats.mhat[:, 0])
+        loss = self.alpha * float(here.mean.moreau) + paired / 2
+        loss += plane.weight(self.m, self.t) / (2 * inverse) - inverse * noise / 2
+        pull = float(plane.pattern @ hats.mhat[:, 0])
         lift = float(np.asarray(self.model.rho) @ hats.thetahat[:, 0, 0])
-        slope_m = m / (self.length * inverse) - pull
-        slope_theta = (self.t / inverse - lift) / float(self.model.rho[0])
+        slope_m = self.m / (plane.length * inverse) - pull
+        slope_theta = (self.t / inverse - lift) / plane.rho
         q, v = float(overlaps.q[0, 0, 0]), float(overlaps.V[0, 0, 0])
         return np.asarray([loss, slope_m, slope_theta, q, v])
 
@@ -295,8 +262,3 @@ class _Place:
 
     def _noise(self, hats: Conjugates) -> float:
         return float(np.asarray(self.model.rho) @ hats.qhat[:, 0, 0])
-
-
-def _reasonable(x: Vector) -> bool:
-    """Whether the logarithms are finite and far from overflow."""
-    return bool(np.all(np.isfinite(x)) and np.all(np.abs(x) < 60))

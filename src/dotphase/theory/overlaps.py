@@ -28,6 +28,14 @@ class Overlaps(NamedTuple):
     m : (L, r) their mean, ``Q^T p_l / sqrt d``
     V : (L, r, r) variance left to the proximal map
     theta : (L, r, t) covariance with the teacher's fields, ``sigma_l^2 Q^T Q* / d``
+
+    Examples
+    --------
+    >>> solution = dp.solve(dp.positional_semantic(), alpha=2.0, log2_points=12)
+    >>> near = solution.overlaps._replace(theta=0.9 * solution.overlaps.theta)
+    >>> again = dp.solve(dp.positional_semantic(), 2.0, near, log2_points=12)
+    >>> again.found
+    'semantic'
     """
 
     q: Float[AnyArray, "tokens r r"]
@@ -85,6 +93,14 @@ def admissible(model: Model, overlaps: Overlaps) -> bool:
 def is_nothing(overlaps: Overlaps, model: Model) -> bool:
     """Whether the ridge has driven the student to zero."""
     return bool(np.trace(overlaps.q[0]) < NOTHING * float(model.rho[0]) * model.student_rank)
+
+
+def norms_of(overlaps: Overlaps) -> dict[str, float]:
+    """Frobenius norms of the overlaps of token 1, in the order q, m, V, theta."""
+    return {
+        name: float(np.linalg.norm(np.asarray(part)[0]))
+        for name, part in overlaps._asdict().items()
+    }
 
 
 def matrix_sqrt(matrix: Float[AnyArray, "... n n"]) -> Float[Array, "... n n"]:

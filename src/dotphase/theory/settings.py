@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, TypedDict
 
 from dotphase._numerics import validate
 from dotphase._numerics.fixed_point import Iteration
@@ -13,17 +14,23 @@ FEWEST, MOST = 14, 20
 
 
 @dataclass(frozen=True)
-class Settings:
+class SolverSettings:
     """How to solve.
 
     Attributes
     ----------
-    rtol : relative standard error that ends the growth of the quadrature
-    log2_points : log2 of a fixed number of points; None lets it grow from `FEWEST` to `most`
-    most : log2 of the most points
+    rtol : relative standard error of the results at which no more points are added
+    log2_points : log2 of a fixed number of Gaussian points; None lets it grow up to `most`
+    most : log2 of the most points to use on the way to `rtol`
     seed : seed of the Gaussian points
     iteration : damping, acceleration, tolerance of the fixed-point iteration; None leaves
         them to `iteration_on`
+
+    Examples
+    --------
+    >>> from dotphase.theory.settings import SolverSettings
+    >>> SolverSettings(log2_points=14).rtol
+    0.002
     """
 
     rtol: float = 2e-3
@@ -31,6 +38,24 @@ class Settings:
     most: int = MOST
     seed: int = 0
     iteration: Iteration | None = None
+
+    def __post_init__(self) -> None:
+        checked: dict[str, Any] = {
+            "rtol": validate.number("rtol", self.rtol, above=0),
+            "most": validate.whole("most", self.most, at_least=BLOCK_LOG2, at_most=24),
+            "seed": validate.whole("seed", self.seed, at_least=0),
+        }
+        if self.log2_points is not None:
+            checked["log2_points"] = validate.whole(
+                "log2_points", self.log2_points, at_least=BLOCK_LOG2, at_most=24
+            )
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def fixed_points(self) -> int:
+        """`log2_points`, for those who need all their results on the same points."""
+        return validate.whole("log2_points", self.log2_points, at_least=BLOCK_LOG2, at_most=24)
 
     def iteration_on(self, log2_points: int) -> Iteration:
         """Settings of the iteration on a given number of points.
@@ -43,19 +68,39 @@ class Settings:
         noise = 2.0 ** (1 - log2_points)
         return Iteration(tolerance=max(min(1e-5, self.rtol / 100), noise), floor=10 * noise)
 
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers by name, as datasets keep them; a user's iteration is in words."""
+        numbers = asdict(replace(self, iteration=None))
+        return numbers | {"iteration": self.iteration and str(self.iteration)}
+
+
+class SolverFields(TypedDict, total=False):
+    """The fields of `SolverSettings`, as keywords of the functions that solve."""
+
+    rtol: float
+    log2_points: int | None
+    most: int
+    seed: int
+    iteration: Iteration | None
+
+
+#: What `solve` uses where nothing else is said.
+DEFAULT = SolverSettings()
+
+
+def with_changes(
+    settings: SolverSettings | None, default: SolverSettings, changes: SolverFields
+) -> SolverSettings:
+    """The settings a user means: those given, or a function's own, with some fields changed."""
+    known = [field.name for field in fields(SolverSettings)]
+    for name in changes:
+        if name == "points":
+            raise TypeError("points is called log2_points now")
+        if name not in known:
+            raise TypeError(f"unknown keyword {name!r}; settings are {', '.join(known)}")
+    return replace(settings or default, **changes)
+
 
 def check_alpha(alpha: object) -> float:
     """A valid sample complexity."""
     return validate.number("alpha", alpha, above=0)
-
-
-def check_settings(
-    rtol: float, log2_points: int | None, most: int, seed: int, iteration: Iteration | None
-) -> Settings:
-    """Validated settings of a solve."""
-    rtol = validate.number("rtol", rtol, above=0)
-    if log2_points is not None:
-        log2_points = validate.whole("log2_points", log2_points, at_least=BLOCK_LOG2, at_most=24)
-    most = validate.whole("most", most, at_least=BLOCK_LOG2, at_most=24)
-    seed = validate.whole("seed", seed, at_least=0)
-    return Settings(rtol, log2_points, most, seed, iteration)

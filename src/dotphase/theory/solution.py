@@ -9,7 +9,8 @@ import numpy as np
 from jaxtyping import Float
 
 from dotphase.model import Model
-from dotphase.theory.overlaps import Overlaps
+from dotphase.theory.classification import belongs
+from dotphase.theory.overlaps import Overlaps, norms_of
 from dotphase.theory.stability import Stability
 
 
@@ -38,6 +39,12 @@ class Solution:
     log2_points : log2 of the number of Gaussian points used last
     seed : seed of their scrambles
     seconds : wall time
+
+    Examples
+    --------
+    >>> solution = dp.solve(dp.positional_semantic(), alpha=2.0, log2_points=12)
+    >>> solution.branch, solution.overlaps.theta.shape
+    ('semantic', (2, 1, 1))
     """
 
     model: Model = field(repr=False)
@@ -63,8 +70,8 @@ class Solution:
 
     @property
     def on_branch(self) -> bool:
-        """Whether the branch asked for is the branch found."""
-        return self.branch in (self.found, "custom")
+        """Whether the fixed point found is one of the branch asked for."""
+        return belongs(self.branch, self.found)
 
     @property
     def there(self) -> bool:
@@ -143,14 +150,6 @@ class Solution:
             f"jump weight {self.stability.jump_weight:.3f})"
         )
         return "\n".join(lines)
-
-
-def norms_of(overlaps: Overlaps) -> dict[str, float]:
-    """Frobenius norms of the overlaps of token 1, in the order q, m, V, theta."""
-    return {
-        name: float(np.linalg.norm(np.asarray(part)[0]))
-        for name, part in overlaps._asdict().items()
-    }
 
 
 def with_error(value: float, error: float) -> str:

@@ -26,7 +26,7 @@ from dotphase._numerics.linalg import added, dot, entries, solve_symmetric, uppe
 from dotphase._numerics.prox import Track, over_points
 from dotphase.model import Model
 from dotphase.model.derivatives import loss_derivatives
-from dotphase.theory.evolution import conjugates, draw_fields, prox_problem, resolvent
+from dotphase.theory.evolution import Averages, conjugates, draw_fields, prox_problem, resolvent
 from dotphase.theory.overlaps import Overlaps
 
 #: Weight of the jumps above which the theory is not trusted. Finite-d training agrees with
@@ -114,10 +114,10 @@ def spreading(
 
 
 def judge(
-    model: Model, alpha: float, overlaps: Overlaps, averages: object, response: Responses
+    model: Model, alpha: float, overlaps: Overlaps, averages: Averages, response: Responses
 ) -> Stability:
     """The verdict from the averages at a fixed point."""
-    hats = conjugates(model, alpha, overlaps, averages)  # type: ignore[arg-type]
+    hats = conjugates(model, alpha, overlaps, averages)
     spread = alpha * spreading(model, resolvent(model, hats), np.asarray(response.squared))
     replicon = float(np.median(np.max(np.abs(np.linalg.eigvals(spread)), axis=-1)))
     by_parts = np.einsum("l,lij->ij", model.rho, hats.Vhat)

@@ -8,21 +8,18 @@ import numpy as np
 from jaxtyping import Float
 
 from dotphase._numerics.quadrature import SCRAMBLES
-from dotphase.theory.branches import classify
-from dotphase.theory.evaluate import Answer
-from dotphase.theory.evolution import free_energy, test_error, training_energy
-from dotphase.theory.lane import Jacobian, Lane
-from dotphase.theory.overlaps import NOTHING, Overlaps, is_nothing
-from dotphase.theory.solution import norms_of
-
-Vector = Float[np.ndarray, " n"]
+from dotphase.theory.branches import BRANCHES
+from dotphase.theory.classification import classify
+from dotphase.theory.evolution import free_energy, test_error
+from dotphase.theory.overlaps import NOTHING, Overlaps, is_nothing, norms_of
+from dotphase.theory.search import Evaluation, Jacobian
 
 #: Turns a standard error from few scrambles into one that covers 68% (Student's t).
 SMALL_SAMPLE = 1.08
 
 
 def scramble_values(
-    lane: Lane, x: Vector, answer: Answer, jacobian: Jacobian | None
+    here: Evaluation, jacobian: Jacobian | None
 ) -> dict[str, Float[np.ndarray, " scrambles"]]:
     """What each scramble alone would give for the norms, the training loss and the test error.
 
@@ -30,20 +27,20 @@ def scramble_values(
     free energy is stationary, so its value at x itself serves for the training loss. Without
     a Jacobian nothing is known, unless the student is zero, which all scrambles agree on.
     """
+    problem, x, averages = here.problem, here.x, here.answer.averages
     names = (*Overlaps._fields, "train_loss", "test_error")
     shifts = np.zeros((SCRAMBLES, x.size))
     slopes = np.zeros(x.size)
     if jacobian is not None:
-        shifts = jacobian.newton(lane.images(x, answer) - lane.image(x, answer))
+        shifts = jacobian.newton(here.images - here.image)
         slopes[jacobian.free] = jacobian.test
-    elif not is_nothing(lane.coordinates.unpack(x), lane.model):
+    elif not is_nothing(here.overlaps, problem.model):
         return {name: np.full(SCRAMBLES, np.nan) for name in names}
-    norms = [norms_of(lane.coordinates.unpack(x + shift)) for shift in shifts]
-    overlaps = lane.coordinates.unpack(x)
+    norms = [norms_of(problem.overlaps(x + shift)) for shift in shifts]
     return {
         **{name: np.asarray([one[name] for one in norms]) for name in Overlaps._fields},
-        "train_loss": free_energy(lane.model, lane.alpha, overlaps, answer.averages),
-        "test_error": test_error(lane.model, answer.averages) + shifts @ slopes,
+        "train_loss": free_energy(problem.model, problem.alpha, here.overlaps, averages),
+        "test_error": test_error(problem.model, averages) + shifts @ slopes,
     }
 
 
@@ -57,20 +54,19 @@ def standard_errors(samples: dict[str, Float[np.ndarray, " scrambles"]]) -> dict
     return {name: standard_error(values) for name, values in samples.items()}
 
 
-def worst_error(lane: Lane, x: Vector, answer: Answer, errors: dict[str, float]) -> float:
+def worst_error(here: Evaluation, errors: dict[str, float]) -> float:
     """Largest relative standard error of the results that do not vanish by symmetry."""
-    overlaps = lane.coordinates.unpack(x)
+    model = here.problem.model
     values = {
-        **norms_of(overlaps),
-        "train_loss": float(training_energy(lane.model, lane.alpha, overlaps, answer.mean)),
-        "test_error": float(test_error(lane.model, answer.mean)),
+        **norms_of(here.overlaps),
+        "train_loss": here.train_loss,
+        "test_error": here.test_error,
     }
-    found = classify(lane.model, overlaps)
-    vanishing = {"semantic": ["m"], "positional": ["theta"], "uninformed": ["m", "theta"]}
-    values["q"] = max(values["q"], NOTHING * float(lane.model.rho[0]))
+    vanishing = BRANCHES[classify(model, here.overlaps)].vanishing
+    values["q"] = max(values["q"], NOTHING * float(model.rho[0]))
     ratios = [
         errors[name] / value
         for name, value in values.items()
-        if value > 0 and name not in vanishing.get(found, [])
+        if value > 0 and name not in vanishing
     ]
     return float(np.max(ratios)) if np.all(np.isfinite(ratios)) else math.inf

@@ -14,6 +14,7 @@ from jaxtyping import Array
 
 from dotphase._numerics import validate
 from dotphase._numerics.outcome import Outcome
+from dotphase._numerics.quadrature import Rule
 from dotphase._numerics.settings import changed
 from dotphase.errors import Interrupted
 from dotphase.finite import memory
@@ -25,7 +26,7 @@ from dotphase.finite.loss import Reduced, Weights
 from dotphase.finite.measure import count_blocks, measure_run
 from dotphase.finite.prepare import Prepared, prepare_runs
 from dotphase.finite.runs import Run
-from dotphase.finite.test_error import Rule, quadrature
+from dotphase.finite.test_error import quadrature
 from dotphase.model import Model
 from dotphase.training.kernel import Recipe, optimise, settled
 from dotphase.training.loop import Progress

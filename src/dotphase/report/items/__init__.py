@@ -1,1 +1,36 @@
-"""One module for each figure or table of the reproduction."""
+"""The figures and tables of the reproduction: one file each, which defines its `ITEM`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from dotphase._numerics.choices import Choices
+
+if TYPE_CHECKING:
+    from dotphase.report.item import Item
+
+#: What is in the paper, in the order of the report.
+PAPER = (
+    "histogram",
+    "transition",
+    "phase-standard",
+    "phase-other",
+    "concentration",
+    "slices",
+    "rank2",
+    "starts",
+    "distances",
+    "gamp",
+    "quadrature",
+)
+#: What goes beyond it; a new item follows these by itself.
+BEYOND = ("structured", "lengths", "untied", "dynamics", "bayes", "limits")
+
+ITEMS: Choices[Item] = Choices("item", __name__, "ITEM", first=PAPER + BEYOND)
+
+
+def in_order(names: Iterable[str]) -> tuple[str, ...]:
+    """Names that were asked for, or all of the paper; in the order of the report."""
+    wanted = [ITEMS.check(name, "NAME") for name in names] or PAPER
+    return tuple(name for name in ITEMS if name in wanted)

@@ -9,11 +9,12 @@ import numpy as np
 import xarray as xr
 from scipy.optimize import brentq
 
-from dotphase.experiments.bayes import bayes_curve
+from dotphase import plot
 from dotphase.experiments.curve import curve
-from dotphase.figures.bayes import plot_bayes
+from dotphase.model import Model
 from dotphase.model.paper import positional_semantic
-from dotphase.report.item import Datasets, Item
+from dotphase.report.item import Datasets, Item, evenly
+from dotphase.report.rows import number, shown
 from dotphase.report.store import Parts
 from dotphase.report.verdict import Row, between_engines
 from dotphase.theory.bayes import alpha_of_overlap, bayes_optimal, transitions
@@ -27,18 +28,17 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     """Both branches, the Bayes-optimal line, and its overlap by two more ways."""
     model = positional_semantic(omega=OMEGA)
     asked = {"alphas": sizes["alphas"], "rtol": sizes["rtol"], "most": sizes["most"]}
-    lines = {"alphas": sizes["lines"]}
-    checks = {"samples": sizes["samples"], "at": list(CHECKED)}
+    best = parts.study("theory-bayes", "bayes", {"omega": OMEGA}, {"alpha": sizes["lines"]})
+    weak, exact = transitions(model.length)
     return {
-        "theory": parts.get("theory", asked, lambda: curve(model, **asked)),
-        "theory-bayes": parts.get("theory-bayes", lines, lambda: bayes_curve(model, **lines)),
-        "theory-checks": parts.get("theory-checks", checks, lambda: _checks(sizes["samples"])),
+        "theory": parts.call("theory", curve, model, **asked),
+        "theory-bayes": best.assign(weak_recovery_alpha=weak, exact_recovery_alpha=exact),
+        "theory-checks": parts.call("theory-checks", _checks, model, samples=sizes["samples"]),
     }
 
 
-def _checks(samples: int) -> xr.Dataset:
+def _checks(model: Model, samples: int) -> xr.Dataset:
     """Overlaps from sampled averages, and transitions from the equation alone."""
-    model = positional_semantic(omega=OMEGA)
     rows = [_sampled(alpha, samples) for alpha in CHECKED]
     found = xr.Dataset(coords={"alpha": list(CHECKED)})
     found["overlap"] = ("alpha", [bayes_optimal(model, alpha).overlap for alpha in CHECKED])
@@ -70,7 +70,7 @@ def _sampled(alpha: float, samples: int, groups: int = 8) -> tuple[float, float]
 
 def draw(datasets: Datasets) -> Any:
     """Test errors of the branches, the linear layer and the Bayes-optimal learner."""
-    return plot_bayes(datasets["theory"], datasets["theory-bayes"])
+    return plot.bayes(datasets["theory"], datasets["theory-bayes"])
 
 
 def compare(datasets: Datasets) -> list[Row]:
@@ -81,7 +81,7 @@ def compare(datasets: Datasets) -> list[Row]:
         rows.append(
             between_engines(
                 "overlap M", {"alpha": alpha},
-                (float(point["sampled"]), float(point["sampled_stderr"])),
+                number(point, "sampled"),
                 (float(point["overlap"]), 0.0), ("sampling", "quadrature"), share=0.0,
             )
         )  # fmt: skip
@@ -99,16 +99,14 @@ def remarks(datasets: Datasets) -> list[str]:
     """How far trained attention is from the line."""
     theory, best = datasets["theory"], datasets["theory-bayes"]
     linear = float(theory["linear_test_error"])
-    semantic = theory.sel(branch="semantic")
-    alpha = float(theory["alpha"].max())
-    error = float(semantic["test_error"].sel(alpha=alpha))
-    spread = float(semantic["test_error_stderr"].sel(alpha=alpha))
+    last = theory.sel(branch="semantic", alpha=theory["alpha"].max())
     point = best.sel(alpha=0.45, method="nearest")
     return [
         f"At alpha = {float(point['alpha']):.3g} the Bayes-optimal test error is "
-        f"{float(point['test_error']):.6f} ± {float(point['test_error_stderr']):.6f}; the linear "
+        f"{shown(number(point, 'test_error'), 6)}; the linear "
         f"layer has {linear:.6f}. From alpha = 1/2 on nothing is left.",
-        f"The semantic minimum still has {error:.6f} ± {spread:.6f} at alpha = {alpha:g}.",
+        f"The semantic minimum still has {shown(number(last, 'test_error'), 6)} at alpha = "
+        f"{float(last['alpha']):g}.",
     ]
 
 
@@ -120,12 +118,12 @@ ITEM = Item(
     remarks=remarks,
     sizes={
         "quick": {
-            "alphas": np.round(np.linspace(0.4, 2.0, 5), 4).tolist(), "rtol": 5e-2, "most": 12,
-            "lines": np.round(np.linspace(0.05, 2.0, 40), 4).tolist(), "samples": 20_000,
+            "alphas": evenly(0.4, 2.0, 5), "rtol": 5e-2, "most": 12,
+            "lines": evenly(0.05, 2.0, 40), "samples": 20_000,
         },
         "full": {
-            "alphas": np.round(np.linspace(0.1, 2.0, 20), 4).tolist(), "rtol": 1e-2, "most": 15,
-            "lines": np.round(np.linspace(0.02, 2.0, 100), 4).tolist(), "samples": 400_000,
+            "alphas": evenly(0.1, 2.0, 20), "rtol": 1e-2, "most": 15,
+            "lines": evenly(0.02, 2.0, 100), "samples": 400_000,
         },
     },
 )  # fmt: skip

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from dotphase import plot
 from dotphase.experiments.curve import curve
-from dotphase.figures.concentration import plot_concentration
 from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item
+from dotphase.report.rows import LOSSES, OVERLAP, number
 from dotphase.report.store import Parts
 from dotphase.report.sweeps import training_grid
 from dotphase.report.verdict import Row, between_engines
@@ -30,7 +31,7 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     ]
     asked = {"alphas": [ALPHA], "rtol": sizes["rtol"], "most": 18}
     model = positional_semantic(omega=OMEGA)
-    theory = parts.get("theory", asked, lambda: curve(model, **asked))
+    theory = parts.call("theory", curve, model, **asked)
     runs = xr.concat(
         [row[[*QUANTITIES, "converged"]].isel(alpha=0, omega=0, drop=True) for row in rows],
         xr.Variable("d", list(sizes["dimensions"])),
@@ -40,7 +41,7 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
 
 def draw(datasets: Datasets) -> Any:
     """Means with standard deviations against d, theory as lines, and the spread itself."""
-    return plot_concentration(datasets["theory"], datasets["runs"])
+    return plot.concentration(datasets["theory"], datasets["runs"])
 
 
 def spread_exponent(runs: xr.Dataset, start: str, name: str) -> tuple[float, float]:
@@ -73,14 +74,14 @@ def compare(datasets: Datasets) -> list[Row]:
     """Runs extrapolated to large d against the theory, and the spread against d^(-1/2)."""
     theory, runs = datasets["theory"], datasets["runs"]
     rows = []
-    for branch, overlap in (("semantic", "theta"), ("positional", "m")):
+    for branch, overlap in OVERLAP.items():
         point = theory.sel(branch=branch)
-        for name in ("train_loss", "test_error", overlap):
+        for name in (*LOSSES, overlap):
             rows.append(
                 between_engines(
                     name,
                     {"branch": branch, "d": "to infinity"},
-                    (float(point[name]), float(point[f"{name}_stderr"])),
+                    number(point, name),
                     limit(runs, branch, name),
                     ("theory", "training"),
                 )

@@ -9,12 +9,13 @@ import numpy as np
 import xarray as xr
 from scipy.optimize import brentq
 
+from dotphase import plot
 from dotphase.experiments.basins import basin_shares, basins
 from dotphase.experiments.descent import descent
-from dotphase.figures.basins import TITLES, plot_basins
-from dotphase.figures.flow import plot_flow
+from dotphase.figures.parts.lines import OPTIMISERS
 from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item
+from dotphase.report.rows import number
 from dotphase.report.store import Parts
 from dotphase.report.verdict import Row, between_engines
 from dotphase.theory.flow import flow_field, flow_fixed_points, population_flow
@@ -37,15 +38,11 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
         )
     }
     many = {name: sizes[name] for name in ("many", "dimensions", "paths", "records")}
-    found["runs-descent"] = parts.get("runs-descent", many, lambda: _descent(**many))
-    grid = {"grid": sizes["grid"], "many": sizes["many"]}
-    for number, alpha in enumerate(FIELDS):
-        found[f"theory-field-{number}"] = parts.get(
-            f"theory-field-{number}",
-            grid | {"alpha": str(alpha)},
-            lambda alpha=alpha: _field(alpha, sizes["grid"]),  # type: ignore[misc]
-        )
-    found["theory-flow"] = parts.get("theory-flow", grid, lambda: _flow(sizes["many"]))
+    found["runs-descent"] = parts.call("runs-descent", _descent, **many)
+    for place, alpha in enumerate(FIELDS):
+        name = f"theory-field-{place}"
+        found[name] = parts.call(name, _field, alpha=alpha, count=sizes["grid"])
+    found["theory-flow"] = parts.call("theory-flow", _flow, many=sizes["many"])
     return found
 
 
@@ -110,8 +107,8 @@ def draw(datasets: Datasets) -> Any:
     """Basin maps, and the flow."""
     fields = {alpha: datasets[f"theory-field-{k}"] for k, alpha in enumerate(FIELDS)}
     return {
-        "": plot_basins(basin_shares(datasets["runs-basins"])),
-        "flow": plot_flow(fields, datasets["theory-flow"], datasets["runs-descent"]),
+        "": plot.basins(datasets["runs-basins"]),
+        "flow": plot.flow(fields, datasets["theory-flow"], datasets["runs-descent"]),
     }
 
 
@@ -126,7 +123,7 @@ def compare(datasets: Datasets) -> list[Row]:
                     name,
                     {"tau": tau, "alpha": float(runs.attrs["alpha"])},
                     (float(flow[name].sel(tau=tau, method="nearest")), 0.0),
-                    (float(point[name]), float(point[f"{name}_stderr"])),
+                    number(point, name),
                     ("population flow", "gradient descent, d to infinity"),
                     # Corrections of order 1/alpha and of second order in 1/d.
                     share=1 / float(runs.attrs["alpha"]),
@@ -149,14 +146,14 @@ def remarks(datasets: Datasets) -> list[str]:
                     f"s = {scale:g}, alpha = {alpha:g}"
                 )
         lines.append(
-            f"{TITLES[str(name)]} ends in the semantic minimum in " + "; ".join(parts)
+            f"{OPTIMISERS[str(name)]} ends in the semantic minimum in " + "; ".join(parts)
             + f" ({runs.sizes['seed']} data sets each, d = {runs.attrs['d']})."
         )  # fmt: skip
     # Mini-batches never let the gradient vanish.
     settled = float((runs["outcome"].sel(optimizer=runs["optimizer"] != "sgd") == 1).mean())
     lines.append(f"{100 * settled:.1f}% of the runs other than those of SGD converged.")
-    for number, alpha in enumerate(FIELDS):
-        field = datasets[f"theory-field-{number}"]
+    for place, alpha in enumerate(FIELDS):
+        field = datasets[f"theory-field-{place}"]
         shown = [
             f"({x:.3f}, {y:.3f}) {'minimum' if stable else 'unstable'}, fastest rate {rate:+.4f}"
             for x, y, stable, rate in zip(

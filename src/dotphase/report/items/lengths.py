@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from dotphase import plot
+from dotphase._numerics.crossing import last_fall
 from dotphase.experiments.curve import curve
 from dotphase.experiments.diagram import diagram
-from dotphase.experiments.family import named_model
-from dotphase.figures.families import Member, mechanism, plot_family, plot_winners
+from dotphase.figures.winners import mechanism
+from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item
+from dotphase.report.rows import OVERLAP, finite_size, number, over_seeds, shown, usable
 from dotphase.report.store import Parts
-from dotphase.report.sweeps import mean_and_error, trained_crossing, training_grid
+from dotphase.report.sweeps import trained_crossing, training_grid
 from dotphase.report.verdict import Row, between_engines
 
 OMEGA = 0.3
@@ -29,24 +33,16 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
             seeds=sizes["seeds"], length=length,
         )  # fmt: skip
     for length, alphas in sizes["alphas"].items():
-        asked: dict[str, Any] = {"alphas": list(alphas), "log2_points": sizes["log2_points"]}
-        found[f"theory-{length}"] = parts.get(
-            f"theory-{length}",
-            {**asked, "length": length},
-            lambda length=length, asked=asked: curve(  # type: ignore[misc]
-                named_model(OMEGA, length=length), **asked
-            ),
-        )
+        found[f"theory-{length}"] = parts.call(
+            f"theory-{length}", curve, positional_semantic(OMEGA, length=length),
+            alphas=list(alphas), log2_points=sizes["log2_points"],
+        )  # fmt: skip
     for rank in sizes["ranks"]:
-        asked = {key: sizes["map"][key] for key in ("alphas", "values", "log2_points")}
         informed = ("semantic",) if rank == 1 else ("mixed", "semantic")
-        found[f"theory-rank-{rank}"] = parts.get(
-            f"theory-rank-{rank}",
-            {**asked, "rank": rank},
-            lambda rank=rank, informed=informed, asked=asked: diagram(  # type: ignore[misc]
-                lambda omega: named_model(omega, student_rank=rank), informed=informed, **asked
-            ),
-        )
+        found[f"theory-rank-{rank}"] = parts.call(
+            f"theory-rank-{rank}", diagram, partial(positional_semantic, student_rank=rank),
+            informed=informed, **sizes["map"],
+        )  # fmt: skip
     return found
 
 
@@ -83,14 +79,11 @@ def passes_linear(theory: xr.Dataset) -> tuple[float, float]:
     """Where the semantic test error falls below that of the linear layer, and its error."""
     part = theory.sel(branch="semantic")
     part = part.isel(alpha=np.flatnonzero(part["on_branch"].values))
-    alpha, gap = part["alpha"].values, (part["test_error"] - part["linear_test_error"]).values
-    changes = np.flatnonzero((gap[:-1] > 0) & (gap[1:] <= 0))
-    if changes.size == 0:
+    gap = part["test_error"] - part["linear_test_error"]
+    fall = last_fall(part["alpha"].values, gap.values)
+    if fall is None:
         return float("nan"), float("nan")
-    left = int(changes[-1])
-    slope = (gap[left + 1] - gap[left]) / (alpha[left + 1] - alpha[left])
-    error = float(part["test_error_stderr"].values[left : left + 2].max()) / abs(slope)
-    return float(alpha[left] - gap[left] / slope), error
+    return fall.at, fall.error(part["test_error_stderr"].values)
 
 
 def _trusted_around(theory: xr.Dataset, alpha: float) -> float:
@@ -106,12 +99,12 @@ def _trusted_around(theory: xr.Dataset, alpha: float) -> float:
 def draw(datasets: Datasets) -> dict[str, Any]:
     """The lengths against each other, and a map of the lowest minimum for each rank."""
     members = [
-        Member(f"$L = {length}$", datasets[f"theory-{length}"], datasets[f"runs-{length}"])
+        (f"$L = {length}$", datasets[f"theory-{length}"], datasets[f"runs-{length}"])
         for length in _lengths(datasets)
     ]
-    figures = {"": plot_family(members, lines(datasets))}
+    figures = {"": plot.family(members, lines(datasets))}
     maps = _maps(datasets)
-    return figures | ({"ranks": plot_winners(maps)} if maps else {})
+    return figures | ({"ranks": plot.winners(maps)} if maps else {})
 
 
 def _maps(datasets: Datasets) -> list[tuple[str, xr.Dataset]]:
@@ -144,10 +137,10 @@ def compare(datasets: Datasets) -> list[Row]:
     rows = []
     for length in _lengths(datasets):
         theory, runs = datasets[f"theory-{length}"], datasets[f"runs-{length}"].isel(omega=0)
-        for branch, overlap in (("semantic", "theta"), ("positional", "m")):
+        for branch, overlap in OVERLAP.items():
             branch_theory = theory.sel(branch=branch)
-            usable = (branch_theory["trusted"].astype(bool)) & branch_theory["on_branch"]
-            both = [a for a in runs["alpha"].values if a in theory["alpha"].values[usable.values]]
+            trusted = theory["alpha"].values[usable(branch_theory).values]
+            both = [a for a in runs["alpha"].values if a in trusted]
             if not both:
                 continue
             alpha = float(max(both))
@@ -156,16 +149,14 @@ def compare(datasets: Datasets) -> list[Row]:
             if int(ended.sum()) < 2:
                 continue
             values = runs[overlap].sel(start=branch, alpha=alpha)
-            mean, error = mean_and_error(values.isel(seed=np.flatnonzero(ended.values)))
             rows.append(
                 between_engines(
                     overlap,
                     {"L": length, "branch": branch, "alpha": alpha, "runs": int(ended.sum())},
-                    (float(point[overlap]), float(point[f"{overlap}_stderr"])),
-                    (float(mean), float(error)),
+                    number(point, overlap),
+                    over_seeds(values.isel(seed=np.flatnonzero(ended.values))),
                     ("theory", "training"),
-                    # Overlaps have finite-size terms of a few times 1/d, see `concentration`.
-                    share=0.01 + 10 / float(runs.attrs["d"]),
+                    share=finite_size(runs),
                 )
             )
     return rows
@@ -177,11 +168,8 @@ def remarks(datasets: Datasets) -> list[str]:
     texts = []
     for name in ("alpha_c", "alpha_l", "trained"):
         places = "; ".join(
-            f"L = {int(length)}: "
-            + (f"{float(value):.3f} ± {float(error):.3f}" if np.isfinite(value) else "none")
-            for length, value, error in zip(
-                found["length"], found[name], found[f"{name}_stderr"], strict=True
-            )
+            f"L = {int(length)}: {shown(number(found.sel(length=length), name), 3)}"
+            for length in found["length"]
         )
         of = "crossing of the training losses at finite d" if name == "trained" else name
         texts.append(f"{of}, by length: {places}.")

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from dotphase.experiments.limits import NUMBERS, paper_limits, ridge_limits
-from dotphase.figures.limits import plot_limits
+from dotphase import plot
+from dotphase.experiments.limits import NUMBERS, paper_limits
 from dotphase.report.item import Datasets, Item
+from dotphase.report.rows import number
 from dotphase.report.store import Parts
 from dotphase.report.verdict import Row, between_engines
 
@@ -19,17 +20,20 @@ SHARE = 1e-3
 
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     """Ridge regression on a grid, and the limits of the paper's model."""
-    asked = {name: sizes[name] for name in ("alphas", "ridges", "log2_points")}
-    log2_points = {"log2_points": sizes["paper_points"]}
     return {
-        "theory-ridge": parts.get("theory-ridge", asked, lambda: ridge_limits(**asked)),
-        "theory-paper": parts.get("theory-paper", log2_points, lambda: paper_limits(**log2_points)),
+        "theory-ridge": parts.study(
+            "theory-ridge",
+            "regression",
+            fixed={"log2_points": sizes["log2_points"]},
+            sweep={"ridge": sizes["ridges"], "alpha": sizes["alphas"]},
+        ),
+        "theory-paper": parts.call("theory-paper", paper_limits, log2_points=sizes["paper_points"]),
     }
 
 
 def draw(datasets: Datasets) -> Any:
     """V and the test error of ridge regression against alpha."""
-    return plot_limits(datasets["theory-ridge"])
+    return plot.limits(datasets["theory-ridge"])
 
 
 def compare(datasets: Datasets) -> list[Row]:
@@ -41,8 +45,7 @@ def compare(datasets: Datasets) -> list[Row]:
         rows.append(
             between_engines(
                 f"ridge regression, {name}", at, (float(point[f"{name}_exact"]), 0.0),
-                (float(point[name]), float(point[f"{name}_stderr"])), ("closed form", "solver"),
-                share=SHARE,
+                number(point, name), ("closed form", "solver"), share=SHARE,
             )
         )  # fmt: skip
     for name in paper["limit"].values:

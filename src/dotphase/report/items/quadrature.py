@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.figures.quadrature import plot_quadrature
+from dotphase import plot
+from dotphase._numerics.quadrature import gauss_hermite
+from dotphase.model import Model
 from dotphase.model.paper import positional_semantic
 from dotphase.report.facts import facts
 from dotphase.report.item import Datasets, Item
-from dotphase.report.rules import crossing, degree_seven, gauss_hermite
+from dotphase.report.rows import number
+from dotphase.report.rules import crossing, degree_seven
 from dotphase.report.store import Parts
 from dotphase.report.verdict import Row, against_equations, between_engines
-from dotphase.theory.critical import critical
 
 OMEGA = 0.3
 
@@ -23,32 +25,20 @@ OMEGA = 0.3
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     """alpha_c at omega = .3 from rules of growing size, and from growing numbers of points."""
     model = positional_semantic(omega=OMEGA)
-    points = parts.get("points", {"log2": sizes["log2"]}, lambda: _points(model, sizes["log2"]))
+    found = parts.study("points", "critical", {"omega": OMEGA}, {"log2_points": sizes["log2"]})
+    points = found.assign_coords(nodes=2 ** found["log2_points"]).swap_dims(log2_points="nodes")
     near = float(points["alpha_c"][-1])
-    rules = parts.get(
-        "rules", {"orders": sizes["orders"]}, lambda: _rules(model, near, sizes["orders"])
-    )
+    rules = parts.call("rules", _rules, model, near=near, orders=sizes["orders"])
     return {"points": points, "rules": rules}
 
 
-def _points(model: Any, log2: list[int]) -> xr.Dataset:
-    found = [critical(model, log2_points=count) for count in log2]
-    return xr.Dataset(
-        {
-            "alpha_c": ("nodes", [row.alpha_c for row in found]),
-            "stderr": ("nodes", [row.alpha_c_stderr for row in found]),
-        },
-        coords={"nodes": [2**count for count in log2]},
-    )
-
-
-def _rules(model: Any, near: float, orders: list[int]) -> xr.Dataset:
+def _rules(model: Model, near: float, orders: list[int]) -> xr.Dataset:
     names = ["degree 7, 12 x 12 nodes", *(f"Gauss-Hermite, {order}^4 nodes" for order in orders)]
-    rules = [degree_seven(), *(gauss_hermite(order) for order in orders)]
+    rules = [degree_seven(), *(gauss_hermite(order, dims=4) for order in orders)]
     return xr.Dataset(
         {
             "alpha_c": ("rule", [crossing(model, rule, near) for rule in rules]),
-            "nodes": ("rule", [rule[1].size for rule in rules]),
+            "nodes": ("rule", [rule.weights.size for rule in rules]),
         },
         coords={"rule": names},
     )
@@ -57,7 +47,7 @@ def _rules(model: Any, near: float, orders: list[int]) -> xr.Dataset:
 def draw(datasets: Datasets) -> Any:
     """alpha_c against the number of nodes."""
     (fact,) = (fact for fact in facts("alpha_c") if fact.at["omega"] == OMEGA)
-    return plot_quadrature(datasets["points"], datasets["rules"], fact.value)
+    return plot.quadrature(datasets["points"], datasets["rules"], fact.value)
 
 
 def compare(datasets: Datasets) -> list[Row]:
@@ -72,18 +62,16 @@ def compare(datasets: Datasets) -> list[Row]:
         f"{int(datasets['rules']['nodes'][-1])} nodes {float(datasets['rules']['alpha_c'][-1]):.4f}"
     )
     return [
-        against_equations(fact, float(last["alpha_c"]), float(last["stderr"]), settled),
+        against_equations(fact, *number(last, "alpha_c"), settled),
         between_engines(
             "alpha_c with fewer points", {"omega": OMEGA, "points": int(before["nodes"])},
-            (float(last["alpha_c"]), float(last["stderr"])),
-            (float(before["alpha_c"]), float(before["stderr"])),
+            number(last, "alpha_c"), number(before, "alpha_c"),
             (f"{int(last['nodes'])} points", "fewer"), share=0.0,
         ),
         between_engines(
             "alpha_c from the largest Gauss-Hermite rule", {"omega": OMEGA},
-            (float(last["alpha_c"]), float(last["stderr"])),
-            (float(datasets["rules"]["alpha_c"][-1]), 0.0), ("Sobol points", "fixed rule"),
-            share=0.005,
+            number(last, "alpha_c"), (float(datasets["rules"]["alpha_c"][-1]), 0.0),
+            ("Sobol points", "fixed rule"), share=0.005,
         ),
     ]  # fmt: skip
 

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from dotphase import plot
 from dotphase.experiments.diagram import diagram
-from dotphase.figures.phase_maps import Panel, gain_panel, plot_panels
+from dotphase.figures.parts.maps import Panel, gain_panel
 from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item
+from dotphase.report.rows import finite_size, usable
 from dotphase.report.store import Parts
 from dotphase.report.sweeps import training_grid
 from dotphase.report.verdict import Row, between_engines
@@ -39,7 +41,7 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
         "values": sizes["omegas"],
         "log2_points": sizes["log2_points"],
     }
-    theory = parts.get("theory", asked, lambda: diagram(_family, informed=INFORMED, **asked))
+    theory = parts.call("theory", diagram, _family, informed=INFORMED, **asked)
     return {"theory": theory, "runs": runs}
 
 
@@ -54,18 +56,18 @@ def draw(datasets: Datasets) -> Any:
         runs["theta"].sel(start="semantic").mean("seed") / scale,
         centred=False,
     )
-    return plot_panels([panel, gain_panel(theory, runs)], theory, runs, theory)
+    return plot.panels([panel, gain_panel(theory, runs)], theory, runs, theory)
 
 
 def compare(datasets: Datasets) -> list[Row]:
     """Overlaps of the lowest minimum, averaged over the cells where the theory is trusted."""
     theory, runs = datasets["theory"].sel(branch="semantic"), datasets["runs"]
-    usable = theory["trusted"].astype(bool) & theory["on_branch"].astype(bool)
+    there = usable(theory)
     rows = []
     for name in ("theta", "m"):
-        predicted = theory[name].where(usable)
+        predicted = theory[name].where(there)
         trained = runs[name].sel(start="semantic").mean("seed")
-        trained = trained.interp(alpha=theory["alpha"], omega=theory["omega"]).where(usable)
+        trained = trained.interp(alpha=theory["alpha"], omega=theory["omega"]).where(there)
         gap = (trained - predicted).values
         gap = gap[np.isfinite(gap)]
         mean = float(predicted.mean())
@@ -78,7 +80,7 @@ def compare(datasets: Datasets) -> list[Row]:
                 (mean, 0.0),
                 (mean + float(np.mean(gap)), error),
                 ("theory", "training"),
-                share=0.01 + 10 / float(runs.attrs["d"]),
+                share=finite_size(runs),
             )
         )
     return rows

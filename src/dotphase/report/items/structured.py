@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from dotphase import plot
 from dotphase.experiments.curve import curve
 from dotphase.experiments.grid import grid
 from dotphase.experiments.real_tokens import train_on_table
-from dotphase.figures.structured import plot_structured
 from dotphase.finite.embeddings import (
     KINDS,
     PACKAGE,
@@ -24,17 +24,23 @@ from dotphase.finite.embeddings import (
 from dotphase.model import Model
 from dotphase.model.paper import positional_semantic
 from dotphase.model.spectrum import power_law
-from dotphase.report.item import Datasets, Item
+from dotphase.report.item import Datasets, Item, evenly
+from dotphase.report.rows import (
+    LOSSES,
+    OVERLAP,
+    differences,
+    finite_size,
+    number,
+    over_seeds,
+    shown,
+    theory_and_training,
+)
 from dotphase.report.store import Parts
-from dotphase.report.sweeps import mean_and_error
-from dotphase.report.verdict import Row, between_engines
-from dotphase.theory.critical import critical_line
+from dotphase.report.verdict import Row
 
 OMEGA = 0.3
 #: Exponents that are trained, and different eigenvalues of a spectrum.
 EXPONENTS, ATOMS = (0.0, 0.5, 1.0), 32
-#: Quantities compared, the overlap being that of the branch.
-OVERLAP = {"semantic": "theta", "positional": "m"}
 
 
 def _model(exponent: float, omega: float = OMEGA) -> Model:
@@ -58,12 +64,11 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
         found[f"theory-{exponent:g}"] = _branches(
             parts, f"theory-{exponent:g}", _model(exponent), sizes["alphas"], sizes
         )
-    wanted = {
-        "exponents": sizes["exponents"],
-        "log2_points": sizes["critical_points"],
-        "atoms": ATOMS,
-    }
-    found["theory-critical"] = parts.get("theory-critical", wanted, partial(_critical, wanted))
+    # Along the exponents the mean variance of the tokens is kept.
+    fixed = {"omega": OMEGA, "atoms": ATOMS, "log2_points": sizes["critical_points"]}
+    found["theory-critical"] = parts.study(
+        "theory-critical", "critical", fixed, {"exponent": sizes["exponents"]}
+    )
     return found
 
 
@@ -71,18 +76,7 @@ def _branches(
     parts: Parts, name: str, model: Model, alphas: Sequence[float], sizes: Mapping[str, Any]
 ) -> xr.Dataset:
     asked = {"alphas": alphas, "rtol": sizes["rtol"], "most": sizes["most"]}
-    return parts.get(name, asked, partial(curve, model, **asked))
-
-
-def _critical(asked: Mapping[str, Any]) -> xr.Dataset:
-    """Critical points along the exponents, the mean variance of the tokens kept."""
-    points = critical_line(_model, asked["exponents"], log2_points=asked["log2_points"])
-    names = ("alpha_c", "alpha_c_stderr", "alpha_l", "alpha_l_stderr", "trusted")
-    values: dict[str, Any] = {
-        name: ("exponent", [float(getattr(one, name)) for one in points]) for name in names
-    }
-    values["message"] = ("exponent", [one.message for one in points])
-    return xr.Dataset(values, coords={"exponent": asked["exponents"]})
+    return parts.call(name, curve, model, **asked)
 
 
 def _tokens(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
@@ -121,7 +115,7 @@ def draw(datasets: Datasets) -> Any:
         for kind in KINDS
         if f"runs-real-{kind}" in datasets
     }
-    return plot_structured(spectra, datasets["theory-critical"], real)
+    return plot.structured(spectra, datasets["theory-critical"], real)
 
 
 def compare(datasets: Datasets) -> list[Row]:
@@ -129,9 +123,10 @@ def compare(datasets: Datasets) -> list[Row]:
     rows = []
     for exponent in EXPONENTS:
         theory, runs = datasets[f"theory-{exponent:g}"], datasets[f"runs-{exponent:g}"]
-        trained = runs.isel(omega=0)
-        share = 0.01 + 10 / float(runs.attrs["d"])
-        rows += _compare(theory, trained, {"exponent": exponent}, share, "training")
+        rows += theory_and_training(
+            theory, runs.isel(omega=0), {"exponent": exponent}, alphas=runs["alpha"].values,
+            share=finite_size(runs), losses=True,
+        )  # fmt: skip
     for kind in KINDS:
         if f"runs-real-{kind}" in datasets:
             rows += _universality(
@@ -140,50 +135,15 @@ def compare(datasets: Datasets) -> list[Row]:
     return rows
 
 
-def _compare(
-    theory: xr.Dataset, runs: xr.Dataset, at: dict[str, Any], share: float, name: str
-) -> list[Row]:
-    rows = []
-    for branch, overlap in OVERLAP.items():
-        for alpha in runs["alpha"].values:
-            point = theory.sel(branch=branch).sel(alpha=alpha)
-            if not (bool(point["trusted"]) and bool(point["on_branch"])):
-                continue
-            for quantity in ("train_loss", "test_error", overlap):
-                mean, error = mean_and_error(runs[quantity].sel(start=branch, alpha=alpha))
-                rows.append(
-                    between_engines(
-                        quantity,
-                        at | {"branch": branch, "alpha": float(alpha)},
-                        (float(point[quantity]), float(point[f"{quantity}_stderr"])),
-                        (float(mean), float(error)),
-                        ("theory", name),
-                        share=share,
-                    )
-                )
-    return rows
-
-
 def _universality(like: xr.Dataset, real: xr.Dataset, kind: str) -> list[Row]:
     """Real tokens against Gaussian ones with the same spectrum and the same teachers."""
     rows = []
     for branch, overlap in OVERLAP.items():
         for alpha in real["alpha"].values:
-            for quantity in ("train_loss", "test_error", overlap):
-                pair = [some[quantity].sel(start=branch, alpha=alpha) for some in (like, real)]
-                # The teacher is the same in both: its fluctuations drop out of the difference.
-                gap, error = mean_and_error(pair[1] - pair[0])
-                mean = float(pair[0].mean("seed"))
-                rows.append(
-                    between_engines(
-                        quantity,
-                        {"tokens": kind, "branch": branch, "alpha": float(alpha)},
-                        (mean, 0.0),
-                        (mean + float(gap), float(error)),
-                        ("Gaussian tokens", "real tokens"),
-                        share=0.0,
-                    )
-                )
+            pair = [some.sel(start=branch, alpha=alpha) for some in (like, real)]
+            at = {"tokens": kind, "branch": branch, "alpha": float(alpha)}
+            names = ("Gaussian tokens", "real tokens")
+            rows += differences(pair, (*LOSSES, overlap), at, names, share=0.0)
     return rows
 
 
@@ -194,7 +154,7 @@ def remarks(datasets: Datasets) -> list[str]:
     for exponent in critical["exponent"].values:
         point = critical.sel(exponent=exponent)
         numbers = [
-            f"{name} = {float(point[name]):.4f} ± {float(point[f'{name}_stderr']):.4f}"
+            f"{name} = {shown(number(point, name))}"
             for name in ("alpha_c", "alpha_l")
             if np.isfinite(float(point[name]))
         ]
@@ -210,11 +170,11 @@ def remarks(datasets: Datasets) -> list[str]:
         real, like = datasets[f"runs-real-{kind}"], datasets[f"runs-like-{kind}"]
         for branch in OVERLAP:
             texts = []
-            for quantity in ("train_loss", "test_error"):
+            for quantity in LOSSES:
                 first, second = (some[quantity].sel(start=branch) for some in (like, real))
                 ratio = (second - first).mean("alpha") / first.mean(("alpha", "seed"))
-                mean, error = mean_and_error(ratio)
-                texts.append(f"{quantity} {100 * float(mean):+.1f} ± {100 * float(error):.1f}%")
+                mean, error = over_seeds(ratio)
+                texts.append(f"{quantity} {100 * mean:+.1f} ± {100 * error:.1f}%")
             lines.append(
                 f"Real tokens ({kind}) minus Gaussian ones of the same spectrum and teachers, "
                 f"{branch} start: " + ", ".join(texts)
@@ -235,7 +195,7 @@ ITEM = Item(
             "token_seeds": 0, "token_alphas": [2.0],
         },
         "full": {
-            "alphas": np.round(np.linspace(0.8, 2.5, 18), 4).tolist(), "rtol": 5e-3, "most": 15,
+            "alphas": evenly(0.8, 2.5, 18), "rtol": 5e-3, "most": 15,
             "d": 768, "seeds": 16, "trained": [1.0, 1.5, 2.0],
             "exponents": [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8], "critical_points": 15,
             "token_seeds": 16, "token_alphas": [1.5, 2.5],

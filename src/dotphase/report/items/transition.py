@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from dotphase import plot
 from dotphase.experiments.curve import curve
-from dotphase.figures.transition import plot_transition
 from dotphase.model.paper import positional_semantic
 from dotphase.report.facts import Fact, facts
-from dotphase.report.item import Datasets, Item
+from dotphase.report.item import Datasets, Item, evenly
+from dotphase.report.rows import number, over_seeds, shown, theory_and_training
 from dotphase.report.store import Parts
-from dotphase.report.sweeps import mean_and_error, training_grid
-from dotphase.report.verdict import Row, against_equations, against_runs, between_engines
-from dotphase.theory.critical import critical
+from dotphase.report.sweeps import training_grid
+from dotphase.report.verdict import Row, against_equations, against_runs
 
 OMEGA, SIGMA = 0.3, 0.5
 #: Alphas at which numbers of runs were published.
@@ -36,23 +36,17 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     )
     model = positional_semantic(omega=OMEGA, sigma=SIGMA)
     asked = {name: sizes[name] for name in ("alphas", "rtol", "most")}
-    theory = parts.get("theory", asked, lambda: curve(model, **asked))
-    log2_points = sizes["critical_points"]
-    lines = parts.get(
-        "critical", {"log2_points": log2_points}, lambda: _critical(model, log2_points)
-    )
-    return {"theory": theory, "critical": lines, "runs": runs}
-
-
-def _critical(model: Any, log2_points: int) -> xr.Dataset:
-    found = critical(model, log2_points=log2_points).to_dict()
-    numbers = {name: value for name, value in found.items() if isinstance(value, float)}
-    return xr.Dataset(numbers, attrs={"message": found["message"]})
+    fixed = {"omega": OMEGA, "sigma": SIGMA, "log2_points": sizes["critical_points"]}
+    return {
+        "theory": parts.call("theory", curve, model, **asked),
+        "critical": parts.study("critical", "critical", fixed),
+        "runs": runs,
+    }
 
 
 def draw(datasets: Datasets) -> Any:
     """Theory as lines, trained students as points."""
-    return plot_transition(datasets["theory"], datasets["critical"], datasets["runs"])
+    return plot.transition(datasets["theory"], datasets["critical"], datasets["runs"])
 
 
 def measured(runs: xr.Dataset, quantity: str) -> xr.DataArray:
@@ -67,9 +61,7 @@ def compare(datasets: Datasets) -> list[Row]:
     lines, runs, theory = datasets["critical"], datasets["runs"], datasets["theory"]
     settled = "ours is converged in the number of points, see `quadrature`"
     rows = [
-        against_equations(
-            fact, float(lines[fact.quantity]), float(lines[f"{fact.quantity}_stderr"]), settled
-        )
+        against_equations(fact, *number(lines, fact.quantity), settled)
         for name in ("alpha_c", "alpha_l")
         for fact in facts(name)
         if fact.at["omega"] == OMEGA
@@ -80,50 +72,24 @@ def compare(datasets: Datasets) -> list[Row]:
     for name in ("semantic_start", "positional_start"):
         start = name.removesuffix("_start")
         rows += [_published_run(at_omega.sel(start=start), fact) for fact in facts(name)]
-    rows += _engines(theory, at_omega)
-    return rows
+    return rows + theory_and_training(
+        theory, at_omega, {}, alphas=PUBLISHED, share=0.02, losses=True
+    )
 
 
 def _published_run(runs: xr.Dataset, fact: Fact) -> Row:
     values = measured(runs, fact.quantity).sel(alpha=fact.at["alpha"], method="nearest")
-    mean, error = mean_and_error(values)
-    row = against_runs(fact, float(mean), float(error), float(values.std("seed", ddof=1)))
+    row = against_runs(fact, *over_seeds(values), float(values.std("seed", ddof=1)))
     start = fact.table.removesuffix("_start")
     return Row(**{**vars(row), "at": {"start": start, **fact.at}})
-
-
-def _engines(theory: xr.Dataset, runs: xr.Dataset) -> list[Row]:
-    """Theory against training at the published alphas, where the theory is trusted."""
-    rows = []
-    for branch, overlap in (("semantic", "theta"), ("positional", "m")):
-        for alpha in PUBLISHED:
-            point = theory.sel(branch=branch, alpha=alpha, method=None)
-            if not (bool(point["trusted"]) and bool(point["on_branch"])):
-                continue
-            some = runs.sel(start=branch).sel(alpha=alpha, method="nearest")
-            for name in ("train_loss", "test_error", overlap):
-                mean, error = mean_and_error(some[name])
-                reference = (float(point[name]), float(point[f"{name}_stderr"]))
-                rows.append(
-                    between_engines(
-                        name,
-                        {"branch": branch, "alpha": alpha},
-                        reference,
-                        (float(mean), float(error)),
-                        ("theory", "training"),
-                        share=0.02,
-                    )
-                )
-    return rows
 
 
 def remarks(datasets: Datasets) -> list[str]:
     """The jump in words."""
     lines, runs = datasets["critical"], datasets["runs"]
     return [
-        f"alpha_c = {float(lines['alpha_c']):.4f} ± {float(lines['alpha_c_stderr']):.4f}, "
-        f"alpha_l = {float(lines['alpha_l']):.4f} ± {float(lines['alpha_l_stderr']):.4f} "
-        f"({lines.attrs['message']}).",
+        f"alpha_c = {shown(number(lines, 'alpha_c'))}, alpha_l = "
+        f"{shown(number(lines, 'alpha_l'))} ({lines['message'].item()}).",
         f"Trained at d = {runs.attrs['d']}, {runs.sizes['seed']} data sets a point, both starts on "
         "the same data, by L-BFGS to a gradient norm of 1e-6 sqrt(d); the paper's runs stop after "
         "5000 steps of gradient descent.",
@@ -131,7 +97,7 @@ def remarks(datasets: Datasets) -> list[str]:
 
 
 def _alphas(count: int, first: float = 0.2) -> list[float]:
-    return np.union1d(np.round(np.linspace(first, 2.0, count), 4), PUBLISHED).tolist()
+    return np.union1d(evenly(first, 2.0, count), PUBLISHED).tolist()
 
 
 ITEM = Item(

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from dotphase import plot
 from dotphase.experiments.curve import curve
-from dotphase.experiments.family import named_model
-from dotphase.figures.families import Member, plot_family
-from dotphase.report.item import Datasets, Item
+from dotphase.model.paper import positional_semantic
+from dotphase.report.item import Datasets, Item, evenly
+from dotphase.report.rows import finite_size, number, shown, theory_and_training
 from dotphase.report.store import Parts
-from dotphase.report.sweeps import mean_and_error, trained_crossing, training_grid
+from dotphase.report.sweeps import trained_crossing, training_grid
 from dotphase.report.verdict import Row, between_engines
 
 OMEGA = 0.3
@@ -30,14 +31,10 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
             seeds=sizes["seeds"], untied=separate,
         )  # fmt: skip
     for name, separate in students.items():
-        asked = {"alphas": list(sizes["alphas"]), "log2_points": sizes["log2_points"]}
-        found[f"theory-{name}"] = parts.get(
-            f"theory-{name}",
-            {**asked, "untied": separate},
-            lambda separate=separate, asked=asked: curve(  # type: ignore[misc]
-                named_model(OMEGA, untied=separate), **asked
-            ),
-        )
+        found[f"theory-{name}"] = parts.call(
+            f"theory-{name}", curve, positional_semantic(OMEGA, untied=separate),
+            alphas=list(sizes["alphas"]), log2_points=sizes["log2_points"],
+        )  # fmt: skip
     return found
 
 
@@ -59,9 +56,9 @@ def _students(datasets: Datasets) -> list[str]:
 
 def draw(datasets: Datasets) -> Any:
     """Tied and untied students against alpha."""
-    return plot_family(
+    return plot.family(
         [
-            Member(
+            (
                 name,
                 per_column(datasets[f"theory-{name}"], name),
                 per_column(datasets[f"runs-{name}"], name),
@@ -76,28 +73,13 @@ def compare(datasets: Datasets) -> list[Row]:
     rows = []
     for name in _students(datasets):
         theory, runs = datasets[f"theory-{name}"], datasets[f"runs-{name}"].isel(omega=0)
-        share = 0.01 + 10 / float(runs.attrs["d"])
-        last = runs.isel(alpha=-1)
-        for branch, quantity in (("semantic", "theta"), ("positional", "m")):
-            point = theory.sel(branch=branch).sel(alpha=float(last["alpha"]), method="nearest")
-            if not (bool(point["trusted"]) and bool(point["on_branch"])):
-                continue
-            mean, error = mean_and_error(last[quantity].sel(start=branch))
-            rows.append(
-                between_engines(
-                    quantity,
-                    {"student": name, "branch": branch, "alpha": float(last["alpha"])},
-                    (float(point[quantity]), float(point[f"{quantity}_stderr"])),
-                    (float(mean), float(error)),
-                    ("theory", "training"),
-                    share=share,
-                )
-            )
+        share = finite_size(runs)
+        rows += theory_and_training(theory, runs, {"student": name}, share=share)
         rows.append(
             between_engines(
                 "alpha_c",
                 {"student": name},
-                (float(theory["crossing"]), float(theory["crossing_stderr"])),
+                number(theory, "crossing"),
                 trained_crossing(runs),
                 ("theory", "training"),
                 share=share,
@@ -111,12 +93,11 @@ def remarks(datasets: Datasets) -> list[str]:
     lines = []
     for name in _students(datasets):
         theory, runs = datasets[f"theory-{name}"], datasets[f"runs-{name}"].isel(omega=0)
-        place, error = trained_crossing(runs)
         at = float(theory["crossing"])
         lines.append(
-            f"{name}: the training losses cross at alpha_c = {at:.3f} ± "
-            f"{float(theory['crossing_stderr']):.3f} in theory and {place:.3f} ± {error:.3f} "
-            f"trained at d = {runs.attrs['d']}."
+            f"{name}: the training losses cross at alpha_c = "
+            f"{shown(number(theory, 'crossing'), 3, 'nan')} in theory and "
+            f"{shown(trained_crossing(runs), 3, 'nan')} trained at d = {runs.attrs['d']}."
         )
         if np.isfinite(at):
             both = per_column(theory, name).sortby("alpha").interp(alpha=at)
@@ -143,7 +124,7 @@ ITEM = Item(
         },
         "full": {
             "students": ["tied", "untied"],
-            "alphas": np.round(np.linspace(0.8, 3.2, 13), 4).tolist(), "log2_points": 14, "d": 500,
+            "alphas": evenly(0.8, 3.2, 13), "log2_points": 14, "d": 500,
             "seeds": 8, "trained": (1.0, 1.2, 1.4, 1.8, 2.0, 2.2, 2.4, 2.8, 3.2),
         },
     },

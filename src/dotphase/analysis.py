@@ -1,0 +1,19 @@
+"""A closer look at a model: where branches end, its landscape, its attention, its limits."""
+
+from dotphase.experiments.attention import attention_matrices
+from dotphase.experiments.basins import basin_shares
+from dotphase.finite.linear import linear_test_error
+from dotphase.model.glm import ridge_regression
+from dotphase.theory.ends import branch_end
+from dotphase.theory.landscape import landscape
+from dotphase.theory.solve import continue_in_alpha
+
+__all__ = [
+    "attention_matrices",
+    "basin_shares",
+    "branch_end",
+    "continue_in_alpha",
+    "landscape",
+    "linear_test_error",
+    "ridge_regression",
+]

@@ -1,0 +1,175 @@
+"""Trainings under way: begun, followed and cancelled from the page."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import subprocess
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dotphase._numerics.parameters import OneOf
+from dotphase.app.state import Point, whole
+from dotphase.errors import InvalidInput
+
+#: Bounds of what the page trains, so that a run takes seconds and fits into memory.
+DIMENSIONS, SEEDS, LAST_SEED = (10, 2000), (1, 16), 999_999
+#: Trainings at once, and trainings remembered.
+RUNNING, REMEMBERED = 2, 32
+#: Seconds after which a training is given up.
+LIMIT = 600.0
+
+
+@dataclass
+class LiveTraining:
+    """One training: what was asked, and how far it is."""
+
+    point: Point
+    d: int
+    start: str
+    seeds: int
+    seed: int
+    state: str = "starting"
+    message: str = ""
+    steps: int = 0
+    runs: list[dict[str, Any]] = field(default_factory=list)
+    process: subprocess.Popen | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will come."""
+        return self.state in ("done", "failed", "cancelled")
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the page is told."""
+        return {
+            "point": self.point.to_dict(),
+            "d": self.d,
+            "start": self.start,
+            "seeds": self.seeds,
+            "seed": self.seed,
+            "state": self.state,
+            "message": self.message,
+            "steps": self.steps,
+            "over": self.over,
+            "progress": 1.0 if self.state == "done" else len(self.runs) / self.seeds,
+            "runs": self.runs,
+        }
+
+
+def starts() -> tuple[str, ...]:
+    """Starts for the page's student, which has one column: too few for the mixed one."""
+    names = OneOf("dotphase.finite.starts:STARTS").names()
+    return tuple(name for name in names if name != "mixed")
+
+
+def read_training(query: Mapping[str, str]) -> dict[str, Any]:
+    """The options of a training from a query, checked."""
+    return {
+        "d": whole("d", query.get("d", "500"), *DIMENSIONS),
+        "seeds": whole("seeds", query.get("seeds", "4"), *SEEDS),
+        "seed": whole("seed", query.get("seed", "0"), 0, LAST_SEED),
+        "start": OneOf(starts()).read("start", query.get("start", "semantic")),
+    }
+
+
+class Trainings:
+    """All trainings of one server.
+
+    Parameters
+    ----------
+    jax_settings : dict
+        Settings of JAX for the processes, as the compile cache.
+    """
+
+    def __init__(self, jax_settings: Mapping[str, Any] | None = None) -> None:
+        self.jax_settings = dict(jax_settings or {})
+        self._live: OrderedDict[str, LiveTraining] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def begin(self, point: Point, d: int, start: str, seeds: int, seed: int) -> str:
+        """Start a training; its name, which nobody can guess."""
+        with self._lock:
+            running = sum(not training.over for training in self._live.values())
+            if running >= RUNNING:
+                raise InvalidInput(
+                    "trainings", running, f"at most {RUNNING} run at once: wait or cancel one"
+                )
+            name = secrets.token_hex(8)
+            training = self._live[name] = LiveTraining(point, d, start, seeds, seed)
+            for old in [key for key, one in self._live.items() if one.over][:-REMEMBERED]:
+                del self._live[old]
+        training.process = subprocess.Popen(
+            [sys.executable, "-m", "dotphase.app.trainer"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            # Ctrl-C in the terminal is for the server, which ends its trainings itself.
+            start_new_session=True,
+        )
+        asked = {"point": point.to_dict(), "d": d, "start": start, "seeds": seeds, "seed": seed}
+        following = (training, training.process, asked)
+        threading.Thread(target=self._follow, args=following, daemon=True).start()
+        return name
+
+    def get(self, name: str) -> LiveTraining:
+        """A training by its name."""
+        with self._lock:
+            training = self._live.get(name)
+        if training is None:
+            raise InvalidInput("job", name[:40], "must be a training of this server")
+        return training
+
+    def cancel(self, name: str) -> LiveTraining:
+        """End a training; its finished runs stay."""
+        training = self.get(name)
+        with self._lock:
+            if not training.over:
+                training.state = "cancelled"
+        if training.process is not None and training.process.poll() is None:
+            training.process.kill()
+        return training
+
+    def close(self) -> None:
+        """End all trainings."""
+        for name in list(self._live):
+            self.cancel(name)
+
+    def _follow(
+        self, training: LiveTraining, process: subprocess.Popen, asked: dict[str, Any]
+    ) -> None:
+        """Read what a process says until it ends."""
+        assert process.stdin is not None and process.stdout is not None
+        limit = threading.Timer(LIMIT, process.kill)
+        limit.daemon = True
+        limit.start()
+        with process:
+            try:
+                process.stdin.write(json.dumps({**asked, "jax": self.jax_settings}) + "\n")
+                process.stdin.flush()
+                for line in process.stdout:
+                    self._note(training, json.loads(line))
+            except (OSError, ValueError) as error:
+                process.kill()
+                training.message = f"{type(error).__name__}: {error}"
+        limit.cancel()
+        with self._lock:
+            if not training.over:
+                training.state = "failed"
+                training.message = training.message or "the training process ended early"
+            training.process = None
+
+    def _note(self, training: LiveTraining, said: dict[str, Any]) -> None:
+        with self._lock:
+            if training.over:
+                return
+            training.state = said["state"]
+            training.steps = said.get("steps", training.steps)
+            training.message = said.get("message", training.message)
+            if "run" in said:
+                training.runs = [*training.runs, said["run"]]

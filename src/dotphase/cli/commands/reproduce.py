@@ -1,0 +1,106 @@
+"""`dotphase reproduce`: the figures and tables of the paper, compared line by line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from dotphase.cli.options import json_option, prepare_jax, share_cache, where_options
+from dotphase.cli.output import print_json, progress_bar
+
+
+@click.command(
+    "reproduce",
+    epilog="Example: dotphase reproduce transition gamp --quick --out reproduction",
+)
+@click.argument("names", metavar="[NAME ...]", nargs=-1)
+@click.option("--quick", "scale", flag_value="quick", default="quick",
+              help="Minutes on two cores: small d, few seeds, coarse grids [default].")  # fmt: skip
+@click.option("--full", "scale", flag_value="full", help="The sizes of the paper (a GPU helps).")
+@click.option("--out", required=True, metavar="DIR",
+              help="Folder of the report; finished parts found there are used again.")  # fmt: skip
+@where_options
+@click.option("--list", "only_list", is_flag=True, is_eager=True, expose_value=False,
+              callback=lambda context, option, value: _list(context) if value else None,
+              help="Print the names and stop.")  # fmt: skip
+@json_option
+def command(
+    names: tuple[str, ...],
+    scale: str,
+    out: str,
+    engine: str,
+    scheduler: str | None,
+    workers: int | None,
+    as_json: bool,
+) -> int:
+    """Draw every figure, make every table, and say of each published number whether it holds.
+
+    Names select figures; all of the paper if none is given (--list names those beyond it as
+    well). Writes DIR/report.md, DIR/report.json,
+    DIR/figures and DIR/data. A figure that fails is reported and stops no other (exit code 3).
+    What is made of independent points is computed as a study, kept point by point.
+    """
+    from dotphase.report.items import in_order
+
+    chosen = in_order(names)
+    share_cache()
+    with progress_bar("reproducing", total=len(chosen)) as advance:
+        prepare_jax()
+        from dotphase.report.run import ItemResult, reproduce
+
+        def tell(item: str, part: str) -> None:
+            advance.describe(f"{item}: {part}")
+
+        def finished(outcome: ItemResult) -> None:
+            how = f"FAILED, {outcome.failure}" if outcome.failure else "done"
+            advance.describe(f"{outcome.name}: {how} ({outcome.seconds:.0f} s)")
+            advance()
+
+        where = {"on": engine, "scheduler": scheduler, "workers": workers}
+        report = reproduce(
+            chosen,
+            scale=scale,  # type: ignore[arg-type]
+            out=out,
+            where=where,
+            progress=tell,
+            finished=finished,
+        )
+    from dotphase.report.verdict import AGREES, DIFFERS, OFF
+
+    counts = {verdict: report.count(verdict) for verdict in (AGREES, OFF, DIFFERS)}
+    if as_json:
+        print_json(_summary(report, counts))
+    else:
+        for outcome in report.outcomes:
+            for row in outcome.rows:
+                if row.verdict == DIFFERS:
+                    at = ", ".join(f"{name} = {value}" for name, value in row.at.items())
+                    click.echo(f"differs: {outcome.name}, {row.quantity} at {at}")
+        click.echo(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
+        click.echo(f"wrote {report.folder / 'report.md'}")
+    return 3 if report.failed else 0
+
+
+def _summary(report: Any, counts: dict[str, int]) -> dict[str, Any]:
+    return {
+        "scale": report.scale,
+        "report": str(report.folder / "report.md"),
+        "json": str(report.folder / "report.json"),
+        "verdicts": counts,
+        "failed": list(report.failed),
+        "items": [
+            {"name": out.name, "seconds": out.seconds, "figures": list(out.figures),
+             "rows": [row.to_dict() for row in out.rows], "failure": out.failure}
+            for out in report.outcomes
+        ],
+    }  # fmt: skip
+
+
+def _list(context: click.Context) -> None:
+    from dotphase.report.items import ITEMS, PAPER
+
+    click.echo("\n".join(PAPER))
+    click.echo("beyond the paper:")
+    click.echo("\n".join(name for name in ITEMS if name not in PAPER))
+    context.exit(0)

@@ -1,0 +1,62 @@
+"""Solutions of the theory as variables of a labelled dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dotphase.theory.solution import Solution
+
+#: Results with a quadrature error, by the names they have in a `Solution`.
+RESULTS = {
+    "q": "norm of q of token 1",
+    "m": "norm of m of token 1",
+    "V": "norm of V of token 1",
+    "theta": "norm of theta of token 1",
+    "train_loss": "training loss per dimension, eps_t",
+    "test_error": "test error, eps_g",
+}
+
+#: What else is kept of a solution.
+FACTS: dict[str, tuple[Callable[[Solution], Any], str]] = {
+    "loss_slope": (lambda s: s.loss_slope, "derivative of the training loss in alpha"),
+    "found": (lambda s: s.found, "branch that the fixed point belongs to"),
+    "on_branch": (lambda s: s.there, "whether it is the branch asked for"),
+    "converged": (lambda s: s.converged, "whether the solver converged"),
+    "residual": (lambda s: s.residual, "undamped relative residual"),
+    "iterations": (lambda s: s.iterations, "evaluations of the map"),
+    "log2_points": (lambda s: s.log2_points, "log2 of the Gaussian points"),
+    "replicon": (lambda s: s.stability.replicon, "stable below 1"),
+    "jump_weight": (lambda s: s.stability.jump_weight, "weight of the jumps"),
+    "trusted": (lambda s: s.stability.trusted, "whether the theory can be trusted here"),
+}
+
+
+def variables(
+    solutions: Iterable[Solution], dims: Sequence[str], shape: Sequence[int]
+) -> dict[str, xr.Variable]:
+    """Everything that a dataset keeps of its solutions.
+
+    Parameters
+    ----------
+    solutions : iterable of Solution
+        In the order of the dataset, the last dimension fastest.
+    dims, shape : names and sizes of the dimensions
+    """
+    cells = list(solutions)
+
+    def variable(values: Sequence[Any], description: str) -> xr.Variable:
+        array = np.asarray(values).reshape(tuple(shape))
+        return xr.Variable(dims, array, {"description": description})
+
+    found = {}
+    for name, description in RESULTS.items():
+        found[name] = variable([cell.value(name) for cell in cells], description)
+        errors = [cell.stderr[name] for cell in cells]
+        found[f"{name}_stderr"] = variable(errors, "quadrature standard error")
+    for name, (read, description) in FACTS.items():
+        found[name] = variable([read(cell) for cell in cells], description)
+    return found

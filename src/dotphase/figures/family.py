@@ -1,0 +1,89 @@
+"""Several models side by side: loss difference, overlaps and test error against alpha."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from dotphase.figures.parts.lines import (
+    ALPHA,
+    LOSS_GAP,
+    OVERLAPS,
+    TEST_ERROR,
+    branch_legend,
+    label_slice,
+    slice_panels,
+)
+from dotphase.figures.parts.style import COLOURS, drawing, ink, page
+
+#: Colours of Okabe and Ito for the members of a family, in their order.
+SHADES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#7F7F7F")
+
+
+def family(
+    members: Sequence[tuple[str, xr.Dataset, xr.Dataset]],
+    lines: xr.Dataset | None = None,
+    path: str | Path | None = None,
+) -> Any:
+    """Theory as lines (hollow where it is not trusted), trained students as points.
+
+    Parameters
+    ----------
+    members : sequence of (label, theory, runs)
+        For each model what it is called, the theory of `dotphase.curve` and the runs of
+        `dotphase.grid` at one value.
+    lines : xarray.Dataset, optional
+        ``alpha_c`` and ``alpha_l`` over ``length``, with errors, and ``trained`` crossings: one
+        more panel.
+    path : path, optional
+        Where to write the figure (.png, .svg or .pdf).
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> branches = dp.curve(dp.positional_semantic(), [1.0, 2.0], log2_points=12)
+    >>> runs = dp.grid(dp.positional_semantic, [1.0, 2.0], [0.3], d=40, seeds=2)
+    >>> figure = dp.plot.family([("two tokens", branches, runs)], path="family.png")
+    """
+    rows, columns, size = (1, 3, (10.4, 3.4)) if lines is None else (2, 2, (8.6, 6.6))
+    with drawing(path, rows, columns, size=size) as (figure, axes):
+        panels = axes.ravel()[-3:]
+        if lines is not None:
+            _against_length(axes[0, 0], lines)
+        for shade, (label, theory, runs) in zip(SHADES, members, strict=False):
+            slice_panels(panels, theory, runs, shade, label)
+        label_slice(panels)
+        for panel, text in zip(panels, (LOSS_GAP, OVERLAPS, TEST_ERROR), strict=True):
+            panel.set_xlabel(ALPHA)
+            panel.set_ylabel(text)
+        branch_legend(
+            panels[1], {"semantic": r"semantic ($\theta$)", "positional": "positional ($m$)"}
+        )
+        panels[0].legend()
+        panels[1].legend()
+    return figure
+
+
+def _against_length(axis: Any, lines: xr.Dataset) -> None:
+    length = lines["length"].values
+    trusted = lines["trusted"].values.astype(bool)
+    for name, colour, marker in (("alpha_l", COLOURS["linear"], "^"), ("alpha_c", ink(), "o")):
+        values, error = lines[name].values, lines[f"{name}_stderr"].values
+        axis.errorbar(length, values, error, color=colour, lw=1.4, label=rf"$\{name}$, theory")
+        for chosen, face in ((trusted, colour), (~trusted, page())):
+            axis.plot(length[chosen], values[chosen], marker, color=colour, mfc=face, ms=6)
+    axis.errorbar(
+        length + 0.08, lines["trained"], lines["trained_stderr"], fmt="D", ms=5, lw=1,
+        color=COLOURS["mixed"], label=r"$\alpha_c$, training",
+    )  # fmt: skip
+    axis.set_xticks(length)
+    axis.set_ylim(bottom=0)
+    axis.set_xlabel("tokens $L$ in a sentence")
+    axis.set_ylabel("critical sample complexity")
+    axis.legend()

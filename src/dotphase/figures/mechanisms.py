@@ -1,0 +1,57 @@
+"""Which mechanism each run found: theta against m."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dotphase.figures.parts.lines import run_title
+from dotphase.figures.parts.style import COLOURS, GREY, MARKERS, drawing
+
+if TYPE_CHECKING:
+    from dotphase.training.result import Training
+
+
+def mechanisms(training: Training, path: str | Path | None = None) -> Any:
+    """Scatter of the runs of `dotphase.train`, each labelled by the mechanism it found.
+
+    Parameters
+    ----------
+    training : Training
+        From `dotphase.train`.
+    path : path, optional
+        Where to write the figure (.png, .svg or .pdf).
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> training = dp.train(dp.positional_semantic(), alpha=2.0, d=40, seeds=2, start="semantic")
+    >>> figure = dp.plot.mechanisms(training, "mechanisms.png")
+    """
+    runs = [run for run in training.runs if not run.diverged]
+    scale = float(training.model.rho[0])
+    with drawing(path, size=(3.8, 3.4)) as (figure, axis):
+        for name in sorted({run.mechanism for run in runs}):
+            some = [run for run in runs if run.mechanism == name]
+            axis.scatter(
+                [run.m for run in some],
+                [run.theta / scale for run in some],
+                s=18,
+                alpha=0.75,
+                color=COLOURS.get(name, GREY),
+                marker=MARKERS.get(name, "o"),
+                label=f"{name} ({len(some)})",
+            )
+        chance = np.sqrt(max((run.q for run in runs), default=0.0) / scale / training.d)
+        axis.axhline(chance, color="#999999", lw=0.8, ls=":", label="chance")
+        axis.axvline(chance, color="#999999", lw=0.8, ls=":")
+        axis.set_xlabel("$|m|$")
+        axis.set_ylabel(r"$|\theta|/\sigma^2$")
+        axis.set_title(run_title(training, training.optimizer))
+        axis.legend()
+    return figure

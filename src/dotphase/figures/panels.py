@@ -1,0 +1,78 @@
+"""Columns of maps over alpha and omega: theory above, training below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from dotphase.figures.parts.lines import ALPHA
+from dotphase.figures.parts.maps import (
+    Panel,
+    critical_lines,
+    draw_map,
+    hatch,
+    largest,
+    missing_entry,
+)
+from dotphase.figures.parts.style import DARK, drawing, ink
+
+
+def panels(
+    columns: Sequence[Panel],
+    theory: xr.Dataset,
+    runs: xr.Dataset,
+    lines: xr.Dataset | None = None,
+    path: str | Path | None = None,
+) -> Any:
+    """Columns of maps with the critical lines; hatched where the theory is not trusted.
+
+    Parameters
+    ----------
+    columns : sequence of Panel
+        What is shown, in theory and trained.
+    theory : xarray.Dataset
+        From `dotphase.diagram`.
+    runs : xarray.Dataset
+        From `dotphase.grid`.
+    lines : xarray.Dataset, optional
+        ``alpha_c`` and ``alpha_l`` against omega; those of `theory` if not given.
+    path : path, optional
+        Where to write the figure (.png, .svg or .pdf).
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> from dotphase.figures.parts.maps import gain_panel
+    >>> cells = dp.diagram(dp.positional_semantic, [1.0, 2.0], [0.2, 0.4], log2_points=12)
+    >>> runs = dp.grid(dp.positional_semantic, [1.0, 2.0], [0.2, 0.4], d=40, seeds=2)
+    >>> gain = gain_panel(cells, runs)
+    >>> figure = dp.plot.panels([gain, gain], cells, runs, path="panels.png")
+    """
+    size = (4.7 * len(columns), 6.6)
+    shared = {"sharex": True, "sharey": True, "squeeze": False}
+    with drawing(path, 2, len(columns), size=size, **shared) as (figure, axes):
+        for column, panel in zip(axes.T, columns, strict=True):
+            high = largest(panel.theory, panel.trained)
+            low = -high if panel.centred else 0.0
+            for axis, field in zip(column, (panel.theory, panel.trained), strict=True):
+                mesh = draw_map(axis, field, "omega", panel.colours, low, high)
+                critical_lines(axis, theory if lines is None else lines, "omega")
+            hatch(column[0], theory, "omega")
+            figure.colorbar(mesh, ax=column, label=panel.title)
+            column[1].set_xlabel(ALPHA)
+        first = axes[0, 0]
+        first.set_ylabel(r"$\omega$   (theory)")
+        axes[1, 0].set_ylabel(rf"$\omega$   (training, $d = {runs.attrs['d']}$)")
+        if bool(columns[0].theory.isnull().any()):
+            missing_entry(first, mec=ink(), mew=0.4)
+        # The lines are dark on every page, like the maps below them are bright.
+        first.legend(loc="upper left", facecolor="#FFFFFF", labelcolor=DARK)
+        first.set_xlim(float(theory["alpha"].min()), float(theory["alpha"].max()))
+        first.set_ylim(float(theory["omega"].min()), float(theory["omega"].max()))
+    return figure

@@ -1,0 +1,88 @@
+"""Maps over alpha and a parameter, and what lies on top of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dotphase.figures.parts.style import DARK, quiet
+
+#: Critical lines, how they are drawn and what they are called.
+LINES = (("alpha_c", "-", r"$\alpha_c$"), ("alpha_l", "--", r"$\alpha_l$"))
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One column of maps.
+
+    Attributes
+    ----------
+    title : label of its colours
+    colours : name of a colour map; one that diverges is centred on zero
+    theory, trained : what is shown, over ``alpha`` and ``omega``
+    centred : whether the colours are centred on zero
+    """
+
+    title: str
+    colours: str
+    theory: xr.DataArray
+    trained: xr.DataArray
+    centred: bool = True
+
+
+def gain_panel(theory: xr.Dataset, runs: xr.Dataset) -> Panel:
+    """Gain in test error over the linear layer, of the minimum with the lowest training loss."""
+    loss, error = runs["train_loss"], runs["test_error"]
+    lower = loss.sel(start="semantic") < loss.sel(start="positional")
+    best = xr.where(lower, error.sel(start="semantic"), error.sel(start="positional"))
+    trained = (runs["linear_test_error"] - best).mean("seed")
+    label = r"$\epsilon_{\rm lin} - \epsilon_g$, lowest minimum  $[10^{-3}]$"
+    return Panel(label, "RdBu", 1e3 * theory["test_gain"], 1e3 * trained)
+
+
+def draw_map(
+    axis: Any, field: xr.DataArray, parameter: str, colours: str, low: float, high: float
+) -> Any:
+    """Colours over alpha and the parameter; quiet where there is nothing."""
+    axis.set_facecolor(quiet())
+    axis.grid(False)
+    return axis.pcolormesh(
+        field["alpha"], field[parameter], field.transpose(parameter, "alpha"), cmap=colours,
+        vmin=low, vmax=high, shading="nearest", rasterized=True,
+    )  # fmt: skip
+
+
+def largest(*fields: xr.DataArray) -> float:
+    """The largest size, at least something to scale colours by."""
+    sizes = [float(np.abs(field).max()) for field in fields]
+    return max((size for size in sizes if np.isfinite(size)), default=1.0)
+
+
+def doubtful_cells(theory: xr.Dataset, parameter: str) -> np.ndarray:
+    """Where the theory of the winning branch is not to be trusted."""
+    return ~theory["winner_trusted"].astype(bool).transpose(parameter, "alpha").values
+
+
+def hatch(axis: Any, theory: xr.Dataset, parameter: str) -> None:
+    """Hatching where the theory of the winning branch is not to be trusted."""
+    doubtful = doubtful_cells(theory, parameter)
+    if min(doubtful.shape) > 1 and doubtful.any():
+        axis.contourf(
+            theory["alpha"], theory[parameter], doubtful.astype(float), levels=[0.5, 1.5],
+            colors="none", hatches=["////"],
+        )  # fmt: skip
+
+
+def critical_lines(axis: Any, lines: xr.Dataset, parameter: str, colour: str = DARK) -> None:
+    """alpha_c and alpha_l, where there are any."""
+    for name, style, label in LINES:
+        if bool(np.isfinite(lines[name]).any()):
+            axis.plot(lines[name], lines[parameter], ls=style, color=colour, lw=1.8, label=label)
+
+
+def missing_entry(axis: Any, **style: Any) -> None:
+    """What the quiet areas are, in the legend."""
+    axis.plot([], [], ls="none", marker="s", mfc=quiet(), label="one branch missing", **style)

@@ -1,0 +1,67 @@
+"""Which mechanism wins, over alpha and omega."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dotphase.figures.parts.lines import ALPHA
+from dotphase.figures.parts.maps import doubtful_cells
+from dotphase.figures.parts.style import COLOURS, DARK, drawing
+
+NAMES = ("positional", "semantic", "mixed")
+
+
+def winners(maps: Sequence[tuple[str, xr.Dataset]], path: str | Path | None = None) -> Any:
+    """Which mechanism has the lowest training loss, over alpha and omega.
+
+    Parameters
+    ----------
+    maps : sequence of (title, dataset)
+        From `dotphase.diagram`.
+    path : path, optional
+        Where to write the figure (.png, .svg or .pdf).
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> cells = dp.diagram(dp.positional_semantic, [1.0, 2.0], [0.2, 0.4], log2_points=12)
+    >>> figure = dp.plot.winners([("student of rank one", cells)], "winners.png")
+    """
+    from matplotlib.colors import ListedColormap
+    from matplotlib.patches import Patch
+
+    shared = {"sharex": True, "sharey": True, "squeeze": False}
+    size = (3.2 * len(maps) + 0.4, 3.4)
+    with drawing(path, 1, len(maps), size=size, **shared) as (figure, axes):
+        for axis, (title, theory) in zip(axes[0], maps, strict=True):
+            winner = mechanism(theory).transpose("omega", "alpha")
+            index = np.select([winner == name for name in NAMES], range(len(NAMES)), np.nan)
+            axis.pcolormesh(
+                theory["alpha"], theory["omega"], index, shading="nearest", vmin=-0.5,
+                vmax=len(NAMES) - 0.5, cmap=ListedColormap([COLOURS[name] for name in NAMES]),
+                alpha=0.8,
+            )  # fmt: skip
+            axis.grid(False)
+            for row, column in zip(*np.nonzero(doubtful_cells(theory, "omega")), strict=True):
+                axis.plot(theory["alpha"][column], theory["omega"][row], "x", color=DARK)
+            axis.set_title(title)
+            axis.set_xlabel(ALPHA)
+        axes[0, 0].set_ylabel(r"$\omega$")
+        patches = [Patch(color=COLOURS[name], alpha=0.8, label=name) for name in NAMES]
+        figure.legend(handles=patches, loc="outside lower center", ncols=len(NAMES))
+    return figure
+
+
+def mechanism(theory: xr.Dataset) -> xr.DataArray:
+    """Name of the mechanism with the lowest training loss in each cell of a diagram."""
+    found = theory["found"].sel(branch="semantic", drop=True)
+    winner: xr.DataArray = xr.where(theory["winner"] == "semantic", found, theory["winner"])
+    return winner

@@ -1,0 +1,30 @@
+"""What functions return, for annotations and for ``isinstance``; nobody has to make them."""
+
+from dotphase.baselines.fit import Baseline
+from dotphase.finite.data import Dataset
+from dotphase.finite.runs import Run
+from dotphase.message_passing.result import MessagePassing
+from dotphase.theory.bayes import BayesOptimal
+from dotphase.theory.critical import Critical
+from dotphase.theory.ends import BranchEnd
+from dotphase.theory.flow import Flow, FlowPoint
+from dotphase.theory.landscape import Landscape
+from dotphase.theory.solution import Solution
+from dotphase.training.hessian import Curvature
+from dotphase.training.result import Training
+
+__all__ = [
+    "Baseline",
+    "BayesOptimal",
+    "BranchEnd",
+    "Critical",
+    "Curvature",
+    "Dataset",
+    "Flow",
+    "FlowPoint",
+    "Landscape",
+    "MessagePassing",
+    "Run",
+    "Solution",
+    "Training",
+]

@@ -1,0 +1,352 @@
+"""Answers point by point: every finished one is safe before the next is begun.
+
+A journal is a folder with an SQLite database in write-ahead mode. A point is one row, written
+in a transaction of its own that has reached the disk when the call returns; a process that is
+killed at any moment leaves all finished rows readable. Points that nobody has worked on have no
+row. The database says what was asked; another question is refused. A lock on a file beside it
+says whether somebody is at work.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from dotphase.errors import InvalidInput
+from dotphase.storage.kept import as_asked, difference
+
+#: Files of a journal's folder.
+DATABASE, LOCK = "study.sqlite", "study.lock"
+#: Marks our databases ("dotp"), and the version of their layout.
+APPLICATION, LAYOUT = 0x646F7470, 2
+
+_SCHEMA = """
+CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE runs (started REAL NOT NULL, software TEXT NOT NULL);
+CREATE TABLE points (
+    place INTEGER PRIMARY KEY,
+    state TEXT NOT NULL CHECK (state IN ('running', 'done', 'failed')),
+    result TEXT,
+    reason TEXT,
+    seconds REAL,
+    finished REAL
+);
+CREATE INDEX by_state ON points (state, finished);
+"""
+
+
+@dataclass(frozen=True)
+class PointResult:
+    """What became of a point: its values, or the reason why there are none.
+
+    Attributes
+    ----------
+    index : place of the point
+    values, reason : one of them is None
+    seconds : time it took
+    """
+
+    index: int
+    values: dict[str, Any] | None
+    reason: str | None
+    seconds: float
+
+
+class Journal:
+    """An open journal: its folder is locked and its database can be written.
+
+    Use `Journal.open`; then record what happens, and `close`.
+    """
+
+    def __init__(self, folder: Path, lock: IO[bytes], database: sqlite3.Connection) -> None:
+        self.folder, self._lock, self._database = folder, lock, database
+
+    @classmethod
+    def open(
+        cls, folder: str | Path, asked: Mapping[str, Any], about: Mapping[str, Any]
+    ) -> Journal:
+        """Begin in a new or empty folder, or go on where the same was asked.
+
+        Parameters
+        ----------
+        asked : mapping
+            What is computed; anything that JSON can hold.
+        about : mapping
+            Provenance, kept from the time of the beginning, with the version as ``software``.
+        """
+        folder, asked = Path(folder), as_asked(asked)
+        with storage_errors(folder):
+            _check_folder(folder, asked)
+            folder.mkdir(exist_ok=True)
+            lock = _lock(folder)
+            try:
+                database = _connect(folder)
+                try:
+                    _begin(database, asked, about)
+                except BaseException:
+                    database.close()
+                    raise
+            except BaseException:
+                lock.close()
+                raise
+        return cls(folder, lock, database)
+
+    def record(self, finished: Iterable[PointResult] = (), started: Iterable[int] = ()) -> None:
+        """Write down what became of points and which are next; on disk when this returns."""
+        now = time.time()
+        with storage_errors(self.folder), self._database:
+            self._database.executemany(
+                "INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?)",
+                [_row(outcome, now) for outcome in finished],
+            )
+            self._database.executemany(
+                "INSERT OR REPLACE INTO points (place, state) VALUES (?, 'running')",
+                [(place,) for place in started],
+            )
+
+    def done(self) -> set[int]:
+        """Places of the points that are done."""
+        rows = self._database.execute("SELECT place FROM points WHERE state = 'done'")
+        return {place for (place,) in rows}
+
+    def close(self) -> None:
+        """Points that were being computed are no longer; the folder is free for others."""
+        try:
+            with self._database:
+                self._database.execute("DELETE FROM points WHERE state = 'running'")
+            # One plain file, that can be copied and read where nothing can be written.
+            self._database.execute("PRAGMA journal_mode = DELETE")
+        except sqlite3.Error:
+            pass  # the disk may be full: a running point without a lock counts as pending
+        finally:
+            try:
+                self._database.close()
+            finally:
+                self._lock.close()
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a journal holds.
+
+    Attributes
+    ----------
+    asked, about : the question, and the provenance of the first run
+    software : versions that later runs were made with, if they differ from the first
+    outcomes : every finished or failed point, by its place
+    running : places of the points being computed
+    active : whether somebody is at work
+    begun : when the last run began
+    finished : when each of the outcomes was recorded
+    """
+
+    asked: dict[str, Any]
+    about: dict[str, Any]
+    software: tuple[str, ...]
+    outcomes: tuple[PointResult, ...]
+    running: tuple[int, ...]
+    active: bool
+    begun: float
+    finished: tuple[float, ...]
+
+
+def read_journal(folder: str | Path, *, values: bool = True) -> Contents:
+    """Everything in a journal's folder, also while somebody is at work.
+
+    Parameters
+    ----------
+    values : bool
+        Whether to read the values of the points that are done; they are empty otherwise.
+    """
+    folder = Path(folder)
+    active = _is_locked(folder)
+    with _reading(folder) as database:
+        about = _about(database)
+        software = [row for (row,) in database.execute("SELECT DISTINCT software FROM runs")]
+        (begun,) = database.execute("SELECT MAX(started) FROM runs").fetchone()
+        result = "result" if values else "CASE state WHEN 'done' THEN '{}' END"
+        rows = database.execute(
+            f"SELECT place, {result}, reason, seconds, finished FROM points "
+            "WHERE state != 'running' ORDER BY place"
+        ).fetchall()
+        running = database.execute("SELECT place FROM points WHERE state = 'running'")
+        return Contents(
+            asked=about["asked"],
+            about=about["provenance"],
+            software=tuple(one for one in software if one != about["provenance"].get("software")),
+            outcomes=tuple(
+                PointResult(place, None if result is None else json.loads(result), reason, seconds)
+                for place, result, reason, seconds, _ in rows
+            ),
+            running=tuple(sorted(place for (place,) in running)) if active else (),
+            active=active,
+            begun=begun,
+            finished=tuple(row[-1] for row in rows),
+        )
+
+
+@contextmanager
+def storage_errors(folder: Path) -> Iterator[None]:
+    """Turn what the disk and the database complain of into one line."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        rule = f"cannot be used ({error}); what was finished is kept"
+        raise InvalidInput("out", str(folder), rule) from error
+    except OSError as error:
+        rule = f"cannot be used ({error.strerror or error}); what was finished is kept"
+        raise InvalidInput("out", str(folder), rule) from error
+
+
+def _row(outcome: PointResult, now: float) -> tuple[Any, ...]:
+    result = None if outcome.values is None else json.dumps(outcome.values)
+    state = "failed" if outcome.values is None else "done"
+    return outcome.index, state, result, outcome.reason, outcome.seconds, now
+
+
+def _check_folder(folder: Path, asked: dict[str, Any]) -> None:
+    """Refuse a folder that is not ours, before anything is written."""
+    if folder.exists() and not folder.is_dir():
+        raise InvalidInput("out", str(folder), "must be a folder, or a new name for one")
+    if not folder.parent.is_dir():
+        raise InvalidInput("out", str(folder), "must be in a folder that exists")
+    if not folder.exists():
+        return
+    names = sorted(entry.name for entry in folder.iterdir())
+    # A run that was killed at the very start leaves a lock and perhaps an empty database.
+    empty = set(names) <= {LOCK, DATABASE} and _size(folder / DATABASE) == 0
+    if empty:
+        return
+    if DATABASE not in names:
+        shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+        raise InvalidInput("out", str(folder), f"holds something else ({shown}): use a new folder")
+    with _reading(folder) as database:
+        if not _is_begun(database):
+            return
+        other = difference(_about(database)["asked"], asked)
+    if other is not None:
+        rule = f"holds the answer to another question ({other}): use a new folder"
+        raise InvalidInput("out", str(folder), rule)
+
+
+def _size(file: Path) -> int:
+    return file.stat().st_size if file.exists() else 0
+
+
+def _lock(folder: Path) -> IO[bytes]:
+    """Hold the journal for this process, until it ends however it ends."""
+    file = (folder / LOCK).open("ab")
+    for attempt in range(10):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return file
+        except BlockingIOError:
+            if attempt < 9:
+                time.sleep(0.05)  # someone who asks for the status holds it for a moment
+    file.close()
+    raise InvalidInput("out", str(folder), "is being run by another process")
+
+
+def _is_locked(folder: Path) -> bool:
+    try:
+        with (folder / LOCK).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _connect(folder: Path) -> sqlite3.Connection:
+    database = sqlite3.connect(folder / DATABASE, timeout=60)
+    try:
+        database.execute("PRAGMA journal_mode = WAL")
+        # Every commit reaches the disk, so that even a power cut loses no finished point.
+        database.execute("PRAGMA synchronous = FULL")
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _begin(database: sqlite3.Connection, asked: dict[str, Any], about: Mapping[str, Any]) -> None:
+    """The tables of a new journal, in one transaction; and a line for this run."""
+    if not _is_begun(database):
+        rows = {"asked": json.dumps(asked), "provenance": json.dumps(dict(about))}
+        values = ", ".join(f"('{name}', {_quoted(value)})" for name, value in rows.items())
+        database.executescript(
+            f"BEGIN; {_SCHEMA} INSERT INTO about VALUES {values}; "
+            f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {LAYOUT}; COMMIT;"
+        )
+    with database:
+        database.execute("DELETE FROM points WHERE state = 'running'")
+        database.execute("INSERT INTO runs VALUES (?, ?)", (time.time(), about["software"]))
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _is_begun(database: sqlite3.Connection) -> bool:
+    return bool(database.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0])
+
+
+@contextmanager
+def _reading(folder: Path) -> Iterator[sqlite3.Connection]:
+    """The database of a folder, to read; refuses what is not one of ours."""
+    file = folder / DATABASE
+    if not file.is_file():
+        raise InvalidInput("study", str(folder), f"must be a folder that holds {DATABASE}")
+    try:
+        database = _open_to_read(file)
+    except sqlite3.Error as error:
+        raise InvalidInput("study", str(folder), f"cannot be read ({error})") from None
+    try:
+        mark = database.execute("PRAGMA application_id").fetchone()[0]
+        layout = database.execute("PRAGMA user_version").fetchone()[0]
+        if _is_begun(database) and mark != APPLICATION:
+            raise InvalidInput("study", str(folder), f"holds a {DATABASE} of another program")
+        if _is_begun(database) and layout != LAYOUT:
+            raise InvalidInput("study", str(folder), "was written by another version of dotphase")
+        yield database
+    except sqlite3.DatabaseError as error:
+        raise InvalidInput("study", str(folder), f"cannot be read ({error})") from None
+    finally:
+        database.close()
+
+
+def _open_to_read(file: Path) -> sqlite3.Connection:
+    """A connection that writes nothing, also where nothing can be written."""
+    place = f"file:{file.resolve().as_posix().replace('?', '%3f').replace('#', '%23')}"
+    # In a folder that is read-only SQLite cannot share the write-ahead log; without one
+    # the file does not change.
+    alone = not os.access(file.parent, os.W_OK) and not file.with_name(file.name + "-wal").exists()
+    database = sqlite3.connect(f"{place}?mode=ro{'&immutable=1' if alone else ''}", uri=True)
+    try:
+        database.execute("PRAGMA schema_version")
+    except sqlite3.Error:
+        database.close()
+        raise
+    return database
+
+
+def _about(database: sqlite3.Connection) -> dict[str, dict[str, Any]]:
+    if not _is_begun(database):
+        raise InvalidInput("study", DATABASE, "holds nothing: the study was not begun")
+    rows = database.execute("SELECT name, value FROM about")
+    return {name: json.loads(value) for name, value in rows}

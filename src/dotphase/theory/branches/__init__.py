@@ -1,0 +1,19 @@
+"""The families of fixed points that the solver knows by name: one file for each.
+
+A branch is a `Branch` called `BRANCH`: the overlaps it is started from, those that vanish on it,
+and from which end of alpha it is followed. The names are known without importing JAX.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dotphase._numerics.choices import Choices
+
+if TYPE_CHECKING:
+    from dotphase.theory.branch import Branch
+
+#: Aligned with the teacher, with the positions, with neither, with both.
+BRANCHES: Choices[Branch] = Choices(
+    "branch", __name__, "BRANCH", first=("semantic", "positional", "uninformed", "mixed")
+)

@@ -1,0 +1,15 @@
+"""The student is aligned with the teacher's weights: theta > 0, m = 0."""
+
+from __future__ import annotations
+
+from dotphase.model import Model
+from dotphase.theory.branch import Branch, aligned
+from dotphase.theory.overlaps import Overlaps
+
+
+def start(model: Model) -> Overlaps:
+    """As many columns as the teacher has are aligned with it."""
+    return aligned(model, semantic=min(model.teacher_rank, model.student_rank))
+
+
+BRANCH = Branch(start, vanishing=frozenset({"m"}))

@@ -1,0 +1,303 @@
+"""Finding the fixed point of a branch, and following it from alpha to alpha.
+
+A point is found in three stages. On few Gaussian points it is found, with damping and
+acceleration that stay on the branch (`dotphase._numerics.fixed_point`). There the Jacobian of
+the map is measured by finite differences. With its help the point is moved to the fixed point
+on many points in a few evaluations, and the spread of the independent scrambles is turned into
+standard errors; points are added until those meet the tolerance.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from dotphase._numerics.fixed_point import FixedPoint
+from dotphase._numerics.outcome import Outcome
+from dotphase.finite.linear import linear_test_error
+from dotphase.model import Model
+from dotphase.theory.branches import BRANCHES
+from dotphase.theory.classification import belongs, classify
+from dotphase.theory.evolution import free_energy
+from dotphase.theory.overlaps import Overlaps, is_nothing
+from dotphase.theory.problem import Free
+from dotphase.theory.search import (
+    Evaluation,
+    Jacobian,
+    Memory,
+    Search,
+    differentiate,
+    iterate,
+    refine,
+    refine_or_iterate,
+)
+from dotphase.theory.settings import FEWEST, SolverSettings
+from dotphase.theory.solution import Solution
+from dotphase.theory.stability import Responses, Stability, judge
+from dotphase.theory.steps import Steps
+from dotphase.theory.uncertainty import scramble_values, standard_errors, worst_error
+
+#: log2 of the points on which the fixed point is found and its Jacobian measured.
+COARSE = 13
+#: How far away, as a factor of alpha, and in how many steps a branch is looked for that its own
+#: start has missed.
+REACH, STEPS = 2.5, 8
+#: Factors on the weights and on V of a start that are tried where the iteration leaves the
+#: admissible overlaps.
+OTHER_STARTS = tuple((size, share) for size in (1.0, 2.0, 4.0) for share in (1.0, 0.2, 0.04))[1:]
+#: The error of scrambled Sobol averages falls about like points^-RATE (measured: .8 to 1).
+RATE = 0.8
+#: The errors are themselves known to a quarter or so: they must clear the tolerance by this.
+MARGIN = 1.5
+
+
+@dataclass(frozen=True, eq=False)
+class Goal:
+    """What is looked for: a branch of a model at one alpha, and how precisely.
+
+    Attributes
+    ----------
+    linear : test error of the linear positional layer, for comparison
+    """
+
+    model: Model
+    alpha: float
+    branch: str
+    settings: SolverSettings
+    linear: float
+
+
+class Follower:
+    """Follows a branch from alpha to alpha, each point started from the one before.
+
+    Where the last point was not on the branch, or its continuation is lost, the branch's
+    own starting point is tried as well.
+    """
+
+    def __init__(self, model: Model, branch: str, settings: SolverSettings) -> None:
+        self.model, self.settings = model, settings
+        self.branch = BRANCHES.check(branch)
+        self._own_start = BRANCHES[branch].start(model)
+        self._linear: float | None = None
+        self._memory = Memory()
+        self._last: tuple[Overlaps, Jacobian | None] | None = None
+        self._ended = False
+
+    @property
+    def jacobian(self) -> Jacobian | None:
+        """Derivatives at the last point on the branch."""
+        return self._last[1] if self._last else None
+
+    def at(self, alpha: float) -> Steps[Solution]:
+        """The solution at another alpha."""
+        if self._linear is None:
+            self._linear = linear_test_error(self.model, seed=self.settings.seed)
+        goal = Goal(self.model, alpha, self.branch, self.settings, self._linear)
+        solution = None
+        if self._last is not None:
+            self._memory = self._memory.for_another()
+            start, jacobian = self._last
+            solution, jacobian = yield from find(goal, start, self._memory, jacobian)
+        if solution is None or not solution.there:
+            self._memory = Memory()
+            again, jacobian = yield from find(
+                goal, self._own_start, self._memory, careful=not self._ended
+            )
+            solution = again if solution is None or again.on_branch else solution
+        self._last = (solution.overlaps, jacobian) if solution.there else None
+        self._ended = not solution.on_branch
+        return solution
+
+
+def along(
+    model: Model,
+    alphas: Sequence[float],
+    branch: str,
+    settings: SolverSettings,
+    progress: Callable[[Solution], None] | None = None,
+) -> Steps[list[Solution]]:
+    """The solutions of a branch along `alphas`, in their order."""
+    follower = Follower(model, branch, settings)
+    order = np.argsort(alphas)[:: 1 if BRANCHES[branch].from_few else -1]
+    found: dict[int, Solution] = {}
+    for index in order:
+        found[int(index)] = yield from follower.at(alphas[index])
+        if progress is not None:
+            progress(found[int(index)])
+    # Back again: the branch's own start may have missed it where it still exists.
+    for last, index in pairwise(order[::-1]):
+        if found[int(last)].there and not found[int(index)].there:
+            follower = Follower(model, branch, settings)
+            yield from follower.at(alphas[last])
+            again = yield from follower.at(alphas[index])
+            found[int(index)] = again if again.there else found[int(index)]
+    return [found[index] for index in range(len(alphas))]
+
+
+def one_point(
+    model: Model, alpha: float, branch: str, start: Overlaps, settings: SolverSettings
+) -> Steps[Solution]:
+    """The solution at one alpha from a start, or from afar where that misses the branch."""
+    goal = Goal(model, alpha, branch, settings, linear_test_error(model, seed=settings.seed))
+    memory = Memory()
+    solution, _ = yield from find(goal, start, memory)
+    if not solution.on_branch:
+        reached = yield from _from_afar(goal, memory)
+        solution = reached or solution
+    return solution
+
+
+def _from_afar(goal: Goal, memory: Memory) -> Steps[Solution | None]:
+    """Walk to a point from where its branch is easier to find; None if it is lost on the way."""
+    alpha, branch = goal.alpha, goal.branch
+    far = alpha / REACH if BRANCHES[branch].from_few else alpha * REACH
+    path = Follower(goal.model, branch, replace(goal.settings, log2_points=FEWEST + 1))
+    for step in np.geomspace(far, alpha, STEPS):
+        solution = yield from path.at(float(step))
+        if not solution.there:
+            return None
+    solution, _ = yield from find(goal, solution.overlaps, memory.for_another(), path.jacobian)
+    return solution if solution.there else None
+
+
+def find(
+    goal: Goal,
+    start: Overlaps,
+    memory: Memory,
+    jacobian: Jacobian | None = None,
+    *,
+    careful: bool = True,
+) -> Steps[tuple[Solution, Jacobian | None]]:
+    """The fixed point of a branch as a `Solution`, and the derivatives there.
+
+    Parameters
+    ----------
+    start : Overlaps
+        In the basin of the branch; with a `jacobian`, close to the fixed point.
+    memory : Memory
+        Where the proximal maps start, and are left.
+    careful : bool
+        Whether to look again with short damped steps where the branch was not found, and to
+        work out precisely what was found instead.
+    """
+    began = time.perf_counter()
+    settings = goal.settings
+    problem = Free.started(goal.model, goal.alpha, start)
+    search = Search(problem, settings, memory)
+    x = problem.coordinates.pack(start)
+    level = settings.log2_points or FEWEST
+    coarse = min(COARSE, level)
+
+    def astray(point: FixedPoint) -> bool:
+        return not belongs(goal.branch, classify(goal.model, problem.overlaps(point.x)))
+
+    point = None
+    working = jacobian
+    if working is not None:
+        point, working = yield from refine(search, x, level, working)
+        if not point.outcome.success or astray(point):
+            point = None
+        elif search.count > 4:
+            jacobian = None  # the neighbour's Jacobian is out of date
+    if point is None:
+        rough = replace(settings.iteration_on(coarse), tolerance=1e-3, floor=1e-2)
+        point = yield from iterate(search, x, coarse, rough)
+        for size, share in OTHER_STARTS:
+            if point.outcome is not Outcome.LEFT_DOMAIN:
+                break
+            # The first steps went out of bounds: weights too small, or a response too large.
+            x = problem.coordinates.pack(_rescaled(start, size, share))
+            point = yield from iterate(search, x, coarse, rough)
+        if careful and astray(point):
+            # Acceleration may have hopped; short damped steps show whether the branch is there.
+            slow = replace(rough, memory=0, step=0.2, limit=150)
+            again = yield from iterate(search, x, coarse, slow)
+            point = again if again.outcome.success else point
+        if not careful and astray(point):
+            level = coarse  # known to be lost already: what is there instead need not be precise
+        working = yield from differentiate(search, point.x, coarse)
+        point, working = yield from refine_or_iterate(search, point.x, level, working)
+        jacobian = None
+
+    while point.outcome.success:
+        nothing = is_nothing(problem.overlaps(point.x), goal.model)
+        if jacobian is None and not nothing:
+            # Errors are as good as the Jacobian behind them, and jumps make noise in
+            # differences: it is measured on almost as many points as the result.
+            jacobian = yield from differentiate(search, point.x, max(level - 2, min(level, FEWEST)))
+        here = yield from search.evaluate(point.x, level)
+        if settings.log2_points is not None or level >= settings.most or level == coarse:
+            break
+        errors = standard_errors(scramble_values(here, jacobian))
+        excess = MARGIN * worst_error(here, errors) / settings.rtol
+        if excess <= 1:
+            break
+        wanted = level + max(1, math.ceil(math.log2(min(excess, 1e6)) / RATE))
+        level = min(wanted, level + 4, settings.most)
+        point, working = yield from refine_or_iterate(search, point.x, level, jacobian or working)
+        jacobian = None if level > FEWEST + 2 else jacobian
+
+    here = yield from search.evaluate(point.x, level)
+    responses = None
+    if point.outcome.success and math.isfinite(here.train_loss):
+        responses = yield from here.responses()
+    return _dress(goal, point, here, jacobian, responses, search.count, began), jacobian
+
+
+def _rescaled(start: Overlaps, size: float, share: float) -> Overlaps:
+    """A start with weights Q larger by `size`, and V times `share`."""
+    q, m, V, theta = (np.asarray(part) for part in start)
+    return Overlaps(q=size**2 * q, m=size * m, V=share * V, theta=size * theta)
+
+
+def _dress(
+    goal: Goal,
+    point: FixedPoint,
+    here: Evaluation,
+    jacobian: Jacobian | None,
+    responses: Responses | None,
+    count: int,
+    began: float,
+) -> Solution:
+    """The solution at a point whose averages are known, and its responses if it converged."""
+    settings = goal.settings
+    samples = scramble_values(here, jacobian)
+    errors = standard_errors(samples)
+    message = point.outcome.message
+    if responses is None:
+        stability = Stability(math.nan, math.nan, False, "the iteration did not converge")
+    else:
+        stability = judge(goal.model, goal.alpha, here.overlaps, here.mean, responses)
+        worst = worst_error(here, errors)
+        if worst > settings.rtol and settings.log2_points is None:
+            message += (
+                f", but the quadrature error {worst:.1e} is above rtol = {settings.rtol:g} "
+                f"at the cap of 2^{here.log2_points} points"
+            )
+    return Solution(
+        model=goal.model,
+        alpha=goal.alpha,
+        branch=goal.branch,
+        found=classify(goal.model, here.overlaps),
+        overlaps=Overlaps(*(np.asarray(part) for part in here.overlaps)),
+        train_loss=here.train_loss,
+        free_energy=float(free_energy(goal.model, goal.alpha, here.overlaps, here.mean)),
+        test_error=here.test_error,
+        linear_test_error=goal.linear,
+        residual=point.residual,
+        iterations=count,
+        converged=responses is not None,
+        message=message,
+        stderr=errors,
+        samples=samples,
+        loss_slope=float(here.mean.moreau),
+        stability=stability,
+        log2_points=here.log2_points,
+        seed=settings.seed,
+        seconds=time.perf_counter() - began,
+    )

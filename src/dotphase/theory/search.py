@@ -1,0 +1,243 @@
+"""One problem on its way: evaluations of its map, the iteration, and Newton steps on it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Float
+
+from dotphase._numerics.fixed_point import FixedPoint, Iteration, fixed_point
+from dotphase._numerics.outcome import Outcome
+from dotphase.theory.evaluate import Answer, AverageQuery, ResponseQuery, Tracks
+from dotphase.theory.evolution import Averages, test_error, training_energy
+from dotphase.theory.overlaps import Overlaps
+from dotphase.theory.problem import Problem
+from dotphase.theory.settings import SolverSettings
+from dotphase.theory.stability import Responses
+from dotphase.theory.steps import Steps, ask
+
+Vector = Float[np.ndarray, " n"]
+
+#: Step of the finite differences, in units of each coordinate's scale.
+DIFFERENCE = 0.02
+
+
+class Memory:
+    """Where the proximal maps have been left, by number of points: the next query starts there."""
+
+    def __init__(self, tracks: dict[int, Tracks] | None = None) -> None:
+        self.tracks = dict(tracks or {})
+        self.calls: dict[int, int] = {}
+
+    def for_another(self) -> Memory:
+        """For a problem nearby, which starts where this one is, but with probes of its own."""
+        return Memory(self.tracks)
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """A point at which the averages are known.
+
+    Attributes
+    ----------
+    problem, x, log2_points : of what, where, on how many points
+    query, answer : what was asked there, and the averages
+    """
+
+    problem: Problem
+    x: Vector
+    log2_points: int
+    query: AverageQuery
+    answer: Answer
+
+    @property
+    def overlaps(self) -> Overlaps:
+        """The overlaps there."""
+        return self.query.overlaps
+
+    @cached_property
+    def mean(self) -> Averages:
+        """Averages over all points."""
+        return self.answer.mean
+
+    @cached_property
+    def image(self) -> Vector:
+        """``F(x)``, one step of state evolution; NaN where it is not defined."""
+        return self.problem.advance(self.x, self.mean)
+
+    @property
+    def images(self) -> Float[np.ndarray, "scrambles n"]:
+        """``F(x)`` from each scramble alone."""
+        return self.problem.advance(self.x, self.answer.averages)
+
+    @property
+    def test_error(self) -> float:
+        """eps_g at x."""
+        return float(test_error(self.problem.model, self.mean))
+
+    @property
+    def train_loss(self) -> float:
+        """eps_t at x, if it is a fixed point."""
+        problem = self.problem
+        return float(training_energy(problem.model, problem.alpha, self.overlaps, self.mean))
+
+    def responses(self) -> Steps[Responses]:
+        """Linear response of the proximal map there."""
+        query = self.query
+        return ask(
+            ResponseQuery(
+                query.evaluator, query.overlaps, query.log2_points, query.seed, self.answer.tracks
+            )
+        )
+
+
+class Search:
+    """One problem on its way to a fixed point: asks for averages and counts how often."""
+
+    def __init__(
+        self, problem: Problem, settings: SolverSettings, memory: Memory | None = None
+    ) -> None:
+        self.problem, self.settings = problem, settings
+        self.memory = memory or Memory()
+        self.count = 0
+        self._last: Evaluation | None = None
+
+    def evaluate(self, x: Vector, log2_points: int) -> Steps[Evaluation]:
+        """Averages at the overlaps with coordinates x."""
+        last, memory = self._last, self.memory
+        if last and last.log2_points == log2_points and np.array_equal(last.x, x):
+            return last
+        call = memory.calls.get(log2_points, 0)
+        query = AverageQuery(
+            self.problem.evaluator,
+            self.problem.overlaps(x),
+            log2_points,
+            self.settings.seed,
+            memory.tracks.get(log2_points),
+            call,
+        )
+        answer = yield from ask(query)
+        memory.tracks[log2_points] = answer.tracks
+        memory.calls[log2_points] = call + 1
+        self.count += 1
+        self._last = Evaluation(self.problem, x, log2_points, query, answer)
+        return self._last
+
+
+def iterate(search: Search, x: Vector, log2_points: int, iteration: Iteration) -> Steps[FixedPoint]:
+    """Run `fixed_point` on a problem."""
+    solver = fixed_point(x, search.problem.scale, search.problem.admissible, iteration)
+    x = next(solver)
+    try:
+        while True:
+            here = yield from search.evaluate(x, log2_points)
+            x = solver.send(here.image)
+    except StopIteration as end:
+        found: FixedPoint = end.value
+        return found
+
+
+@dataclass(frozen=True)
+class Jacobian:
+    """Derivatives at a fixed point: ``(1 - J)^{-1}`` of the map, and of the test error."""
+
+    free: np.ndarray
+    inverse: Float[np.ndarray, "n n"]
+    test: Vector
+
+    def newton(self, residual: np.ndarray) -> np.ndarray:
+        """``(1 - J)^{-1} residual`` on the free coordinates; rows are separate residuals."""
+        step = np.zeros_like(residual)
+        step[..., self.free] = residual[..., self.free] @ self.inverse.T
+        return step
+
+    def updated(self, step: Vector, change: Vector, scale: Vector) -> Jacobian:
+        """Broyden's correction from one step and the change of the residual it made."""
+        size = scale[self.free]
+        inverse = self.inverse * size[None, :] / size[:, None]
+        s, y = step[self.free] / size, -change[self.free] / size
+        image = inverse @ y
+        weight = s @ image
+        if abs(weight) < 1e-3 * (s @ s):
+            return self
+        inverse = inverse + np.outer(s - image, s @ inverse) / weight
+        return replace(self, inverse=inverse * size[:, None] / size[None, :])
+
+
+def differentiate(search: Search, x: Vector, log2_points: int) -> Steps[Jacobian | None]:
+    """Measure the Jacobian of the map in the free coordinates; None where it cannot be."""
+    problem = search.problem
+    free = problem.free(x)
+    scale = problem.scale(x)
+    here = yield from search.evaluate(x, log2_points)
+    columns, slopes = [], []
+    for index in free:
+        for sign in (1.0, -1.0):
+            moved = x.copy()
+            moved[index] += sign * DIFFERENCE * scale[index]
+            if problem.admissible(moved):
+                break
+        else:
+            return None
+        there = yield from search.evaluate(moved, log2_points)
+        step = moved[index] - x[index]
+        columns.append((there.image - here.image)[free] / step)
+        slopes.append((there.test_error - here.test_error) / step)
+    jacobian = np.stack(columns, axis=1)
+    if not np.all(np.isfinite(jacobian)):
+        return None
+    try:
+        inverse = np.linalg.inv(np.eye(free.size) - jacobian)
+    except np.linalg.LinAlgError:
+        return None
+    return Jacobian(free, inverse, np.asarray(slopes))
+
+
+def refine(
+    search: Search, x: Vector, log2_points: int, jacobian: Jacobian
+) -> Steps[tuple[FixedPoint, Jacobian]]:
+    """Newton steps to the fixed point on other points or at another alpha, close to x.
+
+    The Jacobian measured before is corrected on the way (Broyden). Ends without success
+    where the steps make no progress.
+    """
+    problem = search.problem
+    tolerance = search.settings.iteration_on(log2_points).tolerance
+    best = FixedPoint(x, x, math.inf, 0, Outcome.STEPS)
+    last: tuple[Vector, Vector] | None = None
+    without_progress = 0
+    while without_progress < 3 and problem.admissible(x):
+        image = (yield from search.evaluate(x, log2_points)).image
+        if not np.all(np.isfinite(image)) or not problem.admissible(image):
+            break
+        residual = image - x
+        scale = problem.scale(x)
+        size = float(np.max(np.abs(residual) / scale))
+        if size <= tolerance:
+            return FixedPoint(x, image, size, search.count, Outcome.CONVERGED), jacobian
+        without_progress = 0 if size < 0.7 * best.residual else without_progress + 1
+        if size < best.residual:
+            best = FixedPoint(x, image, size, search.count, Outcome.STEPS)
+        if last is not None:
+            jacobian = jacobian.updated(x - last[0], residual - last[1], scale)
+        last = (x, residual)
+        step = jacobian.newton(residual)
+        x = x + step / max(1.0, float(np.max(np.abs(step) / scale)) / 0.2)
+    return best, jacobian
+
+
+def refine_or_iterate(
+    search: Search, x: Vector, log2_points: int, jacobian: Jacobian | None
+) -> Steps[tuple[FixedPoint, Jacobian | None]]:
+    """`refine`, and the general iteration from its best point where that fails."""
+    if jacobian is not None:
+        point, jacobian = yield from refine(search, x, log2_points, jacobian)
+        if point.outcome.success:
+            return point, jacobian
+        x = point.x
+    iteration = search.settings.iteration_on(log2_points)
+    point = yield from iterate(search, x, log2_points, iteration)
+    return point, jacobian

@@ -1,0 +1,146 @@
+"""Journals: what they keep and what they refuse."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+
+import pytest
+
+from dotphase.errors import InvalidInput
+from dotphase.storage.journal import DATABASE, LOCK, Journal, PointResult, read_journal
+
+ABOUT = {"software": "dotphase 1.0", "started": "now"}
+ASKED = {"engine": "none", "sweep": {"x": [1.0, 2.0, 3.0]}, "seeds": [0, 1]}
+
+
+def contents(folder):
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+def test_points_are_kept_as_they_were(tmp_path):
+    values = {"value": 0.1 + 0.2, "count": 2**60, "converged": True, "label": "größer '"}
+    bad = {"value": float("nan"), "count": -1, "converged": False, "label": ""}
+    with Journal.open(tmp_path / "s", ASKED, ABOUT) as journal:
+        journal.record(
+            [PointResult(4, values, None, 0.5), PointResult(1, None, "why", 0.1)], [0, 5]
+        )
+        journal.record([PointResult(0, bad, None, 0.5)])
+        assert journal.done() == {0, 4}
+        found = read_journal(tmp_path / "s")
+        assert found.active and found.running == (5,)
+    found = read_journal(tmp_path / "s")
+    assert found.asked == ASKED and found.about == ABOUT
+    assert not found.active and found.running == ()
+    assert [outcome.index for outcome in found.outcomes] == [0, 1, 4]
+    assert found.outcomes[1].reason == "why" and found.outcomes[2].values == values
+    assert str(found.outcomes[0].values["value"]) == "nan"
+    brief = read_journal(tmp_path / "s", values=False)
+    assert [outcome.values for outcome in brief.outcomes] == [{}, None, {}]
+
+
+def test_points_being_computed_are_forgotten_by_the_next_run(tmp_path):
+    journal = Journal.open(tmp_path / "s", ASKED, ABOUT)
+    journal.record(started=[0, 1])
+    # As a killed process would leave it: no goodbye, only the lock is gone.
+    journal._lock.close()
+    assert read_journal(tmp_path / "s").running == ()
+    with Journal.open(tmp_path / "s", ASKED, ABOUT):
+        assert read_journal(tmp_path / "s").running == ()
+    journal._database.close()
+
+
+def test_another_question_is_refused_with_the_difference(tmp_path):
+    Journal.open(tmp_path, ASKED, ABOUT).close()
+    before = contents(tmp_path)
+    other = {**ASKED, "sweep": {"x": [1.0, 2.0]}, "seeds": [0, 1, 2]}
+    with pytest.raises(InvalidInput) as caught:
+        Journal.open(tmp_path, other, ABOUT)
+    said = "sweep.x: [1.0, 2.0, 3.0] there, [1.0, 2.0] here; seeds: [0, 1] there, [0, 1, 2] here"
+    assert said in str(caught.value)
+    assert contents(tmp_path) == before
+
+
+def test_folders_with_something_else_are_refused(tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(InvalidInput, match=r"something else \(thesis.tex\)"):
+        Journal.open(tmp_path, ASKED, ABOUT)
+    assert [file.name for file in tmp_path.iterdir()] == ["thesis.tex"]
+    with pytest.raises(InvalidInput, match="must be a folder"):
+        Journal.open(tmp_path / "thesis.tex", ASKED, ABOUT)
+    with pytest.raises(InvalidInput, match="in a folder that exists"):
+        Journal.open(tmp_path / "no" / "study", ASKED, ABOUT)
+    with pytest.raises(InvalidInput, match=DATABASE):
+        read_journal(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["garbage", "foreign", "newer"])
+def test_other_databases_are_refused(tmp_path, kind):
+    if kind == "garbage":
+        (tmp_path / DATABASE).write_bytes(b"SQLite? no. " * 1000)
+    elif kind == "foreign":
+        database = sqlite3.connect(tmp_path / DATABASE)
+        database.execute("CREATE TABLE recipes (name TEXT)")
+        database.close()
+    else:
+        Journal.open(tmp_path, ASKED, ABOUT).close()
+        database = sqlite3.connect(tmp_path / DATABASE)
+        database.execute("PRAGMA user_version = 99")
+        database.close()
+    before = contents(tmp_path)
+    with pytest.raises(InvalidInput):
+        Journal.open(tmp_path, ASKED, ABOUT)
+    with pytest.raises(InvalidInput):
+        read_journal(tmp_path)
+    assert contents(tmp_path) == before
+
+
+def test_a_folder_that_was_barely_begun_is_used(tmp_path):
+    (tmp_path / LOCK).touch()
+    (tmp_path / DATABASE).touch()
+    Journal.open(tmp_path, ASKED, ABOUT).close()
+    assert read_journal(tmp_path).asked == ASKED
+
+
+def test_two_runs_at_once_are_refused(tmp_path):
+    with (
+        Journal.open(tmp_path, ASKED, ABOUT),
+        pytest.raises(InvalidInput, match="another process"),
+    ):
+        Journal.open(tmp_path, ASKED, ABOUT)
+
+
+def test_a_folder_that_cannot_be_written(tmp_path):
+    folder = tmp_path / "s"
+    with Journal.open(folder, ASKED, ABOUT) as journal:
+        journal.record([PointResult(0, {"value": 1.0}, None, 0.1)])
+    for file in folder.iterdir():
+        file.chmod(0o444)
+    folder.chmod(0o555)
+    try:
+        if os.access(folder, os.W_OK):
+            pytest.skip("this user may write anywhere")
+        with pytest.raises(InvalidInput, match=r"^out = "):
+            Journal.open(folder, ASKED, ABOUT)
+        with pytest.raises(InvalidInput, match=r"^out = "):
+            Journal.open(folder / "new", ASKED, ABOUT)
+        assert len(read_journal(folder).outcomes) == 1
+    finally:
+        folder.chmod(0o755)
+
+
+def test_a_database_that_refuses_to_grow(tmp_path):
+    journal = Journal.open(tmp_path, ASKED, ABOUT)
+    journal.record([PointResult(0, {"value": 1.0}, None, 0.1)])
+    pages = journal._database.execute("PRAGMA page_count").fetchone()[0]
+    journal._database.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(InvalidInput, match=r"^out = .*full.*finished is kept"):
+        journal.record([PointResult(1, {"label": "x" * 100_000}, None, 0.1)])
+    journal.close()
+    assert [outcome.index for outcome in read_journal(tmp_path).outcomes] == [0]
+
+
+def test_later_versions_are_remembered(tmp_path):
+    Journal.open(tmp_path, ASKED, ABOUT).close()
+    Journal.open(tmp_path, ASKED, ABOUT | {"software": "dotphase 2.0"}).close()
+    assert read_journal(tmp_path).software == ("dotphase 2.0",)

@@ -1,0 +1,50 @@
+"""The public names: few at the top, loaded when they are used, the old ones known."""
+
+import subprocess
+import sys
+
+import pytest
+
+import dotphase as dp
+from dotphase import _lazy
+
+
+def test_there_are_few_names_at_the_top():
+    assert len(dp.__all__) < 45
+
+
+def test_every_name_is_there():
+    assert all(getattr(dp, name) is not None for name in dp.__all__)
+    assert set(dir(dp)) == set(dp.__all__)
+
+
+@pytest.mark.parametrize(("old", "new"), dp._RENAMED.items())
+def test_a_renamed_name_says_what_it_is_called_now(old, new):
+    with pytest.raises(AttributeError, match=rf"{old} is called {new} now"):
+        getattr(dp, old)
+    value = dp
+    for part in new.split(".")[1:]:
+        value = getattr(value, part)
+
+
+def test_other_names_are_unknown():
+    with pytest.raises(AttributeError, match="no attribute 'slove'"):
+        _ = dp.slove
+
+
+def test_nothing_heavy_is_imported_with_the_package():
+    code = (
+        "import sys, dotphase; heavy = {'jax', 'numpy', 'scipy', 'xarray', 'matplotlib'}; "
+        "sys.exit(len(heavy & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_stub_may_rename_and_name_modules(tmp_path):
+    (tmp_path / "some.pyi").write_text(
+        "from pathlib import Path as Place\nfrom xml import sax as sax\nfrom json import dumps\n"
+    )
+    homes = _lazy.read_stub(str(tmp_path / "some.py"))
+    assert _lazy.load("some", homes, "Place").__name__ == "Path"
+    assert _lazy.load("some", homes, "sax").__name__ == "xml.sax"
+    assert _lazy.load("some", homes, "dumps")([1]) == "[1]"
