@@ -42,7 +42,7 @@ from dotphase.storage.files import check_writable
 from dotphase.storage.kept import Kept
 from dotphase.storage.provenance import provenance
 from dotphase.training.kernel import Recipe, train_from
-from dotphase.training.settings import for_the_end
+from dotphase.training.settings import TrainingSettings
 
 #: Data sets are padded to a multiple of the largest size over this many, to share compiled code.
 SIZES = 2
@@ -187,7 +187,7 @@ def grid(
     model = models.members[0]
     sizes = [count_sentences(model, alpha, d) for alpha in alphas]
     seeds = validate.whole("seeds", seeds, at_least=1)
-    settings = for_the_end(optimizer, seed=seed, batch=batch)
+    settings = TrainingSettings(optimizer, seed=seed, batch=batch).for_the_end()
     for member in models.members:
         chosen = tuple(resolve(member, start) for start in starts)
     cells = _Grid(
