@@ -1,10 +1,10 @@
-"""The command line with the fake engine, in a process of its own."""
+"""The command line with the fake task, in a process of its own."""
 
 import resource
 import sys
 from pathlib import Path
 
-import fake_engine  # noqa: F401
+import fake_task  # noqa: F401
 from dotphase.cli.main import main
 from dotphase.sweep import local
 

@@ -1,6 +1,6 @@
-"""A worker process that knows the fake engine."""
+"""A worker process that knows the fake task."""
 
-import fake_engine  # noqa: F401
+import fake_task  # noqa: F401
 from dotphase.sweep.worker import main
 
 if __name__ == "__main__":

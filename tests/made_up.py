@@ -260,6 +260,9 @@ def rules():
 def sobol():
     """alpha_c from three numbers of points."""
     return xr.Dataset(
-        {"alpha_c": ("nodes", [1.23, 1.25, 1.251]), "stderr": ("nodes", [0.02, 0.004, 0.001])},
+        {
+            "alpha_c": ("nodes", [1.23, 1.25, 1.251]),
+            "alpha_c_stderr": ("nodes", [0.02, 0.004, 0.001]),
+        },
         coords={"nodes": [2**10, 2**12, 2**14]},
     )

@@ -7,6 +7,7 @@ A comment begins a group, which the API reference shows under the same name.
 from dotphase.model.definition import Model as Model
 from dotphase.model.attention import softmax_attention as softmax_attention
 from dotphase.model.glm import scalar_link as scalar_link
+from dotphase.model.load import load_model as load_model
 from dotphase.model.paper import positional_semantic as positional_semantic
 from dotphase.model.paper import positional_semantic_length as positional_semantic_length
 from dotphase.model.spectrum import Spectrum as Spectrum
@@ -27,9 +28,12 @@ from dotphase.theory.solve import solve_many as solve_many
 from dotphase.baselines.fit import baseline as baseline
 from dotphase.experiments.basins import basins as basins
 from dotphase.finite.data import sample as sample
-from dotphase.message_passing.run import amp as amp
+from dotphase.experiments.grid import grid as grid
+from dotphase.experiments.message_passing import amp as amp
 from dotphase.training.hessian import curvature as curvature
 from dotphase.training.run import train as train
+from dotphase.training.settings import TrainingSettings as TrainingSettings
+from dotphase.message_passing.settings import MessagePassingSettings as MessagePassingSettings
 
 # Studies
 from dotphase.sweep.journal import read_status as read_status

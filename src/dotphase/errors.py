@@ -14,6 +14,15 @@ class InvalidInput(ValueError):
         What was given.
     allowed : str
         What is allowed, in words.
+
+    Examples
+    --------
+    >>> try:
+    ...     dp.positional_semantic(omega=2.0)
+    ... except dp.InvalidInput as error:
+    ...     print(error.field, error.value)
+    ...
+    omega 2.0
     """
 
     def __init__(self, field: str, value: object, allowed: str) -> None:
@@ -34,6 +43,15 @@ class Interrupted(KeyboardInterrupt):
     ----------
     finished : object
         The result of what was finished, of the type that would have been returned.
+
+    Examples
+    --------
+    >>> try:
+    ...     raise dp.Interrupted(3)
+    ... except KeyboardInterrupt as stopped:
+    ...     print(stopped.finished)
+    ...
+    3
     """
 
     def __init__(self, finished: object) -> None:

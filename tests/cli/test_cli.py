@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from dotphase.cli.main import COMMANDS, _run
+from dotphase.cli.commands import COMMANDS
+from dotphase.cli.main import _run
 
-FAST = ["--points", "12"]
+FAST = ["--log2-points", "12"]
 
 
 @pytest.fixture(autouse=True)
@@ -47,15 +48,17 @@ def test_lost_branch_exits_with_three_and_still_prints(capsys):
     assert result["stability"]["trusted"] is False
 
 
-def test_text_output(capsys):
-    assert _run(["solve", "--alpha", "2", *FAST]) == 0
-    assert "semantic branch at alpha = 2" in capsys.readouterr().out
+def test_text_output_and_the_old_name_of_an_option(capsys):
+    assert _run(["solve", "--alpha", "2", "--points", "12"]) == 0
+    out, err = capsys.readouterr()
+    assert "semantic branch at alpha = 2" in out
+    assert err == "dotphase: --points is called --log2-points now\n"
 
 
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
-        (["solve", "--alpha", "0"], ["--alpha", "0", "> 0"]),
+        (["solve", "--alpha", "0"], ["--alpha", "'0'", "> 0"]),
         (["solve", "--alpha", "-1"], ["--alpha", "-1"]),
         (["solve", "--alpha", "nan"], ["--alpha", "nan", "finite"]),
         (["solve", "--alpha", "two"], ["--alpha", "two"]),
@@ -80,6 +83,8 @@ def test_text_output(capsys):
         (["curve", "--alphas", "1:2:5", "--out", "no/a.nc"], ["--out", "no/a.nc"]),
         (["curve", "--alphas", "1:2:5", "--out", "a.nc", "--plot", "a.gif"], ["--plot", "a.gif"]),
         (["curve", "--alphas", "1:2:5", "--out", "a.nc", "--branches", "x"], ["--branches", "x"]),
+        (["critical", "--largest", "inf"], ["--largest", "inf"]),
+        (["diagram", "--alphas", "1:2:2", "--omegas", "0:2:2", "--out", "a.nc"], ["--omegas", "2"]),
     ],
 )
 def test_bad_input_is_one_line_and_exit_two(arguments, parts, capsys, tmp_path, monkeypatch):

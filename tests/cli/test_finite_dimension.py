@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 
+import click
 import pytest
 from click.testing import CliRunner
 
-from dotphase.cli import amp, train
+from dotphase.cli.commands import amp, train
 
 
 @pytest.fixture(autouse=True)
@@ -54,5 +55,5 @@ def test_amp_prints_one_json_object(tmp_path):
 
 
 def test_bad_input_names_the_field():
-    with pytest.raises(ValueError, match="d = 1: must be >="):
+    with pytest.raises(click.BadParameter, match="1: must be a whole number >= 2"):
         run(train.command, "--d", "1", "--alpha", "1")

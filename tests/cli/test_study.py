@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-import fake_engine  # noqa: F401
+import fake_task  # noqa: F401
+from dotphase.cli.commands.study import duration
 from dotphase.cli.main import _run
-from dotphase.cli.study import duration
 from dotphase.storage.journal import read_journal
 from dotphase.sweep import local
 from dotphase.sweep.journal import read_status
 
 TESTS = Path(__file__).parents[1]
-SPEC = 'engine = "fake"\nseeds = 2\n[sweep]\nx = [1.0, 2.0]\n'
+SPEC = 'task = "fake"\nseeds = 2\n[sweep]\nx = [1.0, 2.0]\n'
 
 
 @pytest.fixture(autouse=True)
@@ -71,7 +71,7 @@ def test_failed_and_unconverged_points_exit_with_three(tmp_path, spec, capsys, k
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
-        (SPEC.replace("engine", "engin"), ["engin", "did you mean engine"]),
+        (SPEC.replace("task", "tsak"), ["tsak", "did you mean task"]),
         (SPEC.replace("x =", "y ="), ["sweep.y", "is not a parameter"]),
         (SPEC + "[fixed]\nx = 1.0\n", ["sweep.x", "must not be fixed"]),
         (SPEC.replace("seeds = 2", "seeds = [-2]"), ["seeds", "-2"]),

@@ -70,7 +70,8 @@ def test_attributes_become_a_list():
 def test_every_command_has_its_help():
     import click
 
-    from dotphase.cli.main import COMMANDS, cli
+    from dotphase.cli.commands import COMMANDS
+    from dotphase.cli.main import cli
     from extensions.commands import walk
 
     found = dict(walk(cli, click.Context(cli, info_name="dotphase")))

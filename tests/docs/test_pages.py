@@ -1,76 +1,13 @@
-"""The pages say what the program does: their code runs, their messages are the program's."""
+"""The pages say what the program does: their messages are the program's, the citation is whole."""
 
-import inspect
-import re
 import tomllib
 from pathlib import Path
 
 import pytest
 
-import dotphase as dp
 from dotphase._numerics.outcome import Outcome
 
 ROOT = Path(__file__).resolve().parents[2]
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-PAGES = sorted(
-    page.relative_to(ROOT).as_posix()
-    for page in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))
-    if BLOCK.search(page.read_text(encoding="utf-8"))
-)
-#: What expensive functions are called with instead of what the page says. The tests of training
-#: and message passing have these sizes too, so that nothing is compiled for this test alone.
-SMALL = {
-    "alpha": 2.0,
-    "d": 200,
-    "seeds": 1,
-    "log2_points": 12,
-    "iterations": 2,
-    "alphas": [2.0],
-    "omegas": [0.3],
-    "runs": 1,
-    "epochs": 1,
-}
-
-
-@pytest.fixture
-def quick(monkeypatch, paper):
-    """Public functions at small size, for the model of the paper.
-
-    A page's own model is still built, which calls its teacher and student, and its calls
-    are still held to the signatures; what they return is a real result.
-    """
-
-    def shrink(function):
-        def call(*args, **kwargs):
-            signature = inspect.signature(function)
-            bound = signature.bind(*args, **kwargs)
-            for name, value in SMALL.items():
-                if name in signature.parameters:
-                    bound.arguments[name] = value
-            if isinstance(bound.arguments.get("model"), dp.Model):
-                bound.arguments["model"] = paper
-            return function(*bound.args, **bound.kwargs)
-
-        return call
-
-    for name in dp._HOMES:
-        value = getattr(dp, name)
-        if inspect.isfunction(value) and SMALL.keys() & inspect.signature(value).parameters.keys():
-            monkeypatch.setattr(dp, name, shrink(value))
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_python_on_a_page_runs(page, quick, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    names = {"dp": dp, "__name__": "page"}
-    blocks = BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
-    assert blocks
-    for number, code in enumerate(blocks):
-        exec(compile(code, f"{page}, block {number}", "exec"), names)
-
-
-def test_the_readme_has_python():
-    assert "README.md" in PAGES
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,15 @@
-"""What CONTRIBUTING.md says of new things is true: each is one file, put where its first line says."""
+"""Recipes of CONTRIBUTING.md: each new thing is one file, put where its first line says."""
 
+import json
 import re
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import dotphase as dp
+from dotphase.cli.main import cli
 
 CONTRIBUTING = Path(__file__).resolve().parents[2] / "CONTRIBUTING.md"
 BLOCK = re.compile(r"^```python\n# (\S+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -48,7 +51,7 @@ def test_a_branch(add, paper):
 def test_a_named_model(add):
     name = add("model/named/smooth_perceptron.py")
     assert dp.load_model(name, slope=2.0).length == 1
-    assert dp.Study("theory", fixed={"model": name, "alpha": 1.0, "slope": 2.0}).size == 1
+    assert dp.Study("theory", fixed={"alpha": 1.0, "slope": 2.0}, model=name).size == 1
 
 
 def test_a_model_in_a_file(tmp_path):
@@ -63,15 +66,16 @@ def test_an_item(add):
     assert name in ITEMS and ITEMS[name].title == "A purely semantic teacher"
 
 
-def test_a_command(add, run_command):
+def test_a_command(add):
     name = add("cli/commands/linear.py")
-    assert 0.001 < run_command(name, "--json")["linear_test_error"] < 0.004
+    result = CliRunner().invoke(cli, [name, "--json"])
+    assert 0.001 < json.loads(result.stdout)["linear_test_error"] < 0.004
 
 
 def test_a_task(add, tmp_path):
     name = add("sweep/tasks/linear.py")
     study = dp.Study(name, sweep={"omega": [0.2, 0.3]})
-    found = dp.run_study(study, tmp_path / "study", workers=0)
+    found = dp.run_study(study, tmp_path / "study", on="here")
     assert found["linear_test_error"].sizes["omega"] == 2
 
 

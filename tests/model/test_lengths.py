@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
-from dotphase.model.lengths import kind_mixing, kind_positions
 
 import dotphase as dp
+from dotphase.model.paper import kind_mixing, kind_positions
 
 
 def test_two_tokens_are_the_paper(paper):

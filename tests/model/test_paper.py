@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase.model.paper import MixedTeacher, read_mixing
+from dotphase.model.mixing import read_mixing
+from dotphase.model.paper import MixedTeacher
 
 
 @pytest.mark.parametrize(("tokens", "rank"), [(1, 1), (2, 1), (2, 3), (4, 2), (7, 2)])

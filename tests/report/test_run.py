@@ -104,7 +104,7 @@ def test_every_item_loads_and_has_both_scales():
 
 
 def test_studies_are_parts_that_go_on_point_by_point(tmp_path):
-    import fake_engine  # noqa: F401
+    import fake_task  # noqa: F401
 
     told = []
     parts = Parts(tmp_path, told.append)

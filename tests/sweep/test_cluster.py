@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 import dotphase as dp
-import fake_engine  # noqa: F401
+import fake_task  # noqa: F401
 
 distributed = pytest.importorskip("distributed")
 
@@ -31,7 +31,7 @@ def cluster(tmp_path, monkeypatch):
         host="127.0.0.1",
         dashboard_address="127.0.0.1:0",
         silence_logs=50,
-        preload=["fake_engine"],
+        preload=["fake_task"],
     ) as running:
         yield running
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import dotphase as dp
-import fake_engine  # noqa: F401
+import fake_task  # noqa: F401
 from dotphase.storage.journal import PointResult
 from dotphase.sweep.journal import RECENT, open_journal, rate_of, read_record, read_status
 

@@ -14,12 +14,12 @@ import pytest
 import xarray as xr
 
 import dotphase as dp
-import fake_engine  # noqa: F401
+import fake_task  # noqa: F401
 from dotphase.storage.journal import read_journal
 from dotphase.sweep import local
 
 SPEC = """
-engine = "theory"
+task = "theory"
 seeds = 2
 [fixed]
 log2_points = 12
@@ -54,7 +54,7 @@ def test_a_study_becomes_a_labelled_dataset(tmp_path, fake_workers):
     assert float(point["value"]) == 2 / 3 + 7 and int(point["count"]) == 2
     assert str(point["label"].values) == "x2" and bool(point["done"])
     assert dataset["value"].attrs["description"] == "a number"
-    assert {"software", "started", "engine", "specification", "jax"} <= set(dataset.attrs)
+    assert {"software", "started", "task", "specification", "jax"} <= set(dataset.attrs)
     with xr.open_dataset(tmp_path / "study.nc") as stored:
         xr.testing.assert_identical(stored.load(), dataset)
     assert sorted(os.listdir(tmp_path)) == ["study.lock", "study.nc", "study.sqlite"]

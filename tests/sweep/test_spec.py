@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase.sweep.tasks import ENGINES, REQUIRED
+from dotphase._numerics.parameters import REQUIRED
+from dotphase.sweep.tasks import TASKS
 
 GOOD = """
-engine = "theory"
+task = "theory"
 seeds = [3, 5]
 [fixed]
 log2_points = 12
@@ -37,7 +38,7 @@ def test_a_file_becomes_a_grid(tmp_path):
     parameters, seed = study.point(7)
     assert (parameters["alpha"], parameters["branch"], seed) == (1.5, "positional", 5)
     assert study.place(7) == {"alpha": 1.5, "branch": "positional", "seed": 5}
-    assert dp.Study(**json.loads(json.dumps(study.to_dict()))) == study
+    assert dp.Study.restore(json.loads(json.dumps(study.to_dict()))) == study
 
 
 def test_every_point_is_met_once(tmp_path):
@@ -79,12 +80,12 @@ def test_a_mixing_file_is_read_beside_the_specification(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "parts"),
     [
-        ("engine =", "engin =", ["engin", "did you mean engine"]),
+        ("task =", "tsak =", ["tsak", "did you mean task"]),
         ('"theory"', '"theroy"', ["theroy", "did you mean theory"]),
-        ('engine = "theory"', "", ["engine", "theory, train, amp, critical"]),
+        ('task = "theory"', "", ["task", "theory, train, amp, critical"]),
         ("log2_points =", "log2_pionts =", ["fixed.log2_pionts", "did you mean log2_points"]),
         ("branch =", "brunch =", ["sweep.brunch", "did you mean branch"]),
-        ("branch =", "d =", ["sweep.d", "theory engine"]),
+        ("branch =", "d =", ["sweep.d", "theory study"]),
         ("[sweep]", "[sweeps]", ["sweeps", "did you mean sweep"]),
         ("log2_points = 12", "alpha = 1.0", ["sweep.alpha", "must not be fixed as well"]),
         ("[3, 5]", "[3, -5]", ["seeds", "-5"]),
@@ -113,7 +114,7 @@ def test_a_mixing_file_is_read_beside_the_specification(tmp_path):
         ("alpha = { start = 1.0, stop = 2.0, count = 3 }", "", ["alpha", "fixed or swept"]),
         ('"positional"]', '"postional"]', ["sweep.branch", "postional"]),
         ("[fixed]", "[fixed", ["TOML"]),
-        ("seeds =", 'engine = "amp"\nseeds =', ["TOML"]),
+        ("seeds =", 'task = "amp"\nseeds =', ["TOML"]),
     ],
 )  # fmt: skip
 def test_mistakes_are_named(tmp_path, old, new, parts):
@@ -138,11 +139,11 @@ def test_too_many_points_are_refused():
         dp.Study("theory", sweep={"alpha": {"start": 1, "stop": 2, "count": 2000}}, seeds=100_000)
 
 
-@pytest.mark.parametrize("engine", sorted(ENGINES))
-def test_defaults_are_allowed_values(engine):
-    for name, parameter in ENGINES[engine].parameters.items():
+@pytest.mark.parametrize("task", list(TASKS))
+def test_defaults_are_allowed_values(task):
+    for name, parameter in TASKS[task].parameters.items():
         if parameter.default is not REQUIRED and parameter.default is not None:
-            assert parameter.check(name, parameter.default) == parameter.default
+            assert parameter.kind.check(name, parameter.default) == parameter.default
 
 
 def test_the_example_is_a_study():

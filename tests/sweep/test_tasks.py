@@ -1,15 +1,15 @@
-"""Each engine of a study gives what the function behind it gives."""
+"""Each task of a study gives what the function behind it gives."""
 
 from __future__ import annotations
 
 import pytest
 
 import dotphase as dp
-from dotphase.sweep.tasks import ENGINES, compute_point
+from dotphase.sweep.tasks import TASKS, compute_point
 
 
 @pytest.mark.parametrize(
-    ("engine", "given"),
+    ("task", "given"),
     [
         ("theory", {"alpha": 1.5, "log2_points": 12}),
         ("train", {"alpha": 2.0, "d": 24, "held_out": 256}),
@@ -19,37 +19,36 @@ from dotphase.sweep.tasks import ENGINES, compute_point
         ("regression", {"alpha": 1.0, "log2_points": 14}),
     ],
 )
-def test_a_point_is_what_the_function_gives(engine, given):
-    parameters, seed = dp.Study(engine, given, seeds=[3]).point(0)
-    outcome = compute_point(engine, 0, parameters, seed)
+def test_a_point_is_what_the_function_gives(task, given):
+    outcome = compute_point(**dp.Study(task, given, seeds=[3]).question(0))
     assert outcome.reason is None
     values = outcome.values
-    assert list(values) == list(ENGINES[engine].results)
+    assert list(values) == list(TASKS[task].results)
     model = dp.positional_semantic()
-    if engine == "theory":
+    if task == "theory":
         expected = dp.solve(model, 1.5, log2_points=12, seed=3)
         assert values["train_loss"] == expected.train_loss and values["theta"] > 0
         assert values["theta_stderr"] == expected.stderr["theta"]
-    elif engine == "bayes":
+    elif task == "bayes":
         assert values["overlap"] == pytest.approx(0.786, abs=6e-4)
         assert values["test_error"] == dp.bayes.optimal(model, 0.45, seed=3).test_error
-    elif engine == "regression":
+    elif task == "regression":
         assert values["V_exact"] * (1 + values["V_exact"]) == pytest.approx(100)
         assert abs(values["V"] - values["V_exact"]) < 4 * values["V_stderr"]
-    elif engine == "critical":
+    elif task == "critical":
         expected = dp.critical(model, log2_points=14, smallest=0.5, largest=4.0, seed=3)
         assert values["alpha_c"] == expected.alpha_c
         assert 1.15 < values["alpha_c"] < 1.35
     else:
-        call = dp.train if engine == "train" else dp.amp
-        rest = {"held_out": 256} | ({"iterations": 3} if engine == "amp" else {})
+        call = dp.train if task == "train" else dp.amp
+        rest = {"held_out": 256} | ({"iterations": 3} if task == "amp" else {})
         expected = call(model, 2.0, 24, seeds=1, seed=3, **rest).runs[0]
         for name, value in values.items():
             assert value == getattr(expected, name), name
 
 
 def test_what_goes_wrong_is_told_in_one_line():
-    parameters, seed = dp.Study("train", {"alpha": 1.0, "d": 10, "lr": 0.1}).point(0)
-    outcome = compute_point("train", 4, parameters, seed)
+    study = dp.Study("train", {"alpha": 1.0, "d": 10, "lr": 0.1}, seeds=5)
+    outcome = compute_point(**study.question(4))
     assert outcome.index == 4 and outcome.values is None
     assert outcome.reason == "lr = 0.1: must not be given: lbfgs chooses its own steps"

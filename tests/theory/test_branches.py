@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import dotphase as dp
+from dotphase.theory.branch import Branch, aligned
 from dotphase.theory.branches import BRANCHES
-from dotphase.theory.branches._branch import Branch, aligned
 from dotphase.theory.classification import belongs, classify
 
 

@@ -51,6 +51,13 @@ class Iteration:
     step : share of the way to F(x) that a damped step goes (1 is undamped)
     memory : past residuals used by Anderson's acceleration; 0 turns it off
     near : residual below which acceleration starts
+
+    Examples
+    --------
+    >>> slow = dp.Iteration(step=0.2, memory=0, limit=1000)
+    >>> solution = dp.solve(dp.positional_semantic(), 2.0, log2_points=12, iteration=slow)
+    >>> solution.converged
+    True
     """
 
     tolerance: float = 1e-6

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, NoReturn
 
 from dotphase.errors import InvalidInput
@@ -35,6 +36,8 @@ def number(
     if at_most is not None:
         rules.append(f"<= {at_most:g}")
     allowed = "must be " + " and ".join([" ".join(rules[:2]), *rules[2:]])
+    if isinstance(value, str | bytes):
+        raise InvalidInput(field, value, allowed)
     try:
         result = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -73,6 +76,14 @@ def choice(field: str, value: object, options: Iterable[str]) -> str:
     return str(value)
 
 
+def unknown(what: str, name: str, options: Iterable[str]) -> str:
+    """A rule for a name that there is not: what was probably meant, or all there is."""
+    names = list(options)
+    near = get_close_matches(name, names, n=1)
+    listed = "known are " + ", ".join(names) if names else "there are none"
+    return f"is not a {what}; {f'did you mean {near[0]}?' if near else listed}"
+
+
 def array(field: str, value: object, shape: tuple[int, ...]) -> np.ndarray:
     """`value` as a finite float64 array of `shape`, or `InvalidInput`."""
     import numpy as np  # only here: the command line checks its input before it is loaded
@@ -84,4 +95,21 @@ def array(field: str, value: object, shape: tuple[int, ...]) -> np.ndarray:
         raise InvalidInput(field, value, allowed) from None
     if result.shape != shape or not np.all(np.isfinite(result)):
         raise InvalidInput(field, value, allowed)
+    return result
+
+
+def grid(field: str, values: object, *, increasing: bool = True) -> np.ndarray:
+    """`values` as one or more finite numbers, increasing or just different, or `InvalidInput`."""
+    import numpy as np
+
+    order = "increasing" if increasing else "different"
+    allowed = f"must be one or more {order} finite numbers"
+    try:
+        result = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(field, values, allowed) from None
+    good = result.ndim == 1 and result.size > 0 and bool(np.all(np.isfinite(result)))
+    steps = np.diff(result if increasing else np.sort(result)) if good else np.zeros(1)
+    if not np.all(steps > 0):
+        raise InvalidInput(field, values, allowed)
     return result

@@ -17,8 +17,8 @@ from dotphase.app.scheduler import LONGEST_STEP, Scheduler
 from dotphase.app.shelf import Growing
 from dotphase.app.snippets import snippets
 from dotphase.app.solver import BRANCHES, Solver
-from dotphase.app.state import RANGES, Point, read_point, whole
-from dotphase.app.trainings import DIMENSIONS, LAST_SEED, SEEDS, STARTS, Trainings, read_training
+from dotphase.app.state import Point, read_point, sliders, whole
+from dotphase.app.trainings import DIMENSIONS, LAST_SEED, SEEDS, Trainings, read_training, starts
 from dotphase.errors import InvalidInput
 from dotphase.experiments.attention import LAST_SENTENCE, attention_matrices
 from dotphase.figures.parts.style import COLOURS, COLOURS_ON_DARK
@@ -80,16 +80,16 @@ class Explorer:
             self._warming.join(LONGEST_STEP)
 
     def about(self, query: Query) -> dict[str, Any]:
-        """Ranges of the inputs, and whether everything is compiled."""
+        """What the inputs may be, and whether everything is compiled."""
         return {
             "ready": self.warm.is_set(),
             "defaults": Point().to_dict(),
-            "ranges": RANGES,
+            "sliders": sliders(),
             "d": DIMENSIONS,
             "seeds": SEEDS,
             "seed": (0, LAST_SEED),
             "sentence": (0, LAST_SENTENCE),
-            "starts": STARTS,
+            "starts": starts(),
             "colours": {"light": COLOURS, "dark": COLOURS_ON_DARK},
         }
 

@@ -10,7 +10,7 @@ from typing import Any
 from dotphase.app.curve import GRID
 from dotphase.app.landscape import LARGEST_M, LARGEST_T, SIZE
 from dotphase.app.state import Point
-from dotphase.model.paper import MIXING
+from dotphase.model.mixing import MIXING
 
 
 def snippets(
@@ -76,7 +76,7 @@ def snippets(
         "numbers": first + solve,
         "diagram": first + f"dotphase diagram --alphas {grid} --omegas 0:0.6:25 {rest} "
         "--out diagram.nc --plot diagram.png",
-        "curves": first + f"dotphase curve --alphas {grid} --points 13 {options} "
+        "curves": first + f"dotphase curve --alphas {grid} --log2-points 13 {options} "
         "--out curve.nc --plot curve.png",
         "train": first + f"dotphase train --d {d} --alpha {point.alpha!r} --start {start} "
         f"--seeds {seeds} --seed {seed} {options}",

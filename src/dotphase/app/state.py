@@ -7,22 +7,37 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
-from dotphase._numerics import validate
+from dotphase._numerics.parameters import Number, Parameter, Slider, Whole
 from dotphase.errors import InvalidInput
 from dotphase.model import Model
-from dotphase.model.paper import MIXING, positional_semantic
+from dotphase.model.mixing import MIXING
+from dotphase.model.named import MODELS, PAPER
 
-#: What the page lets each number be: as far as the sliders reach.
-RANGES = {
-    "alpha": (0.05, 5.0),
-    "omega": (0.0, 1.0),
-    "sigma": (0.1, 1.5),
-    "ridge": (1e-4, 1.0),
+_MODEL = MODELS[PAPER].parameters
+#: The numbers of the page: alpha, and those of the model that have a slider.
+NUMBERS = {
+    "alpha": Parameter(
+        "alpha",
+        Number(above=0),
+        1.5,
+        "Sentences per dimension n/d.",
+        Slider("α", 0.05, 5.0, 0.01),
+    ),
+    **{name: parameter for name, parameter in _MODEL.items() if parameter.slider},
 }
 #: Decimals kept of every number, so that equal points have equal names.
 DECIMALS = 6
 #: Longest text taken for a number or a name.
 LONGEST = 40
+
+
+def sliders() -> list[dict[str, Any]]:
+    """What the page makes its sliders from."""
+    return [
+        {"name": name, "words": one.help.rstrip("."), **asdict(one.slider)}
+        for name, one in NUMBERS.items()
+        if one.slider
+    ]
 
 
 @dataclass(frozen=True)
@@ -35,11 +50,11 @@ class Point:
     mixing : "standard", "other", or "A_11,A_22" for the matrix with rows that sum to 1
     """
 
-    alpha: float = 1.5
-    omega: float = 0.3
-    sigma: float = 0.5
-    ridge: float = 0.01
-    mixing: str = "standard"
+    alpha: float = NUMBERS["alpha"].default
+    omega: float = _MODEL["omega"].default
+    sigma: float = _MODEL["sigma"].default
+    ridge: float = _MODEL["ridge"].default
+    mixing: str = _MODEL["mixing"].default
 
     @property
     def matrix(self) -> list[list[float]]:
@@ -51,7 +66,8 @@ class Point:
 
     def model(self) -> Model:
         """The model of this point."""
-        return positional_semantic(self.omega, self.sigma, self.ridge, self.matrix)
+        numbers = {name: getattr(self, name) for name in NUMBERS if name in _MODEL}
+        return MODELS[PAPER].build(**numbers, mixing=self.matrix)
 
     def at(self, **changes: Any) -> Point:
         """The same point with some parameters changed."""
@@ -70,23 +86,22 @@ def read_point(query: Mapping[str, str]) -> Point:
     """The point that a query describes; what it leaves out is the default."""
     default = Point()
     numbers = {
-        name: bounded(name, query[name], *RANGES[name]) if name in query else getattr(default, name)
-        for name in RANGES
+        name: bounded(name, query[name], one.slider.low, one.slider.high)
+        for name, one in NUMBERS.items()
+        if name in query and one.slider
     }
     return Point(**numbers, mixing=_mixing(query.get("mixing", default.mixing)))
 
 
 def bounded(field: str, text: str, low: float, high: float) -> float:
     """A number within bounds from text."""
-    value = validate.number(field, _short(field, text), at_least=low, at_most=high)
+    value = Number(at_least=low, at_most=high).read(field, _short(field, text))
     return round(value, DECIMALS)
 
 
 def whole(field: str, text: str, low: int, high: int) -> int:
     """A whole number within bounds from text."""
-    text = _short(field, text)
-    value: object = int(text) if text.isascii() and text.isdecimal() else text
-    return validate.whole(field, value, at_least=low, at_most=high)
+    return Whole(low, high).read(field, _short(field, text))
 
 
 def _mixing(text: str) -> str:

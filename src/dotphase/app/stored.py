@@ -16,7 +16,7 @@ import numpy as np
 import xarray as xr
 
 from dotphase.app.state import Point
-from dotphase.model.paper import read_mixing
+from dotphase.model.mixing import read_mixing
 from dotphase.storage.files import read_dataset
 from dotphase.storage.kept import Kept, digest
 

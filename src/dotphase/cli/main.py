@@ -8,23 +8,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 
 import click
 
-#: Commands and the modules they live in; a new command is one module and one line here.
-COMMANDS = {
-    "solve": "dotphase.cli.solve",
-    "curve": "dotphase.cli.curve",
-    "critical": "dotphase.cli.critical",
-    "diagram": "dotphase.cli.diagram",
-    "train": "dotphase.cli.train",
-    "amp": "dotphase.cli.amp",
-    "histogram": "dotphase.cli.histogram",
-    "study": "dotphase.cli.study",
-    "reproduce": "dotphase.cli.reproduce",
-    "explore": "dotphase.cli.explore",
-}
+from dotphase.cli.commands import COMMANDS
+from dotphase.errors import InvalidInput
 
 
 class _Commands(click.Group):
@@ -34,10 +22,7 @@ class _Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = import_module(COMMANDS[cmd_name]).command
-        return command
+        return COMMANDS.get(cmd_name)
 
 
 @click.command(
@@ -70,10 +55,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("dotphase: interrupted; finished work is kept", err=True)
         return 130
-    except ValueError as error:
-        # InvalidInput is a ValueError; anything else is a defect and shows its trace.
-        if type(error).__name__ != "InvalidInput":
-            raise
+    except InvalidInput as error:
         return _refuse(str(error))
     return result if isinstance(result, int) else 0
 

@@ -1,205 +1,298 @@
-"""Options shared by the commands, and what they turn into."""
+"""Options shared by the commands, made from tables of parameters, and what they turn into."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from dotphase._numerics import validate
+from dotphase._numerics.parameters import (
+    REQUIRED,
+    Flag,
+    Kind,
+    Number,
+    OneOf,
+    Parameter,
+    Text,
+    Whole,
+    complete,
+    read_settings,
+)
+from dotphase.errors import InvalidInput
+from dotphase.model.named import MODELS, PAPER, NamedModel
 
 if TYPE_CHECKING:
     from dotphase.model import Model
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-BRANCHES = ("semantic", "positional", "uninformed", "mixed")
 
+class Checked(click.ParamType):
+    """A value of some kind; the message names the value and what is allowed."""
 
-class Number(click.ParamType):
-    """A finite number inside bounds; the message names the value and what is allowed."""
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
 
-    name = "float"
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """As help calls such a value."""
+        return self.kind.label.lower()
 
-    def __init__(
-        self,
-        *,
-        above: float | None = None,
-        at_least: float | None = None,
-        at_most: float | None = None,
-    ) -> None:
-        self.above, self.at_least, self.at_most = above, at_least, at_most
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """What stands for the value in help; read now, so that new options are in it."""
+        return self.kind.label
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The value from its text."""
         try:
-            number = float(value)
-        except (TypeError, ValueError):
-            number = math.nan
-        good = math.isfinite(number)
-        good = good and (self.above is None or number > self.above)
-        good = good and (self.at_least is None or number >= self.at_least)
-        good = good and (self.at_most is None or number <= self.at_most)
-        if not good:
-            bounds = [("> ", self.above), (">= ", self.at_least), ("<= ", self.at_most)]
-            rules = " and ".join(f"{sign}{bound:g}" for sign, bound in bounds if bound is not None)
-            self.fail(f"{value!r} must be a finite number {rules}".rstrip(), param, ctx)
-        return number
+            return (self.kind.read if isinstance(value, str) else self.kind.check)("", value)
+        except InvalidInput as error:
+            self.fail(str(error).partition(" = ")[2], param, ctx)
 
 
-class Grid(click.ParamType):
+@dataclass(frozen=True)
+class Grid:
     """``A:B:N``: N evenly spaced numbers from A to B, both included; or one number."""
 
-    name = "A:B:N"
+    bound: Number
+    label = "A:B:N"
 
-    def __init__(
-        self,
-        *,
-        above: float | None = None,
-        at_least: float | None = None,
-        at_most: float | None = None,
-    ) -> None:
-        self.bound = Number(above=above, at_least=at_least, at_most=at_most)
+    def check(self, field: str, value: Any) -> list[float]:
+        """A list of numbers."""
+        return [self.bound.check(field, each) for each in value]
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> list[float]:
-        if isinstance(value, list):
-            return value
-        parts = str(value).split(":")
-        if len(parts) == 1 and "," not in parts[0]:
-            return [self.bound.convert(parts[0], param, ctx)]
+    def read(self, field: str, text: str) -> list[float]:
+        """The numbers that ``A:B:N`` stands for."""
+        parts = text.split(":")
+        if len(parts) == 1 and "," not in text:
+            return [self.bound.read(field, text)]
         if len(parts) != 3 or not parts[2].isdecimal() or not 1 <= int(parts[2]) <= 100_000:
-            self.fail(
-                f"{value!r} must be A:B:N, from A to B in N >= 1 points, as in 0.5:2:20", param, ctx
-            )
-        first = self.bound.convert(parts[0], param, ctx)
-        last = self.bound.convert(parts[1], param, ctx)
+            rule = "must be A:B:N, from A to B in N >= 1 points, as in 0.5:2:20"
+            raise InvalidInput(field, text, rule)
+        first, last = (self.bound.read(field, part) for part in parts[:2])
         count = int(parts[2])
         if count > 1 and first == last:
-            self.fail(f"{value!r} must have A different from B when N > 1", param, ctx)
+            raise InvalidInput(field, text, "must have A different from B when N > 1")
         if count == 1:
             return [first]
         return [first + (last - first) * k / (count - 1) for k in range(count)]
 
 
-class BranchList(click.ParamType):
-    """Names of branches with commas between them."""
+@dataclass(frozen=True)
+class Several:
+    """Different values of a kind with commas between them."""
 
-    name = "NAMES"
+    kind: Kind
+    label = "A,B,..."
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> list[str]:
-        if isinstance(value, list):
-            return value
-        names = [part.strip() for part in str(value).split(",")]
-        if not set(names) <= set(BRANCHES) or len(set(names)) != len(names):
-            self.fail(
-                f"{value!r} must be different ones of {', '.join(BRANCHES)}, with commas",
-                param,
-                ctx,
-            )
-        return names
+    def check(self, field: str, value: Any) -> list[Any]:
+        """A list of values."""
+        values = [self.kind.check(field, each) for each in value]
+        if len(set(values)) != len(values):
+            raise InvalidInput(field, value, "must have no value twice")
+        return values
 
-
-ALPHA = Number(above=0)
-
-
-def model_options(function: F) -> F:
-    """The options that describe a model, the same on every command."""
-    return model_options_without()(function)
+    def read(self, field: str, text: str) -> list[Any]:
+        """The values that a text lists."""
+        parts = [part.strip() for part in text.split(",")]
+        try:
+            return self.check(field, [self.kind.read(field, part) for part in parts])
+        except InvalidInput as error:
+            rule = error.allowed.replace("must be", "must each be")
+            raise InvalidInput(field, text, f"{rule}, with commas between") from None
 
 
-def model_options_without(*left_out: str) -> Callable[[F], F]:
-    """The options that describe a model, but for those that a command sweeps."""
+ALPHAS = Checked(Grid(Number(above=0)))
+COUNT = Checked(Whole(1))
 
-    def add(function: F) -> F:
-        for name, option in reversed(list(_model_options().items())):
-            function = function if name in left_out else option(function)
-        return function
+seed_option = click.option("--seed", type=Checked(Whole(0)), default=0, help="Seed.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+plot_option = click.option(
+    "--plot", default=None, metavar="F.png", help="Figure to draw (.png, .svg, .pdf)."
+)
+out_option = click.option("--out", required=True, metavar="F.nc", help="Dataset to write.")
 
-    return add
 
-
-def _model_options() -> dict[str, Callable[[F], F]]:
+def where_options(function: F) -> F:
+    """The options that say where the points of a study are computed."""
+    places = OneOf(("local", "dask", "here"))
     options = [
-        click.option("--omega", type=Number(at_least=0, at_most=1), default=0.3,
-                     help="Positional weight of the teacher, in [0, 1]."),
-        click.option("--sigma", type=Number(above=0), default=0.5,
-                     help="Standard deviation of the tokens."),
-        click.option("--ridge", type=Number(above=0), default=0.01, help="Penalty lambda."),
-        click.option("--mixing", default="standard", metavar="standard|other|FILE.json",
-                     help="Positional attention matrix A."),
-        click.option("--student-rank", type=click.IntRange(min=1), default=1,
-                     help="Columns of the student's matrix."),
-        click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed."),
+        click.option("--engine", type=Checked(places), default="local",
+                     help="Processes here, a Dask cluster, or this process alone."),
+        click.option("--scheduler", default=None, metavar="ADDRESS",
+                     help="Existing Dask cluster; without it one is started here."),
+        click.option("--workers", type=COUNT, default=None,
+                     help="Processes to start [default: one for every core]."),
     ]  # fmt: skip
-    names = ("omega", "sigma", "ridge", "mixing", "student_rank", "seed")
-    return dict(zip(names, options, strict=True))
+    return _add(function, options)
 
 
-def points_option(default: int | None, text: str) -> Callable[[F], F]:
-    """``--log2-points``; ``--points``, its name in version 0.1, is taken with a note."""
+def option(parameter: Parameter, **changes: Any) -> Callable[[F], F]:
+    """The option of a parameter, with some of its fields changed."""
+    parameter = replace(parameter, **changes)
+    name = parameter.name
+    flag = "--" + name.replace("_", "-")
+    shown: dict[str, Any] = {"help": parameter.help, "default": parameter.default}
+    if parameter.default is REQUIRED:
+        shown = {"help": parameter.help, "required": True}
+    if isinstance(parameter.kind, Flag):
+        return click.option(flag, name, is_flag=True, **shown)
+    add: Callable[[F], F] = click.option(flag, name, type=Checked(parameter.kind), **shown)
+    return _also_points(add, parameter.kind) if name == "log2_points" else add
+
+
+def _also_points(add: Callable[[F], F], kind: Kind) -> Callable[[F], F]:
+    """``--points``, the name of ``--log2-points`` in version 0.1, is taken with a note."""
 
     def note(context: click.Context, option: click.Parameter, value: int | None) -> None:
         if value is not None:
             click.echo("dotphase: --points is called --log2-points now", err=True)
             context.params["log2_points"] = value
 
-    def add(function: F) -> F:
-        kind = click.IntRange(12, 24)
-        new = click.option("--log2-points", type=kind, default=default, metavar="LOG2", help=text)
-        old = click.option("--points", type=kind, hidden=True, expose_value=False, callback=note)
-        return new(old(function))
-
-    return add
+    old = click.option(
+        "--points", type=Checked(kind), hidden=True, expose_value=False, callback=note
+    )
+    return lambda function: add(old(function))
 
 
-def quadrature_options(rtol: float, most: int) -> Callable[[F], F]:
-    """The options that set the precision of the theory."""
-
-    def add(function: F) -> F:
-        options = [
-            points_option(None, "log2 of a fixed number of Gaussian points."),
-            click.option("--rtol", type=Number(above=0), default=rtol,
-                         help="Relative standard error at which no more points are added."),
-            click.option("--most", type=click.IntRange(12, 24), default=most, metavar="LOG2",
-                         help="log2 of the most points on the way to --rtol."),
-        ]  # fmt: skip
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return add
-
-
-def where_options(function: F) -> F:
-    """The options that say where the points of a study are computed."""
-    options = [
-        click.option("--engine", type=click.Choice(("local", "dask", "here")), default="local",
-                     show_default=True,
-                     help="Processes here, a Dask cluster, or this process alone."),
-        click.option("--scheduler", default=None, metavar="ADDRESS",
-                     help="Existing Dask cluster; without it one is started here."),
-        click.option("--workers", type=click.IntRange(min=1), default=None,
-                     help="Processes to start [default: one for every core]."),
-    ]  # fmt: skip
-    for option in reversed(options):
-        function = option(function)
+def _add(function: F, options: Iterable[Callable[[F], F]]) -> F:
+    for add in reversed(list(options)):
+        function = add(function)
     return function
 
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def task_options(task: str, *names: str, **defaults: Any) -> Callable[[F], F]:
+    """The options of a study's task, which the command is given as the mapping `parameters`.
+
+    Parameters
+    ----------
+    task : str
+        Name of a task of studies; its parameters become options.
+    *names : str
+        Only these of them.
+    **defaults
+        Defaults that differ from the task's.
+    """
+    from dotphase.sweep.tasks import TASKS
+
+    known = TASKS[task].parameters
+    chosen = {name: known[name] for name in names or known}
+
+    def add(function: F) -> F:
+        @wraps(function)
+        def wrapped(**values: Any) -> Any:
+            return function(parameters={name: values.pop(name) for name in chosen}, **values)
+
+        options = [
+            option(one, default=defaults.get(name, one.default)) for name, one in chosen.items()
+        ]
+        return _add(wrapped, options)  # type: ignore[return-value]
+
+    return add
 
 
-def build_model(omega: float, sigma: float, ridge: float, mixing: str, student_rank: int) -> Model:
-    """The model that the options describe."""
-    prepare_jax()
-    from dotphase.model.paper import positional_semantic
+@dataclass(frozen=True)
+class Asked:
+    """The model that a command is asked about.
 
-    return positional_semantic(omega, sigma, ridge, mixing, student_rank)
+    Attributes
+    ----------
+    reference : name of a model or ``FILE.py:NAME``; None for the options of the paper's family
+    family : how it is made
+    values : parameters that are given
+    """
+
+    reference: str | None
+    family: NamedModel
+    values: Mapping[str, Any]
+
+    def build(self, **changes: Any) -> Model:
+        """The model, with some parameters changed."""
+        prepare_jax()
+        return self.family.build(**{**self.values, **changes})
+
+    def along(self, name: str, values: Sequence[float]) -> Callable[[float], Model]:
+        """The model as a function of one of its parameters, which may have these values."""
+        if name not in self.family.parameters:
+            rule = validate.unknown("parameter of the model", name, self.family.parameters)
+            raise InvalidInput("parameter", name, rule)
+        kind = self.family.parameters[name].kind
+        if not isinstance(kind, Number | Whole):
+            raise InvalidInput("parameter", name, "must be a number to be swept")
+
+        def value_of(number: float) -> Any:
+            whole = isinstance(kind, Whole) and float(number).is_integer()
+            return kind.check(name, int(number) if whole else number)
+
+        for value in values:
+            value_of(value)
+        return lambda number: self.build(**{name: value_of(number)})
+
+    def to_dict(self) -> dict[str, Any]:
+        """The model in words: omega for the paper's, the name and all parameters for others."""
+        if self.reference is None:
+            return {"omega": self.values["omega"]}
+        known = self.family.parameters
+        return {"model": self.reference, "parameters": complete(self.values, known, "the model")}
+
+
+class ModelName(Text):
+    """The name of a model, or where it is; found when the command runs."""
+
+    @property
+    def label(self) -> str:  # type: ignore[override]
+        """The names there are now."""
+        return "|".join(["FILE.py:NAME", *MODELS])
+
+
+def model_reference_options(function: F) -> F:
+    """``--model`` and ``--set``."""
+    return _add(
+        function,
+        [
+            click.option("--model", "reference", type=Checked(ModelName()), default=None,
+                         help="Another model than the paper's: a function (or Model) of a Python "
+                              "file, which is EXECUTED, or one that is known by name."),
+            click.option("--set", "settings", multiple=True, metavar="NAME=VALUE",
+                         help="Parameter of that model; may be repeated."),
+        ],
+    )  # fmt: skip
+
+
+def model_options(function: F) -> F:
+    """The options that describe a model and the seed; the command is given an `Asked` `model`."""
+    table = MODELS[PAPER].parameters
+
+    @wraps(function)
+    def wrapped(reference: str | None, settings: tuple[str, ...], **values: Any) -> Any:
+        paper = {name: values.pop(name) for name in table}
+        return function(model=_asked(reference, settings, paper), **values)
+
+    shared = [model_reference_options, seed_option]
+    return _add(wrapped, [*map(option, table.values()), *shared])  # type: ignore[return-value]
+
+
+def _asked(reference: str | None, settings: tuple[str, ...], paper: dict[str, Any]) -> Asked:
+    if reference is None:
+        if settings:
+            raise InvalidInput("set", settings[0], "must be used with --model")
+        return Asked(None, MODELS[PAPER], paper)
+    context = click.get_current_context()
+    for name, value in paper.items():
+        source = context.get_parameter_source(name)
+        if source is not click.core.ParameterSource.DEFAULT:
+            rule = f"must not be used with --model; a parameter {name} is --set {name}=..."
+            raise InvalidInput("--" + name.replace("_", "-"), value, rule)
+    from dotphase.model.load import find_model
+
+    if reference not in MODELS:
+        prepare_jax()
+    family = find_model(reference)
+    return Asked(reference, family, read_settings(settings, family.parameters, reference))
 
 
 def prepare_jax() -> None:

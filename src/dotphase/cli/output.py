@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Protocol
 
 import click
@@ -20,6 +21,25 @@ QUIET = 2.0
 def print_json(value: dict[str, Any]) -> None:
     """One JSON object on stdout; numbers that are not finite become null."""
     click.echo(json.dumps(plain(value), allow_nan=False))
+
+
+def figure_path(plot: str | None) -> Path | None:
+    """Where a figure goes, if one is asked for; refused before any work if it cannot be written."""
+    from dotphase.storage.files import check_writable
+
+    return check_writable("--plot", plot, (".png", ".svg", ".pdf")) if plot else None
+
+
+def dataset_path(out: str) -> Path:
+    """Where a dataset goes; refused before any work if it cannot be written."""
+    from dotphase.storage.files import check_writable
+
+    return check_writable("--out", out, (".nc",))
+
+
+def print_written(*files: Path | None) -> None:
+    """Which files were written."""
+    click.echo("wrote " + " and ".join(str(file) for file in files if file))
 
 
 class Advance(Protocol):

@@ -38,6 +38,13 @@ def attention_matrices(
         Of each student; one that is None is left out.
     sentence : int
         Number of the sampled sentence, its seed.
+
+    Examples
+    --------
+    >>> solution = dp.solve(dp.positional_semantic(), alpha=2.0, log2_points=12)
+    >>> found = dp.analysis.attention_matrices(solution.model, {"student": solution.overlaps}, 0)
+    >>> found["mean"]["student"].shape
+    (2, 2)
     """
     shape = (SENTENCES, model.length, 1)
     rng = np.random.default_rng(0)

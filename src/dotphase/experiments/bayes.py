@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import xarray as xr
 
-from dotphase.experiments.solutions import axis
+from dotphase._numerics import validate
 from dotphase.finite.linear import linear_test_error
 from dotphase.model import Model
 from dotphase.storage.provenance import provenance
@@ -37,8 +37,14 @@ def bayes_curve(model: Model, alphas: Sequence[float], *, seed: int = 0) -> xr.D
     xarray.Dataset
         Dimension ``alpha``; ``test_error`` with its ``test_error_stderr``, and the transitions
         ``weak_recovery_alpha`` and ``exact_recovery_alpha``.
+
+    Examples
+    --------
+    >>> best = dp.bayes.curve(dp.positional_semantic(), [0.2, 0.3])
+    >>> best["test_error"].dims
+    ('alpha',)
     """
-    grid = axis("alphas", alphas)
+    grid = validate.grid("alphas", alphas, increasing=False)
     rows = [bayes_optimal(model, alpha, seed=seed) for alpha in grid.tolist()]
     dataset = xr.Dataset(
         coords={"alpha": grid}, attrs=provenance(model, alphas=grid.tolist(), seed=seed)

@@ -8,9 +8,10 @@ from typing import Unpack
 import numpy as np
 import xarray as xr
 
+from dotphase._numerics import validate
 from dotphase._numerics.crossing import last_fall
 from dotphase.errors import InvalidInput
-from dotphase.experiments.solutions import axis, variables
+from dotphase.experiments.solutions import variables
 from dotphase.model import Model
 from dotphase.storage.provenance import provenance
 from dotphase.theory.branches import BRANCHES
@@ -54,8 +55,14 @@ def curve(
         values are those of the fixed point found instead) or the solver found nothing (then it
         is false, and the values mean nothing). ``crossing`` is the alpha at which the training
         losses of the semantic and positional branches cross, NaN if they do not on this grid.
+
+    Examples
+    --------
+    >>> branches = dp.curve(dp.positional_semantic(), [1.0, 2.0], log2_points=12)
+    >>> branches["train_loss"].dims
+    ('branch', 'alpha')
     """
-    grid = axis("alphas", alphas)
+    grid = validate.grid("alphas", alphas, increasing=False)
     names = list(branches)
     if not names or len(set(names)) != len(names) or not set(names) <= set(BRANCHES):
         raise InvalidInput("branches", names, "must be different ones of " + ", ".join(BRANCHES))

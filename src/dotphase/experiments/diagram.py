@@ -9,9 +9,10 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
+from dotphase._numerics import validate
 from dotphase._numerics.crossing import first_rise, last_fall
 from dotphase.errors import InvalidInput
-from dotphase.experiments.solutions import axis, variables
+from dotphase.experiments.solutions import variables
 from dotphase.model import Model
 from dotphase.storage.provenance import provenance
 from dotphase.theory.settings import SolverFields, SolverSettings, with_changes
@@ -61,9 +62,15 @@ def diagram(
         minus the positional training loss, ``winner`` the branch with the lower one,
         ``test_gain`` the linear layer's test error minus the winner's; ``alpha_c`` and
         ``alpha_l`` are the lines where the first and the last change sign, interpolated.
+
+    Examples
+    --------
+    >>> cells = dp.diagram(dp.positional_semantic, [1.0, 2.0], [0.2, 0.4], log2_points=12)
+    >>> cells["loss_difference"].dims
+    ('omega', 'alpha')
     """
-    grid = axis("alphas", alphas, increasing=True)
-    steps = axis(parameter, values, increasing=True)
+    grid = validate.grid("alphas", alphas)
+    steps = validate.grid(parameter, values)
     if grid.size < 2:
         raise InvalidInput("alphas", alphas, "must be two or more numbers")
     settings = with_changes(settings, SETTINGS, changes)

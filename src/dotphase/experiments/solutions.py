@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.errors import InvalidInput
 from dotphase.theory.solution import Solution
 
 #: Results with a quadrature error, by the names they have in a `Solution`.
@@ -61,14 +60,3 @@ def variables(
     for name, (read, description) in FACTS.items():
         found[name] = variable([read(cell) for cell in cells], description)
     return found
-
-
-def axis(field: str, values: Sequence[float], *, increasing: bool = False) -> np.ndarray:
-    """A dimension's numbers: different ones in any order, or increasing ones."""
-    array = np.asarray(values, dtype=np.float64)
-    good = array.ndim == 1 and array.size > 0
-    if increasing and not (good and np.all(np.diff(array) > 0)):
-        raise InvalidInput(field, values, "must be increasing numbers")
-    if not (good and np.unique(array).size == array.size):
-        raise InvalidInput(field, values, "must be one or more different numbers > 0")
-    return array

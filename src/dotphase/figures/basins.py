@@ -30,7 +30,7 @@ def basins(runs: xr.Dataset, path: str | Path | None = None) -> Any:
 
     Examples
     --------
-    EXAMPLE_BASINS
+    >>> runs = dp.basins(dp.positional_semantic(), [2.0], [1.0], d=40, seeds=2, optimizers=["gd"])
     >>> figure = dp.plot.basins(runs, "basins.png")
     """
     from matplotlib.colors import LinearSegmentedColormap

@@ -38,7 +38,7 @@ def bayes(curve: xr.Dataset, best: xr.Dataset, path: str | Path | None = None) -
     --------
     >>> model = dp.positional_semantic()
     >>> branches = dp.curve(model, [1.0, 2.0], log2_points=12)
-    >>> best = dp.bayes.curve(model, [0.2, 0.4], log2_points=12)
+    >>> best = dp.bayes.curve(model, [0.2, 0.4])
     >>> figure = dp.plot.bayes(branches, best, "bayes.png")
     """
     curve, best = curve.sortby("alpha"), best.sortby("alpha")

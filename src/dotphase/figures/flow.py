@@ -45,7 +45,7 @@ def flow(
     >>> import numpy as np
     >>> import xarray as xr
     >>> m, theta = np.linspace(0, 0.5, 4), np.linspace(0, 0.3, 4)
-    >>> speed, other, loss, _ = dp.flow.field(dp.positional_semantic(), m, theta, log2_points=10)
+    >>> speed, other, loss, _ = dp.flow.field(dp.positional_semantic(), m, theta)
     >>> parts = {"m_speed": speed, "theta_speed": other, "loss": loss}
     >>> field = xr.Dataset(
     ...     {name: (("theta", "m"), values) for name, values in parts.items()},

@@ -30,7 +30,7 @@ def histogram_curves(result: Experiment, path: str | Path | None = None) -> Any:
 
     Examples
     --------
-    EXAMPLE_RUN
+    >>> result = dp.histogram.run("both", 1, 1, task=dp.histogram.Task(samples=200), dimension=8)
     >>> figure = dp.plot.histogram_curves(result, "curves.png")
     """
     trained = result.trained

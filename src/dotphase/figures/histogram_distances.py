@@ -30,7 +30,9 @@ def histogram_distances(result: Experiment, path: str | Path | None = None) -> A
 
     Examples
     --------
-    EXAMPLE_RELEASED
+    >>> result = dp.histogram.run(
+    ...     "both", 1, 1, task=dp.histogram.Task(samples=200), dimension=8, release=True
+    ... )
     >>> figure = dp.plot.histogram_distances(result, "distances.png")
     """
     moved = result.moved

@@ -27,7 +27,7 @@ def histogram_emergence(found: Emergence, path: str | Path | None = None) -> Any
 
     Examples
     --------
-    EXAMPLE_EMERGENCE
+    >>> found = dp.histogram.emergence([60, 120], 1, 20, task=dp.histogram.Task(), dimension=8)
     >>> figure = dp.plot.histogram_emergence(found, "emergence.png")
     """
     curves = (

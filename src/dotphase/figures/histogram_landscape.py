@@ -34,7 +34,9 @@ def histogram_landscape(
 
     Examples
     --------
-    EXAMPLE_LANDSCAPE
+    >>> first, second = (dp.histogram.shipped(name) for name in ("semantic", "positional"))
+    >>> split = dp.histogram.draw(dp.histogram.Task(samples=200))
+    >>> found = dp.histogram.loss_between(first, second, split, 3)
     >>> figure = dp.plot.histogram_landscape(found, "landscape.png")
     """
     shown = (

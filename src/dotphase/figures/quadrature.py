@@ -35,7 +35,7 @@ def quadrature(
     --------
     >>> import xarray as xr
     >>> points = xr.Dataset(
-    ...     {"alpha_c": ("nodes", [1.24, 1.25]), "stderr": ("nodes", [0.01, 0.002])},
+    ...     {"alpha_c": ("nodes", [1.24, 1.25]), "alpha_c_stderr": ("nodes", [0.01, 0.01])},
     ...     coords={"nodes": [2**12, 2**14]},
     ... )
     >>> rules = xr.Dataset({"alpha_c": ("rule", [1.24, 1.3]), "nodes": ("rule", [57, 256])})

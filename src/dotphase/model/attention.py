@@ -13,7 +13,14 @@ UNROLL_LIMIT = 4
 
 
 def softmax_attention(h: Float[Array, "tokens rank"]) -> Float[Array, "tokens tokens"]:
-    """Tied dot-product attention, ``softmax(h h^T)`` row by row."""
+    """Tied dot-product attention, ``softmax(h h^T)`` row by row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> dp.softmax_attention(np.zeros((2, 1))).tolist()
+    [[0.5, 0.5], [0.5, 0.5]]
+    """
     return dot_product_attention(h, h)
 
 

@@ -10,6 +10,7 @@ survive when d grows; they make up a `Model`.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -55,6 +56,16 @@ class Model(eqx.Module):
     -----
     The columns of Q* are taken orthonormal, ``Q*^T Q*/d = I``. Any other teacher Gram
     matrix G is the same model with teacher ``h -> T(h G^{1/2})``.
+
+    Examples
+    --------
+    >>> import jax
+    >>> def attention(h):
+    ...     return jax.nn.softmax(h @ h.T, axis=-1)
+    ...
+    >>> model = dp.Model(attention, attention, length=2, positions=[[1, -1], [-1, 1]], ridge=0.1)
+    >>> model.length
+    2
     """
 
     teacher: Any
@@ -90,6 +101,20 @@ class Model(eqx.Module):
         _check_attention("student", student, self.length, self.student_rank)
         self.teacher = teacher
         self.student = student
+
+    def replace(self, **changes: Any) -> Model:
+        """A relative of this model: the same but for what is given, by the names of `Model`.
+
+        It is checked as a new model is.
+
+        Examples
+        --------
+        >>> import dotphase as dp
+        >>> float(dp.positional_semantic().replace(ridge=0.1).ridge)
+        0.1
+        """
+        same = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return Model(**(same | changes))
 
     @property
     def rho(self) -> Float[np.ndarray, " tokens"]:

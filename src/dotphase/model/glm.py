@@ -61,7 +61,10 @@ def scalar_link(teacher: Link, student: Link, *, sigma: float = 1.0, ridge: floa
 
     Examples
     --------
-    Ridge regression: ``dp.scalar_link(lambda h: h, lambda h: h, ridge=0.1)``.
+    Ridge regression:
+
+    >>> dp.scalar_link(lambda h: h, lambda h: h, ridge=0.1).length
+    1
     """
     scale = np.asarray(validate.number("sigma", sigma, above=0))
     return Model(
@@ -85,6 +88,11 @@ def ridge_regression(alpha: float, ridge: float) -> dict[str, float]:
     -------
     dict
         V, theta, q, test_error and train_loss, as `dotphase.solve` names them.
+
+    Examples
+    --------
+    >>> round(dp.analysis.ridge_regression(alpha=2.0, ridge=0.1)["test_error"], 5)
+    0.01227
     """
     alpha = validate.number("alpha", alpha, above=0)
     ridge = validate.number("ridge", ridge, above=0)

@@ -16,8 +16,6 @@ of rank one can represent A exactly for two kinds at any length, but not for mor
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import equinox as eqx
@@ -25,19 +23,11 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from dotphase._numerics import validate
-from dotphase.errors import InvalidInput
 from dotphase.model.attention import softmax_attention
 from dotphase.model.definition import Model
+from dotphase.model.mixing import MIXING, read_mixing
 from dotphase.model.spectrum import Spectrum
-
-#: Positional attention matrices A used in the paper, by name.
-MIXING = {
-    "standard": ((0.6, 0.4), (0.4, 0.6)),
-    "other": ((0.3, 0.7), (0.8, 0.2)),
-}
-
-#: Gram matrix of opposite positional encodings of unit length, ``p_1 = -p_2``.
-OPPOSITE = ((1.0, -1.0), (-1.0, 1.0))
+from dotphase.model.untied import untied as untie
 
 
 class MixedTeacher(eqx.Module):
@@ -48,82 +38,6 @@ class MixedTeacher(eqx.Module):
 
     def __call__(self, h: Float[Array, "tokens rank"]) -> Float[Array, "tokens tokens"]:
         return (1 - self.omega) * softmax_attention(h) + self.omega * self.mixing
-
-
-def read_mixing(mixing: Any) -> Float[np.ndarray, "2 2"]:
-    """A positional attention matrix from a name, an array or a JSON file.
-
-    Parameters
-    ----------
-    mixing : {"standard", "other"}, (2, 2) array, or path of a JSON file
-        The file holds the matrix as a list of rows.
-    """
-    allowed = "must be standard, other, or a JSON file holding a 2 x 2 list of rows"
-    value = mixing
-    if isinstance(mixing, str) and mixing in MIXING:
-        value = MIXING[mixing]
-    elif isinstance(mixing, str | Path):
-        if not str(mixing).endswith(".json"):
-            raise InvalidInput("mixing", str(mixing), allowed)
-        try:
-            value = json.loads(Path(mixing).read_text(encoding="utf-8"))
-        except OSError as error:
-            reason = error.strerror or type(error).__name__
-            raise InvalidInput("mixing", str(mixing), f"{allowed} ({reason})") from None
-        except ValueError:
-            raise InvalidInput("mixing", str(mixing), f"{allowed} (not valid JSON)") from None
-    try:
-        matrix = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        matrix = np.empty(0)
-    if matrix.shape != (2, 2) or not np.all(np.isfinite(matrix)):
-        raise InvalidInput("mixing", value, "must be a 2 x 2 matrix of finite numbers")
-    if np.any(matrix < 0) or not np.allclose(matrix.sum(axis=1), 1.0, rtol=0, atol=1e-8):
-        raise InvalidInput(
-            "mixing", matrix.tolist(), "must have entries >= 0 and rows that each sum to 1"
-        )
-    return matrix
-
-
-def positional_semantic(
-    omega: float = 0.3,
-    sigma: float = 0.5,
-    ridge: float = 0.01,
-    mixing: Any = "standard",
-    student_rank: int = 1,
-    spectrum: Spectrum | None = None,
-) -> Model:
-    """The model of the paper.
-
-    Parameters
-    ----------
-    omega : float in [0, 1]
-        Weight of the positional part of the teacher: 0 is purely semantic.
-    sigma : float
-        Standard deviation of the entries of every token.
-    ridge : float
-        Penalty lambda.
-    mixing : {"standard", "other"}, (2, 2) array, or path of a JSON file
-        The positional attention matrix A.
-    student_rank : int
-        Columns of the student's query/key matrix.
-    spectrum : Spectrum, optional
-        Shape of the covariance of the tokens; white, as in the paper, if not given.
-    """
-    teacher = MixedTeacher(
-        np.asarray(validate.number("omega", omega, at_least=0, at_most=1)), read_mixing(mixing)
-    )
-    return Model(
-        teacher=teacher,
-        student=softmax_attention,
-        length=2,
-        teacher_rank=1,
-        student_rank=student_rank,
-        sigma=validate.number("sigma", sigma, above=0),
-        positions=OPPOSITE,
-        ridge=ridge,
-        spectrum=spectrum,
-    )
 
 
 def same_kind(length: int, kinds: int) -> Float[np.ndarray, "tokens tokens"]:
@@ -144,30 +58,53 @@ def kind_positions(length: int, kinds: int = 2) -> Float[np.ndarray, "tokens tok
     return (kinds * same_kind(length, kinds) - 1) / (kinds - 1)
 
 
-def positional_semantic_length(
-    length: int,
+def positional_semantic(
     omega: float = 0.3,
     sigma: float = 0.5,
     ridge: float = 0.01,
-    kinds: int = 2,
+    mixing: Any = "standard",
     student_rank: int = 1,
+    length: int = 2,
+    kinds: int = 2,
+    untied: bool = False,
+    spectrum: Spectrum | None = None,
 ) -> Model:
-    """The paper's model for sentences of `length` tokens.
+    """The model of the paper, and its relatives.
 
     Parameters
     ----------
+    omega : float in [0, 1]
+        Weight of the positional part of the teacher: 0 is purely semantic.
+    sigma : float
+        Standard deviation of the entries of every token.
+    ridge : float
+        Penalty lambda.
+    mixing : {"standard", "other"}, (L, L) array, or path of a JSON file
+        The positional attention matrix A; "other" is for two tokens.
+    student_rank : int
+        Columns of the student's query/key matrix.
     length : int
-        Tokens L in a sentence, at least 2; 2 is `positional_semantic`.
-    omega, sigma, ridge, student_rank
-        As in `positional_semantic`.
+        Tokens L in a sentence, at least 2; the paper has 2.
     kinds : int
         Number K of kinds of positions, from 2 (even and odd tokens) to L (all different).
+    untied : bool
+        Whether the student has separate queries and keys, of `student_rank` columns each.
+    spectrum : Spectrum, optional
+        Shape of the covariance of the tokens; white, as in the paper, if not given.
+
+    Examples
+    --------
+    >>> import dotphase as dp
+    >>> dp.positional_semantic(omega=0.1, length=3).length
+    3
     """
     length = validate.whole("length", length, at_least=2)
     kinds = validate.whole("kinds", kinds, at_least=2, at_most=length)
     omega = validate.number("omega", omega, at_least=0, at_most=1)
-    return Model(
-        teacher=MixedTeacher(np.asarray(omega), kind_mixing(length, kinds)),
+    named = isinstance(mixing, str) and mixing == "standard"
+    matrix = kind_mixing(length, kinds) if named else read_mixing(mixing, length)
+    model = Model(
+        teacher=MixedTeacher(np.asarray(omega), matrix),
         student=softmax_attention,
         length=length,
         teacher_rank=1,
@@ -175,4 +112,18 @@ def positional_semantic_length(
         sigma=validate.number("sigma", sigma, above=0),
         positions=kind_positions(length, kinds),
         ridge=ridge,
+        spectrum=spectrum,
     )
+    return untie(model, student_rank) if untied else model
+
+
+def positional_semantic_length(length: int, omega: float = 0.3, **others: Any) -> Model:
+    """The paper's model for sentences of `length` tokens, see `positional_semantic`.
+
+    Examples
+    --------
+    >>> import dotphase as dp
+    >>> dp.positional_semantic_length(4, kinds=4).positions.shape
+    (4, 4)
+    """
+    return positional_semantic(omega, length=length, **others)

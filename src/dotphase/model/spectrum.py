@@ -32,6 +32,11 @@ class Spectrum(eqx.Module):
         Eigenvalues >= 0, one row for all tokens or one for each; scaled to a mean of one.
     weights : (atoms,) array, optional
         Fraction of the directions that have each eigenvalue; equal if not given.
+
+    Examples
+    --------
+    >>> half = dp.Spectrum([0.5, 1.5])
+    >>> model = dp.positional_semantic(spectrum=half)
     """
 
     values: Float[np.ndarray, "rows atoms"]
@@ -85,6 +90,11 @@ def power_law(exponent: float, atoms: int = 32) -> Spectrum:
     atoms : int
         Number of different eigenvalues. Each has d/atoms directions: with an exponent of one
         or more the first few carry most of the variance, and their number matters.
+
+    Examples
+    --------
+    >>> steep = dp.spectrum.power_law(0.5, atoms=8)
+    >>> model = dp.positional_semantic(spectrum=steep)
     """
     exponent = validate.number("exponent", exponent, at_least=0)
     atoms = validate.whole("atoms", atoms, at_least=1)
@@ -101,6 +111,11 @@ def spiked(size: float, share: float) -> Spectrum:
     share : float in (0, 1)
         Fraction of the directions in the spike. It stays finite when d grows; a finite
         number of spikes is not seen in this limit.
+
+    Examples
+    --------
+    >>> dp.spectrum.spiked(4.0, 0.1).values.shape
+    (1, 2)
     """
     size = validate.number("size", size, above=0)
     share = validate.number("share", share, above=0, at_most=1)
@@ -119,6 +134,14 @@ def from_data(tokens: Any, atoms: int = 32) -> Spectrum:
     atoms : int
         Eigenvalues are averaged in this many groups of neighbours, of equal size as nearly
         as d allows; at least d keeps them all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> tokens = np.random.default_rng(0).normal(size=(200, 20))
+    >>> measured = dp.spectrum.from_data(tokens, atoms=4)
+    >>> measured.values.shape
+    (1, 4)
     """
     atoms = validate.whole("atoms", atoms, at_least=1)
     table = np.asarray(tokens, dtype=np.float64)

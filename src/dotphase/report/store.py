@@ -62,13 +62,13 @@ class Parts:
     def study(
         self,
         name: str,
-        engine: str,
+        task: str,
         fixed: Mapping[str, Any],
         sweep: Mapping[str, Sequence[Any]] | None = None,
         seeds: int | None = None,
     ) -> xr.Dataset:
         """The dataset of a study, kept point by point; it has no seeds if none are asked for."""
-        study = Study(engine, fixed, sweep, seeds or 1)
+        study = Study(task, fixed, sweep, seeds or 1)
         folder = self.path(f"{name}-{digest(study.to_dict())}")
 
         told = -1

@@ -54,7 +54,7 @@ def on_dask(
         The next tasks are sent out when the generator is resumed.
     """
     if find_spec("distributed") is None:
-        raise InvalidInput("engine", "dask", "needs Dask: pip install 'dotphase[cluster]'")
+        raise InvalidInput("on", "dask", "needs Dask: pip install 'dotphase[cluster]'")
     with ExitStack() as stack:
         client = _connect(stack, workers, scheduler)
         yield from _compute(client, study, todo, scheduler or "the local cluster")
@@ -105,8 +105,8 @@ def _compute(
             yield Step(tuple(finished), tuple(place for chunk in sent for place in chunk))
             finished.clear()
             for chunk in sent:
-                points = [(place, *study.point(place)) for place in chunk]
-                future = client.submit(compute_some, study.engine, points, pure=False)
+                questions = [study.question(place) for place in chunk]
+                future = client.submit(compute_some, questions, pure=False)
                 flying[future] = chunk
                 future.add_done_callback(arrived.put)
             if not flying:
@@ -162,14 +162,14 @@ def _harvest(future: Any, chunk: list[int]) -> tuple[list[PointResult] | None, l
     return [], chunk
 
 
-def compute_some(engine: str, points: list[tuple[int, Any, int]]) -> list[tuple[Any, ...]]:
+def compute_some(questions: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     """Compute points in turn, the first of them at least, until the time is up."""
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     began = time.monotonic()
     done: list[tuple[Any, ...]] = []
-    for index, parameters, seed in points:
-        outcome = compute_point(engine, index, parameters, seed)
+    for question in questions:
+        outcome = compute_point(**question)
         done.append((outcome.index, outcome.values, outcome.reason, outcome.seconds))
         if time.monotonic() - began > BUDGET:
             break

@@ -24,7 +24,7 @@ class Status:
 
     Attributes
     ----------
-    folder, engine : where it is kept and what it computes
+    folder, task : where it is kept and what it computes
     state : "finished", "running" or "stopped"
     total, done, failed, pending : numbers of points; those being computed are pending
     running : swept values of the points being computed
@@ -37,7 +37,7 @@ class Status:
     """
 
     folder: str
-    engine: str
+    task: str
     state: str
     total: int
     done: int
@@ -56,7 +56,7 @@ class Status:
         return asdict(self)
 
     def __str__(self) -> str:
-        lines = [f"{self.engine} study, {self.state}: {self.done} of {self.total} points done"]
+        lines = [f"{self.task} study, {self.state}: {self.done} of {self.total} points done"]
         if self.failed:
             lines[0] += f", {self.failed} failed"
         if self.running:
@@ -85,7 +85,7 @@ def read_record(folder: str | Path, *, values: bool = True) -> tuple[Study, Cont
     """A study and everything that is finished in its folder, also while it is running."""
     found = read_journal(folder, values=values)
     spec = {name: value for name, value in found.asked.items() if name != ORDER}
-    return Study(**spec), found
+    return Study.restore(spec), found
 
 
 def read_status(folder: str | Path) -> Status:
@@ -95,6 +95,14 @@ def read_status(folder: str | Path) -> Status:
     ----------
     folder : path
         Where `run_study` works, or has worked.
+
+    Examples
+    --------
+    >>> found = dp.run_study(
+    ...     dp.Study("regression", {"ridge": 0.1}, {"alpha": [0.5, 2.0]}), "kept", on="here"
+    ... )
+    >>> dp.read_status("kept").done
+    2
     """
     study, found = read_record(folder, values=False)
     times = [outcome.seconds for outcome in found.outcomes if outcome.values is not None]
@@ -106,7 +114,7 @@ def read_status(folder: str | Path) -> Status:
     dataset = Path(folder) / DATASET
     return Status(
         folder=str(folder),
-        engine=study.engine,
+        task=study.task,
         state="running" if found.active else "stopped" if pending else "finished",
         total=study.size,
         done=len(times),

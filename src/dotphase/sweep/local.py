@@ -55,8 +55,7 @@ def in_this_process(study: Study, todo: Sequence[int]) -> Generator[Step, None, 
     finished: tuple[PointResult, ...] = ()
     for place in todo:
         yield Step(finished, (place,))
-        parameters, seed = study.point(place)
-        finished = (compute_point(study.engine, place, parameters, seed),)
+        finished = (compute_point(**study.question(place)),)
     yield Step(finished, ())
 
 
@@ -187,16 +186,9 @@ class _Worker:
 
     def ask(self, study: Study, place: int) -> None:
         """Send a point; if the worker has died meanwhile, its listener tells."""
-        parameters, seed = study.point(place)
-        question = {
-            "engine": study.engine,
-            "index": place,
-            "parameters": parameters,
-            "seed": seed,
-        }
         assert self.process.stdin is not None
         with suppress(BrokenPipeError):
-            self.process.stdin.write(json.dumps(question) + "\n")
+            self.process.stdin.write(json.dumps(study.question(place)) + "\n")
             self.process.stdin.flush()
 
     def bury(self) -> tuple[int | None, str]:

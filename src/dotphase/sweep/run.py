@@ -26,7 +26,7 @@ from dotphase.sweep.cluster import on_dask
 from dotphase.sweep.journal import DATASET, RECENT, open_journal, rate_of, read_record
 from dotphase.sweep.local import Step, in_this_process, on_processes
 from dotphase.sweep.spec import Study, read_spec
-from dotphase.sweep.tasks import ENGINES
+from dotphase.sweep.tasks import TASKS
 
 #: Where points can be computed: processes of this machine, a Dask cluster, the calling process.
 PLACES = ("local", "dask", "here")
@@ -91,13 +91,21 @@ def run_study(
     ------
     Interrupted
         A `KeyboardInterrupt`, also on SIGTERM, that carries the dataset of what is done.
+
+    Examples
+    --------
+    >>> found = dp.run_study(
+    ...     dp.Study("regression", {"ridge": 0.1}, {"alpha": [0.5, 2.0]}), "kept", on="here"
+    ... )
+    >>> found["V"].dims
+    ('alpha', 'seed')
     """
     chosen = study if isinstance(study, Study) else read_spec(study)
     validate.choice("on", on, PLACES)
     count = _workers(workers)
     if scheduler is not None and on != "dask":
-        raise InvalidInput("scheduler", scheduler, "must be used with the dask engine")
-    about = provenance(engine=chosen.engine)
+        raise InvalidInput("scheduler", scheduler, "must be used with a Dask cluster")
+    about = provenance(task=chosen.task)
     with _terminable(), open_journal(folder, chosen, about) as journal:
         try:
             remove_leftovers(Path(folder) / DATASET)
@@ -152,9 +160,16 @@ def read_study(folder: str | Path) -> xr.Dataset:
     ----------
     folder : path
         Where `run_study` works, or has worked.
+
+    Examples
+    --------
+    >>> found = dp.run_study(
+    ...     dp.Study("regression", {"ridge": 0.1}, {"alpha": [0.5, 2.0]}), "kept", on="here"
+    ... )
+    >>> found = dp.read_study("kept")
     """
     study, record = read_record(folder)
-    results = ENGINES[study.engine].results
+    results = TASKS[study.task].results
     kinds: dict[type, Any] = {float: np.float64, int: np.int64, bool: np.bool_, str: object}
     columns = {
         name: np.full(study.size, MISSING[result.kind], kinds[result.kind])

@@ -1,23 +1,28 @@
-"""What a study is: an engine, what is fixed, what is swept, seeds; and how a file says so."""
+"""What a study is: a task, a model, what is fixed, what is swept, seeds; and how a file says so."""
 
 from __future__ import annotations
 
 import json
 import math
+import sys
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from difflib import get_close_matches
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from dotphase._numerics import validate
+from dotphase._numerics.parameters import REQUIRED, Number, Parameter, read_settings
 from dotphase.errors import InvalidInput
-from dotphase.sweep.tasks import ENGINES, REQUIRED, Parameter, number
+from dotphase.model.load import Reference
+from dotphase.model.named import PAPER
+from dotphase.sweep.tasks import TASKS
 
 #: Keys of a specification, and of a swept parameter that is not a list.
-KEYS = ("engine", "fixed", "sweep", "seeds")
+KEYS = ("task", "model", "fixed", "sweep", "seeds")
 GRID_KEYS = ("start", "stop", "count", "spacing")
+#: What keys and parameters were called in version 0.1.
+RENAMED = {"engine": "task", "points": "log2_points"}
 #: Most values of one parameter, and most points of a study.
 MOST_VALUES, MOST_POINTS = 100_000, 100_000_000
 
@@ -28,48 +33,61 @@ class Study:
 
     Parameters
     ----------
-    engine : {"theory", "train", "amp", "critical"}
+    task : {"theory", "train", "amp", "critical", "bayes", "regression"}
         What a point computes, see `dotphase.sweep.tasks`.
     fixed : mapping, optional
-        Parameters that are the same everywhere. Those not named have their defaults.
+        Parameters of the task and the model that are the same everywhere. Those not named have
+        their defaults.
     sweep : mapping, optional
         Parameters that vary: each a sequence of different values, or a mapping with
         ``start``, ``stop``, ``count`` and possibly ``spacing`` ("linear" or "log").
     seeds : int or sequence of int
         A number N stands for 0, ..., N - 1. The seed is a dimension of its own.
+    model : str
+        Name of a model, or ``FILE.py:NAME`` as in `load_model`: the file is run, here and by
+        those who compute the points. A study is bound to the text of the file.
 
     Notes
     -----
     Points are numbered with the seed running fastest, then the last swept parameter. What
     a point computes follows from its parameters and its seed alone.
+
+    Examples
+    --------
+    >>> import dotphase as dp
+    >>> dp.Study("theory", sweep={"alpha": [1.0, 1.5]}, seeds=2).size
+    4
     """
 
-    engine: str
+    task: str
+    model: Reference | None
     fixed: Mapping[str, Any]
     sweep: Mapping[str, tuple[Any, ...]]
     seeds: tuple[int, ...]
 
     def __init__(
         self,
-        engine: str,
+        task: str,
         fixed: Mapping[str, Any] | None = None,
         sweep: Mapping[str, Any] | None = None,
         seeds: int | Sequence[int] = 1,
+        model: str | Reference = PAPER,
     ) -> None:
-        engine = _closest("engine", engine, ENGINES)
-        known = ENGINES[engine].parameters
+        if not isinstance(task, str) or task not in TASKS:
+            raise InvalidInput("task", task, validate.unknown("task", str(task), TASKS))
+        reference, known = _parameters(task, model)
         fixed, sweep = dict(fixed or {}), dict(sweep or {})
         for table, given in (("fixed", fixed), ("sweep", sweep)):
             for name in given:
-                _check_name(f"{table}.{name}", name, known, engine)
+                _check_name(f"{table}.{name}", name, known, task)
         for name in sweep:
             if name in fixed:
                 raise InvalidInput(f"sweep.{name}", sweep[name], "must not be fixed as well")
         for name, parameter in known.items():
             if parameter.default is REQUIRED and name not in fixed and name not in sweep:
-                raise InvalidInput(name, None, f"must be fixed or swept in a {engine} study")
+                raise InvalidInput(name, None, f"must be fixed or swept in a {task} study")
         settled = {
-            name: _value(f"fixed.{name}", fixed[name], parameter)
+            name: parameter.kind.check(f"fixed.{name}", fixed[name])
             if name in fixed
             else parameter.default
             for name, parameter in known.items()
@@ -78,12 +96,29 @@ class Study:
         swept = {
             name: _values(f"sweep.{name}", given, known[name]) for name, given in sweep.items()
         }
-        object.__setattr__(self, "engine", engine)
-        object.__setattr__(self, "fixed", settled)
-        object.__setattr__(self, "sweep", swept)
-        object.__setattr__(self, "seeds", _seeds(seeds))
+        self._set(task, reference, settled, swept, _seeds(seeds))
         if self.size > MOST_POINTS:
             raise InvalidInput("points", self.size, f"must be <= {MOST_POINTS} in all")
+
+    def _set(self, *values: Any) -> None:
+        for name, value in zip(("task", "model", "fixed", "sweep", "seeds"), values, strict=True):
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def restore(cls, stored: Mapping[str, Any]) -> Study:
+        """The study that `to_dict` has written down; a file that it names is not run."""
+        given = _renamed(stored, tell=False)
+        for table in ("fixed", "sweep"):
+            given[table] = _renamed(given[table], tell=False)
+        digest = given.pop("model_text", None)
+        if digest is None:
+            return cls(**given)
+        file, _, name = given["model"].rpartition(":")
+        reference = Reference(name, file, digest)
+        study = object.__new__(cls)
+        swept = {name: tuple(values) for name, values in given["sweep"].items()}
+        study._set(given["task"], reference, given["fixed"], swept, tuple(given["seeds"]))
+        return study
 
     @property
     def dimensions(self) -> dict[str, tuple[Any, ...]]:
@@ -115,21 +150,63 @@ class Study:
         return {name: parameters[name] for name in self.sweep} | {"seed": seed}
 
     def to_dict(self) -> dict[str, Any]:
-        """The study as plain values; `Study(**study.to_dict())` is the same study."""
-        return {
-            "engine": self.engine,
+        """The study as plain values, for `Study.restore`; of a file its name and a hash."""
+        plain: dict[str, Any] = {
+            "task": self.task,
             "fixed": {name: value for name, value in self.fixed.items() if value is not None},
             "sweep": {name: list(values) for name, values in self.sweep.items()},
             "seeds": list(self.seeds),
         }
+        if self.model not in (None, Reference(PAPER)):
+            plain |= {"model": str(self.model)}
+        if self.model and self.model.file:
+            plain |= {"model_text": self.model.digest}
+        return plain
+
+    def question(self, index: int) -> dict[str, Any]:
+        """What `dotphase.sweep.tasks.compute_point` is asked about a point."""
+        parameters, seed = self.point(index)
+        model = self.model and asdict(self.model)
+        return {
+            "task": self.task,
+            "index": index,
+            "parameters": parameters,
+            "seed": seed,
+            "model": model,
+        }
 
 
-def read_spec(path: str | Path) -> Study:
+def read_spec(
+    path: str | Path,
+    model: str | None = None,
+    settings: Iterable[str] = (),
+) -> Study:
     """A study from a TOML file.
 
-    The file has the keys ``engine`` and ``seeds`` and the tables ``[fixed]`` and
+    The file has the keys ``task``, ``model`` and ``seeds`` and the tables ``[fixed]`` and
     ``[sweep]``, which mean what the arguments of `Study` mean. Files that it names are
-    looked for beside it.
+    looked for beside it; that of a model is run.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    model : str, optional
+        Takes the place of the file's ``model``.
+    settings : iterable of str
+        Parameters of the model as ``name=value``, fixed besides those of the file.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> text = '''
+    ... task = "regression"
+    ... fixed = {ridge = 0.1}
+    ... sweep = {alpha = [0.5, 2.0]}
+    ... '''
+    >>> _ = Path("alphas.toml").write_text(text)
+    >>> dp.read_spec("alphas.toml").size
+    2
     """
     file = Path(path)
     try:
@@ -143,21 +220,53 @@ def read_spec(path: str | Path) -> Study:
         given = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InvalidInput("spec", str(path), f"must be valid TOML: {error}") from None
+    given = _renamed(given)
     for key in given:
         if key not in KEYS:
-            raise InvalidInput("spec", key, _unknown("key", key, KEYS))
-    if "engine" not in given:
-        raise InvalidInput("engine", None, "must be one of " + ", ".join(ENGINES))
+            raise InvalidInput("spec", key, validate.unknown("key", key, KEYS))
+    if "task" not in given:
+        raise InvalidInput("task", None, "must be one of " + ", ".join(TASKS))
     for table in ("fixed", "sweep"):
-        if not isinstance(given.get(table, {}), dict):
-            raise InvalidInput(table, given[table], f"must be a table, [{table}]")
-    for table in ("fixed", "sweep"):
-        mixing = given.get(table, {}).get("mixing")
+        values = given.setdefault(table, {})
+        if not isinstance(values, dict):
+            raise InvalidInput(table, values, f"must be a table, [{table}]")
+        values = given[table] = _renamed(values)
+        mixing = values.get("mixing")
         if isinstance(mixing, str):
-            given[table]["mixing"] = _beside(file, mixing)
+            values["mixing"] = _beside(file, mixing)
         elif isinstance(mixing, list):
-            given[table]["mixing"] = [_beside(file, each) for each in mixing]
+            values["mixing"] = [_beside(file, each) for each in mixing]
+    if model is not None:
+        given["model"] = Reference.parse(model)
+    elif "model" in given:
+        given["model"] = Reference.parse(given["model"], file.parent)
+    if settings:
+        known = given.get("model", Reference(PAPER)).find().parameters
+        given["fixed"] |= read_settings(settings, known, "the model")
     return Study(**given)
+
+
+def _renamed(given: Mapping[str, Any], tell: bool = True) -> dict[str, Any]:
+    """The same keys by their present names, with a line on stderr for each that has changed."""
+    for old in RENAMED.keys() & given.keys() if tell else ():
+        print(f"dotphase: {old} is called {RENAMED[old]} now", file=sys.stderr)
+    return {RENAMED.get(key, key): value for key, value in given.items()}
+
+
+def _parameters(task: str, model: str | Reference) -> tuple[Reference | None, dict[str, Parameter]]:
+    """The model of a study, and the parameters that its points have."""
+    own = dict(TASKS[task].parameters)
+    reference = model if isinstance(model, Reference) else Reference.parse(model)
+    if not TASKS[task].takes_model:
+        if reference != Reference(PAPER):
+            raise InvalidInput("model", str(reference), f"must not be given: {task} has its own")
+        return None, own
+    table = reference.find().parameters
+    for name in table:
+        if name in own or name in ("seed", "seeds"):
+            rule = f"must not have a parameter {name}: a {task} study has one"
+            raise InvalidInput("model", str(reference), rule)
+    return reference, {**table, **own}
 
 
 def _beside(file: Path, name: Any) -> Any:
@@ -165,30 +274,12 @@ def _beside(file: Path, name: Any) -> Any:
     return str(file.parent / name) if is_file else name
 
 
-def _check_name(field: str, name: str, known: Mapping[str, Parameter], engine: str) -> None:
+def _check_name(field: str, name: str, known: Mapping[str, Parameter], task: str) -> None:
     if name in ("seed", "seeds"):
         raise InvalidInput(field, name, "must be given as seeds, outside of the tables")
     if name not in known:
-        rule = _unknown(f"parameter of the {engine} engine", name, known)
+        rule = validate.unknown(f"parameter of a {task} study", name, known)
         raise InvalidInput(field, name, rule)
-
-
-def _closest(field: str, value: Any, options: Iterable[str]) -> str:
-    if not isinstance(value, str) or value not in options:
-        raise InvalidInput(field, value, _unknown(field, str(value), options))
-    return value
-
-
-def _unknown(what: str, name: str, options: Iterable[str]) -> str:
-    """A rule that names what was probably meant, or all there is."""
-    names = list(options)
-    near = get_close_matches(name, names, n=1)
-    hint = f"did you mean {near[0]}?" if near else "known are " + ", ".join(names)
-    return f"is not a {what}; {hint}"
-
-
-def _value(field: str, value: Any, parameter: Parameter) -> Any:
-    return parameter.check(field, value)
 
 
 def _values(field: str, given: Any, parameter: Parameter) -> tuple[Any, ...]:
@@ -199,7 +290,7 @@ def _values(field: str, given: Any, parameter: Parameter) -> tuple[Any, ...]:
     listed = given.tolist() if hasattr(given, "tolist") else list(given)
     if not 1 <= len(listed) <= MOST_VALUES:
         raise InvalidInput(field, listed, f"must have between 1 and {MOST_VALUES} values")
-    values = tuple(_value(field, value, parameter) for value in listed)
+    values = tuple(parameter.kind.check(field, value) for value in listed)
     if len({json.dumps(value) for value in values}) != len(values):
         raise InvalidInput(field, listed, "must have no value twice")
     return values
@@ -209,14 +300,16 @@ def _grid(field: str, given: Mapping[str, Any]) -> list[float]:
     """Evenly spaced numbers from start to stop, both included."""
     for key in given:
         if key not in GRID_KEYS:
-            raise InvalidInput(f"{field}.{key}", key, _unknown("key of a grid", key, GRID_KEYS))
+            raise InvalidInput(
+                f"{field}.{key}", key, validate.unknown("key of a grid", key, GRID_KEYS)
+            )
     for key in ("start", "stop", "count"):
         if key not in given:
             raise InvalidInput(field, dict(given), f"must have {key} as well")
     count = validate.whole(f"{field}.count", given["count"], at_least=1, at_most=MOST_VALUES)
     spacing = validate.choice(f"{field}.spacing", given.get("spacing", "linear"), ("linear", "log"))
-    bounds = {"above": 0.0} if spacing == "log" else {}
-    first, last = (number(**bounds)(f"{field}.{key}", given[key]) for key in ("start", "stop"))
+    bound = Number(above=0.0) if spacing == "log" else Number()
+    first, last = (bound.check(f"{field}.{key}", given[key]) for key in ("start", "stop"))
     if count == 1 and first != last:
         raise InvalidInput(f"{field}.count", count, "must be > 1 when start differs from stop")
     steps = [k / (count - 1) for k in range(count)] if count > 1 else [0.0]

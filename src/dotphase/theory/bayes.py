@@ -56,6 +56,12 @@ class BayesOptimal:
         message passing without side information reaches
     residual : of the fixed-point equation
     converged : whether the equation was solved
+
+    Examples
+    --------
+    >>> best = dp.bayes.optimal(dp.positional_semantic(), alpha=0.3)
+    >>> best.converged
+    True
     """
 
     alpha: float
@@ -95,6 +101,12 @@ def bayes_optimal(model: Model, alpha: float, *, seed: int = 0) -> BayesOptimal:
         Samples per dimension.
     seed : int
         Seed of the points on which the test error is averaged.
+
+    Examples
+    --------
+    >>> best = dp.bayes.optimal(dp.positional_semantic(), alpha=0.3)
+    >>> best.weak_recovery, best.exact_recovery
+    (True, False)
     """
     alpha = check_alpha(alpha)
     seed = validate.whole("seed", seed, at_least=0)

@@ -47,6 +47,12 @@ class Critical:
     trusted : whether the theory can be trusted for both branches at alpha_c
     message : what was found, or why not
     semantic, positional : the two solutions at alpha_c, if there is one
+
+    Examples
+    --------
+    >>> found = dp.critical(dp.positional_semantic(), smallest=0.8, largest=2.0, log2_points=12)
+    >>> found.found
+    True
     """
 
     alpha_c: float
@@ -93,6 +99,12 @@ def critical(
         Range of alpha to search.
     settings, **changes
         As for `dotphase.solve`; `log2_points`, 17 by default, has to be fixed.
+
+    Examples
+    --------
+    >>> found = dp.critical(dp.positional_semantic(), smallest=0.8, largest=2.0, log2_points=12)
+    >>> 1.1 < found.alpha_c < 1.4
+    True
     """
     return run([_searching(model, smallest, largest, with_changes(settings, SETTINGS, changes))])[0]
 
@@ -121,6 +133,14 @@ def critical_line(
         Called with each result as it is finished.
 
     Other parameters are those of `critical`.
+
+    Examples
+    --------
+    >>> line = dp.critical_line(
+    ...     dp.positional_semantic, [0.3], smallest=0.8, largest=2.0, log2_points=12
+    ... )
+    >>> len(line)
+    1
     """
     settings = with_changes(settings, SETTINGS, changes)
     work = [_searching(family(value), smallest, largest, settings) for value in values]

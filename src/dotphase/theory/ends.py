@@ -30,6 +30,14 @@ class BranchEnd:
     inside, outside : alphas next to each other with and without the property
     alpha : the middle between them
     width : half their distance, the uncertainty of `alpha`
+
+    Examples
+    --------
+    >>> end = dp.analysis.branch_end(
+    ...     dp.positional_semantic(), "semantic", 1.2, 0.4, accuracy=0.3, log2_points=12
+    ... )
+    >>> end.alpha > 0.4
+    True
     """
 
     branch: str
@@ -78,6 +86,14 @@ def branch_end(
     -------
     BranchEnd or None
         None if there is no end between the two.
+
+    Examples
+    --------
+    >>> end = dp.analysis.branch_end(
+    ...     dp.positional_semantic(), "semantic", 1.2, 0.4, accuracy=0.3, log2_points=12
+    ... )
+    >>> 0.4 < end.alpha < 1.2
+    True
     """
     chosen = with_changes(settings, SETTINGS, changes)
     BRANCHES.check(branch)

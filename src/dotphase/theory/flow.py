@@ -69,6 +69,12 @@ class Flow:
     times : tau, step size x steps x alpha
     m, theta, q : overlaps of token 1
     loss : E[ell] + (ridge/2 alpha) W
+
+    Examples
+    --------
+    >>> path = dp.flow.follow(dp.positional_semantic(), 0.1, 0.03, 0.06, [0.0, 10.0])
+    >>> path.loss[-1] < path.loss[0]
+    array([ True])
     """
 
     model: Model
@@ -90,6 +96,12 @@ class FlowPoint:
     loss : as in `Flow`
     rates : real parts of the eigenvalues of the linearised flow, the two of the plane first, then
         -k, of what is outside; all negative at a minimum
+
+    Examples
+    --------
+    >>> points = dp.flow.fixed_points(dp.positional_semantic(), starts=2)
+    >>> len(points[0].rates)
+    3
     """
 
     m: float
@@ -127,13 +139,17 @@ def population_flow(
         Increasing times tau at which to look; the flow starts at 0.
     alpha : float
         Weight of the data against the ridge; infinite by default, which leaves no ridge.
+
+    Examples
+    --------
+    >>> path = dp.flow.follow(dp.positional_semantic(), 0.1, 0.03, 0.06, [0.0, 10.0])
+    >>> path.m.shape
+    (2, 1)
     """
     field = _Field(model, alpha)
-    clock = np.asarray(times, dtype=np.float64)
-    if clock.ndim != 1 or clock.size == 0 or not np.all(np.isfinite(clock)):
-        raise InvalidInput("times", times, "must be finite numbers")
-    if clock[0] < 0 or clock[-1] <= 0 or np.any(np.diff(clock) <= 0):
-        raise InvalidInput("times", times, "must be increasing numbers >= 0, the last one > 0")
+    clock = validate.grid("times", times)
+    if clock[0] < 0 or clock[-1] <= 0:
+        raise InvalidInput("times", times, "must be >= 0, the last one > 0")
     start = field.state(m, theta, q)
 
     def speed(_: float, flat: np.ndarray) -> np.ndarray:
@@ -167,6 +183,12 @@ def flow_field(
     -------
     dm/dtau, dtheta/dtau, loss, k : arrays of shape (len(theta), len(m))
         k is the rate at which students outside the plane approach it, negative where they leave.
+
+    Examples
+    --------
+    >>> speeds = dp.flow.field(dp.positional_semantic(), [0.0, 0.2], [0.0, 0.1])
+    >>> speeds[0].shape
+    (2, 2)
     """
     field = _Field(model, alpha)
     grid = np.meshgrid(np.atleast_1d(m), np.atleast_1d(theta) / field.rho)
@@ -190,6 +212,12 @@ def flow_fixed_points(
         Roots are looked for from a grid over ``0 <= m, theta/sigma_1^2 <= reach``.
     starts : int
         Points of this grid in each direction.
+
+    Examples
+    --------
+    >>> points = dp.flow.fixed_points(dp.positional_semantic(), starts=2)
+    >>> any(point.stable for point in points)
+    True
     """
     field = _Field(model, alpha)
     found: list[FlowPoint] = []

@@ -30,9 +30,9 @@ from typing import Unpack
 import numpy as np
 from jaxtyping import Float
 
+from dotphase._numerics import validate
 from dotphase._numerics.fixed_point import Iteration
 from dotphase._numerics.precision import in_double_precision
-from dotphase.errors import InvalidInput
 from dotphase.model.definition import Model, refuse_spectrum
 from dotphase.theory.evolution import resolvent
 from dotphase.theory.overlaps import Conjugates, Overlaps
@@ -67,6 +67,12 @@ class Landscape:
     loss : f(m, theta); NaN where the iteration did not settle
     slope_m, slope_theta : its derivatives
     q, V : of token 1
+
+    Examples
+    --------
+    >>> surface = dp.analysis.landscape(dp.positional_semantic(), 2.0, [0.0, 0.2], [0.0, 0.1])
+    >>> surface.m.tolist()
+    [0.0, 0.2]
     """
 
     model: Model
@@ -127,6 +133,12 @@ def landscape(
         Called with the number of each row of theta as it is finished.
     settings, **changes
         As for `dotphase.solve`; `log2_points`, 12 by default, has to be fixed.
+
+    Examples
+    --------
+    >>> surface = dp.analysis.landscape(dp.positional_semantic(), 2.0, [0.0, 0.2], [0.0, 0.1])
+    >>> surface.loss.shape
+    (2, 2)
     """
     settings = with_changes(settings, SETTINGS, changes)
     rows = landscape_rows(model, alpha, m, theta, settings)
@@ -146,17 +158,10 @@ def landscape_rows(
 ) -> list[Steps[RowValues]]:
     """The rows of theta in steps, for a caller who runs them; what is asked is checked before."""
     refuse_spectrum(model, "the landscape")
-    columns, rows = _grid("m", m), _grid("theta", theta)
-    first = Prescribed(model, check_alpha(alpha), Plane.of(model), 0.0, 0.0)
-    return [
-        _row(
-            replace(first, t=float(value) / first.plane.rho),
-            columns,
-            settings,
-            settings.fixed_points,
-        )
-        for value in rows
-    ]
+    alpha, plane, log2_points = check_alpha(alpha), Plane.of(model), settings.fixed_points
+    columns, rows = validate.grid("m", m), validate.grid("theta", theta)
+    problems = [Prescribed(model, alpha, plane, 0.0, float(value) / plane.rho) for value in rows]
+    return [_row(problem, columns, settings, log2_points) for problem in problems]
 
 
 def assemble(
@@ -169,15 +174,6 @@ def assemble(
     """The landscape from the results of its rows."""
     values = np.moveaxis(np.asarray(rows), -1, 0)
     return Landscape(model, float(alpha), np.asarray(m), np.asarray(theta), *values)
-
-
-def _grid(field: str, values: Grid) -> np.ndarray:
-    grid = np.asarray(values, dtype=np.float64)
-    if grid.ndim != 1 or grid.size == 0 or not np.all(np.isfinite(grid)):
-        raise InvalidInput(field, values, "must be finite numbers")
-    if not np.all(np.diff(grid) > 0):
-        raise InvalidInput(field, values, "must be increasing numbers")
-    return grid
 
 
 def _row(

@@ -28,6 +28,14 @@ class Overlaps(NamedTuple):
     m : (L, r) their mean, ``Q^T p_l / sqrt d``
     V : (L, r, r) variance left to the proximal map
     theta : (L, r, t) covariance with the teacher's fields, ``sigma_l^2 Q^T Q* / d``
+
+    Examples
+    --------
+    >>> solution = dp.solve(dp.positional_semantic(), alpha=2.0, log2_points=12)
+    >>> near = solution.overlaps._replace(theta=0.9 * solution.overlaps.theta)
+    >>> again = dp.solve(dp.positional_semantic(), 2.0, near, log2_points=12)
+    >>> again.found
+    'semantic'
     """
 
     q: Float[AnyArray, "tokens r r"]

@@ -39,6 +39,12 @@ class Solution:
     log2_points : log2 of the number of Gaussian points used last
     seed : seed of their scrambles
     seconds : wall time
+
+    Examples
+    --------
+    >>> solution = dp.solve(dp.positional_semantic(), alpha=2.0, log2_points=12)
+    >>> solution.branch, solution.overlaps.theta.shape
+    ('semantic', (2, 1, 1))
     """
 
     model: Model = field(repr=False)

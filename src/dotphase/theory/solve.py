@@ -56,6 +56,14 @@ def solve(
     -------
     Solution
         Check `found`, `converged` and `stability.trusted` before use.
+
+    Examples
+    --------
+    >>> solution = dp.solve(dp.positional_semantic(), alpha=2.0, log2_points=12)
+    >>> solution.found, solution.converged
+    ('semantic', True)
+    >>> round(solution.test_error, 4)
+    0.0014
     """
     settings = with_changes(settings, DEFAULT, changes)
     return run([solving(model, alpha, start, settings)])[0]
@@ -83,6 +91,13 @@ def solve_many(
         Called with each solution as it is finished.
     settings, **changes
         As for `solve`.
+
+    Examples
+    --------
+    >>> model = dp.positional_semantic()
+    >>> pair = dp.solve_many([(model, 2.0, "semantic"), (model, 2.0, "positional")], log2_points=12)
+    >>> [solution.found for solution in pair]
+    ['semantic', 'positional']
     """
     settings = with_changes(settings, DEFAULT, changes)
     work = [solving(model, alpha, start, settings) for model, alpha, start in problems]
@@ -122,6 +137,12 @@ def continue_in_alpha(
     -------
     dict
         For each branch its solutions, in the order of `alphas`.
+
+    Examples
+    --------
+    >>> found = dp.analysis.continue_in_alpha(dp.positional_semantic(), [1.0, 2.0], log2_points=12)
+    >>> len(found["semantic"])
+    2
     """
     settings = with_changes(settings, DEFAULT, changes)
     chains = [(model, branch) for branch in branches]

@@ -2,13 +2,8 @@
 //
 // Values are kept as the text that was typed: the server alone decides what is allowed.
 
-const NAMES = {
-  alpha: ["α", "sentences per dimension, n/d"],
-  omega: ["ω", "positional weight of the teacher"],
-  sigma: ["σ", "size of the tokens"],
-  ridge: ["λ", "ridge penalty"],
-};
-const LOGARITHMIC = new Set(["ridge"]);
+let sliders = []; // as the server lists them: name, letter, words, low, high, step, logarithmic
+const names = () => sliders.map((one) => one.name);
 export const PRESETS = { standard: ["0.6", "0.6"], other: ["0.3", "0.2"] };
 
 const inputs = {};
@@ -19,9 +14,10 @@ function element(tag, properties = {}, ...children) {
   return made;
 }
 
+const isLogarithmic = (name) => sliders.some((one) => one.name === name && one.logarithmic);
 const fromSlider = (name, value) =>
-  LOGARITHMIC.has(name) ? String(Number((10 ** Number(value)).toPrecision(3))) : value;
-const toSlider = (name, value) => (LOGARITHMIC.has(name) ? Math.log10(Number(value)) : value);
+  isLogarithmic(name) ? String(Number((10 ** Number(value)).toPrecision(3))) : value;
+const toSlider = (name, value) => (isLogarithmic(name) ? Math.log10(Number(value)) : value);
 
 function control(form, name, letter, words, low, high, step, change) {
   const slider = element("input", { type: "range", id: `${name}-slider`, min: low, max: high, step });
@@ -42,10 +38,9 @@ function control(form, name, letter, words, low, high, step, change) {
 
 // Build the controls; `change` is called when the user moves one.
 export function build(form, about, change) {
-  const step = { alpha: 0.01, omega: 0.005, sigma: 0.01, ridge: 0.05 };
-  for (const [name, [letter, words]] of Object.entries(NAMES)) {
-    const range = about.ranges[name].map((end) => toSlider(name, end));
-    control(form, name, letter, words, ...range, step[name], change);
+  sliders = about.sliders;
+  for (const { name, letter, words, low, high, step } of sliders) {
+    control(form, name, letter, words, toSlider(name, low), toSlider(name, high), step, change);
   }
   const preset = element("select", { id: "mixing" });
   for (const name of ["standard", "other", "custom"]) preset.append(element("option", {}, name));
@@ -74,7 +69,7 @@ function setEntries([first, second]) {
 // What the controls say now, as the query of an address.
 export function read() {
   const query = {};
-  for (const name of Object.keys(NAMES)) query[name] = inputs[name].field.value.trim();
+  for (const name of names()) query[name] = inputs[name].field.value.trim();
   const preset = inputs.mixing.value;
   query.mixing = PRESETS[preset] ? preset : `${inputs.A11.field.value.trim()},${inputs.A22.field.value.trim()}`;
   return query;
@@ -82,7 +77,7 @@ export function read() {
 
 // Set the controls from a query; the slider stays where it can.
 export function write(query) {
-  for (const name of Object.keys(NAMES)) {
+  for (const name of names()) {
     if (query[name] === undefined) continue;
     inputs[name].field.value = query[name];
     inputs[name].slider.value = toSlider(name, query[name]);
@@ -94,7 +89,7 @@ export function write(query) {
 }
 
 export function markWrong(field) {
-  for (const name of [...Object.keys(NAMES), "A11", "A22"]) {
+  for (const name of [...names(), "A11", "A22"]) {
     const wrong = name === field || (field === "mixing" && name.startsWith("A"));
     inputs[name].field.setAttribute("aria-invalid", String(wrong));
   }

@@ -180,6 +180,7 @@ async function begin() {
   const about = await get("about");
   configure(about.colours, { link, query });
   controls.build(byId("form"), about, update);
+  training.build(about.starts);
   histogram.build(remember);
   document.querySelectorAll(".view").forEach((section) => addTools(section, showCopied, refuse));
   byId("copied-close").addEventListener("click", () => { byId("copied").hidden = true; });

@@ -13,13 +13,17 @@ const same = (a, b, names) => names.every((name) => String(a[name]) === String(b
 
 // Runs that belong on a picture: of the same model, and at the same alpha unless told otherwise.
 export function dots(point, anyAlpha) {
-  const names = ["omega", "sigma", "ridge", "mixing", ...(anyAlpha ? [] : ["alpha"])];
+  const names = Object.keys(point).filter((name) => name !== "alpha" || !anyAlpha);
   return runs.filter((run) => same(run.point, point, names)).map((run) => ({ ...run, alpha: run.point.alpha }));
 }
 
 export const options = () => ({
   d: byId("d").value.trim(), seeds: byId("seeds").value.trim(), start: byId("start").value, seed: byId("seed").value.trim(),
 });
+
+export function build(starts) {
+  byId("start").append(...starts.map((name) => new Option(name)));
+}
 
 export function write(query) {
   for (const name of ["d", "seeds", "seed"]) if (query[name] !== undefined) byId(name).value = query[name];

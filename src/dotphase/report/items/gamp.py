@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from dotphase import plot
-from dotphase.message_passing.run import amp
+from dotphase.experiments.message_passing import amp
 from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item
 from dotphase.report.rows import OVERLAP

@@ -13,8 +13,8 @@ from dotphase import plot
 from dotphase._numerics.crossing import last_fall
 from dotphase.experiments.curve import curve
 from dotphase.experiments.diagram import diagram
-from dotphase.experiments.family import named_model
 from dotphase.figures.winners import mechanism
+from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item
 from dotphase.report.rows import OVERLAP, finite_size, number, over_seeds, shown, usable
 from dotphase.report.store import Parts
@@ -34,13 +34,13 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
         )  # fmt: skip
     for length, alphas in sizes["alphas"].items():
         found[f"theory-{length}"] = parts.call(
-            f"theory-{length}", curve, named_model(OMEGA, length=length), alphas=list(alphas),
-            log2_points=sizes["log2_points"],
+            f"theory-{length}", curve, positional_semantic(OMEGA, length=length),
+            alphas=list(alphas), log2_points=sizes["log2_points"],
         )  # fmt: skip
     for rank in sizes["ranks"]:
         informed = ("semantic",) if rank == 1 else ("mixed", "semantic")
         found[f"theory-rank-{rank}"] = parts.call(
-            f"theory-rank-{rank}", diagram, partial(named_model, student_rank=rank),
+            f"theory-rank-{rank}", diagram, partial(positional_semantic, student_rank=rank),
             informed=informed, **sizes["map"],
         )  # fmt: skip
     return found

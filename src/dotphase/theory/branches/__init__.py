@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from dotphase._numerics.choices import Choices
 
 if TYPE_CHECKING:
-    from dotphase.theory.branches._branch import Branch
+    from dotphase.theory.branch import Branch
 
 #: Aligned with the teacher, with the positions, with neither, with both.
 BRANCHES: Choices[Branch] = Choices(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dotphase.model import Model
-from dotphase.theory.branches._branch import Branch, aligned
+from dotphase.theory.branch import Branch, aligned
 from dotphase.theory.overlaps import Overlaps
 
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from dotphase.theory.branches._branch import Branch, aligned
+from dotphase.theory.branch import Branch, aligned
 
 BRANCH = Branch(start=aligned, vanishing=frozenset({"m", "theta"}))

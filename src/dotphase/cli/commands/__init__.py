@@ -1,0 +1,19 @@
+"""The commands: one file each, with a click function called `command`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dotphase._numerics.choices import Choices
+
+if TYPE_CHECKING:
+    import click
+
+#: Commands by name, in the order of the help.
+COMMANDS: Choices[click.Command] = Choices(
+    "command",
+    "dotphase.cli.commands",
+    "command",
+    first=("solve", "curve", "critical", "diagram", "train", "amp", "histogram", "study",
+           "reproduce", "explore"),
+)  # fmt: skip

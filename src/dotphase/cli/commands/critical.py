@@ -1,0 +1,43 @@
+"""`dotphase critical`: where the mechanisms swap."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from dotphase.cli.options import Asked, json_option, model_options, task_options
+from dotphase.cli.output import print_json, progress_bar
+
+
+@click.command("critical", epilog="Example: dotphase critical --omega 0.3 --json")
+@task_options("critical")
+@model_options
+@json_option
+def command(parameters: dict[str, Any], model: Asked, seed: int, as_json: bool) -> int:
+    """alpha_c, where the training losses of the semantic and the positional branch cross, and
+    alpha_l, where the lowest minimum beats the linear positional layer in test error.
+
+    Exit code 3: there is no such point in the range searched; the message says why.
+    """
+    with progress_bar("looking for the critical points"):
+        built = model.build()
+        from dotphase.theory.critical import critical
+
+        found = critical(built, seed=seed, **parameters)
+    if as_json:
+        print_json({**model.to_dict(), **found.to_dict()})
+    else:
+        from dotphase.theory.solution import with_error
+
+        for name, value in model.to_dict().items():
+            click.echo(f"{name:17s} {value}")
+        for name in ("alpha_c", "alpha_l"):
+            value = getattr(found, name)
+            shown = with_error(value, getattr(found, f"{name}_stderr"))
+            click.echo(f"{name}           {shown if value == value else 'none'}")
+        click.echo(f"linear test error {found.linear_test_error:.6g}")
+        doubtful = "NOT TRUSTED" if found.alpha_c == found.alpha_c else "no crossing"
+        verdict = "trusted" if found.trusted else doubtful
+        click.echo(f"{verdict}: {found.message}")
+    return 0 if found.found else 3

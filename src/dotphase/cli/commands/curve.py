@@ -1,0 +1,133 @@
+"""`dotphase curve`: branches against alpha, as a dataset and a figure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from dotphase._numerics.parameters import OneOf
+from dotphase.cli.options import (
+    ALPHAS,
+    Asked,
+    Checked,
+    Several,
+    json_option,
+    model_options,
+    out_option,
+    plot_option,
+    task_options,
+)
+from dotphase.cli.output import (
+    dataset_path,
+    figure_path,
+    print_json,
+    print_written,
+    progress_bar,
+)
+
+
+@click.command(
+    "curve",
+    epilog="Example: dotphase curve --alphas 0.5:2:20 --out curve.nc --plot curve.png",
+)
+@click.option("--alphas", type=ALPHAS, required=True, help="Grid of alpha.")
+@click.option("--branches", type=Checked(Several(OneOf("dotphase.theory.branches:BRANCHES"))),
+              default="semantic,positional", help="Branches to follow.")  # fmt: skip
+@out_option
+@plot_option
+@task_options("theory", "log2_points", "rtol", "most", rtol=1e-2, most=14)
+@model_options
+@json_option
+def command(
+    alphas: list[float],
+    branches: list[str],
+    out: str,
+    plot: str | None,
+    parameters: dict[str, Any],
+    model: Asked,
+    seed: int,
+    as_json: bool,
+) -> int:
+    """Follow branches along alpha; mark where their training losses cross."""
+    with progress_bar("following branches", total=len(alphas) * len(branches)) as advance:
+        built = model.build()
+        from dotphase.experiments.curve import curve
+        from dotphase.storage.files import write_dataset
+
+        target, figure = dataset_path(out), figure_path(plot)
+        dataset = curve(
+            built, alphas, branches, seed=seed, progress=lambda solution: advance(), **parameters
+        )
+        write_dataset(dataset, target)
+        if figure:
+            from dotphase.plot import curve as draw
+
+            draw(dataset, figure)
+    if as_json:
+        print_json(_summary(dataset, str(target), str(figure) if figure else None))
+    else:
+        _print_table(dataset)
+        print_written(target, figure)
+    return 0 if bool(dataset["converged"].all()) else 3
+
+
+def _summary(dataset: Any, out: str, plot: str | None) -> dict[str, Any]:
+    shown = ("train_loss", "test_error", "q", "m", "V", "theta")
+    return {
+        "alphas": dataset["alpha"].values,
+        "branches": dataset["branch"].values,
+        "found": dataset["found"].values,
+        "on_branch": dataset["on_branch"].values,
+        "converged": dataset["converged"].values,
+        "trusted": dataset["trusted"].values,
+        **{name: dataset[name].values for name in shown},
+        "stderr": {name: dataset[f"{name}_stderr"].values for name in shown},
+        "linear_test_error": float(dataset["linear_test_error"]),
+        "crossing": float(dataset["crossing"]),
+        "crossing_stderr": float(dataset["crossing_stderr"]),
+        "out": out,
+        "plot": plot,
+    }
+
+
+def _print_table(dataset: Any) -> None:
+    """The branches side by side, and the crossing."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from dotphase.theory.branches import BRANCHES
+
+    branches = dataset["branch"].values.tolist()
+    overlaps = {
+        name: [part for part in ("theta", "m") if part not in BRANCHES[name].vanishing]
+        for name in branches
+    }
+    table = Table(title="branches against alpha (? theory not trusted, - no such branch)")
+    table.add_column("alpha", justify="right")
+    for name in branches:
+        for column in ("loss", "test error", *overlaps[name]):
+            table.add_column(f"{name}\n{column}", justify="right", no_wrap=True)
+    ordered = dataset.sortby("alpha")
+    for alpha in ordered["alpha"].values:
+        cells = [f"{alpha:.3f}"]
+        for name in branches:
+            point = ordered.sel(branch=name, alpha=alpha)
+            if not bool(point["on_branch"]):
+                cells += ["-"] * (2 + len(overlaps[name]))
+                continue
+            doubt = "" if bool(point["trusted"]) else "?"
+            cells += [
+                f"{float(point['train_loss']):.6f}{doubt}",
+                f"{float(point['test_error']):.6f}",
+            ]
+            cells += [f"{float(point[part]):.4f}" for part in overlaps[name]]
+        table.add_row(*cells)
+    Console(width=max(88, Console().width)).print(table)
+    click.echo(f"linear positional layer: test error {float(dataset['linear_test_error']):.6f}")
+    crossing = float(dataset["crossing"])
+    if crossing == crossing:
+        error = float(dataset["crossing_stderr"])
+        click.echo(f"the training losses cross at alpha_c = {crossing:.4f} ± {error:.4f}")
+    else:
+        click.echo("the training losses do not cross on this grid")

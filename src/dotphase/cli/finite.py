@@ -1,0 +1,75 @@
+"""What the commands at finite dimension have in common: runs, a figure, and what is printed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from dotphase.cli.options import COUNT, Asked
+from dotphase.cli.output import figure_path, print_json, progress_bar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def seeds_option(default: int) -> Callable[[F], F]:
+    """``--seeds``."""
+    return click.option(
+        "--seeds", type=COUNT, default=default, help="Number of runs, each with its own data."
+    )
+
+
+def run_seeds(
+    what: str,
+    compute: Callable[..., Any],
+    draw: Callable[[Any, Path], Any],
+    model: Asked,
+    seeds: int,
+    plot: str | None,
+    as_json: bool,
+    look: Callable[[Any, Any], dict[int, dict[str, Any]]] | None = None,
+) -> int:
+    """Compute runs, draw them, print them; finished ones also after an interrupt.
+
+    Parameters
+    ----------
+    what : shown while it is computed
+    compute : function of the model, with `seeds` and `on_run`, that returns the runs
+    draw : function of the runs and a path
+    model, seeds, plot, as_json : what was asked
+    look : function of the model and the runs that gives more about each, by its seed
+
+    Returns
+    -------
+    int
+        The exit code.
+    """
+    interrupted = False
+    with progress_bar(what, total=seeds) as advance:
+        built = model.build()
+        from dotphase.errors import Interrupted
+
+        figure = figure_path(plot)
+        try:
+            result = compute(built, seeds=seeds, on_run=lambda run: advance())
+        except Interrupted as stop:
+            interrupted, result = True, stop.finished
+        more = look(built, result) if look and not interrupted else {}
+        if figure:
+            draw(result, figure)
+    if as_json:
+        shown = result.to_dict()
+        for row in shown["runs"]:
+            row |= more.get(row["seed"], {})
+        print_json(shown)
+    else:
+        click.echo(str(result))
+        for seed, found in more.items():
+            at = found["hessian"]
+            click.echo(f"  run {seed}: {at['verdict']}, smallest curvature {at['smallest']:.6g}")
+    if interrupted:
+        click.echo(f"dotphase: interrupted after {len(result.runs)} of {seeds} runs", err=True)
+        return 130
+    return 0 if result.converged else 3

@@ -1,0 +1,71 @@
+"""The model of the paper and its relatives: longer sentences, untied students, power laws."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dotphase._numerics.parameters import Flag, Number, Parameter, Slider, Whole, table
+from dotphase.model.named import NamedModel
+
+if TYPE_CHECKING:
+    from dotphase.model.definition import Model
+
+
+class Mixing:
+    """The name of a positional attention matrix, or the matrix itself.
+
+    A file is read when it is named, not on some other machine later.
+    """
+
+    label = "standard|other|FILE.json"
+
+    def check(self, field: str, value: Any) -> Any:
+        """A name or a list of rows."""
+        from dotphase.model.mixing import MIXING, read_mixing
+
+        named = isinstance(value, str) and value in MIXING
+        return value if named else read_mixing(value).tolist()
+
+    def read(self, field: str, text: str) -> Any:
+        """A name, or the path of a file."""
+        return text if text == "standard" else self.check(field, text)
+
+
+def _build(exponent: float, atoms: int, **others: Any) -> Model:
+    from dotphase.model.paper import positional_semantic
+    from dotphase.model.spectrum import power_law
+
+    return positional_semantic(**others, spectrum=power_law(exponent, atoms) if exponent else None)
+
+
+#: The parameters of the family; options, study tables and sliders are made from these lines.
+MODEL = NamedModel(
+    _build,
+    table(
+        Parameter(
+            "omega",
+            Number(at_least=0, at_most=1),
+            0.3,
+            "Positional weight of the teacher, in [0, 1].",
+            Slider("ω", 0.0, 1.0, 0.005),
+        ),
+        Parameter(
+            "sigma",
+            Number(above=0),
+            0.5,
+            "Standard deviation of the tokens.",
+            Slider("σ", 0.1, 1.5, 0.01),
+        ),
+        Parameter(
+            "ridge", Number(above=0), 0.01, "Penalty lambda.", Slider("λ", 1e-4, 1.0, 0.05, True)
+        ),
+        Parameter("mixing", Mixing(), "standard", "Positional attention matrix A."),
+        Parameter("student_rank", Whole(1), 1, "Columns of the student's matrix."),
+        Parameter("length", Whole(2), 2, "Tokens in a sentence."),
+        Parameter("kinds", Whole(2), 2, "Kinds of positions, at most the length."),
+        Parameter("untied", Flag(), False, "Give the student separate queries and keys."),
+        Parameter("exponent", Number(at_least=0), 0.0, "Power law of the tokens' spectrum."),
+        Parameter("atoms", Whole(1), 32, "Different eigenvalues of that spectrum."),
+    ),
+    "The paper's: a teacher that mixes both mechanisms.",
+)

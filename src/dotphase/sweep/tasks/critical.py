@@ -1,0 +1,39 @@
+"""Where the branches cross and where attention beats the linear layer, as `dotphase critical`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dotphase._numerics.parameters import Number, Parameter, table
+from dotphase.sweep.tasks import Result, Task, Values
+from dotphase.sweep.tasks._shared import LINEAR, LOG2
+
+if TYPE_CHECKING:
+    from dotphase.model import Model
+
+
+def compute(model: Model, parameters: Mapping[str, Any], seed: int) -> Values:
+    """The critical points."""
+    from dotphase.theory.critical import critical
+
+    return critical(model, seed=seed, **parameters).to_dict()
+
+
+TASK = Task(
+    compute,
+    table(
+        Parameter("smallest", Number(above=0), 0.05, "Least alpha to search."),
+        Parameter("largest", Number(above=0), 8.0, "Largest alpha to search."),
+        Parameter("log2_points", LOG2, 17, "log2 of the Gaussian points."),
+    ),
+    {
+        "alpha_c": Result(float, "alpha where the training losses cross"),
+        "alpha_c_stderr": Result(float, "quadrature standard error"),
+        "alpha_l": Result(float, "alpha where the test error passes that of the linear layer"),
+        "alpha_l_stderr": Result(float, "quadrature standard error"),
+        **LINEAR,
+        "trusted": Result(bool, "whether the theory can be trusted there"),
+        "message": Result(str, "what was found, or why not"),
+    },
+)

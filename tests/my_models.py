@@ -1,0 +1,56 @@
+"""Models as a user writes them, in a file of their own: for ``--model my_models.py:NAME``."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import dotphase as dp
+
+LOOK = np.array([[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]])
+
+
+class Mixture(eqx.Module):
+    """Attention to equal tokens and to the own position; a module, so that it compiles once."""
+
+    weight: np.ndarray
+
+    def __call__(self, h):
+        return (1 - self.weight) * dp.softmax_attention(h) + self.weight * jnp.asarray(LOOK)
+
+
+def three_tokens(weight: float = 0.3, ridge: float = 0.01, rank: int = 1, wide: bool = False):
+    """Three tokens, two of them at the same position."""
+    return dp.Model(
+        teacher=Mixture(np.asarray(weight)),
+        student=dp.softmax_attention,
+        length=3,
+        student_rank=rank,
+        sigma=[0.5, 0.6, 0.8] if wide else [0.5, 0.5, 0.5],
+        positions=[[1.0, -1.0, 1.0], [-1.0, 1.0, -1.0], [1.0, -1.0, 1.0]],
+        ridge=ridge,
+    )
+
+
+fixed = three_tokens()
+number = 3
+
+
+def needs(size: float):
+    return three_tokens(ridge=size)
+
+
+def greedy(*parts):
+    return three_tokens()
+
+
+def untold(part):
+    return three_tokens()
+
+
+def wrong():
+    return jax.nn.softmax
+
+
+def fails(kind: str = "nothing"):
+    raise RuntimeError(f"cannot make {kind}\nat all")
