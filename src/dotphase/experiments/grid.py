@@ -40,7 +40,7 @@ from dotphase.finite.test_error import attention_error, quadrature
 from dotphase.model import Model
 from dotphase.storage.files import check_writable
 from dotphase.storage.kept import Kept
-from dotphase.storage.provenance import provenance
+from dotphase.storage.provenance import describe_model, provenance
 from dotphase.training.kernel import Recipe, train_from
 from dotphase.training.settings import TrainingSettings
 
@@ -296,11 +296,7 @@ class _Grid:
             self.values = {name: stored[name] for name in FIELDS}
 
     def _file(self, path: Path) -> Kept:
-        general = provenance()
-        described = [
-            {name: part for name, part in provenance(member).items() if name not in general}
-            for member in self.models.members
-        ]
+        described = [describe_model(member) for member in self.models.members]
         return Kept(path, {**self.asked, **self.coords, "models": described})
 
     def keep(self, places: Sequence[tuple[int, ...]], result: dict[str, np.ndarray]) -> None:
