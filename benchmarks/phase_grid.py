@@ -35,7 +35,8 @@ def main() -> int:
     options = parser.parse_args()
 
     from dotphase.errors import InvalidInput
-    from dotphase.experiments.grid import experiment
+    from dotphase.experiments.grid import grid as train_grid
+    from dotphase.model.paper import positional_semantic
     from dotphase.storage.files import write_dataset
 
     began = time.perf_counter()
@@ -44,7 +45,8 @@ def main() -> int:
         print(f"{time.perf_counter() - began:8.1f} s  {done} of {total} cells", file=sys.stderr)
 
     try:
-        dataset = experiment(
+        dataset = train_grid(
+            lambda omega: positional_semantic(omega=omega),
             options.alphas, options.omegas, options.d, seeds=options.seeds, batch=options.batch,
             out=options.out, throughput=True, progress=show,
         )  # fmt: skip

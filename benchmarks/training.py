@@ -26,8 +26,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import dotphase as dp
-from dotphase.finite import loss as reduced
 from dotphase.finite.data import Dataset
+from dotphase.finite.loss import reduce, value_and_gradient
 
 #: Published settings.
 STEP, STEPS = 0.15, 5000
@@ -72,8 +72,8 @@ def per_step(d: int, alpha: float) -> dict[str, float]:
     naive = best_time(lambda: naive_step(weights, x, y, p))
     with jax.enable_x64(True):
         data = Dataset(*dp.sample(model, d=d, n=n, key=0))
-        some = eqx.filter_jit(reduced.reduce)(model, data)
-        gradient = eqx.filter_jit(reduced.value_and_gradient)
+        some = eqx.filter_jit(reduce)(model, data)
+        gradient = eqx.filter_jit(value_and_gradient)
         ours = best_time(lambda: gradient(model, some, data.teacher_weights))
         total = jax.jit(jnp.sum)
         read = best_time(lambda: total(some.z))

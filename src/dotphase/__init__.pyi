@@ -28,9 +28,12 @@ from dotphase.theory.solve import solve_many as solve_many
 from dotphase.baselines.fit import baseline as baseline
 from dotphase.experiments.basins import basins as basins
 from dotphase.finite.data import sample as sample
-from dotphase.message_passing.run import amp as amp
+from dotphase.experiments.grid import grid as grid
+from dotphase.experiments.message_passing import amp as amp
 from dotphase.training.hessian import curvature as curvature
 from dotphase.training.run import train as train
+from dotphase.training.settings import TrainingSettings as TrainingSettings
+from dotphase.message_passing.settings import MessagePassingSettings as MessagePassingSettings
 
 # Studies
 from dotphase.sweep.journal import read_status as read_status

@@ -2,7 +2,8 @@
 
 from dotphase.baselines.fit import Baseline
 from dotphase.finite.data import Dataset
-from dotphase.message_passing.run import MessagePassing
+from dotphase.finite.runs import Run
+from dotphase.message_passing.result import MessagePassing
 from dotphase.theory.bayes import BayesOptimal
 from dotphase.theory.critical import Critical
 from dotphase.theory.ends import BranchEnd
@@ -10,7 +11,7 @@ from dotphase.theory.flow import Flow, FlowPoint
 from dotphase.theory.landscape import Landscape
 from dotphase.theory.solution import Solution
 from dotphase.training.hessian import Curvature
-from dotphase.training.result import Run, Training
+from dotphase.training.result import Training
 
 __all__ = [
     "Baseline",

@@ -8,19 +8,19 @@ import pytest
 import xarray as xr
 
 import dotphase as dp
-from dotphase.experiments.basins import MECHANISMS
-from dotphase.finite import loss as reduced
-from dotphase.finite.starts import resolve
+from dotphase.finite.begin import resolve
+from dotphase.finite.overlaps import MECHANISMS
+from dotphase.finite.prepare import prepare
 from dotphase.report.items import bayes, dynamics, limits
 from dotphase.report.store import Parts
-from dotphase.training.batch import objective
+from dotphase.training.kernel import objective
 
 D, ALPHAS, SCALES = 40, [1.0, 4.0], [0.01, 1.0]
 
 
 @pytest.fixture(scope="module")
-def found():
-    return dp.basins(ALPHAS, SCALES, D, optimizers=["gd"], seeds=3, steps={"gd": 2500})
+def found(paper):
+    return dp.basins(paper, ALPHAS, SCALES, D, optimizers=["gd"], seeds=3, steps={"gd": 2500})
 
 
 def test_descent_arrives_and_says_where(found):
@@ -36,15 +36,16 @@ def test_descent_arrives_and_says_where(found):
 
 def test_padding_changes_no_mini_batch(paper):
     """The same sentences are chosen, with the same weights, by the same key."""
-    some = jax.jit(lambda data: reduced.reduce(paper, data))(dp.sample(paper, 10, 12, 0))
+    data = dp.sample(paper, 10, 30, 0)
+    few = data._replace(tokens=data.tokens[:12])
     key, weights = jax.random.key(1), np.full((10, 1), 0.3)
 
     @jax.jit
-    def both(some):
-        padded = reduced.pad(some, 30)
-        return [objective(paper, each, 5).estimate(weights, key) for each in (some, padded)]
+    def both(data, few):
+        sets = prepare(paper, few), prepare(paper, data, 12)
+        return [objective(paper, each.reduced, 5).estimate(weights, key) for each in sets]
 
-    (value, gradient), (other, others) = both(some)
+    (value, gradient), (other, others) = both(data, few)
     assert value == pytest.approx(float(other), rel=1e-12)
     np.testing.assert_allclose(gradient, others, rtol=1e-9, atol=1e-15)
 

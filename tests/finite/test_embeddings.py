@@ -8,7 +8,6 @@ import pytest
 from dotphase.errors import InvalidInput
 from dotphase.finite import embeddings
 from dotphase.finite.embeddings import ENTRY, KINDS, gaussian_like, installed_table, prepare
-from dotphase.sweep import table
 
 
 @pytest.fixture
@@ -59,16 +58,3 @@ def test_other_files_are_refused(rows, tmp_path):
         embeddings.read_safetensors(tmp_path / "y", ENTRY)
     with pytest.raises(InvalidInput, match="full rank"):
         prepare(rows[:5], "whitened")
-
-
-def test_training_on_a_table(rows, monkeypatch):
-    monkeypatch.setattr(table, "HELD_OUT", 256)
-    runs = table.train_on_table(prepare(rows), [2.0, 4.0], seeds=2)
-    assert runs.sizes == {"alpha": 2, "seed": 2, "start": 2}
-    assert bool(runs["converged"].all())
-    assert float(runs["theta"].sel(start="semantic").mean()) > 0.05
-    # More sentences, a larger sum of losses; and the best weights of one start may be those
-    # of the other, but each has learned.
-    loss = runs["train_loss"].mean("seed")
-    assert bool((loss.sel(alpha=4.0) > loss.sel(alpha=2.0)).all())
-    assert bool((runs["test_error"] > 0).all())

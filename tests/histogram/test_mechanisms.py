@@ -205,3 +205,10 @@ def test_bad_arguments(field, value):
 def test_landscape_needs_both():
     with pytest.raises(InvalidInput, match="both"):
         run("semantic", 1, 1, landscape=True, **SMALL)
+
+
+def test_old_names_say_what_they_are_called_now():
+    with pytest.raises(AttributeError, match=r"dp\.histogram\.run"):
+        histogram.experiment  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        histogram.nonsense  # noqa: B018

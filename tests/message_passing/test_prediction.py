@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase.message_passing.prediction import Paths, Start, predict
+from dotphase.message_passing.prediction import Paths, StartOverlaps, predict
 
 
 def test_fields_have_the_covariances_asked_for(paper):
@@ -30,7 +30,7 @@ def test_its_fixed_point_is_that_of_the_theory(paper, damping):
     gram = np.zeros((4, 4))
     gram[1:3, 1:3] = paper.positions
     gram[np.ix_([0, 3], [0, 3])] = 1.0
-    start = Start(gram, 10.0 * np.ones((2, 1, 1)))
+    start = StartOverlaps(gram, 10.0 * np.ones((2, 1, 1)))
     last = predict(paper, 2.0, start, 40, damping)[-1]
     # 2^14 random paths: a standard error of about one per cent.
     assert last["q"] == pytest.approx(theory.norms["q"], rel=0.03)

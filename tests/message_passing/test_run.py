@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 
 import numpy as np
 import pytest
 
 import dotphase as dp
+from dotphase.message_passing.run import pass_messages
+from dotphase.message_passing.settings import MessagePassingFields, MessagePassingSettings
 
 D, ALPHA = 200, 2.0
 
@@ -72,3 +75,15 @@ def test_bad_input(paper, arguments, field):
     with pytest.raises(dp.InvalidInput) as caught:
         dp.amp(paper, **{"alpha": 1.0, "d": 20, **arguments})
     assert caught.value.field == field
+
+
+def test_without_a_rival_nothing_is_compared(paper):
+    settings = MessagePassingSettings(iterations=2)
+    result = pass_messages(paper, ALPHA, D, seeds=1, start="semantic", settings=settings)
+    assert result.runs[0].overlap_with_trained is None
+    assert result.to_dict()["overlap_with_trained"] is None
+
+
+def test_settings_have_one_list():
+    names = [field.name for field in fields(MessagePassingSettings)]
+    assert list(MessagePassingFields.__annotations__) == names

@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase.finite import loss as reduced
+from dotphase.finite.loss import reduce, value_and_gradient
 from dotphase.training import hessian
 
 
 def test_lanczos_finds_the_eigenvalues_of_the_dense_hessian(paper):
     d = 80
-    some = eqx.filter_jit(reduced.reduce)(paper, dp.sample(paper, d=d, n=120, key=0))
+    some = eqx.filter_jit(reduce)(paper, dp.sample(paper, d=d, n=120, key=0))
     point = jnp.asarray(np.random.default_rng(0).standard_normal((d, 1)))
 
     def loss(flat):
-        return reduced.value_and_gradient(paper, some, flat.reshape(d, 1))[0]
+        return value_and_gradient(paper, some, flat.reshape(d, 1))[0]
 
     dense = np.linalg.eigvalsh(jax.jit(jax.hessian(loss))(point.ravel()))
     found = hessian.smallest_curvatures(paper, some, point, 4)

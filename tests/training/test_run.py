@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import fields
 
 import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase.training.optimisers import OPTIMISERS
+from dotphase.training.settings import TrainingFields
 
 #: One size for all tests, here and in the other engines: most of their time is compilation.
 D, ALPHA = 200, 2.0
@@ -183,13 +184,15 @@ def test_an_interrupt_keeps_the_finished_runs(paper):
     assert [run.seed for run in caught.value.finished.runs] == [0, 1]
 
 
-def test_a_new_optimiser_is_one_entry(paper, monkeypatch):
-    from dotphase.training import optimisers
-
-    quick = optimisers.Optimiser(optimisers.gd, steps=7, lr=0.1)
-    monkeypatch.setitem(OPTIMISERS, "quick", quick)
-    training = dp.train(paper, ALPHA, D, seeds=1, optimizer="quick")
-    assert training.runs[0].iterations == 7
+def test_settings_are_an_object_or_keywords(paper):
+    settings = dp.TrainingSettings(optimizer="gd", lr=0.1, steps=7)
+    first = dp.train(paper, ALPHA, D, seeds=1, settings=settings)
+    assert first.optimizer == "gd" and first.runs[0].iterations == 7
+    longer = dp.train(paper, ALPHA, D, seeds=1, settings=settings, steps=9)
+    assert longer.runs[0].iterations == 9
+    with pytest.raises(TypeError, match="'stepz'; known are optimizer, steps"):
+        dp.train(paper, ALPHA, D, stepz=3)
+    assert list(TrainingFields.__annotations__) == [f.name for f in fields(settings)]
 
 
 def test_reference_values(paper, reference):

@@ -29,7 +29,7 @@ def main() -> int:
     for name, value in job["jax"].items():
         jax.config.update(name, value)
     from dotphase.app.state import Point
-    from dotphase.training.result import Run
+    from dotphase.finite.runs import Run
     from dotphase.training.run import train
 
     point = Point(**job["point"])

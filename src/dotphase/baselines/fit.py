@@ -26,7 +26,8 @@ from jaxtyping import Array, Float
 from dotphase._numerics import validate
 from dotphase._numerics.precision import in_double_precision
 from dotphase._numerics.prox import over_points
-from dotphase.finite.data import Dataset, count_sentences, draw, draw_tokens, position_vectors
+from dotphase.finite.data import Dataset, count_sentences, draw_tokens, sample
+from dotphase.finite.keys import Purpose
 from dotphase.finite.linear import linear_layer, linear_test_error
 from dotphase.finite.loss import project
 from dotphase.finite.test_error import linear_error, quadrature
@@ -101,12 +102,11 @@ def baseline(
     n = count_sentences(model, alpha, d)
     fit = KINDS[validate.choice("kind", kind, KINDS)]
     root = jax.random.key(validate.whole("seed", seed, at_least=0))
-    positions = jnp.asarray(position_vectors(model, d))
     results = []
     for number in range(validate.whole("seeds", seeds, at_least=1)):
         key = jax.random.fold_in(root, number)
-        data = _draw(model, n, key, positions)
-        fitted = fit(model, data, jax.random.fold_in(key, 104))
+        data = sample(model, d, n, key)
+        fitted = fit(model, data, Purpose.BASELINE.of(key))
         results.append((float(fitted.train_error), float(fitted.test_error)))
     train, test = np.asarray(results).T
     return Baseline(
@@ -121,11 +121,6 @@ def baseline(
         runs=tuple(results),
         seconds=time.perf_counter() - began,
     )
-
-
-@eqx.filter_jit
-def _draw(model: Model, n: int, key: Array, positions: Float[Array, "tokens d"]) -> Dataset:
-    return draw(model, n, key, positions)
 
 
 def labels(model: Model, data: Dataset) -> Float[Array, "n tokens d"]:

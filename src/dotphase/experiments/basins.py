@@ -21,54 +21,45 @@ from dotphase._numerics import validate
 from dotphase._numerics.outcome import Outcome
 from dotphase._numerics.precision import in_double_precision
 from dotphase.errors import InvalidInput
-from dotphase.finite import loss as reduced
 from dotphase.finite import memory
+from dotphase.finite.batches import bytes_of_run, choose_batch, in_batches, over_runs
+from dotphase.finite.begin import StartFunction, begin, resolve
 from dotphase.finite.data import count_sentences, draw, position_vectors
-from dotphase.finite.loss import Reduced
-from dotphase.finite.starts import resolve
+from dotphase.finite.keys import Purpose, keys_at
+from dotphase.finite.loss import Weights
+from dotphase.finite.overlaps import MECHANISMS, mechanism_of
+from dotphase.finite.prepare import Prepared, prepare
 from dotphase.model import Model
-from dotphase.model.paper import positional_semantic
 from dotphase.storage.provenance import provenance
-from dotphase.training.batch import objective, over_runs
-from dotphase.training.optimisers import OPTIMISERS, Progress, Settings, advance, launch
-from dotphase.training.result import mechanism_of
-from dotphase.training.run import COPIES, SHARE
+from dotphase.training.kernel import Recipe, train_from
+from dotphase.training.settings import for_the_end
 
-#: Step sizes and most steps. Larger steps than the paper's: only the end is looked at.
-LR = {"gd": 1.0, "adam": 0.03, "sgd": 0.3, "lbfgs": 1.0}
-STEPS = {"gd": 3000, "adam": 1500, "sgd": 6000, "lbfgs": 1000}
 #: Gradient norm over sqrt(d) at which a run has arrived, and sentences of a mini-batch.
 TOLERANCE, MINIBATCH = 1e-5, 32
-#: What can be found.
-MECHANISMS = ("semantic", "positional", "mixed", "uninformed")
-#: Most cells at once; on a CPU one, since more wait for the slowest.
-MOST = 256
 
 _NUMBERS = {
     "train_loss": "training loss per dimension where the run ended",
     "m": "|Q^T p_1|/sqrt d",
-    "theta": "sigma_1^2 |Q^T Q*|/d",
-    "q": "sigma_1^2 |Q^T Q|/d",
+    "theta": "|Q^T Sigma_1 Q*|/d",
+    "q": "|Q^T Sigma_1 Q|/d",
     "semantic_alignment": "|Q^T Q*|/(|Q| |Q*|)",
     "positional_alignment": "m/sqrt(m^2 + q)",
     "gradient_norm": "norm of the gradient of the training loss",
     "iterations": "steps taken",
-    "outcome": "why the run stopped, as in dotphase.training.optimisers.Outcome",
+    "outcome": "why the run stopped, a number of dotphase._numerics.outcome.Outcome",
 }
 
 
 @in_double_precision
 def basins(
+    model: Model,
     alphas: Sequence[float],
     scales: Sequence[float],
     d: int,
     *,
     optimizers: Sequence[str] = ("gd", "adam", "sgd"),
     seeds: int = 16,
-    omega: float = 0.3,
-    sigma: float = 0.5,
-    ridge: float = 0.01,
-    mixing: Any = "standard",
+    start: str = "random",
     lr: Mapping[str, float] | None = None,
     steps: Mapping[str, int] | None = None,
     minibatch: int = MINIBATCH,
@@ -76,24 +67,28 @@ def basins(
     batch: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> xr.Dataset:
-    """Train the paper's student from random starts on a grid of alpha and initial scale.
+    """Train students from random starts on a grid of alpha and initial scale.
 
     Parameters
     ----------
+    model : Model
+        Teacher, student and data.
     alphas : sequence of float
         Sentences per dimension.
     scales : sequence of float
-        Standard deviations s of the entries of Q at the start.
+        Factors s of the weights at the start: for the random one, which has entries of variance
+        one, standard deviations.
     d : int
         Dimension of a token.
     optimizers : names of optimisers
         As in `train`; all of them start from the same weights on the same data.
     seeds : int
         Data sets, each with its own random direction, per alpha.
-    omega, sigma, ridge, mixing
-        As in `positional_semantic`.
+    start : str
+        Direction to start in, as in `train`.
     lr, steps : mappings, optional
-        Step size and most steps of optimisers that are not to have those of this module.
+        Step size and most steps of optimisers that are not to have their own for runs of which
+        only the end is looked at.
     minibatch : int
         Sentences in a mini-batch of sgd.
     seed : int
@@ -107,164 +102,113 @@ def basins(
     -------
     xarray.Dataset
         Over optimizer, alpha, seed and scale, with the `mechanism` of every run.
+
+    Examples
+    --------
+    >>> import dotphase as dp
+    >>> found = dp.basins(dp.positional_semantic(), alphas=[4.0], scales=[0.01, 1.0], d=20,
+    ...                   optimizers=["gd"], seeds=1)
+    >>> found["mechanism"].dims
+    ('optimizer', 'alpha', 'seed', 'scale')
     """
-    model = positional_semantic(omega, sigma, ridge, mixing)
     sizes = [count_sentences(model, alpha, d) for alpha in alphas]
     widths = [validate.number("scale", scale, above=0) for scale in scales]
-    names = [validate.choice("optimizer", name, OPTIMISERS) for name in optimizers]
-    for field, given in (("alphas", sizes), ("scales", widths), ("optimizers", names)):
+    settings = {
+        name: for_the_end(
+            name,
+            steps=(steps or {}).get(name),
+            lr=(lr or {}).get(name),
+            tolerance=TOLERANCE,
+            minibatch=minibatch,
+            seed=seed,
+            batch=batch,
+        )
+        for name in optimizers
+    }
+    for what, given in (("alphas", sizes), ("scales", widths), ("optimizers", optimizers)):
         if not given or len(set(given)) != len(given):  # type: ignore[arg-type]
-            raise InvalidInput(field, given, "must be one or more different values")
+            raise InvalidInput(what, given, "must be one or more different values")
     seeds = validate.whole("seeds", seeds, at_least=1)
-    minibatch = validate.whole("minibatch", minibatch, at_least=1)
-    rates, limits = LR | dict(lr or {}), STEPS | dict(steps or {})
-    root = jax.random.key(validate.whole("seed", seed, at_least=0))
-    positions = jnp.asarray(position_vectors(model, d))
-    cells = [(i, k) for i in range(len(sizes)) for k in range(seeds)]
-    lanes = _choose(batch, COPIES * max(sizes) * model.length * d * 8, len(cells), d)
-    shape = (len(names), len(sizes), seeds, len(widths))
+    direction = resolve(model, start, 1.0)
+    root, positions = jax.random.key(seed), jnp.asarray(position_vectors(model, d))
+    places = [(i, k) for i in range(len(sizes)) for k in range(seeds)]
+    each = bytes_of_run(model, max(sizes), d, np.dtype("float64"))
+    lanes = choose_batch(batch, each, len(places), d)
+    shape = (len(settings), len(sizes), seeds, len(widths))
     values = {name: np.full(shape, np.nan) for name in _NUMBERS}
-    batches = range(0, len(cells), lanes)
-    for done, first in enumerate(batches):
-        some = cells[first : first + lanes]
-        # Filled up with copies of the last cell, so that nothing is compiled again.
-        index = np.asarray(some + [some[-1]] * (lanes - len(some)))
-        counts = jnp.asarray([sizes[i] for i, _ in index])
+    for done, (some, filled) in enumerate(in_batches(places, lanes)):
+        index = np.asarray(filled)
+        keys, counts = keys_at(root, jnp.asarray(index)), jnp.asarray(sizes)[index[:, 0]]
         with memory.explained(lanes):
-            ready = _prepare(model, root, jnp.asarray(index), counts, positions, max(sizes))
-            for number, name in enumerate(names):
-                rate, limit = jnp.asarray(float(rates[name])), jnp.asarray(int(limits[name]))
-                end = _train(model, name, minibatch, ready, jnp.asarray(widths), rate, limit)
-                found = _measure(model, ready, end.point.weights, positions)
-                found |= {"iterations": end.taken, "outcome": end.outcome}
-                for part, array in found.items():
-                    rows = np.asarray(array)
+            cells = _prepare(model, direction, keys, counts, positions, max(sizes))
+            for number, chosen in enumerate(settings.values()):
+                recipe = chosen.recipe(d, max(sizes))
+                found = _train(model, recipe, cells, jnp.asarray(widths))
+                for name in _NUMBERS:
+                    rows = np.asarray(found[name])
                     for lane, (i, k) in enumerate(some):
-                        values[part][number, i, k] = rows[lane]
+                        values[name][number, i, k] = rows[lane]
         if progress is not None:
-            progress(done + 1, len(batches))
+            progress(done + 1, -(-len(places) // lanes))
     asked = {
-        "d": d, "omega": omega, "sigma": sigma, "ridge": ridge, "seed": seed,
-        "minibatch": minibatch, "lr": [float(rates[name]) for name in names],
-        "steps": [int(limits[name]) for name in names],
+        "d": d, "seed": seed, "minibatch": minibatch, "start": start,
+        "lr": [chosen.step_size for chosen in settings.values()],
+        "steps": [chosen.most_steps for chosen in settings.values()],
     }  # fmt: skip
-    return _dataset(values, names, [float(alpha) for alpha in alphas], widths, d, asked)
-
-
-def _choose(batch: int | None, each: int, count: int, d: int) -> int:
-    room = memory.available()
-    if batch is not None:
-        batch = min(validate.whole("batch", batch, at_least=1), count)
-        memory.check_batch(batch, each, room, d)
-        return batch
-    memory.check_batch(1, each, room, d)
-    if jax.devices()[0].platform == "cpu":
-        return 1
-    return int(np.clip(SHARE * room // each, 1, min(MOST, count)))
+    return _dataset(
+        values,
+        {"optimizer": list(settings), "alpha": [float(a) for a in alphas], "scale": widths},
+        provenance(model, **asked),
+    )
 
 
 class _Cells(NamedTuple):
     """Data sets with a direction to start in and randomness for mini-batches, cells first."""
 
-    some: Reduced
-    teacher: Float[Array, "cells d"]
-    direction: Float[Array, "cells d 1"]
+    data: Prepared
+    direction: Float[Weights, " cells"]
     key: Array
 
 
 @eqx.filter_jit
 def _prepare(
     model: Model,
-    root: Array,
-    index: Int[Array, "cells 2"],
+    start: StartFunction,
+    keys: Array,
     sizes: Int[Array, " cells"],
     positions: Float[Array, "tokens d"],
     size: int,
 ) -> _Cells:
-    start = resolve(model, "random", 1.0)
+    def one(key: Array, n: Array) -> _Cells:
+        drawn = draw(model, size, key, positions)
+        for_start, for_steps = jax.random.split(Purpose.START.of(key))
+        direction = begin(model, start, for_start, drawn.teacher_weights, positions)
+        return _Cells(prepare(model, drawn, n), direction, for_steps)
 
-    def one(place: Array, n: Array) -> _Cells:
-        key = jax.random.fold_in(jax.random.fold_in(root, place[0]), place[1])
-        data = draw(model, size, key, positions)
-        used = (jnp.arange(size) < n).astype(positions.dtype)
-        some = reduced.reduce(model, data)._replace(used=used)
-        for_start, for_steps = jax.random.split(jax.random.fold_in(key, 101))
-        direction = start(for_start, data.teacher_weights, positions)
-        return _Cells(some, data.teacher_weights[:, 0], direction, for_steps)
-
-    return over_runs(one)(index, sizes)
+    return over_runs(one)(keys, sizes)
 
 
 @eqx.filter_jit
 def _train(
-    model: Model,
-    name: str,
-    minibatch: int,
-    cells: _Cells,
-    scales: Float[Array, " scales"],
-    lr: Float[Array, ""],
-    steps: Int[Array, ""],
-) -> Progress:
+    model: Model, recipe: Recipe, cells: _Cells, scales: Float[Array, " scales"]
+) -> dict[str, Array]:
     """Train every cell from every scale; results have axes (cell, scale)."""
-    d = cells.teacher.shape[1]
-    tolerance = jnp.asarray(TOLERANCE * np.sqrt(d))
 
-    def cell(mine: _Cells) -> Progress:
-        settings = Settings(lr, steps, tolerance, mine.key)
-
-        def one(scale: Array) -> Progress:
-            method = OPTIMISERS[name].build(objective(model, mine.some, minibatch), settings)
-            begun = launch(method, settings, scale * mine.direction)
-            return advance(method, settings, begun, settings.steps)
-
-        return jax.vmap(one)(scales)
+    def cell(mine: _Cells) -> dict[str, Array]:
+        first = scales[:, None, None] * mine.direction
+        return train_from(model, mine.data, recipe, mine.key, first).numbers()
 
     return over_runs(cell)(cells)
 
 
-@eqx.filter_jit
-def _measure(
-    model: Model,
-    cells: _Cells,
-    weights: Float[Array, "cells scales d 1"],
-    positions: Float[Array, "tokens d"],
-) -> dict[str, Array]:
-    d, rho, tiny = positions.shape[1], model.rho[0], np.finfo(np.float64).tiny
-
-    def cell(mine: _Cells, found: Array) -> dict[str, Array]:
-        value, gradient = jax.vmap(lambda q: reduced.value_and_gradient(model, mine.some, q))(found)
-        rows = found[..., 0]
-        length = jnp.linalg.norm(rows, axis=1)
-        m = jnp.abs(rows @ positions[0]) / np.sqrt(d)
-        q = rho * length**2 / d
-        along = jnp.abs(rows @ mine.teacher)
-        return {
-            "train_loss": value / d,
-            "m": m,
-            "theta": rho * along / d,
-            "q": q,
-            "semantic_alignment": along / (length * jnp.linalg.norm(mine.teacher) + tiny),
-            "positional_alignment": m / (jnp.sqrt(m**2 + q) + tiny),
-            "gradient_norm": jnp.linalg.norm(gradient, axis=(1, 2)),
-        }
-
-    return over_runs(cell)(cells, weights)
-
-
 def _dataset(
-    values: dict[str, np.ndarray],
-    names: list[str],
-    alphas: list[float],
-    scales: list[float],
-    d: int,
-    asked: dict[str, Any],
+    values: dict[str, np.ndarray], coords: dict[str, Any], attrs: dict[str, Any]
 ) -> xr.Dataset:
     axes = ("optimizer", "alpha", "seed", "scale")
-    coords = {"optimizer": names, "alpha": alphas, "scale": scales}
-    dataset = xr.Dataset(coords=coords, attrs=provenance(**asked))
+    dataset = xr.Dataset(coords=coords, attrs=attrs)
     for name, text in _NUMBERS.items():
         dataset[name] = (axes, values[name], {"description": text})
-    judge = np.vectorize(lambda s, p: mechanism_of(s, p, d), otypes=["U16"])
+    judge = np.vectorize(lambda s, p: mechanism_of(s, p, attrs["d"]), otypes=["U16"])
     kinds = judge(values["semantic_alignment"], values["positional_alignment"])
     # A run that ran away has found nothing.
     kinds = np.where(values["outcome"] == Outcome.DIVERGED, "diverged", kinds)

@@ -18,13 +18,20 @@ from jaxtyping import Array, Float
 from dotphase._numerics import validate
 from dotphase._numerics.precision import in_double_precision
 from dotphase.errors import InvalidInput
-from dotphase.finite import loss as reduced
-from dotphase.finite.data import Dataset, count_sentences, draw, position_vectors
+from dotphase.finite.data import count_sentences, draw, position_vectors
+from dotphase.finite.keys import Purpose, keys_at
+from dotphase.finite.loss import Weights
+from dotphase.finite.overlaps import TokenOverlaps, token_overlaps
+from dotphase.finite.prepare import prepare
 from dotphase.model import Model
 from dotphase.storage.provenance import provenance
+from dotphase.training.kernel import Recipe, record
+from dotphase.training.settings import TrainingSettings
 
 #: tau of one step: small against the time on which the overlaps move.
 STEP = 0.5
+#: A gradient that no point has, so that nothing stops early.
+NEVER = 1e-300
 
 
 @in_double_precision
@@ -82,21 +89,24 @@ def descent(
     if rest < 0:
         raise InvalidInput("q", q, f"must be >= {q - rho * rest:g}, which m and theta take")
     start = jnp.asarray([m / length, theta / rho, np.sqrt(rest)])
-    lr = jnp.asarray(until / (records * between) / (n / d))
+    lr = until / (records * between) / (n / d)
+    # All steps are taken: no gradient is small enough to stop at.
+    settings = TrainingSettings("gd", records * between, lr, tolerance=NEVER, seed=seed)
     positions = position_vectors(model, d)
     _, sizes, modes = np.linalg.svd(positions, full_matrices=False)
     place = jnp.asarray(positions), jnp.asarray(modes[sizes > 1e-9])
-    root = jax.random.key(validate.whole("seed", seed, at_least=0))
+    numbers = jnp.arange(validate.whole("seeds", seeds, at_least=1))
     rows = [
-        _follow(model, n, jax.random.fold_in(root, k), *place, start, lr, records, between)
-        for k in range(validate.whole("seeds", seeds, at_least=1))
+        _follow(model, n, key, *place, start, settings.recipe(d, n), records, between)
+        for key in keys_at(jax.random.key(seed), numbers[:, None])
     ]
-    values = np.stack([np.asarray(row) for row in rows])
     times = until * np.arange(records + 1) / records
     asked = {"alpha": alpha, "d": d, "step": until / (records * between), "seed": seed}
-    names = ("m", "theta", "q")
     return xr.Dataset(
-        {name: (("seed", "tau"), values[..., k]) for k, name in enumerate(names)},
+        {
+            name: (("seed", "tau"), np.stack([np.ravel(getattr(row, name)) for row in rows]))
+            for name in ("m", "theta", "q")
+        },
         coords={"tau": times},
         attrs=provenance(model, **asked),
     )
@@ -110,12 +120,12 @@ def _follow(
     positions: Float[Array, "tokens d"],
     along: Float[Array, "modes d"],
     start: Float[Array, " 3"],
-    lr: Float[Array, ""],
+    recipe: Recipe,
     records: int,
     between: int,
-) -> Float[Array, "times 3"]:
-    """(m, theta, q) at the start and after every `between` steps."""
-    d, rho = positions.shape[1], model.rho[0]
+) -> TokenOverlaps:
+    """Overlaps at the start and after every `between` steps."""
+    d = positions.shape[1]
     drawn = draw(model, n, key, positions)
 
     # In the limit directions are orthogonal by themselves; here they are made to.
@@ -126,20 +136,11 @@ def _follow(
         return vector / jnp.linalg.norm(vector)
 
     teacher = unit(drawn.teacher_weights[:, 0])
-    other = unit(jax.random.normal(jax.random.fold_in(key, 101), (d,)), teacher)
-    some = reduced.reduce(model, Dataset(drawn.tokens, np.sqrt(d) * teacher[:, None], positions))
+    other = unit(jax.random.normal(Purpose.START.of(key), (d,)), teacher)
+    data = prepare(model, drawn._replace(teacher_weights=np.sqrt(d) * teacher[:, None]))
     weights = np.sqrt(d) * (start[0] * positions[0] + start[1] * teacher + start[2] * other)
 
-    def overlaps(weights: Array) -> Array:
-        parts = [positions[0] @ weights, rho * (teacher @ weights), rho * (weights @ weights)]
-        return jnp.stack(parts) / jnp.asarray([np.sqrt(d), np.sqrt(d), d])
+    def note(weights: Weights) -> TokenOverlaps:
+        return token_overlaps(model, weights, data.teacher_weights, positions)
 
-    def step(_: int, weights: Array) -> Array:
-        return weights - lr * reduced.value_and_gradient(model, some, weights[:, None])[1][:, 0]
-
-    def record(weights: Array, _: None) -> tuple[Array, Array]:
-        weights = jax.lax.fori_loop(0, between, step, weights)
-        return weights, overlaps(weights)
-
-    _, found = jax.lax.scan(record, weights, length=records)
-    return jnp.concatenate([overlaps(weights)[None], found])
+    return record(model, data, recipe, key, weights[:, None], note, records, between)[1]

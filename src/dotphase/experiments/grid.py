@@ -1,6 +1,6 @@
-"""The paper's experiment: training on a grid of alpha and omega, from several starts.
+"""Training on a grid of alpha and of a parameter of the model, from several starts.
 
-Cells (alpha, omega, seed) are trained many at a time in one compiled call. Data sets of
+Cells (alpha, value, seed) are trained many at a time in one compiled call. Data sets of
 different sizes share it by padding: unused sentences have weight zero. The starts of a cell
 share its data, so that one pass over the tokens serves all of them and their training
 losses can be compared without the noise of different data. Results are kept after every
@@ -9,10 +9,9 @@ batch, and a run that was stopped goes on where it was.
 
 from __future__ import annotations
 
-import json
-import os
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,31 +27,26 @@ from dotphase._numerics.outcome import Outcome
 from dotphase._numerics.precision import in_double_precision
 from dotphase._numerics.quadrature import Rule
 from dotphase.errors import InvalidInput
-from dotphase.finite import loss as reduced
 from dotphase.finite import memory
-from dotphase.finite.data import Dataset, count_sentences, draw, position_vectors, weighted_product
+from dotphase.finite.batches import MOST, bytes_of_run, choose_batch, in_batches
+from dotphase.finite.begin import StartFunction, begin, resolve
+from dotphase.finite.data import count_sentences, draw, position_vectors
+from dotphase.finite.keys import Purpose, keys_at
 from dotphase.finite.linear import linear_test_error
-from dotphase.finite.starts import begin, resolve
+from dotphase.finite.loss import Form, Reduced, Weights, value_and_gradient
+from dotphase.finite.prepare import prepare
 from dotphase.finite.test_error import attention_error, quadrature
 from dotphase.model import Model
-from dotphase.model.paper import positional_semantic
-from dotphase.model.spectrum import Spectrum
+from dotphase.storage.files import check_writable
+from dotphase.storage.kept import Kept
 from dotphase.storage.provenance import provenance
-from dotphase.training.batch import objective
-from dotphase.training.optimisers import OPTIMISERS, Progress, Settings, advance, launch
-from dotphase.training.run import COPIES, SHARE, TOLERANCE
+from dotphase.training.kernel import Recipe, train_from
+from dotphase.training.settings import for_the_end
 
 #: Data sets are padded to a multiple of the largest size over this many, to share compiled code.
 SIZES = 2
-#: Most steps of L-BFGS for a cell.
-STEPS = 1000
-#: Most cells in a batch.
-MOST = 256
-#: On a CPU: bytes that a batch may take, and most cells in it.
-CACHE, CROWD = 2**25, 16
-
-#: Settings that become attributes of the dataset.
-KEPT = ("d", "sigma", "ridge", "student_rank", "length", "kinds", "untied", "seed")
+#: Most cells at once on a CPU.
+CROWD = 16
 
 FIELDS = (
     "train_loss",
@@ -66,17 +60,38 @@ FIELDS = (
 )
 
 
+class Family(NamedTuple):
+    """Models that differ in numbers only, stacked: one axis more on each of their arrays.
+
+    Attributes
+    ----------
+    members : the models
+    arrays, positions : their numbers, and their positional encodings
+    rest : what they have in common
+    """
+
+    members: tuple[Model, ...]
+    arrays: Any
+    positions: Float[Array, "members tokens d"]
+    rest: Any
+
+    def at(self, numbers: Int[np.ndarray, " cells"]) -> tuple[Any, Float[Array, "cells tokens d"]]:
+        """Numbers and positions of some of the models, in this order."""
+        return jax.tree.map(lambda leaf: leaf[numbers], (self.arrays, self.positions))
+
+
 class Cells(NamedTuple):
     """A batch of cells.
 
     Attributes
     ----------
-    omega : positional weight of the teacher
+    arrays, positions : numbers of the model, as in `Family`
     n : sentences that count
     key : randomness of the data
     """
 
-    omega: Float[Array, " cells"]
+    arrays: Any
+    positions: Float[Array, "cells tokens d"]
     n: Int[Array, " cells"]
     key: Array
 
@@ -104,41 +119,40 @@ class Throughput(NamedTuple):
 
 
 @in_double_precision
-def experiment(
+def grid(
+    family: Callable[[float], Model],
     alphas: Sequence[float],
-    omegas: Sequence[float],
+    values: Sequence[float],
     d: int,
     *,
+    parameter: str = "omega",
     starts: Sequence[str] = ("semantic", "positional"),
     seeds: int = 2,
-    sigma: float = 0.5,
-    ridge: float = 0.01,
-    mixing: Any = "standard",
-    student_rank: int = 1,
-    length: int = 2,
-    kinds: int = 2,
-    untied: bool = False,
-    spectrum: Spectrum | None = None,
+    optimizer: str = "lbfgs",
     seed: int = 0,
     batch: int | None = None,
     out: str | Path | None = None,
     throughput: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> xr.Dataset:
-    """Train the paper's model, or a relative of it, on a grid.
+    """Train the students of a family of models on a grid.
 
     Parameters
     ----------
-    alphas, omegas : sequences of float
-        Sentences per dimension, and positional weights of the teacher.
+    family : callable
+        The model for a value of the parameter. Models may differ in their numbers only.
+    alphas, values : sequences of float
+        Sentences per dimension, and values of the parameter.
     d : int
         Dimension of a token.
+    parameter : str
+        What the parameter is called in the result.
     starts : names of starts
         As in `train`; they share the data of a cell.
     seeds : int
         Data sets per cell.
-    sigma, ridge, mixing, student_rank, length, kinds, untied, spectrum
-        As in `positional_semantic`.
+    optimizer : str
+        As in `train`, with the steps for runs of which only the end is looked at.
     seed : int
         Seed of everything random.
     batch : int, optional
@@ -154,198 +168,162 @@ def experiment(
     Returns
     -------
     xarray.Dataset
-        Over alpha, omega, start and seed. Attributes hold the settings and the throughput.
+        Over alpha, the parameter, seed and start. Attributes hold the settings and the throughput.
+
+    Examples
+    --------
+    >>> import dotphase as dp
+    >>> found = dp.grid(lambda omega: dp.positional_semantic(omega=omega),
+    ...                 alphas=[1.0, 2.0], values=[0.3], d=20, seeds=1)
+    >>> found["train_loss"].dims
+    ('alpha', 'omega', 'seed', 'start')
     """
     began = time.perf_counter()
-    model = positional_semantic(
-        0.0, sigma, ridge, mixing, student_rank, length, kinds, untied, spectrum
-    )
+    places = [float(value) for value in values]
+    models = stack([family(value) for value in places], parameter, d)
+    model = models.members[0]
     sizes = [count_sentences(model, alpha, d) for alpha in alphas]
-    weights = [validate.number("omega", omega, at_least=0, at_most=1) for omega in omegas]
     seeds = validate.whole("seeds", seeds, at_least=1)
-    chosen = tuple(resolve(model, start) for start in starts)
-    shape = (len(sizes), len(weights), seeds)
-    settings = {
-        "d": d, "alphas": [float(a) for a in alphas], "omegas": weights, "starts": list(starts),
-        "seeds": seeds, "sigma": float(sigma), "ridge": float(ridge), "seed": int(seed),
-        "mixing": np.asarray(model.teacher.mixing).tolist(), "student_rank": model.student_rank,
-        "length": model.length, "kinds": int(kinds), "untied": int(untied),
-    }  # fmt: skip
-    if spectrum is not None:
-        settings["spectrum"] = [spectrum.values.tolist(), spectrum.weights.tolist()]
-    kept = _Kept(None if out is None else Path(out), settings, shape, len(starts))
-
-    positions = jnp.asarray(position_vectors(model, d))
-    rule = quadrature(model)
-    root = jax.random.key(validate.whole("seed", seed, at_least=0))
+    settings = for_the_end(optimizer, seed=seed, batch=batch)
+    for member in models.members:
+        chosen = tuple(resolve(member, start) for start in starts)
+    cells = _Grid(
+        coords={
+            "alpha": [float(alpha) for alpha in alphas],
+            parameter: places,
+            "seed": list(range(seeds)),
+            "start": list(starts),
+        },
+        asked={"d": d, "seed": seed, "optimizer": optimizer},
+        models=models,
+        path=None if out is None else check_writable("out", out, (".npz",)),
+    )
+    rule, recipe = quadrature(model), settings.recipe(d, max(sizes))
+    root = jax.random.key(seed)
     quantum = -(-max(sizes) // SIZES)
     padded = [-(-n // quantum) * quantum for n in sizes]
-    total, useful, trained = int(np.prod(shape)), 0.0, 0
+    useful, trained = 0.0, 0
     for size in sorted(set(padded), reverse=True):
-        each = COPIES * size * model.length * d * 8
-        todo = [
-            index
-            for index in np.ndindex(shape)
-            if padded[index[0]] == size and not kept.done[index]
-        ]
-        lanes = _choose(batch, each, len(todo), d)
-        for first in range(0, len(todo), lanes):
-            some = todo[first : first + lanes]
-            # Filled up with copies of the last cell, so that nothing is compiled again.
-            filled = some + [some[-1]] * (lanes - len(some))
-            cells = Cells(
-                jnp.asarray([weights[j] for _, j, _ in filled]),
-                jnp.asarray([sizes[i] for i, _, _ in filled]),
-                _cell_keys(root, jnp.asarray(filled)),
-            )
+        todo = [place for place in np.ndindex(cells.done.shape)
+                if padded[place[0]] == size and not cells.done[place]]  # fmt: skip
+        each = bytes_of_run(model, size, d, np.dtype("float64"))
+        lanes = choose_batch(batch, each, len(todo), d, crowd=CROWD)
+        for some, filled in in_batches(todo, lanes):
+            index: Int[np.ndarray, "cells 3"] = np.asarray(filled)
+            counts = jnp.asarray([sizes[i] for i in index[:, 0]])
+            lot = Cells(*models.at(index[:, 1]), counts, keys_at(root, jnp.asarray(index)))
             with memory.explained(lanes):
-                found = _train_cells(model, chosen, cells, positions, rule, size)
-                result = {name: np.asarray(value) for name, value in found.items()}
-            kept.store(some, result)
-            steps = result["iterations"][: len(some)].sum(axis=1)
+                found = _train(models.rest, chosen, recipe, lot, rule, size)
+                result = {name: np.asarray(found[name])[: len(some)] for name in FIELDS}
+            cells.keep(some, result)
+            steps = result["iterations"].sum(axis=1)
             counted = np.asarray([sizes[i] for i, _, _ in some])
             useful += float(np.sum(steps * counted)) * 2 * model.length * d * 8
             trained += len(some) * len(starts)
             if progress is not None:
-                progress(int(kept.done.sum()), total)
+                progress(int(cells.done.sum()), cells.done.size)
     seconds = time.perf_counter() - began
     rates = _speed(model, d, max(sizes), batch) if throughput else (np.nan,) * 3
-    speed = Throughput(trained, seconds, useful, *rates)
-    return kept.dataset(speed, linear=[linear_test_error(_at(model, omega)) for omega in weights])
+    return cells.dataset(Throughput(trained, seconds, useful, *rates))
 
 
-def _at(model: Model, omega: Any) -> Model:
-    """The same model with a teacher of another omega."""
-    return eqx.tree_at(lambda some: some.teacher.omega, model, omega)
-
-
-def _choose(batch: int | None, each: int, count: int, d: int) -> int:
-    room = memory.available()
-    if batch is not None:
-        batch = validate.whole("batch", batch, at_least=1)
-        memory.check_batch(min(batch, max(count, 1)), each, room, d)
-        return min(batch, max(count, 1))
-    memory.check_batch(1, each, room, d)
-    if jax.devices()[0].platform == "cpu":
-        # All wait for the slowest, and share the memory bus: worth it for small data sets only.
-        return int(np.clip(CACHE // each, 1, CROWD))
-    return int(np.clip(SHARE * room // each, 1, min(MOST, max(count, 1))))
+def stack(members: Sequence[Model], parameter: str, d: int) -> Family:
+    """Put models on one axis; they must agree in everything but numbers."""
+    if not members:
+        raise InvalidInput("values", members, "must be one or more numbers")
+    parts = [eqx.partition(member, eqx.is_array_like) for member in members]
+    shapes = [[np.shape(leaf) for leaf in jax.tree.leaves(arrays)] for arrays, _ in parts]
+    for (_, rest), shape in zip(parts, shapes, strict=True):
+        if shape != shapes[0] or not eqx.tree_equal(rest, parts[0][1]):
+            rule = "must give models of the same functions and shapes: only numbers may differ"
+            raise InvalidInput("family", f"models by {parameter}", rule)
+    arrays = [arrays for arrays, _ in parts]
+    stacked = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(x) for x in leaves]), *arrays)
+    positions = jnp.stack([jnp.asarray(position_vectors(member, d)) for member in members])
+    return Family(tuple(members), stacked, positions, parts[0][1])
 
 
 @eqx.filter_jit
-def _cell_keys(root: Array, index: Int[Array, "cells 3"]) -> Array:
-    """A key for every (alpha, omega, seed): neighbours do not share their noise."""
-
-    def one(numbers: Array) -> Array:
-        key = root
-        for k in range(3):
-            key = jax.random.fold_in(key, numbers[k])
-        return key
-
-    return jax.vmap(one)(index)
-
-
-@eqx.filter_jit
-def _train_cells(
-    model: Model,
-    starts: tuple[Any, ...],
+def _train(
+    rest: Any,
+    starts: tuple[StartFunction, ...],
+    recipe: Recipe,
     cells: Cells,
-    positions: Float[Array, "tokens d"],
     rule: Rule,
     size: int,
 ) -> dict[str, Array]:
     """Train every cell from every start; results have axes (cell, start)."""
-    d = positions.shape[1]
-    tolerance = TOLERANCE["float64"] * np.sqrt(d)
 
-    def cell(omega: Array, n: Array, key: Array) -> dict[str, Array]:
-        mine = _at(model, omega)
-        data = draw(mine, size, key, positions)
-        used = (jnp.arange(size) < n).astype(positions.dtype)
-        some = reduced.reduce(mine, data)._replace(used=used)
-        first = jnp.stack([_begin(mine, start, key, data) for start in starts])
-        settings = Settings(jnp.ones(()), jnp.asarray(STEPS), jnp.asarray(tolerance), key)
+    def cell(arrays: Any, positions: Array, n: Array, key: Array) -> dict[str, Array]:
+        model = eqx.combine(arrays, rest)
+        drawn = draw(model, size, key, positions)
+        data = prepare(model, drawn, n)
+        for_start, teacher_weights = Purpose.START.of(key), drawn.teacher_weights
+        first = [begin(model, start, for_start, teacher_weights, positions) for start in starts]
+        trained = train_from(model, data, recipe, key, jnp.stack(first))
 
-        def one(weights: Array) -> Progress:
-            method = OPTIMISERS["lbfgs"].build(objective(mine, some, 1), settings)
-            return advance(method, settings, launch(method, settings, weights), settings.steps)
+        def test_error(weights: Weights) -> Array:
+            return attention_error(model, weights, teacher_weights, positions, rule)
 
-        end = jax.vmap(one)(first)
-        weights = end.point.weights
-
-        def norms(q: Array) -> dict[str, Array]:
-            return {
-                "m": jnp.linalg.norm(q.T @ positions[0]) / np.sqrt(d),
-                "theta": jnp.linalg.norm(weighted_product(mine, q, data.teacher_weights)),
-                "q": jnp.linalg.norm(weighted_product(mine, q, q)),
-                "test_error": attention_error(mine, q, data.teacher_weights, positions, rule),
-            }
-
-        return {
-            "train_loss": end.point.value / d,
-            "gradient_norm": jnp.linalg.norm(end.point.gradient, axis=(1, 2)),
-            "iterations": end.taken,
-            "outcome": end.outcome,
-            **jax.lax.map(norms, weights),
-        }
+        # One start at a time: the points of the average take more room than the weights.
+        errors = jax.lax.map(test_error, trained.weights)
+        return {"test_error": errors, **trained.numbers()}
 
     return jax.vmap(cell)(*cells)
 
 
-def _begin(model: Model, start: Any, key: Array, data: Dataset) -> Array:
-    return begin(model, start, jax.random.fold_in(key, 101), data.teacher_weights, data.positions)
+@dataclass
+class _Grid:
+    """Results so far, in memory and, where there is a path, in a file."""
 
+    coords: dict[str, list[Any]]
+    asked: dict[str, Any]
+    models: Family
+    path: Path | None
+    done: np.ndarray = field(init=False)
+    values: dict[str, np.ndarray] = field(init=False)
 
-class _Kept:
-    """Results so far, in memory and in a file that is replaced as a whole."""
+    def __post_init__(self) -> None:
+        shape = tuple(len(values) for values in self.coords.values())
+        self.done = np.zeros(shape[:3], bool)
+        self.values = {name: np.full(shape, np.nan) for name in FIELDS}
+        stored = None if self.path is None else self._file(self.path).arrays()
+        if stored is not None:
+            self.done = stored["done"]
+            self.values = {name: stored[name] for name in FIELDS}
 
-    def __init__(
-        self, path: Path | None, settings: dict[str, Any], shape: tuple[int, ...], starts: int
-    ) -> None:
-        self.path, self.settings = path, settings
-        self.done = np.zeros(shape, bool)
-        self.values = {name: np.full((*shape, starts), np.nan) for name in FIELDS}
-        if path is None:
-            return
-        if path.suffix != ".npz":
-            raise InvalidInput("out", str(path), "must be the name of an .npz file")
-        if path.exists():
-            with np.load(path) as stored:
-                if json.loads(str(stored["settings"])) != settings:
-                    raise InvalidInput(
-                        "out", str(path), "holds results of other settings: use another file"
-                    )
-                self.done = stored["done"].copy()
-                self.values = {name: stored[name].copy() for name in FIELDS}
+    def _file(self, path: Path) -> Kept:
+        general = provenance()
+        described = [
+            {name: part for name, part in provenance(member).items() if name not in general}
+            for member in self.models.members
+        ]
+        return Kept(path, {**self.asked, **self.coords, "models": described})
 
-    def store(self, cells: Sequence[tuple[int, ...]], result: dict[str, np.ndarray]) -> None:
-        for lane, index in enumerate(cells):
+    def keep(self, places: Sequence[tuple[int, ...]], result: dict[str, np.ndarray]) -> None:
+        for lane, place in enumerate(places):
             for name in FIELDS:
-                self.values[name][index] = result[name][lane]
-            self.done[index] = True
-        if self.path is None:
-            return
-        part = self.path.with_name(self.path.name + ".part")
-        with part.open("wb") as file:
-            arrays: dict[str, Any] = {"done": self.done, **self.values}
-            np.savez(file, settings=json.dumps(self.settings), **arrays)
-        os.replace(part, self.path)
+                self.values[name][place] = result[name][lane]
+            self.done[place] = True
+        if self.path is not None:
+            self._file(self.path).keep_arrays({"done": self.done, **self.values})
 
-    def dataset(self, speed: Throughput, linear: list[float]) -> xr.Dataset:
-        axes = ("alpha", "omega", "seed", "start")
+    def dataset(self, speed: Throughput) -> xr.Dataset:
+        axes = tuple(self.coords)
+        parameter = axes[1]
         variables: dict[str, Any] = {name: (axes, value) for name, value in self.values.items()}
         converged = self.values["outcome"] == Outcome.CONVERGED
         variables["converged"] = (axes, converged.astype(np.int8))
-        variables["linear_test_error"] = ("omega", np.asarray(linear))
+        linear = [linear_test_error(member) for member in self.models.members]
+        variables["linear_test_error"] = (parameter, np.asarray(linear))
+        # What differs between the models has no place among the attributes.
+        told = [provenance(member, **self.asked) for member in self.models.members]
+        common = {name: part for name, part in told[0].items()
+                  if all(other[name] == part for other in told)}  # fmt: skip
         return xr.Dataset(
             variables,
-            coords={
-                "alpha": self.settings["alphas"],
-                "omega": self.settings["omegas"],
-                "seed": np.arange(self.done.shape[2], dtype=np.int32),
-                "start": self.settings["starts"],
-            },
-            attrs=provenance(**{name: self.settings[name] for name in KEPT}) | speed._asdict(),
+            coords={**self.coords, "seed": np.asarray(self.coords["seed"], np.int32)},
+            attrs=common | {"parameter": parameter} | speed._asdict(),
         )
 
 
@@ -356,8 +334,8 @@ def _speed(model: Model, d: int, n: int, batch: int | None) -> tuple[float, floa
     lanes = batch or int(np.clip(total // (n * model.length * d * 8), 1, MOST))
     z = jnp.ones((lanes, n, model.length, d))
     small = jnp.ones((lanes, model.length, model.length, n))
-    form = reduced.Form(small, small, jnp.ones((lanes, n)))
-    some = reduced.Reduced(z, form, jnp.ones((lanes, n)))
+    form = Form(small, small, jnp.ones((lanes, n)))
+    some = Reduced(z, form, jnp.ones((lanes, n)))
     weights = jnp.full((lanes, d, model.student_rank), 0.1)
     gradient = _best_time(_gradients, model, some, weights)
     copy = _best_time(_copy, z)
@@ -375,8 +353,8 @@ def _best_time(function: Callable[..., Any], *arguments: Any) -> float:
 
 
 @eqx.filter_jit
-def _gradients(model: Model, some: reduced.Reduced, weights: Array) -> Any:
-    return jax.vmap(lambda each, q: reduced.value_and_gradient(model, each, q))(some, weights)
+def _gradients(model: Model, some: Reduced, weights: Array) -> Any:
+    return jax.vmap(lambda each, q: value_and_gradient(model, each, q))(some, weights)
 
 
 @eqx.filter_jit

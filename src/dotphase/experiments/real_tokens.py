@@ -3,53 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from dotphase._numerics import validate
 from dotphase._numerics.outcome import Outcome
 from dotphase._numerics.precision import in_double_precision
-from dotphase.finite import loss as reduced
-from dotphase.finite.data import Dataset, count_sentences, position_vectors, weighted_product
+from dotphase.finite.begin import StartFunction, begin, resolve
+from dotphase.finite.data import Dataset, count_sentences, position_vectors
 from dotphase.finite.embeddings import Tokens
-from dotphase.finite.loss import Reduced
-from dotphase.finite.starts import begin, resolve
+from dotphase.finite.loss import Weights, project, reduce, sentence_losses
+from dotphase.finite.prepare import prepare
 from dotphase.model import Model
-from dotphase.model.paper import positional_semantic
 from dotphase.storage.provenance import provenance
-from dotphase.training.batch import objective
-from dotphase.training.optimisers import OPTIMISERS, Settings, advance, launch
-from dotphase.training.run import TOLERANCE
+from dotphase.training.kernel import Recipe, train_from
+from dotphase.training.settings import for_the_end
 
-#: Most steps of L-BFGS.
-STEPS = 1000
-#: Fresh sentences on which the test error is measured.
-HELD_OUT = 4096
 FIELDS = ("train_loss", "test_error", "theta", "m", "q", "converged")
 
 
 @in_double_precision
 def train_on_table(
+    model: Model,
     tokens: Tokens,
     alphas: Sequence[float],
     *,
     starts: Sequence[str] = ("semantic", "positional"),
     seeds: int = 4,
-    omega: float = 0.3,
-    sigma: float = 0.5,
-    ridge: float = 0.01,
+    optimizer: str = "lbfgs",
+    held_out: int = 4096,
     seed: int = 0,
 ) -> xr.Dataset:
-    """Train the paper's student on sentences whose tokens are rows of a table.
+    """Train students on sentences whose tokens are rows of a table.
 
     Parameters
     ----------
+    model : Model
+        Teacher and student; the tokens have its sizes sigma, but the spectrum of the table.
     tokens : Tokens
         From `dotphase.finite.embeddings.prepare`; rows are drawn uniformly, scaled by sigma.
     alphas : sequence of float
@@ -58,8 +53,10 @@ def train_on_table(
         As in `dotphase.train`; they share the data of a seed.
     seeds : int
         Data sets for each alpha, each with a teacher of its own.
-    omega, sigma, ridge : float
-        As in `dotphase.positional_semantic`.
+    optimizer : str
+        As in `train`, with the steps for runs of which only the end is looked at.
+    held_out : int
+        Fresh sentences on which the test error is measured.
     seed : int
         Seed of everything random.
 
@@ -68,74 +65,65 @@ def train_on_table(
     xarray.Dataset
         Over alpha, seed and start. The test error is that on fresh sentences of the table.
     """
-    model = positional_semantic(omega, sigma, ridge, spectrum=tokens.spectrum)
+    model = eqx.tree_at(
+        lambda some: some.spectrum, model, tokens.spectrum, is_leaf=lambda leaf: leaf is None
+    )
     d = tokens.table.shape[1]
     sizes = [count_sentences(model, alpha, d) for alpha in alphas]
     seeds = validate.whole("seeds", seeds, at_least=1)
-    seed = validate.whole("seed", seed, at_least=0)
+    held_out = validate.whole("held_out", held_out, at_least=1)
+    recipe = for_the_end(optimizer, seed=seed).recipe(d, max(sizes))
     chosen = tuple(resolve(model, start) for start in starts)
-    positions = jnp.asarray(position_vectors(model, d))
-    table = jnp.asarray(sigma * tokens.table)
+    positions, table = jnp.asarray(position_vectors(model, d)), jnp.asarray(tokens.table)
     values = {name: np.full((len(sizes), seeds, len(starts)), np.nan) for name in FIELDS}
     for i, n in enumerate(sizes):
         for k in range(seeds):
             rng = np.random.default_rng([seed, i, k])
-            rows = rng.integers(len(table), size=(max(sizes) + HELD_OUT, model.length))
+            rows = rng.integers(len(table), size=(max(sizes) + held_out, model.length))
             weights = jnp.asarray(rng.standard_normal((d, model.teacher_rank)))
             key = jax.random.key(int(rng.integers(2**31)))
             # All alphas share one shape, and what is compiled for it: the rest has no weight.
-            count, places = jnp.asarray(n), jnp.asarray(rows)
-            found = _train(model, chosen, table, places, weights, positions, count, key)
+            found = _train(
+                model, chosen, recipe, table, jnp.asarray(rows), weights, positions,
+                jnp.asarray(n), key, max(sizes),
+            )  # fmt: skip
             for name in FIELDS:
                 values[name][i, k] = np.asarray(found[name])
     axes = ("alpha", "seed", "start")
     return xr.Dataset(
         {name: (axes, value) for name, value in values.items()},
         coords={"alpha": [float(a) for a in alphas], "seed": np.arange(seeds), "start": [*starts]},
-        attrs=provenance(d=d, vocabulary=len(table), omega=omega, sigma=sigma, ridge=ridge),
+        attrs=provenance(model, d=d, vocabulary=len(table), optimizer=optimizer, seed=seed),
     )
 
 
 @eqx.filter_jit
 def _train(
     model: Model,
-    starts: tuple[Any, ...],
+    starts: tuple[StartFunction, ...],
+    recipe: Recipe,
     table: Float[Array, "vocabulary d"],
-    rows: Array,
+    rows: Int[Array, "sentences tokens"],
     teacher_weights: Float[Array, "d t"],
     positions: Float[Array, "tokens d"],
-    n: Array,
+    n: Int[Array, ""],
     key: Array,
+    size: int,
 ) -> dict[str, Array]:
-    """Train from every start on the first n sentences; the last ones are for the test."""
-    d = positions.shape[1]
-    data = Dataset(table[rows], teacher_weights, positions)
-    every = reduced.reduce(model, data)
-    size = rows.shape[0] - HELD_OUT
-    some = _part(every, slice(None, size))
-    some = some._replace(used=(jnp.arange(size) < n).astype(table.dtype))
-    fresh = _part(every, slice(size, None))
-    tolerance = jnp.asarray(TOLERANCE["float64"] * np.sqrt(d))
-    settings = Settings(jnp.ones(()), jnp.asarray(STEPS), tolerance, key)
+    """Train from every start on the first n of `size` sentences; the others are for the test."""
 
-    def one(weights: Array) -> dict[str, Array]:
-        method = OPTIMISERS["lbfgs"].build(objective(model, some, 1), settings)
-        end = advance(method, settings, launch(method, settings, weights), settings.steps)
-        found = end.point.weights
-        losses = reduced.sentence_losses(model, fresh, reduced.project(fresh.z, found))
-        return {
-            "train_loss": end.point.value / d,
-            "test_error": 2 * jnp.mean(losses) / model.length,
-            "theta": jnp.linalg.norm(weighted_product(model, found, teacher_weights)),
-            "m": jnp.linalg.norm(found.T @ positions[0]) / np.sqrt(d),
-            "q": jnp.linalg.norm(weighted_product(model, found, found)),
-            "converged": end.outcome == Outcome.CONVERGED,
-        }
+    def sentences(rows: Int[Array, "sentences tokens"]) -> Dataset:
+        sigma = jnp.asarray(model.sigma)[:, None]
+        return Dataset(sigma * table[rows], teacher_weights, positions)
 
+    data, fresh = prepare(model, sentences(rows[:size]), n), reduce(model, sentences(rows[size:]))
     first = [begin(model, start, key, teacher_weights, positions) for start in starts]
-    return jax.vmap(one)(jnp.stack(first))
+    trained = train_from(model, data, recipe, key, jnp.stack(first))
 
+    def test_error(weights: Weights) -> Float[Array, ""]:
+        losses = sentence_losses(model, fresh, project(fresh.z, weights))
+        return 2 * jnp.mean(losses) / model.length
 
-def _part(whole: Reduced, chosen: slice) -> Reduced:
-    form = reduced.Form(*(leaf[..., chosen] for leaf in whole.form))
-    return Reduced(whole.z[chosen], form, whole.used[chosen])
+    errors = jax.vmap(test_error)(trained.weights)
+    converged = trained.outcome == Outcome.CONVERGED
+    return {**trained.numbers(), "test_error": errors, "converged": converged}

@@ -9,7 +9,7 @@ from dotphase.figures.parts.lines import run_title
 from dotphase.figures.parts.style import drawing
 
 if TYPE_CHECKING:
-    from dotphase.message_passing.run import MessagePassing
+    from dotphase.message_passing.result import MessagePassing
 
 #: Overlaps, how they are written, and their colours.
 SHOWN = (("q", "$q$", "#3b6fb6"), ("m", "$|m|$", "#c4572e"), ("theta", r"$|\theta|$", "#3f8f5b"))

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 from dotphase._numerics import validate
 from dotphase._numerics.precision import in_double_precision
 from dotphase.errors import InvalidInput
+from dotphase.finite.keys import as_key
 from dotphase.model import Model
 
 #: Sentences drawn at a time.
@@ -84,15 +85,6 @@ def check_dtype(dtype: Any) -> np.dtype:
     except TypeError:
         name = str(dtype)
     return np.dtype(validate.choice("dtype", name, DTYPES))
-
-
-def as_key(key: Any) -> Array:
-    """A JAX key from a whole number or a key."""
-    if isinstance(key, jax.Array) and (
-        jnp.issubdtype(key.dtype, jax.dtypes.prng_key) or key.shape == (2,)
-    ):
-        return key
-    return jax.random.key(validate.whole("key", key, at_least=0))
 
 
 def draw(model: Model, n: int, key: Array, positions: Float[Array, "tokens d"]) -> Dataset:

@@ -74,17 +74,6 @@ def reduce(model: Model, data: Dataset) -> Reduced:
     return Reduced(x + p, form, jnp.ones(n, x.dtype))
 
 
-def pad(reduced: Reduced, n: int) -> Reduced:
-    """The same data set with unused sentences up to n, so that sets of all sizes have one shape."""
-    more = n - reduced.used.shape[0]
-
-    def last(leaf: Array) -> Array:
-        return jnp.pad(leaf, [(0, 0)] * (leaf.ndim - 1) + [(0, more)])
-
-    z = jnp.pad(reduced.z, ((0, more), (0, 0), (0, 0)))
-    return Reduced(z, Form(*map(last, reduced.form)), last(reduced.used))
-
-
 def token_products(x: Float[Array, "n tokens d"]) -> Float[Array, "tokens tokens n"]:
     """``x x^T/d`` of every sentence."""
     _, length, d = x.shape
@@ -176,12 +165,6 @@ def value_and_gradient(
     value, force = jax.value_and_grad(lambda y: data_loss(model, reduced, y))(x)
     value = value + 0.5 * model.ridge * jnp.sum(weights**2)
     return value, collect(reduced.z, force) + model.ridge * weights
-
-
-def value(model: Model, reduced: Reduced, weights: Weights) -> Float[Array, ""]:
-    """Training loss alone: one product with z."""
-    x = project(reduced.z, weights)
-    return data_loss(model, reduced, x) + 0.5 * model.ridge * jnp.sum(weights**2)
 
 
 def hessian_product(

@@ -49,10 +49,10 @@ __all__ = [
 ]
 
 _RENAMED = {
-    "Landscape": "LossBetween",
-    "experiment": "run",
-    "landscape": "loss_between",
-    "load_experiment": "load",
+    "Landscape": "dp.histogram.LossBetween",
+    "experiment": "dp.histogram.run",
+    "landscape": "dp.histogram.loss_between",
+    "load_experiment": "dp.histogram.load",
 }
 
 

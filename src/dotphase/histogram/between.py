@@ -38,11 +38,11 @@ class LossBetween:
 
     Examples
     --------
-    >>> first, second = (dp.histogram.shipped(name) for name in ("semantic", "positional"))
     >>> split = dp.histogram.draw(dp.histogram.Task(samples=200))
-    >>> found = dp.histogram.loss_between(first, second, split, 3)
-    >>> found.place.tolist()
-    [0.0, 0.5, 1.0]
+    >>> networks = [dp.histogram.shipped(name) for name in ("semantic", "positional")]
+    >>> found = dp.histogram.loss_between(*networks, split, places=3)
+    >>> found.aligned_distance < found.distance
+    True
     """
 
     place: Float[np.ndarray, " places"]
@@ -72,10 +72,9 @@ def loss_between(
 
     Examples
     --------
-    >>> first, second = (dp.histogram.shipped(name) for name in ("semantic", "positional"))
     >>> split = dp.histogram.draw(dp.histogram.Task(samples=200))
-    >>> found = dp.histogram.loss_between(first, second, split, 3)
-    >>> found.barrier > 0
+    >>> networks = [dp.histogram.shipped(name) for name in ("semantic", "positional")]
+    >>> dp.histogram.loss_between(*networks, split, places=3).barrier > 1
     True
     """
     place = np.linspace(0.0, 1.0, validate.whole("places", places, at_least=2))

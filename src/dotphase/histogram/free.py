@@ -101,7 +101,9 @@ def release(
     >>> result = dp.histogram.run("both", 1, 1, task=dp.histogram.Task(samples=200), dimension=8)
     >>> split = dp.histogram.draw(dp.histogram.Task(samples=200))
     >>> keys = jax.random.split(jax.random.key(0), 2)
-    >>> freed, trained = dp.histogram.release(result.trained.networks, keys, split, epochs=1)
+    >>> starts, released = dp.histogram.release(result.trained.networks, keys, split, epochs=1)
+    >>> released.accuracy.shape
+    (2, 1)
     """
     starts = unbind(networks, keys)
     rules = same_rule(FREE, networks.value.shape[-1], len(keys))
@@ -126,8 +128,8 @@ class Emergence:
     Examples
     --------
     >>> found = dp.histogram.emergence([60, 120], 1, 20, task=dp.histogram.Task(), dimension=8)
-    >>> found.samples.tolist()
-    [60, 120]
+    >>> found.samples.tolist(), found.semantic_score.shape
+    ([60, 120], (2, 1))
     """
 
     task: Task
@@ -171,8 +173,7 @@ def load_emergence(path: str | Path) -> Emergence:
     Examples
     --------
     >>> found = dp.histogram.emergence([60, 120], 1, 20, task=dp.histogram.Task(), dimension=8)
-    >>> _ = found.save("emergence.npz")
-    >>> dp.histogram.load_emergence("emergence.npz").steps
+    >>> dp.histogram.load_emergence(found.save("emergence.npz")).steps
     20
     """
     arrays = read_arrays(Path(path), "emergence")
@@ -210,8 +211,8 @@ def emergence(
     Examples
     --------
     >>> found = dp.histogram.emergence([60, 120], 1, 20, task=dp.histogram.Task(), dimension=8)
-    >>> found.accuracy.shape
-    (2, 1)
+    >>> found.samples.tolist(), found.semantic_score.shape
+    ([60, 120], (2, 1))
     """
     began = time.perf_counter()
     task = Task() if task is None else task

@@ -60,8 +60,9 @@ class Network(eqx.Module):
 
     Examples
     --------
-    >>> dp.histogram.shipped("semantic").positions.shape
-    (10, 64)
+    >>> network = dp.histogram.shipped("semantic")
+    >>> network.symbols, network.length, network.tokens.shape
+    (15, 10, (15, 64))
     """
 
     tokens: Float[Anything, "symbols dimension"]
@@ -233,6 +234,7 @@ def select(network: Network, run: int) -> Network:
     Examples
     --------
     >>> result = dp.histogram.run("both", 1, 1, task=dp.histogram.Task(samples=200), dimension=8)
-    >>> network = dp.histogram.select(result.trained.networks, 1)
+    >>> dp.histogram.select(result.trained.networks, 1).query.shape
+    (8, 8)
     """
     return jax.tree.map(lambda leaf: np.asarray(leaf[run]), network)

@@ -65,8 +65,8 @@ class Experiment:
     Examples
     --------
     >>> result = dp.histogram.run("both", 1, 1, task=dp.histogram.Task(samples=200), dimension=8)
-    >>> result.mechanisms
-    ('semantic', 'positional')
+    >>> result.mechanism, result.network("semantic").query.shape
+    (('semantic', 'positional'), (8, 8))
     """
 
     task: Task
@@ -209,8 +209,7 @@ def load(path: str | Path) -> Experiment:
     Examples
     --------
     >>> result = dp.histogram.run("both", 1, 1, task=dp.histogram.Task(samples=200), dimension=8)
-    >>> _ = result.save("histogram.npz")
-    >>> dp.histogram.load("histogram.npz").mechanisms
+    >>> dp.histogram.load(result.save("histogram.npz")).mechanism
     ('semantic', 'positional')
     """
     arrays = read_arrays(Path(path), "experiment")

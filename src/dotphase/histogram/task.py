@@ -27,8 +27,8 @@ class Task:
 
     Examples
     --------
-    >>> dp.histogram.Task(samples=200).length
-    10
+    >>> dp.histogram.Task(symbols=3, length=4)
+    Task(symbols=3, length=4, samples=50000)
     """
 
     symbols: int = 15
@@ -69,8 +69,8 @@ def draw(task: Task, seed: int = 0) -> Split:
     Examples
     --------
     >>> split = dp.histogram.draw(dp.histogram.Task(samples=200))
-    >>> split.train.shape
-    (140, 10)
+    >>> split.train.shape, split.held_out.shape
+    ((140, 10), (60, 10))
     """
     generator = np.random.default_rng([validate.whole("seed", seed, at_least=0), 0x7A5C])
     drawn = generator.integers(0, task.symbols, (task.samples, task.length), dtype=np.int32)
@@ -94,8 +94,8 @@ def parse(
 
     Examples
     --------
-    >>> dp.histogram.parse("ABBA", symbols=3, length=4).tolist()
-    [0, 1, 1, 0]
+    >>> dp.histogram.parse("ABBA", symbols=3, length=4)
+    array([0, 1, 1, 0], dtype=int32)
     """
     letters = alphabet(symbols)
     if not isinstance(text, str) or len(text) != length or not set(text) <= set(letters):

@@ -26,7 +26,9 @@ def save_network(network: Network, path: str | Path) -> Path:
 
     Examples
     --------
-    >>> path = dp.histogram.save_network(dp.histogram.shipped("semantic"), "semantic.npz")
+    >>> path = dp.histogram.save_network(dp.histogram.shipped("semantic"), "network.npz")
+    >>> dp.histogram.load_network(path).length
+    10
     """
     target = Path(path)
     write_arrays(target, {name: np.asarray(getattr(network, name), np.float32) for name in NAMES})
@@ -38,8 +40,9 @@ def load_network(path: str | Path) -> Network:
 
     Examples
     --------
-    >>> path = dp.histogram.save_network(dp.histogram.shipped("semantic"), "semantic.npz")
-    >>> network = dp.histogram.load_network(path)
+    >>> path = dp.histogram.save_network(dp.histogram.shipped("semantic"), "network.npz")
+    >>> dp.histogram.load_network(path).length
+    10
     """
     arrays = read_arrays(Path(path), "weights")
     if not set(NAMES) <= arrays.keys():
@@ -52,7 +55,8 @@ def shipped(mechanism: str) -> Network:
 
     Examples
     --------
-    >>> network = dp.histogram.shipped("positional")
+    >>> dp.histogram.shipped("semantic").query.shape
+    (64, 64)
     """
     name = validate.choice("mechanism", mechanism, MECHANISMS)
     with as_file(files("dotphase.histogram") / "trained" / f"{name}.npz") as path:

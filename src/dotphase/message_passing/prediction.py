@@ -37,7 +37,7 @@ NEW = 1e-9
 
 
 @dataclass(frozen=True)
-class Start:
+class StartOverlaps:
     """Overlaps of a start: the Gram matrix of ``[Q*, sqrt(d) p, Q^0]`` over d, and V."""
 
     gram: Float[np.ndarray, "k k"]
@@ -50,7 +50,7 @@ class Start:
         positions: Float[Array, "tokens d"],
         weights: Float[Array, "d r"],
         V: Float[np.ndarray, "tokens r r"],
-    ) -> Start:
+    ) -> StartOverlaps:
         """Measured at finite d."""
         d = weights.shape[0]
         basis = np.concatenate(
@@ -64,7 +64,7 @@ class Start:
         return cls(basis.T @ basis / d, np.asarray(V))
 
 
-def average_start(model: Model, starts: Sequence[Start]) -> Start:
+def average_start(model: Model, starts: Sequence[StartOverlaps]) -> StartOverlaps:
     """The start with the overlaps that several have on average.
 
     Where student and teacher do not see the signs of Q and Q*, those are chosen so that m and
@@ -82,7 +82,7 @@ def average_start(model: Model, starts: Sequence[Start]) -> Start:
         if blind_teacher:
             signs[:t] = np.sign(np.trace(gram[:t, -r:] * signs[-r:])) or 1.0
         grams.append(signs[:, None] * gram * signs)
-    return Start(np.mean(grams, axis=0), starts[0].V)
+    return StartOverlaps(np.mean(grams, axis=0), starts[0].V)
 
 
 @dataclass
@@ -123,7 +123,7 @@ class Paths:
 
 
 def predict(
-    model: Model, alpha: float, start: Start, iterations: int, damping: float, seed: int = 0
+    model: Model, alpha: float, start: StartOverlaps, iterations: int, damping: float, seed: int = 0
 ) -> list[dict[str, float]]:
     """Overlaps of Q^0, ..., Q^iterations: q, m and theta of token 1, as norms."""
     t, r, length = model.teacher_rank, model.student_rank, model.length

@@ -1,222 +1,88 @@
-"""Message passing over many seeds, compared with training and with state evolution."""
+"""Message passing over many seeds, compared with state evolution."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from dotphase._numerics import validate
 from dotphase._numerics.outcome import Outcome
 from dotphase._numerics.precision import in_double_precision
+from dotphase._numerics.quadrature import Rule
 from dotphase.errors import Interrupted
 from dotphase.finite import memory
+from dotphase.finite.batches import bytes_of_run, choose_batch
+from dotphase.finite.begin import StartFunction, name_of, resolve
 from dotphase.finite.data import count_sentences, position_vectors
-from dotphase.finite.starts import Start, resolve
+from dotphase.finite.keys import Purpose, keys_at
+from dotphase.finite.loss import Weights
+from dotphase.finite.measure import count_blocks, measure_run
+from dotphase.finite.overlaps import Norms, overlap_norms
+from dotphase.finite.prepare import Prepared, prepare_runs
 from dotphase.finite.test_error import quadrature
 from dotphase.message_passing.gamp import first_state, is_sane, iterate
-from dotphase.message_passing.prediction import Start as StartOverlaps
-from dotphase.message_passing.prediction import average_start, predict
+from dotphase.message_passing.prediction import StartOverlaps, average_start, predict
+from dotphase.message_passing.result import FOLLOWED_OVERLAPS, AmpRun, MessagePassing
+from dotphase.message_passing.settings import MessagePassingSettings
 from dotphase.model.definition import Model, refuse_spectrum
-from dotphase.training.batch import (
-    BLOCK,
-    HELD_OUT,
-    Prepared,
-    measure_runs,
-    optimise,
-    prepare_runs,
-    run_keys,
-)
-from dotphase.training.result import QUANTITIES, Run, mean_of, stderr_of
-from dotphase.training.run import choose_batch
 
-#: Share of the old values in a damped step, by start; the positional point oscillates.
-DAMPING, POSITIONAL_DAMPING = 0.5, 0.8
-#: Gradient norm over sqrt(d) at which a run has converged.
-TOLERANCE = 1e-8
 #: Iterations without a smaller gradient after which a run is given up.
 PATIENCE = 60
 #: ``V_l/sigma_l^2`` at the start, of the order it has at the fixed points.
 FIRST_V = 40.0
 #: Iterations that state evolution is followed for.
 FOLLOWED = 80
-#: Steps and tolerance of the L-BFGS run that the fixed point is compared with.
-TRAINED_STEPS, TRAINED_TOLERANCE = 2000, 1e-9
-#: Overlaps followed from iteration to iteration.
-FOLLOWED_OVERLAPS = ("q", "m", "theta")
 
 
-@dataclass(frozen=True)
-class AmpRun(Run):
-    """One run of message passing; what it shares with `Run` means the same.
+class Rival(NamedTuple):
+    """Weights that something else found on the same data from the same start, and their loss."""
 
-    Attributes
-    ----------
-    overlap_with_trained : cosine with the weights L-BFGS finds on the same data from the
-        same start
-    trained_loss : training loss of those weights, per dimension
-    two_minima : share of sentences whose proximal problem was seen to have two minima
-    history : q, m and theta at every iteration
-    """
-
-    overlap_with_trained: float
-    trained_loss: float
-    two_minima: float
-    history: tuple[dict[str, float], ...] = field(repr=False)
+    weights: Weights
+    train_loss: float
 
 
-@dataclass(frozen=True)
-class MessagePassing:
-    """Runs of message passing, and state evolution beside them.
-
-    Attributes
-    ----------
-    model, alpha, d, start, damping : as given to `amp`, or chosen by it
-    n : sentences in a data set
-    runs : every run, with what a `Run` has and how it compares with training
-    iterations : for every iteration the measured overlaps (mean and standard error over the
-        runs; a run that has stopped stays where it is) and the predicted ones
-    seconds : wall time
-    """
-
-    model: Model = field(repr=False)
-    alpha: float
-    d: int
-    n: int
-    start: str
-    damping: float
-    runs: tuple[AmpRun, ...]
-    iterations: tuple[dict[str, Any], ...] = field(repr=False)
-    seconds: float
-
-    @property
-    def converged(self) -> bool:
-        """Whether every run converged."""
-        return all(run.converged for run in self.runs)
-
-    @property
-    def mean(self) -> dict[str, float | None]:
-        """Means over the runs that did not diverge; None if there are none."""
-        return {name: mean_of(self.runs, name) for name in (*QUANTITIES, "overlap_with_trained")}
-
-    @property
-    def stderr(self) -> dict[str, float | None]:
-        """Standard errors of the means; None for fewer than two runs."""
-        return {name: stderr_of(self.runs, name) for name in (*QUANTITIES, "overlap_with_trained")}
-
-    def to_dict(self) -> dict[str, Any]:
-        """The result as plain numbers, lists and strings, ready for JSON."""
-        return {
-            "d": self.d,
-            "n": self.n,
-            "alpha": self.alpha,
-            "start": self.start,
-            "damping": self.damping,
-            "mean": self.mean,
-            "stderr": self.stderr,
-            "gradient_norm": self.mean["gradient_norm"],
-            "overlap_with_trained": self.mean["overlap_with_trained"],
-            "converged": self.converged,
-            "runs": [run.to_dict() for run in self.runs],
-            "iterations": list(self.iterations),
-            "seconds": self.seconds,
-        }
-
-    def __str__(self) -> str:
-        head = f"message passing, {self.start} start at alpha = {self.alpha:g}, d = {self.d}"
-        lines = [f"{head}, damping {self.damping:g}, {len(self.runs)} runs"]
-        mean, stderr = self.mean, self.stderr
-        for name, value in mean.items():
-            if value is not None:
-                spread = "" if stderr[name] is None else f" ± {stderr[name]:.2g}"
-                lines.append(f"  {name:<20} {value:.6g}{spread}")
-        lines.append("  iteration: measured (state evolution) q, m, theta")
-        shown = [k for k in range(len(self.iterations)) if k < 6 or k % 10 == 0]
-        for k in shown:
-            row = self.iterations[k]
-            if row["predicted"] is None:
-                break
-            pairs = [
-                f"{row['measured'][name]:.4f} ({row['predicted'][name]:.4f})"
-                for name in FOLLOWED_OVERLAPS
-            ]
-            lines.append(f"  {k:>9}: " + "  ".join(pairs))
-        reasons = [run.reason for run in self.runs]
-        for reason in dict.fromkeys(reasons):
-            lines.append(f"  {reasons.count(reason)} of {len(reasons)}: {reason}")
-        return "\n".join(lines)
+#: ``(model, data, first weights, key of the run) -> Rival``
+FindRival = Callable[[Model, Prepared, Weights, Array], Rival]
 
 
 @in_double_precision
-def amp(
+def pass_messages(
     model: Model,
     alpha: float,
     d: int,
     *,
-    seeds: int = 1,
-    start: str | Start = "semantic",
-    damping: float | None = None,
-    iterations: int = 400,
-    tolerance: float = TOLERANCE,
-    held_out: int = HELD_OUT,
-    seed: int = 0,
+    seeds: int,
+    start: str | StartFunction,
+    settings: MessagePassingSettings,
+    rival: FindRival | None = None,
     on_run: Callable[[AmpRun], None] | None = None,
 ) -> MessagePassing:
     """Generalised approximate message passing on data sets of ``n = round(alpha d)`` sentences.
 
     Parameters
     ----------
-    model : Model
-        Teacher, student and data.
-    alpha, d : float, int
-        Sentences per dimension, and dimension of a token.
-    seeds : int
-        Number of runs; run k has the data and the start of run k of `train`.
-    start : {"semantic", "positional", "mixed", "random"} or callable
-        As in `train`.
-    damping : float in [0, 1), optional
-        Share of the old values in a step; .5, and .8 for the positional start, if not given.
-    iterations : int
-        Most iterations.
-    tolerance : float
-        Norm of the gradient of the training loss over sqrt(d) at which a run has converged.
-    held_out : int
-        Fresh sentences for `test_error_sampled`.
-    seed : int
-        Seed of everything random.
-    on_run : callable, optional
-        Called with each finished run.
-
-    Returns
-    -------
-    MessagePassing
-        Message passing need not converge where the proximal map jumps; each run says so.
-
-    Raises
-    ------
-    Interrupted
-        A `KeyboardInterrupt` that carries the runs finished so far.
+    model, alpha, d, seeds, start, settings, on_run
+        As in `dotphase.amp`.
+    rival : callable, optional
+        Finds the weights that those of message passing are compared with.
     """
     began = time.perf_counter()
     refuse_spectrum(model, "message passing")
     n = count_sentences(model, alpha, d)
     seeds = validate.whole("seeds", seeds, at_least=1)
-    limit = validate.whole("iterations", iterations, at_least=1)
-    tolerance = validate.number("tolerance", tolerance, above=0)
-    blocks = -(-validate.whole("held_out", held_out, at_least=2) // BLOCK)
-    if damping is None:
-        damping = POSITIONAL_DAMPING if start == "positional" else DAMPING
-    damping = validate.number("damping", damping, at_least=0, at_most=0.99)
-    chosen = resolve(model, start)
+    damping, begin = settings.damping_from(start), resolve(model, start)
     positions = jnp.asarray(position_vectors(model, d))
-    choose_batch(model, d, n, np.dtype("float64"), 1, 1)  # refuses what does not fit
-    root = jax.random.key(validate.whole("seed", seed, at_least=0))
+    # Refuses what does not fit.
+    choose_batch(1, bytes_of_run(model, n, d, np.dtype("float64")), 1, d)
+    root = jax.random.key(settings.seed)
     V = FIRST_V * np.asarray(model.rho)[:, None, None] * np.eye(model.student_rank)
 
     runs: list[AmpRun] = []
@@ -226,13 +92,14 @@ def amp(
         # State evolution from the overlaps that the starts have on average.
         length = max(len(run.history) for run in runs)
         average = average_start(model, starts)
-        predicted = predict(model, n / d, average, min(length - 1, FOLLOWED), damping, seed)
+        followed = min(length - 1, FOLLOWED)
+        predicted = predict(model, n / d, average, followed, damping, settings.seed)
         return MessagePassing(
             model=model,
             alpha=float(alpha),
             d=d,
             n=n,
-            start=start if isinstance(start, str) else "custom",
+            start=name_of(start),
             damping=damping,
             runs=tuple(runs),
             iterations=tuple(_compare(runs, predicted, length)),
@@ -242,13 +109,11 @@ def amp(
     try:
         for number in range(seeds):
             with memory.explained(1):
-                keys = run_keys(root, jnp.asarray([number]))
-                ready = prepare_runs(model, chosen, keys, n, positions)
-                run = _run(model, ready, keys, number, V, damping, limit, tolerance, blocks)
-            begun = StartOverlaps.of(
-                ready.teacher_weights[0], ready.positions[0], ready.weights[0], V
-            )
-            starts.append(begun)
+                keys = keys_at(root, jnp.asarray([[number]]))
+                batch = (*prepare_runs(model, begin, keys, n, positions), keys)
+                data, first, key = jax.tree.map(lambda leaf: leaf[0], batch)
+                run = _run(model, data, first, V, damping, settings, number, key, rival)
+            starts.append(StartOverlaps.of(data.teacher_weights, data.positions, first, V))
             runs.append(run)
             if on_run is not None:
                 on_run(run)
@@ -284,31 +149,31 @@ def _compare(
 
 def _run(
     model: Model,
-    ready: Prepared,
-    keys: Any,
-    number: int,
-    V: np.ndarray,
+    data: Prepared,
+    first: Weights,
+    V: Float[np.ndarray, "tokens r r"],
     damping: float,
-    limit: int,
-    tolerance: float,
-    blocks: int,
+    settings: MessagePassingSettings,
+    number: int,
+    key: Array,
+    rival: FindRival | None,
 ) -> AmpRun:
-    """Iterate on one data set (in a batch of one), then compare with training."""
+    """Iterate on one data set, then measure and compare."""
     began = time.perf_counter()
-    one = jax.tree.map(lambda leaf: leaf[0], ready)
-    d = one.weights.shape[0]
-    state = first_state(model, one.reduced, one.weights, jnp.asarray(V))
+    d = first.shape[0]
+    state = first_state(model, data.reduced, first, jnp.asarray(V))
     history: list[dict[str, float]] = []
     slopes: list[float] = []
-    recent: deque[tuple[float, Any]] = deque(maxlen=PATIENCE)
+    recent: deque[tuple[float, Weights]] = deque(maxlen=PATIENCE)
     outcome, two_minima = Outcome.STEPS, 0.0
-    for k in range(limit + 1):
-        history.append(_overlaps(model, one, state.weights))
-        new, info = iterate(model, one.reduced, state, jnp.asarray(damping), jnp.asarray(k))
+    for k in range(settings.iterations + 1):
+        norms = _norms(model, state.weights, data.teacher_weights, data.positions)
+        history.append({name: float(getattr(norms, name)) for name in FOLLOWED_OVERLAPS})
+        new, info = iterate(model, data.reduced, state, jnp.asarray(damping), jnp.asarray(k))
         slopes.append(float(info.gradient_norm) / np.sqrt(d))
         two_minima = float(info.rivals)
         recent.append((slopes[-1], state.weights))
-        if slopes[-1] <= tolerance:
+        if slopes[-1] <= settings.tolerance:
             outcome = Outcome.CONVERGED
         elif not bool(is_sane(new)):
             outcome = Outcome.DIVERGED
@@ -318,12 +183,10 @@ def _run(
             break
         state = new
     # The start may have a small gradient too, near a saddle: only late iterations count.
-    best, best_weights = min(recent, key=lambda pair: pair[0])
-    weights = best_weights[None]
-    measured = measure_runs(model, ready, weights, quadrature(model), keys, blocks)
-    trained = optimise(
-        model, ready, "lbfgs", TRAINED_STEPS, 1.0, TRAINED_TOLERANCE * np.sqrt(d), 1, keys
-    )
+    best, weights = min(recent, key=lambda pair: pair[0])
+    blocks = count_blocks(settings.held_out)
+    found = _measure(model, data, weights, quadrature(model), Purpose.TEST.of(key), blocks)
+    other = None if rival is None else rival(model, data, first, key)
     return AmpRun(
         seed=number,
         converged=outcome.success,
@@ -331,13 +194,25 @@ def _run(
         outcome=outcome.word,
         iterations=len(history) - 1,
         seconds=time.perf_counter() - began,
-        weights=np.asarray(best_weights),
-        overlap_with_trained=_cosine(best_weights, trained.point.weights[0]),
-        trained_loss=float(trained.point.value[0]) / d,
+        weights=np.asarray(weights),
+        overlap_with_trained=None if other is None else _cosine(weights, other.weights),
+        trained_loss=None if other is None else float(other.train_loss),
         two_minima=two_minima,
         history=tuple(history),
-        **{name: float(value[0]) for name, value in measured._asdict().items()},
+        **{name: float(value) for name, value in found.items()},
     )
+
+
+@eqx.filter_jit
+def _norms(model: Model, weights: Weights, teacher_weights: Array, positions: Array) -> Norms:
+    return overlap_norms(model, weights, teacher_weights, positions)
+
+
+@eqx.filter_jit
+def _measure(
+    model: Model, data: Prepared, weights: Weights, rule: Rule, key: Array, blocks: int
+) -> dict[str, Array]:
+    return measure_run(model, data, weights, rule, key, blocks)
 
 
 def _stands_still(slopes: list[float]) -> bool:
@@ -356,17 +231,6 @@ def _reason(outcome: Outcome, slope: float, two_minima: float) -> str:
         reason += f"; the proximal map of {100 * two_minima:.1f}% of the sentences has two minima"
         reason += " and jumps between them"
     return reason
-
-
-def _overlaps(model: Model, one: Prepared, weights: Any) -> dict[str, float]:
-    q = np.asarray(weights)
-    d = q.shape[0]
-    rho = float(model.rho[0])
-    return {
-        "q": rho * float(np.linalg.norm(q.T @ q)) / d,
-        "m": float(np.linalg.norm(q.T @ np.asarray(one.positions)[0])) / np.sqrt(d),
-        "theta": rho * float(np.linalg.norm(q.T @ np.asarray(one.teacher_weights))) / d,
-    }
 
 
 def _cosine(a: Any, b: Any) -> float:

@@ -16,7 +16,7 @@ Scale = Literal["quick", "full"]
 Datasets = dict[str, Any]
 
 
-def grid(first: float, last: float, count: int) -> list[float]:
+def evenly(first: float, last: float, count: int) -> list[float]:
     """Evenly spaced values, as a person would write them."""
     return np.round(np.linspace(first, last, count), 4).tolist()
 

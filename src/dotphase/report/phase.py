@@ -13,7 +13,7 @@ from dotphase import plot
 from dotphase.experiments.diagram import diagram
 from dotphase.model.paper import positional_semantic
 from dotphase.report.facts import facts
-from dotphase.report.item import Datasets, Item, grid
+from dotphase.report.item import Datasets, Item, evenly
 from dotphase.report.rows import number
 from dotphase.report.store import Parts
 from dotphase.report.sweeps import fitted_crossing, paired_difference, training_grid
@@ -146,7 +146,7 @@ def remarks(datasets: Datasets) -> list[str]:
 
 def phase_item(mixing: str, title: str) -> Item:
     """The item for one mixing matrix."""
-    quick_alphas, full_alphas = grid(0.25, 2.0, 8), grid(0.08, 2.0, 25)
+    quick_alphas, full_alphas = evenly(0.25, 2.0, 8), evenly(0.08, 2.0, 25)
     return Item(
         title=title,
         compute=partial(compute, mixing),
@@ -155,16 +155,16 @@ def phase_item(mixing: str, title: str) -> Item:
         remarks=remarks,
         sizes={
             "quick": {
-                "alphas": quick_alphas, "omegas": grid(0, 0.5, 6),
+                "alphas": quick_alphas, "omegas": evenly(0, 0.5, 6),
                 "log2_points": 13, "critical_points": 14, "d": 100, "seeds": 2,
                 "trained_alphas": quick_alphas[1::2],
-                "trained_omegas": grid(0, 0.5, 4),
+                "trained_omegas": evenly(0, 0.5, 4),
             },
             "full": {
-                "alphas": full_alphas, "omegas": grid(0, 0.5, 25),
+                "alphas": full_alphas, "omegas": evenly(0, 0.5, 25),
                 "log2_points": 14, "critical_points": 18, "d": 1000, "seeds": 2,
                 "trained_alphas": full_alphas,
-                "trained_omegas": grid(0, 0.5, 25),
+                "trained_omegas": evenly(0, 0.5, 25),
             },
         },
     )  # fmt: skip

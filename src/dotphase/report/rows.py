@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from jaxtyping import Float
 
 from dotphase.report.sweeps import mean_and_error
 from dotphase.report.verdict import Row, between_engines
@@ -28,6 +29,12 @@ def over_seeds(values: xr.DataArray) -> Number:
     """Mean over seeds and its standard error, as two numbers."""
     mean, error = mean_and_error(values)
     return float(mean), float(error)
+
+
+def over_runs(values: Float[np.ndarray, " runs"]) -> Number:
+    """Mean over runs and its standard error, zero for a single run."""
+    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
+    return float(np.mean(values)), float(error)
 
 
 def shown(number: Number, digits: int = 4, missing: str = "none") -> str:

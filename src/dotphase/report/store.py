@@ -71,8 +71,13 @@ class Parts:
         study = Study(task, fixed, sweep, seeds or 1)
         folder = self.path(f"{name}-{digest(study.to_dict())}")
 
+        told = -1
+
         def follow(now: Progress) -> None:
-            if now.done < now.total:
+            nonlocal told
+            tenth = 10 * now.done // now.total
+            if told < tenth < 10:
+                told = tenth
                 self.report(f"{name}, {now.done} of {now.total} points")
 
         # A single point has all cores of this process to itself.

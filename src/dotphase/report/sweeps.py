@@ -4,21 +4,43 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from dotphase._numerics.crossing import last_fall
-from dotphase.experiments.grid import experiment
+from dotphase.experiments.grid import grid
+from dotphase.model import Model
+from dotphase.model.paper import positional_semantic
 from dotphase.report.store import Parts
 
 
-def training_grid(parts: Parts, name: str, **asked: Any) -> xr.Dataset:
-    """A grid of `dotphase.experiments.grid`, kept as a part, its cells even when it is stopped."""
+def training_grid(
+    parts: Parts,
+    name: str,
+    *,
+    alphas: Sequence[float],
+    omegas: Sequence[float],
+    d: int,
+    seeds: int,
+    **parameters: Any,
+) -> xr.Dataset:
+    """A grid of `dotphase.experiments.grid`, kept as a part, its cells even when it is stopped.
+
+    `parameters` are those of the models besides omega, as in `positional_semantic`.
+    """
+    asked = {"alphas": alphas, "omegas": omegas, "d": d, "seeds": seeds, **parameters}
     digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:12]
     unfinished = parts.path(f"{name}-{digest}.npz")
-    dataset = parts.get(name, asked, lambda: experiment(out=unfinished, **asked))
+
+    def family(omega: float) -> Model:
+        return positional_semantic(omega, **parameters)
+
+    dataset = parts.get(
+        name, asked, lambda: grid(family, alphas, omegas, d, seeds=seeds, out=unfinished)
+    )
     unfinished.unlink(missing_ok=True)
     return dataset
 

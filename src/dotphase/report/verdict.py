@@ -130,6 +130,20 @@ def between_engines(
     return Row(quantity, at, *reference, f"{names[0]}, this run", *ours, allowed, verdict, why)
 
 
+def within(
+    quantity: str,
+    at: dict[str, Any],
+    reference: float,
+    ours: tuple[float, float],
+    allowed: float,
+    origin: str,
+    why: str,
+) -> Row:
+    """Compare with a number that has no error, by a difference that is said to be allowed."""
+    verdict = _judge(ours[0] - reference, allowed)
+    return Row(quantity, at, reference, None, origin, *ours, allowed, verdict, why)
+
+
 def _judge(difference: float, allowed: float) -> str:
     """A verdict is always given: what cannot be compared (NaN) does not agree."""
     return AGREES if abs(difference) <= allowed else DIFFERS

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -18,7 +19,8 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from dotphase._numerics import validate
 from dotphase._numerics.precision import in_double_precision
-from dotphase.finite.data import as_key, count_sentences, draw, position_vectors
+from dotphase.finite.data import Dataset, count_sentences, sample
+from dotphase.finite.keys import keys_at
 from dotphase.finite.loss import (
     Reduced,
     Weights,
@@ -28,7 +30,6 @@ from dotphase.finite.loss import (
     value_and_gradient,
 )
 from dotphase.model import Model
-from dotphase.training.batch import run_keys
 
 #: Up to this many weights the Hessian is written out.
 DENSE = 64
@@ -121,16 +122,15 @@ def curvature(
     n = count_sentences(model, alpha, d)
     point = jnp.asarray(validate.array("weights", weights, (d, model.student_rank)))
     count = validate.whole("count", count, at_least=1, at_most=point.size)
-    root = as_key(validate.whole("seed", seed, at_least=0))
+    root = jax.random.key(validate.whole("seed", seed, at_least=0))
     number = validate.whole("run", run, at_least=0)
-    key = run_keys(root, jnp.asarray([number]))[0]
-    some = _data(model, n, key, jnp.asarray(position_vectors(model, d)))
-    return smallest_curvatures(model, some, point, count)
+    data = sample(model, d, n, keys_at(root, jnp.asarray([[number]]))[0])
+    return smallest_curvatures(model, _reduce(model, data), point, count)
 
 
 @eqx.filter_jit
-def _data(model: Model, n: int, key: Array, positions: Float[Array, "tokens d"]) -> Reduced:
-    return reduce(model, draw(model, n, key, positions))
+def _reduce(model: Model, data: Dataset) -> Reduced:
+    return reduce(model, data)
 
 
 def smallest_curvatures(model: Model, some: Reduced, point: Weights, count: int) -> Curvature:

@@ -4,40 +4,39 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import Unpack
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from dotphase._numerics import validate
 from dotphase._numerics.outcome import Outcome
-from dotphase.errors import Interrupted, InvalidInput
+from dotphase._numerics.quadrature import Rule
+from dotphase._numerics.settings import changed
+from dotphase.errors import Interrupted
 from dotphase.finite import memory
-from dotphase.finite.data import check_dtype, count_sentences, position_vectors
-from dotphase.finite.starts import Start, resolve
+from dotphase.finite.batches import bytes_of_run, choose_batch, over_runs
+from dotphase.finite.begin import StartFunction, name_of, resolve
+from dotphase.finite.data import count_sentences, position_vectors
+from dotphase.finite.keys import Purpose, keys_at
+from dotphase.finite.loss import Reduced, Weights
+from dotphase.finite.measure import count_blocks, measure_run
+from dotphase.finite.prepare import Prepared, prepare_runs
+from dotphase.finite.runs import Run
 from dotphase.finite.test_error import quadrature
 from dotphase.model import Model
-from dotphase.training.batch import (
-    BLOCK,
-    HELD_OUT,
-    measure_runs,
-    optimise,
-    prepare_runs,
-    run_keys,
-)
-from dotphase.training.optimisers import OPTIMISERS
-from dotphase.training.result import Run, Training
+from dotphase.training.kernel import Recipe, optimise, settled
+from dotphase.training.loop import Progress
+from dotphase.training.result import Training
+from dotphase.training.settings import TrainingFields, TrainingSettings
 
-#: Gradient norm over sqrt(d) at which training stops, by precision.
-TOLERANCE = {"float64": 1e-6, "float32": 1e-5}
-#: Sentences of a mini-batch.
-MINIBATCH = 128
-#: Arrays of the size of the tokens that exist at once while a data set is made.
-COPIES = 4
-#: Share of the free memory of a GPU that a batch may take.
-SHARE = 0.5
+#: Steps between two looks at the clock, the progress bar and the keyboard.
+STRIDE = 250
+
+OnStep = Callable[[int, int], None]
 
 
 def train(
@@ -46,19 +45,11 @@ def train(
     d: int,
     *,
     seeds: int = 8,
-    start: str | Start = "semantic",
-    scale: float | None = None,
-    optimizer: str = "lbfgs",
-    steps: int | None = None,
-    lr: float | None = None,
-    tolerance: float | None = None,
-    minibatch: int = MINIBATCH,
-    held_out: int = HELD_OUT,
-    seed: int = 0,
-    dtype: str = "float64",
-    batch: int | None = None,
-    on_step: Callable[[int, int], None] | None = None,
+    start: str | StartFunction = "semantic",
+    settings: TrainingSettings | None = None,
+    on_step: OnStep | None = None,
     on_run: Callable[[Run], None] | None = None,
+    **changes: Unpack[TrainingFields],
 ) -> Training:
     """Train students on data sets of ``n = round(alpha d)`` sentences.
 
@@ -72,27 +63,13 @@ def train(
         Number of runs, each with a data set of its own.
     start : {"semantic", "positional", "mixed", "random"} or callable
         Where to begin; a callable takes (key, teacher_weights, positions) and returns Q.
-    scale : float, optional
-        Standard deviation of the entries of a random start, .1 if not given; for the other
-        starts that of columns nothing else is said of.
-    optimizer : {"lbfgs", "gd", "adam", "sgd"}
-        See `dotphase.training.optimisers`, also for what a step is.
-    steps, lr : int, float, optional
-        Most steps and size of a step; each optimiser has its own defaults.
-    tolerance : float, optional
-        Norm of the gradient over sqrt(d) at which a run has converged.
-    minibatch : int
-        Sentences in a mini-batch of sgd.
-    held_out : int
-        Fresh sentences for `test_error_sampled`, rounded up to whole blocks.
-    seed : int
-        Seed of everything random; run k is the same whatever `seeds` and `batch` are.
-    dtype : {"float64", "float32"}
-        Precision of data and training.
-    batch : int, optional
-        Runs trained at once; chosen to fit into memory if not given.
+    settings : TrainingSettings, optional
+        Optimiser, steps, precision and so on.
     on_step, on_run : callable, optional
         Called with (steps taken, most steps) while a batch is trained, and with each `Run`.
+    **changes
+        Fields of `TrainingSettings` that are to differ from `settings`: optimizer, steps, lr,
+        tolerance, minibatch, held_out, scale, seed, dtype, batch.
 
     Returns
     -------
@@ -104,13 +81,18 @@ def train(
     ------
     Interrupted
         A `KeyboardInterrupt` that carries the runs finished so far.
+
+    Examples
+    --------
+    >>> import dotphase as dp
+    >>> runs = dp.train(dp.positional_semantic(), alpha=2.0, d=200, seeds=1, start="semantic")
+    >>> runs.converged, runs.runs[0].mechanism
+    (True, 'semantic')
     """
+    settings = changed(settings or TrainingSettings(), changes)
     # Optax mixes precisions in its own state, so single precision is the setting of all of it.
-    with jax.enable_x64(check_dtype(dtype) == np.float64):
-        return _train(
-            model, alpha, d, seeds, start, scale, optimizer, steps, lr, tolerance, minibatch,
-            held_out, seed, dtype, batch, on_step, on_run,
-        )  # fmt: skip
+    with jax.enable_x64(settings.precision == np.float64):
+        return _train(model, alpha, d, seeds, start, settings, on_step, on_run)
 
 
 def _train(
@@ -118,40 +100,37 @@ def _train(
     alpha: float,
     d: int,
     seeds: int,
-    start: str | Start,
-    scale: float | None,
-    optimizer: str,
-    steps: int | None,
-    lr: float | None,
-    tolerance: float | None,
-    minibatch: int,
-    held_out: int,
-    seed: int,
-    dtype: str,
-    batch: int | None,
-    on_step: Callable[[int, int], None] | None,
+    start: str | StartFunction,
+    settings: TrainingSettings,
+    on_step: OnStep | None,
     on_run: Callable[[Run], None] | None,
 ) -> Training:
     began = time.perf_counter()
     n = count_sentences(model, alpha, d)
-    job = _check(
-        model, d, n, start, scale, optimizer, steps, lr, tolerance, minibatch, held_out, seed, dtype
-    )
+    begin = resolve(model, start, settings.scale)
     seeds = validate.whole("seeds", seeds, at_least=1)
-    batch = choose_batch(model, d, n, job.dtype, seeds, batch)
+    each = bytes_of_run(model, n, d, settings.precision)
+    batch = choose_batch(settings.batch, each, seeds, d)
     runs: list[Run] = []
 
     def result() -> Training:
-        name = start if isinstance(start, str) else "custom"
-        seconds = time.perf_counter() - began
-        return Training(model, float(alpha), d, n, name, optimizer, tuple(runs), seconds)
+        return Training(
+            model=model,
+            alpha=float(alpha),
+            d=d,
+            n=n,
+            start=name_of(start),
+            optimizer=settings.optimizer,
+            runs=tuple(runs),
+            seconds=time.perf_counter() - began,
+        )
 
     try:
         for first in range(0, seeds, batch):
             # The last batch is filled up to the same size, so that nothing is compiled again.
             numbers = np.arange(first, first + batch)
             with memory.explained(batch):
-                for run in _train_batch(job, numbers, on_step):
+                for run in _train_batch(model, d, n, begin, settings, numbers, on_step):
                     if run.seed < seeds:
                         runs.append(run)
                         if on_run is not None:
@@ -163,59 +142,39 @@ def _train(
     return result()
 
 
-@dataclass(frozen=True)
-class _Job:
-    """Checked arguments of `train`."""
-
-    model: Model
-    d: int
-    n: int
-    start: Start
-    optimizer: str
-    steps: int
-    lr: float
-    tolerance: float
-    minibatch: int
-    blocks: int
-    seed: int
-    dtype: np.dtype
-
-
-def _check(
+def _train_batch(
     model: Model,
     d: int,
     n: int,
-    start: str | Start,
-    scale: float | None,
-    optimizer: str,
-    steps: int | None,
-    lr: float | None,
-    tolerance: float | None,
-    minibatch: int,
-    held_out: int,
-    seed: int,
-    dtype: str,
-) -> _Job:
-    chosen = OPTIMISERS[validate.choice("optimizer", optimizer, OPTIMISERS)]
-    kind = check_dtype(dtype)
-    if lr is not None and chosen.lr is None:
-        raise InvalidInput("lr", lr, f"must not be given: {optimizer} chooses its own steps")
-    if tolerance is None:
-        tolerance = TOLERANCE[kind.name]
-    return _Job(
-        model=cast(model, kind),
-        d=d,
-        n=n,
-        start=resolve(model, start, scale),
-        optimizer=optimizer,
-        steps=validate.whole("steps", chosen.steps if steps is None else steps, at_least=1),
-        lr=validate.number("lr", (chosen.lr or 1.0) if lr is None else lr, above=0),
-        tolerance=validate.number("tolerance", tolerance, above=0) * float(np.sqrt(d)),
-        minibatch=min(validate.whole("minibatch", minibatch, at_least=1), n),
-        blocks=-(-validate.whole("held_out", held_out, at_least=2) // BLOCK),
-        seed=validate.whole("seed", seed, at_least=0),
-        dtype=kind,
-    )
+    start: StartFunction,
+    settings: TrainingSettings,
+    numbers: np.ndarray,
+    on_step: OnStep | None,
+) -> Iterator[Run]:
+    began = time.perf_counter()
+    model, recipe = cast(model, settings.precision), settings.recipe(d, n)
+    keys = keys_at(jax.random.key(settings.seed), jnp.asarray(numbers)[:, None])
+    positions = jnp.asarray(position_vectors(model, d), settings.precision)
+    data, first = prepare_runs(model, start, keys, n, positions)
+    end = optimise_runs(model, data.reduced, recipe, keys, first, on_step)
+    blocks = count_blocks(settings.held_out)
+    found = _measure(model, data, recipe, end, quadrature(model), keys, blocks)
+    values = {name: np.asarray(value) for name, value in found.items()}
+    outcomes, steps = values.pop("outcome"), np.asarray(end.taken)
+    weights = np.asarray(end.point.weights)
+    seconds = (time.perf_counter() - began) / len(numbers)
+    for lane, number in enumerate(numbers):
+        outcome = Outcome(int(outcomes[lane]))
+        yield Run(
+            seed=int(number),
+            converged=outcome == Outcome.CONVERGED,
+            reason=outcome.message,
+            outcome=outcome.word,
+            iterations=int(steps[lane]),
+            seconds=seconds,
+            weights=weights[lane],
+            **{name: float(value[lane]) for name, value in values.items()},
+        )
 
 
 def cast(model: Model, dtype: np.dtype) -> Model:
@@ -225,51 +184,55 @@ def cast(model: Model, dtype: np.dtype) -> Model:
     )
 
 
-def choose_batch(
-    model: Model, d: int, n: int, dtype: np.dtype, seeds: int, batch: int | None
-) -> int:
-    """How many runs to train at once; a batch that the user asks for must fit."""
-    each = COPIES * max(n, BLOCK) * model.length * d * dtype.itemsize
-    room = memory.available()
-    if batch is not None:
-        batch = min(validate.whole("batch", batch, at_least=1), seeds)
-        memory.check_batch(batch, each, room, d)
-        return batch
-    memory.check_batch(1, each, room, d)
-    if jax.devices()[0].platform == "cpu":
-        # The runs of a batch compete for the same memory bus, and all wait for the slowest.
-        return 1
-    return int(np.clip(SHARE * room // each, 1, seeds))
+def optimise_runs(
+    model: Model,
+    data: Reduced,
+    recipe: Recipe,
+    keys: Array,
+    weights: Weights,
+    on_step: OnStep | None = None,
+) -> Progress:
+    """Train a batch of runs, some steps at a time; the axis of the batch comes first everywhere."""
+    steps = int(recipe.steps)
+    taken, now = 0, _advance(model, data, recipe, keys, weights, jnp.asarray(min(STRIDE, steps)))
+    while True:
+        taken = int(jnp.max(now.taken))
+        if on_step is not None:
+            on_step(taken, steps)
+        if not bool(jnp.any(now.outcome == Outcome.RUNNING)):
+            return now
+        now = _advance(model, data, recipe, keys, now, jnp.asarray(min(taken + STRIDE, steps)))
 
 
-def _train_batch(
-    job: _Job, numbers: np.ndarray, on_step: Callable[[int, int], None] | None
-) -> Iterator[Run]:
-    began = time.perf_counter()
-    keys = run_keys(jax.random.key(job.seed), jnp.asarray(numbers))
-    positions = jnp.asarray(position_vectors(job.model, job.d), job.dtype)
-    ready = prepare_runs(job.model, job.start, keys, job.n, positions)
-    progress = optimise(
-        job.model, ready, job.optimizer, job.steps, job.lr, job.tolerance, job.minibatch, keys,
-        on_step,
-    )  # fmt: skip
-    rule = quadrature(job.model)
-    measured = measure_runs(job.model, ready, progress.point.weights, rule, keys, job.blocks)
-    measured = jax.tree.map(np.asarray, measured)
-    seconds = (time.perf_counter() - began) / len(numbers)
-    weights = np.asarray(progress.point.weights)
-    for lane, number in enumerate(numbers):
-        numbers_of_run = {name: float(value[lane]) for name, value in measured._asdict().items()}
-        outcome = Outcome(int(progress.outcome[lane]))
-        if outcome == Outcome.STEPS and numbers_of_run["gradient_norm"] <= job.tolerance:
-            outcome = Outcome.CONVERGED
-        yield Run(
-            seed=int(number),
-            converged=outcome == Outcome.CONVERGED,
-            reason=outcome.message,
-            outcome=outcome.name.lower(),
-            iterations=int(progress.taken[lane]),
-            seconds=seconds,
-            weights=weights[lane],
-            **numbers_of_run,
-        )
+@eqx.filter_jit
+def _advance(
+    model: Model,
+    data: Reduced,
+    recipe: Recipe,
+    keys: Array,
+    where: Weights | Progress,
+    until: Array,
+) -> Progress:
+    """Begin and take the first steps, or go on: most runs need the first alone to be compiled."""
+
+    def one(data: Reduced, key: Array, where: Weights | Progress) -> Progress:
+        return optimise(model, data, recipe, Purpose.STEPS.of(key), where, until)
+
+    return over_runs(one)(data, keys, where)
+
+
+@eqx.filter_jit
+def _measure(
+    model: Model,
+    data: Prepared,
+    recipe: Recipe,
+    end: Progress,
+    rule: Rule,
+    keys: Array,
+    blocks: int,
+) -> dict[str, Array]:
+    def one(data: Prepared, end: Progress, key: Array) -> dict[str, Array]:
+        found = measure_run(model, data, end.point.weights, rule, Purpose.TEST.of(key), blocks)
+        return found | {"outcome": settled(end.outcome, found["gradient_norm"], recipe)}
+
+    return over_runs(one)(data, end, keys)

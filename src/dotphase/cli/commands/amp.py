@@ -34,7 +34,7 @@ def command(
     """
 
     def compute(built: Model, **asked: Any) -> Any:
-        from dotphase.message_passing.run import amp
+        from dotphase.experiments.message_passing import amp
 
         return amp(built, seed=seed, **parameters, **asked)
 

@@ -13,7 +13,7 @@ from dotphase import plot
 from dotphase.experiments.curve import curve
 from dotphase.model import Model
 from dotphase.model.paper import positional_semantic
-from dotphase.report.item import Datasets, Item, grid
+from dotphase.report.item import Datasets, Item, evenly
 from dotphase.report.rows import number, shown
 from dotphase.report.store import Parts
 from dotphase.report.verdict import Row, between_engines
@@ -118,12 +118,12 @@ ITEM = Item(
     remarks=remarks,
     sizes={
         "quick": {
-            "alphas": grid(0.4, 2.0, 5), "rtol": 5e-2, "most": 12,
-            "lines": grid(0.05, 2.0, 40), "samples": 20_000,
+            "alphas": evenly(0.4, 2.0, 5), "rtol": 5e-2, "most": 12,
+            "lines": evenly(0.05, 2.0, 40), "samples": 20_000,
         },
         "full": {
-            "alphas": grid(0.1, 2.0, 20), "rtol": 1e-2, "most": 15,
-            "lines": grid(0.02, 2.0, 100), "samples": 400_000,
+            "alphas": evenly(0.1, 2.0, 20), "rtol": 1e-2, "most": 15,
+            "lines": evenly(0.02, 2.0, 100), "samples": 400_000,
         },
     },
 )  # fmt: skip

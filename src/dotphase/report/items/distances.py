@@ -13,8 +13,9 @@ from dotphase.histogram import Experiment
 from dotphase.report.counting import SIZES, counting_networks
 from dotphase.report.facts import facts
 from dotphase.report.item import Datasets, Item
+from dotphase.report.rows import over_runs
 from dotphase.report.store import Parts
-from dotphase.report.verdict import AGREES, DIFFERS, Row, against_runs, within_deviations
+from dotphase.report.verdict import Row, against_runs, within, within_deviations
 
 #: Published epochs, before and after the release; distances depend on them.
 EPOCHS = (200, 100)
@@ -52,12 +53,11 @@ def compare(datasets: Datasets) -> list[Row]:
     rows = []
     for fact in facts("histogram_distance") if as_long and settings["target"] is None else ():
         values = _distances(result, fact.at["mechanism"])[fact.quantity]
-        mean, spread = float(np.mean(values)), float(np.std(values, ddof=1))
-        error = spread / math.sqrt(len(values))
+        mean, error = over_runs(values)
         if fact.spread is not None:
             rows.append(within_deviations(fact, mean, error))
         else:
-            rows.append(against_runs(fact, mean, error, spread))
+            rows.append(against_runs(fact, mean, error, spread=error * math.sqrt(len(values))))
     published = {
         (fact.at["mechanism"], fact.quantity): fact for fact in facts("histogram_distance")
     }
@@ -65,19 +65,14 @@ def compare(datasets: Datasets) -> list[Row]:
         after = published[mechanism, "after release"]
         ratio = after.value / published[mechanism, "from initialisation"].value
         found = _distances(result, mechanism)
-        ours = found["after release"] / found["from initialisation"]
-        value = float(np.mean(ours))
         rows.append(
-            Row(
+            within(
                 "distance after release over distance from initialisation",
                 {"mechanism": mechanism},
                 ratio,
-                None,
-                after.source,
-                value,
-                float(np.std(ours) / math.sqrt(len(ours))),
+                over_runs(found["after release"] / found["from initialisation"]),
                 0.02 - ratio,
-                AGREES if value <= 0.02 else DIFFERS,
+                after.source,
                 "the released network stays where it was: below 2%",
             )
         )

@@ -10,12 +10,12 @@ import numpy as np
 import xarray as xr
 
 from dotphase import plot
-from dotphase.message_passing.run import amp
+from dotphase.experiments.message_passing import amp
 from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item
 from dotphase.report.rows import OVERLAP
 from dotphase.report.store import Parts
-from dotphase.report.verdict import AGREES, DIFFERS, Row, between_engines
+from dotphase.report.verdict import Row, between_engines, within
 
 OMEGA, ALPHA = 0.3, 2.0
 OVERLAPS = ("q", "m", "theta")
@@ -58,36 +58,29 @@ def compare(datasets: Datasets) -> list[Row]:
     for start, own in OVERLAP.items():
         last = datasets[start].isel(iteration=-1)
         for name in ("q", own):
-            error = float(last[f"{name}_stderr"])
-            # Fluctuations between data sets where there is one run only: of order 1/sqrt(d).
-            error = (
-                error
-                if np.isfinite(error)
-                else abs(float(last[f"{name}_measured"])) / np.sqrt(float(last.attrs["d"]))
-            )
+            measured, error = float(last[f"{name}_measured"]), float(last[f"{name}_stderr"])
+            if not np.isfinite(error):
+                # Fluctuations between data sets where there is one run only: of order 1/sqrt(d).
+                error = abs(measured) / float(last.attrs["d"]) ** 0.5
             rows.append(
                 between_engines(
                     f"{name} at iteration {int(last['iteration'])}",
                     {"start": start},
                     (float(last[f"{name}_predicted"]), 0.0),
-                    (float(last[f"{name}_measured"]), error),
+                    (measured, error),
                     ("state evolution", "message passing"),
                     share=0.03,
                 )
             )
     cosine = float(datasets["semantic"]["overlap_with_trained"].min())
-    verdict = AGREES if cosine > 1 - 1e-6 else DIFFERS
     rows.append(
-        Row(
+        within(
             "cosine with the trained student",
             {"start": "semantic"},
             1.0,
-            0.0,
-            "training, this run",
-            cosine,
-            0.0,
+            (cosine, 0.0),
             1e-6,
-            verdict,
+            "training, this run",
             "same data, same minimum",
         )
     )

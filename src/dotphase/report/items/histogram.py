@@ -12,6 +12,7 @@ from dotphase.histogram import Experiment, attention
 from dotphase.report.counting import SIZES, counting_networks
 from dotphase.report.facts import facts
 from dotphase.report.item import Datasets, Item
+from dotphase.report.rows import over_runs
 from dotphase.report.store import Parts
 from dotphase.report.verdict import Row, within_deviations, within_range
 
@@ -40,11 +41,11 @@ def compare(datasets: Datasets) -> list[Row]:
     rows = []
     for fact in facts("histogram_accuracy"):
         values = result.trained.final_accuracy[result.rows(fact.at["mechanism"])]
-        rows.append(within_deviations(fact, float(np.mean(values)), _error(values)))
+        rows.append(within_deviations(fact, *over_runs(values)))
     for fact in facts("histogram_attention"):
         shares = published_shares(result, fact.at["mechanism"])[fact.quantity]
         # Networks differ; the published shares are of one of them.
-        rows.append(within_range(fact, float(np.mean(shares)), _error(shares), slack=0.05))
+        rows.append(within_range(fact, *over_runs(shares), slack=0.05))
     return rows
 
 
@@ -62,10 +63,6 @@ def published_shares(result: Experiment, mechanism: str) -> dict[str, np.ndarray
         "B on each B": maps[:, is_b].mean(axis=1),
         "C on each C, D on each D": maps[:, same & ~is_b].mean(axis=1),
     }
-
-
-def _error(values: np.ndarray) -> float:
-    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
 
 
 def remarks(datasets: Datasets) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 from dotphase import plot
 from dotphase.experiments.curve import curve
 from dotphase.model.paper import positional_semantic
-from dotphase.report.item import Datasets, Item, grid
+from dotphase.report.item import Datasets, Item, evenly
 from dotphase.report.rows import finite_size, number, shown, theory_and_training
 from dotphase.report.store import Parts
 from dotphase.report.sweeps import training_grid
@@ -89,12 +89,12 @@ ITEM = Item(
     remarks=remarks,
     sizes={
         "quick": {
-            "alphas": grid(0.2, 2.0, 6), "rtol": 2e-2, "most": 13, "d": 200, "seeds": 2,
+            "alphas": evenly(0.2, 2.0, 6), "rtol": 2e-2, "most": 13, "d": 200, "seeds": 2,
             "trained": (0.8, 1.4, 2.0),
         },
         "full": {
-            "alphas": grid(0.2, 2.0, 19), "rtol": 5e-3, "most": 17, "d": 1000, "seeds": 8,
-            "trained": grid(0.2, 2.0, 10),
+            "alphas": evenly(0.2, 2.0, 19), "rtol": 5e-3, "most": 17, "d": 1000, "seeds": 8,
+            "trained": evenly(0.2, 2.0, 10),
         },
     },
 )  # fmt: skip

@@ -11,7 +11,7 @@ import xarray as xr
 
 from dotphase import plot
 from dotphase.experiments.curve import curve
-from dotphase.experiments.grid import experiment
+from dotphase.experiments.grid import grid
 from dotphase.experiments.real_tokens import train_on_table
 from dotphase.finite.embeddings import (
     KINDS,
@@ -24,7 +24,7 @@ from dotphase.finite.embeddings import (
 from dotphase.model import Model
 from dotphase.model.paper import positional_semantic
 from dotphase.model.spectrum import power_law
-from dotphase.report.item import Datasets, Item, grid
+from dotphase.report.item import Datasets, Item, evenly
 from dotphase.report.rows import (
     LOSSES,
     OVERLAP,
@@ -43,8 +43,8 @@ OMEGA = 0.3
 EXPONENTS, ATOMS = (0.0, 0.5, 1.0), 32
 
 
-def _model(exponent: float) -> Model:
-    return positional_semantic(omega=OMEGA, spectrum=power_law(exponent, ATOMS))
+def _model(exponent: float, omega: float = OMEGA) -> Model:
+    return positional_semantic(omega=omega, spectrum=power_law(exponent, ATOMS))
 
 
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
@@ -54,7 +54,10 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     asked |= {"seeds": sizes["seeds"]}
     for exponent in EXPONENTS:
         shape = {"exponent": exponent, "atoms": ATOMS}
-        train = partial(experiment, spectrum=power_law(exponent, ATOMS), **asked)
+        train = partial(
+            grid, partial(_model, exponent), sizes["trained"], [OMEGA], sizes["d"],
+            seeds=sizes["seeds"],
+        )  # fmt: skip
         found[f"runs-{exponent:g}"] = parts.get(f"runs-{exponent:g}", asked | shape, train)
     found |= _tokens(parts, sizes)
     for exponent in EXPONENTS:
@@ -99,7 +102,7 @@ def _tokens(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
 def _train(
     make: Callable[[Tokens], Tokens], tokens: Tokens, alphas: Sequence[float], seeds: int
 ) -> xr.Dataset:
-    return train_on_table(make(tokens), alphas, seeds=seeds, omega=OMEGA)
+    return train_on_table(positional_semantic(omega=OMEGA), make(tokens), alphas, seeds=seeds)
 
 
 def draw(datasets: Datasets) -> Any:
@@ -192,7 +195,7 @@ ITEM = Item(
             "token_seeds": 0, "token_alphas": [2.0],
         },
         "full": {
-            "alphas": grid(0.8, 2.5, 18), "rtol": 5e-3, "most": 15,
+            "alphas": evenly(0.8, 2.5, 18), "rtol": 5e-3, "most": 15,
             "d": 768, "seeds": 16, "trained": [1.0, 1.5, 2.0],
             "exponents": [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8], "critical_points": 15,
             "token_seeds": 16, "token_alphas": [1.5, 2.5],

@@ -12,7 +12,7 @@ from dotphase import plot
 from dotphase.experiments.curve import curve
 from dotphase.model.paper import positional_semantic
 from dotphase.report.facts import Fact, facts
-from dotphase.report.item import Datasets, Item, grid
+from dotphase.report.item import Datasets, Item, evenly
 from dotphase.report.rows import number, over_seeds, shown, theory_and_training
 from dotphase.report.store import Parts
 from dotphase.report.sweeps import training_grid
@@ -97,7 +97,7 @@ def remarks(datasets: Datasets) -> list[str]:
 
 
 def _alphas(count: int, first: float = 0.2) -> list[float]:
-    return np.union1d(grid(first, 2.0, count), PUBLISHED).tolist()
+    return np.union1d(evenly(first, 2.0, count), PUBLISHED).tolist()
 
 
 ITEM = Item(

@@ -11,7 +11,7 @@ import xarray as xr
 from dotphase import plot
 from dotphase.experiments.curve import curve
 from dotphase.model.paper import positional_semantic
-from dotphase.report.item import Datasets, Item, grid
+from dotphase.report.item import Datasets, Item, evenly
 from dotphase.report.rows import finite_size, number, shown, theory_and_training
 from dotphase.report.store import Parts
 from dotphase.report.sweeps import trained_crossing, training_grid
@@ -124,7 +124,7 @@ ITEM = Item(
         },
         "full": {
             "students": ["tied", "untied"],
-            "alphas": grid(0.8, 3.2, 13), "log2_points": 14, "d": 500,
+            "alphas": evenly(0.8, 3.2, 13), "log2_points": 14, "d": 500,
             "seeds": 8, "trained": (1.0, 1.2, 1.4, 1.8, 2.0, 2.2, 2.4, 2.8, 3.2),
         },
     },

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def compute(model: Model, parameters: Mapping[str, Any], seed: int) -> Values:
     """What is measured of the run."""
-    from dotphase.message_passing.run import amp
+    from dotphase.experiments.message_passing import amp
 
     return amp(model, seeds=1, seed=seed, **parameters).runs[0].to_dict()
 

@@ -1,0 +1,96 @@
+"""Message passing beside training: the same data, the same start, the same minimum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Unpack
+
+import equinox as eqx
+from jaxtyping import Array
+
+from dotphase._numerics.settings import changed
+from dotphase.finite.begin import StartFunction
+from dotphase.finite.keys import Purpose
+from dotphase.finite.loss import Weights
+from dotphase.finite.prepare import Prepared
+from dotphase.message_passing.result import AmpRun, MessagePassing
+from dotphase.message_passing.run import Rival, pass_messages
+from dotphase.message_passing.settings import MessagePassingFields, MessagePassingSettings
+from dotphase.model import Model
+from dotphase.training.kernel import Recipe, Trained, train_one
+from dotphase.training.settings import TrainingSettings
+
+#: How the students are trained that fixed points are compared with.
+TRAINED = TrainingSettings(optimizer="lbfgs", tolerance=1e-9)
+
+
+def amp(
+    model: Model,
+    alpha: float,
+    d: int,
+    *,
+    seeds: int = 1,
+    start: str | StartFunction = "semantic",
+    settings: MessagePassingSettings | None = None,
+    on_run: Callable[[AmpRun], None] | None = None,
+    **changes: Unpack[MessagePassingFields],
+) -> MessagePassing:
+    """Generalised approximate message passing on data sets of ``n = round(alpha d)`` sentences.
+
+    Parameters
+    ----------
+    model : Model
+        Teacher, student and data.
+    alpha, d : float, int
+        Sentences per dimension, and dimension of a token.
+    seeds : int
+        Number of runs; run k has the data and the start of run k of `train`.
+    start : {"semantic", "positional", "mixed", "random"} or callable
+        As in `train`.
+    settings : MessagePassingSettings, optional
+        Damping, iterations and so on.
+    on_run : callable, optional
+        Called with each finished run.
+    **changes
+        Fields of `MessagePassingSettings` that are to differ from `settings`: damping,
+        iterations, tolerance, held_out, seed.
+
+    Returns
+    -------
+    MessagePassing
+        Message passing need not converge where the proximal map jumps; each run says so.
+
+    Raises
+    ------
+    Interrupted
+        A `KeyboardInterrupt` that carries the runs finished so far.
+
+    Examples
+    --------
+    >>> import dotphase as dp
+    >>> passed = dp.amp(dp.positional_semantic(), alpha=2.0, d=200, start="semantic")
+    >>> passed.converged, round(passed.mean["overlap_with_trained"], 4)
+    (True, 1.0)
+    """
+    return pass_messages(
+        model,
+        alpha,
+        d,
+        seeds=seeds,
+        start=start,
+        settings=changed(settings or MessagePassingSettings(), changes),
+        rival=_trained,
+        on_run=on_run,
+    )
+
+
+def _trained(model: Model, data: Prepared, weights: Weights, key: Array) -> Rival:
+    """The minimum that L-BFGS finds."""
+    recipe = TRAINED.recipe(weights.shape[0], data.reduced.used.size)
+    found = _train(model, data, recipe, Purpose.STEPS.of(key), weights)
+    return Rival(found.weights, float(found.measured.train_loss))
+
+
+@eqx.filter_jit
+def _train(model: Model, data: Prepared, recipe: Recipe, key: Array, weights: Weights) -> Trained:
+    return train_one(model, data, recipe, key, weights)

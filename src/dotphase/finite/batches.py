@@ -1,0 +1,73 @@
+"""Many runs in one compiled call: how many, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import jax
+import numpy as np
+
+from dotphase._numerics import validate
+from dotphase.finite import memory
+from dotphase.finite.data import BLOCK
+from dotphase.model import Model
+
+T = TypeVar("T")
+
+#: Arrays of the size of the tokens that exist at once while a data set is made.
+COPIES = 4
+#: On an accelerator: share of the free memory that a batch may take, and most runs in it.
+SHARE, MOST = 0.5, 256
+#: On a CPU: bytes that a batch may take.
+CACHE = 2**25
+
+
+def bytes_of_run(model: Model, n: int, d: int, dtype: np.dtype) -> int:
+    """Memory that a run needs, most of it for its tokens."""
+    return COPIES * max(n, BLOCK) * model.length * d * dtype.itemsize
+
+
+def choose_batch(asked: int | None, each: int, count: int, d: int, *, crowd: int = 1) -> int:
+    """How many of `count` runs of `each` bytes to train at once.
+
+    Parameters
+    ----------
+    asked : int, optional
+        What the user asks for; it must fit into memory.
+    each, count, d : int
+        Bytes of a run, number of runs, and their dimension, for the error message.
+    crowd : int
+        Most runs at once on a CPU. There they compete for the same memory bus, and all wait for
+        the slowest: worth it for small data sets only.
+    """
+    count, room = max(count, 1), memory.available()
+    if asked is not None:
+        asked = min(validate.whole("batch", asked, at_least=1), count)
+        memory.check_batch(asked, each, room, d)
+        return asked
+    memory.check_batch(1, each, room, d)
+    if jax.devices()[0].platform == "cpu":
+        return int(np.clip(CACHE // each, 1, min(crowd, count)))
+    return int(np.clip(SHARE * room // each, 1, min(MOST, count)))
+
+
+def in_batches(items: Sequence[T], size: int) -> Iterator[tuple[Sequence[T], list[T]]]:
+    """Parts of `items`, each beside itself filled up with copies of its last item, so that all
+    have one size and nothing is compiled again."""
+    for first in range(0, len(items), size):
+        some = items[first : first + size]
+        yield some, [*some, *[some[-1]] * (size - len(some))]
+
+
+def over_runs(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`jax.vmap` over the runs of a batch; a batch of one is compiled as a single run, which
+    is quicker to compile and to execute."""
+
+    def call(*batched: Any) -> Any:
+        if jax.tree.leaves(batched)[0].shape[0] > 1:
+            return jax.vmap(function)(*batched)
+        alone = function(*jax.tree.map(lambda leaf: leaf[0], batched))
+        return jax.tree.map(lambda leaf: leaf[None], alone)
+
+    return call

@@ -1,0 +1,14 @@
+"""Where training and message passing begin: one file for each start, which defines `START`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dotphase._numerics.choices import Choices
+
+if TYPE_CHECKING:
+    from dotphase.finite.begin import Start
+
+STARTS: Choices[Start] = Choices(
+    "start", "dotphase.finite.starts", "START", first=("semantic", "positional", "mixed", "random")
+)

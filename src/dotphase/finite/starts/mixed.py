@@ -1,0 +1,32 @@
+"""``mixed``: the teacher's weights beside the positional direction."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from dotphase.finite.begin import Scale, Start, without_positions
+from dotphase.finite.loss import Weights
+from dotphase.finite.starts.positional import positional
+from dotphase.model import Model
+
+
+def mixed(
+    key: Array, teacher_weights: Array, positions: Array, columns: int, scale: Scale
+) -> Weights:
+    """``Q*`` beside the positional direction, then small random columns.
+
+    For students with more columns than the teacher: one mechanism in each.
+    """
+    along = positional(key, teacher_weights, positions, columns, scale)
+    both = jnp.concatenate([teacher_weights, along], axis=1)
+    return both[:, :columns]
+
+
+def _refused(model: Model, columns: int) -> str | None:
+    if columns <= model.teacher_rank:
+        return "needs a student with more columns than the teacher"
+    return without_positions(model, columns)
+
+
+START = Start(mixed, refused=_refused)

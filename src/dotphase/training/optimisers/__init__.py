@@ -1,0 +1,17 @@
+"""How the training loss is minimised: one file for each optimiser, which defines `OPTIMISER`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dotphase._numerics.choices import Choices
+
+if TYPE_CHECKING:
+    from dotphase.training.loop import Optimiser
+
+OPTIMISERS: Choices[Optimiser] = Choices(
+    "optimizer",
+    "dotphase.training.optimisers",
+    "OPTIMISER",
+    first=("lbfgs", "gd", "adam", "sgd"),
+)

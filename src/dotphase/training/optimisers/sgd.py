@@ -1,0 +1,11 @@
+"""``sgd``: gradient descent on mini-batches, a new random one for every step."""
+
+from __future__ import annotations
+
+import optax
+
+from dotphase.training.loop import Optimiser, first_order
+
+OPTIMISER = Optimiser(
+    first_order(optax.sgd, minibatch=True), steps=5000, lr=0.15, end_steps=6000, end_lr=0.3
+)

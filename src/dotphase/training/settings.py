@@ -1,0 +1,152 @@
+"""Settings of training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypedDict
+
+import jax.numpy as jnp
+import numpy as np
+
+from dotphase._numerics import validate
+from dotphase.errors import InvalidInput
+from dotphase.finite.data import check_dtype
+from dotphase.finite.measure import HELD_OUT
+from dotphase.training.kernel import Recipe
+from dotphase.training.loop import Optimiser
+from dotphase.training.optimisers import OPTIMISERS
+
+#: Gradient norm over sqrt(d) at which training stops, by precision.
+TOLERANCE = {"float64": 1e-6, "float32": 1e-5}
+#: Sentences of a mini-batch.
+MINIBATCH = 128
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """How students are trained.
+
+    Parameters
+    ----------
+    optimizer : name of an optimiser
+        One of `dotphase.training.optimisers`; see `dotphase.training.loop` for what a step is.
+    steps, lr : int, float, optional
+        Most steps and size of a step; each optimiser has its own defaults.
+    tolerance : float, optional
+        Norm of the gradient over sqrt(d) at which a run has converged; 1e-6, and 1e-5 in single
+        precision, if not given.
+    minibatch : int
+        Sentences in a mini-batch of sgd.
+    held_out : int
+        Fresh sentences for `test_error_sampled`, rounded up to whole blocks.
+    scale : float, optional
+        Standard deviation of the entries of a random start, .1 if not given; for the other
+        starts that of columns nothing else is said of.
+    seed : int
+        Seed of everything random; run k is the same whatever the number of runs and `batch` are.
+    dtype : {"float64", "float32"}
+        Precision of data and training.
+    batch : int, optional
+        Runs trained at once; chosen to fit into memory if not given.
+
+    Examples
+    --------
+    >>> import dotphase as dp
+    >>> quick = dp.TrainingSettings(optimizer="adam", steps=100)
+    >>> quick.step_size
+    0.01
+    """
+
+    optimizer: str = "lbfgs"
+    steps: int | None = None
+    lr: float | None = None
+    tolerance: float | None = None
+    minibatch: int = MINIBATCH
+    held_out: int = HELD_OUT
+    scale: float | None = None
+    seed: int = 0
+    dtype: str = "float64"
+    batch: int | None = None
+
+    def __post_init__(self) -> None:
+        OPTIMISERS.check(self.optimizer, "optimizer")
+        if self.lr is not None and self.optimiser.lr is None:
+            rule = f"must not be given: {self.optimizer} chooses its own steps"
+            raise InvalidInput("lr", self.lr, rule)
+        for name in ("lr", "tolerance", "scale"):
+            if getattr(self, name) is not None:
+                validate.number(name, getattr(self, name), above=0)
+        least = {"steps": 1, "minibatch": 1, "held_out": 2, "seed": 0, "batch": 1}
+        for name, at_least in least.items():
+            if getattr(self, name) is not None:
+                validate.whole(name, getattr(self, name), at_least=at_least)
+        check_dtype(self.dtype)
+
+    @property
+    def optimiser(self) -> Optimiser:
+        """The optimiser of this name."""
+        return OPTIMISERS[self.optimizer]
+
+    @property
+    def precision(self) -> np.dtype:
+        """Precision of data and training."""
+        return check_dtype(self.dtype)
+
+    @property
+    def most_steps(self) -> int:
+        """Most steps, those of the optimiser if no others are given."""
+        return self.optimiser.steps if self.steps is None else self.steps
+
+    @property
+    def step_size(self) -> float:
+        """Size of a step, that of the optimiser if no other is given."""
+        return (self.optimiser.lr or 1.0) if self.lr is None else float(self.lr)
+
+    def recipe(self, d: int, n: int) -> Recipe:
+        """What compiled code takes, for data sets of n sentences."""
+        kind, tolerance = self.precision, self.tolerance or TOLERANCE[self.precision.name]
+        return Recipe(
+            optimiser=self.optimiser,
+            minibatch=min(self.minibatch, n),
+            lr=jnp.asarray(self.step_size, kind),
+            steps=jnp.asarray(self.most_steps),
+            tolerance=jnp.asarray(tolerance * float(np.sqrt(d)), kind),
+        )
+
+
+def for_the_end(
+    optimizer: str,
+    *,
+    steps: int | None = None,
+    lr: float | None = None,
+    tolerance: float | None = None,
+    minibatch: int = MINIBATCH,
+    seed: int = 0,
+    batch: int | None = None,
+) -> TrainingSettings:
+    """Settings where many students are trained and only the end is looked at."""
+    chosen = OPTIMISERS[OPTIMISERS.check(optimizer, "optimizer")]
+    return TrainingSettings(
+        optimizer,
+        steps=chosen.end_steps if steps is None else steps,
+        lr=chosen.end_lr if lr is None else lr,
+        tolerance=tolerance,
+        minibatch=minibatch,
+        seed=seed,
+        batch=batch,
+    )
+
+
+class TrainingFields(TypedDict, total=False):
+    """The fields of `TrainingSettings` as keywords of a function."""
+
+    optimizer: str
+    steps: int | None
+    lr: float | None
+    tolerance: float | None
+    minibatch: int
+    held_out: int
+    scale: float | None
+    seed: int
+    dtype: str
+    batch: int | None
