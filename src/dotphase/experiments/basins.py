@@ -221,6 +221,12 @@ def basin_shares(dataset: xr.Dataset) -> xr.Dataset:
     The error is the standard deviation of the posterior of a share with a flat prior,
     the root of ``p (1 - p)/(n + 3)`` with ``p = (k + 1)/(n + 2)``: the binomial one where there are
     many runs, and not zero where all of them agree.
+
+    Examples
+    --------
+    >>> runs = dp.basins(dp.positional_semantic(), [2.0], [1.0], d=40, seeds=2, optimizers=["gd"])
+    >>> dp.analysis.basin_shares(runs)["share"].dims
+    ('found', 'optimizer', 'alpha', 'scale')
     """
     count = dataset.sizes["seed"]
     hits = xr.concat(

@@ -55,6 +55,14 @@ class Curvature:
     products : Hessian-vector products used
     converged : whether Lanczos iteration converged
     direction : eigenvector of the smallest eigenvalue
+
+    Examples
+    --------
+    >>> training = dp.train(dp.positional_semantic(), alpha=2.0, d=40, seeds=2, start="semantic")
+    >>> model = dp.positional_semantic()
+    >>> bent = dp.curvature(model, 2.0, 40, training.runs[0].weights, count=1)
+    >>> bent.eigenvalues.shape
+    (1,)
     """
 
     eigenvalues: Float[np.ndarray, " k"]
@@ -121,6 +129,14 @@ def curvature(
         Number of the run, as in `Run.seed`.
     count : int
         How many of the smallest eigenvalues.
+
+    Examples
+    --------
+    >>> training = dp.train(dp.positional_semantic(), alpha=2.0, d=40, seeds=2, start="semantic")
+    >>> model = dp.positional_semantic()
+    >>> bent = dp.curvature(model, 2.0, 40, training.runs[0].weights, count=1)
+    >>> bent.critical
+    True
     """
     n = count_sentences(model, alpha, d)
     point = jnp.asarray(validate.array("weights", weights, (d, model.student_rank)))
