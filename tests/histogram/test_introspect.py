@@ -6,7 +6,7 @@ import pytest
 
 from dotphase import histogram
 from dotphase.errors import InvalidInput
-from dotphase.histogram.network import MECHANISMS, initialise, stack
+from dotphase.histogram.network import MECHANISMS, initialise
 
 begin = jax.jit(initialise, static_argnums=(1, 2, 3, 4))
 
@@ -91,6 +91,6 @@ def test_scores_by_hand():
 def test_many_networks_are_not_one():
     network = begin(jax.random.key(0), 15, 10, 8, 16)
     with pytest.raises(InvalidInput, match="one network"):
-        histogram.attention(stack([network, network]), "BBCCDDBBBB")
+        histogram.attention(jax.tree.map(lambda leaf: leaf[None], network), "BBCCDDBBBB")
     with pytest.raises(InvalidInput, match="mechanism"):
         histogram.shipped("both")

@@ -13,7 +13,6 @@ from dotphase.histogram.network import (
     constraint,
     distance,
     initialise,
-    stack,
     summed_distance,
 )
 
@@ -110,7 +109,8 @@ def test_distances(rng):
     np.testing.assert_allclose(distance(first, second), np.linalg.norm(flat), rtol=1e-6)
     expected = sum(np.linalg.norm(part.ravel()) for part in parts)
     np.testing.assert_allclose(summed_distance(first, second), expected, rtol=1e-6)
-    both = distance(stack([first, first]), stack([second, first]))
+    pairs = [jax.tree.map(lambda *leaves: np.stack(leaves), one, first) for one in (first, second)]
+    both = distance(*pairs)
     np.testing.assert_allclose(both, [np.linalg.norm(flat), 0], rtol=1e-6)
 
 

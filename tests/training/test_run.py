@@ -52,6 +52,8 @@ def test_means_and_their_errors(semantic):
 def test_same_seed_same_numbers_whatever_the_batch(paper, semantic):
     again = dp.train(paper, ALPHA, D, seeds=2, start="semantic")
     assert [r.train_loss for r in again.runs] == [r.train_loss for r in semantic.runs[:2]]
+    alone = dp.train(paper, ALPHA, D, seeds=1, first=1, start="semantic").runs[0]
+    assert (alone.seed, alone.train_loss) == (1, semantic.runs[1].train_loss)
     together = dp.train(paper, ALPHA, D, seeds=2, start="semantic", batch=2)
     for mine, theirs in zip(together.runs, semantic.runs, strict=False):
         assert mine.train_loss == pytest.approx(theirs.train_loss, rel=1e-9)
@@ -190,7 +192,7 @@ def test_settings_are_an_object_or_keywords(paper):
     assert first.optimizer == "gd" and first.runs[0].iterations == 7
     longer = dp.train(paper, ALPHA, D, seeds=1, settings=settings, steps=9)
     assert longer.runs[0].iterations == 9
-    with pytest.raises(TypeError, match="'stepz'; known are optimizer, steps"):
+    with pytest.raises(TypeError, match="'stepz'; settings are optimizer, steps"):
         dp.train(paper, ALPHA, D, stepz=3)
     assert list(TrainingFields.__annotations__) == [f.name for f in fields(settings)]
 

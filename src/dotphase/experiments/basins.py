@@ -32,7 +32,7 @@ from dotphase.finite.prepare import Prepared, prepare
 from dotphase.model import Model
 from dotphase.storage.provenance import provenance
 from dotphase.training.kernel import Recipe, train_from
-from dotphase.training.settings import for_the_end
+from dotphase.training.settings import TrainingSettings
 
 #: Gradient norm over sqrt(d) at which a run has arrived, and sentences of a mini-batch.
 TOLERANCE, MINIBATCH = 1e-5, 32
@@ -114,7 +114,7 @@ def basins(
     sizes = [count_sentences(model, alpha, d) for alpha in alphas]
     widths = [validate.number("scale", scale, above=0) for scale in scales]
     settings = {
-        name: for_the_end(
+        name: TrainingSettings(
             name,
             steps=(steps or {}).get(name),
             lr=(lr or {}).get(name),
@@ -122,7 +122,7 @@ def basins(
             minibatch=minibatch,
             seed=seed,
             batch=batch,
-        )
+        ).for_the_end()
         for name in optimizers
     }
     for what, given in (("alphas", sizes), ("scales", widths), ("optimizers", optimizers)):
@@ -221,6 +221,12 @@ def basin_shares(dataset: xr.Dataset) -> xr.Dataset:
     The error is the standard deviation of the posterior of a share with a flat prior,
     the root of ``p (1 - p)/(n + 3)`` with ``p = (k + 1)/(n + 2)``: the binomial one where there are
     many runs, and not zero where all of them agree.
+
+    Examples
+    --------
+    >>> runs = dp.basins(dp.positional_semantic(), [2.0], [1.0], d=40, seeds=2, optimizers=["gd"])
+    >>> dp.analysis.basin_shares(runs)["share"].dims
+    ('found', 'optimizer', 'alpha', 'scale')
     """
     count = dataset.sizes["seed"]
     hits = xr.concat(

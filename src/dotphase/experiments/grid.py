@@ -40,9 +40,9 @@ from dotphase.finite.test_error import attention_error, quadrature
 from dotphase.model import Model
 from dotphase.storage.files import check_writable
 from dotphase.storage.kept import Kept
-from dotphase.storage.provenance import provenance
+from dotphase.storage.provenance import describe_model, provenance
 from dotphase.training.kernel import Recipe, train_from
-from dotphase.training.settings import for_the_end
+from dotphase.training.settings import TrainingSettings
 
 #: Data sets are padded to a multiple of the largest size over this many, to share compiled code.
 SIZES = 2
@@ -187,7 +187,7 @@ def grid(
     model = models.members[0]
     sizes = [count_sentences(model, alpha, d) for alpha in alphas]
     seeds = validate.whole("seeds", seeds, at_least=1)
-    settings = for_the_end(optimizer, seed=seed, batch=batch)
+    settings = TrainingSettings(optimizer, seed=seed, batch=batch).for_the_end()
     for member in models.members:
         chosen = tuple(resolve(member, start) for start in starts)
     cells = _Grid(
@@ -296,11 +296,7 @@ class _Grid:
             self.values = {name: stored[name] for name in FIELDS}
 
     def _file(self, path: Path) -> Kept:
-        general = provenance()
-        described = [
-            {name: part for name, part in provenance(member).items() if name not in general}
-            for member in self.models.members
-        ]
+        described = [describe_model(member) for member in self.models.members]
         return Kept(path, {**self.asked, **self.coords, "models": described})
 
     def keep(self, places: Sequence[tuple[int, ...]], result: dict[str, np.ndarray]) -> None:

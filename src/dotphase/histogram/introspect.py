@@ -96,8 +96,8 @@ def predict(network: Network, text: str) -> Int[np.ndarray, " length"]:
 
     Examples
     --------
-    >>> dp.histogram.predict(dp.histogram.shipped("semantic"), "BBCCDDBBBB")
-    array([6, 6, 2, 2, 2, 2, 6, 6, 6, 6])
+    >>> dp.histogram.predict(dp.histogram.shipped("semantic"), "AABBCCDDDD")
+    array([2, 2, 2, 2, 2, 2, 4, 4, 4, 4])
     """
     return _run(network, _typed(network, text)).logits[0].argmax(axis=-1)
 

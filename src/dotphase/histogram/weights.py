@@ -26,7 +26,8 @@ def save_network(network: Network, path: str | Path) -> Path:
 
     Examples
     --------
-    >>> path = dp.histogram.save_network(dp.histogram.shipped("semantic"), "network.npz")
+    >>> network = dp.histogram.shipped("semantic")
+    >>> path = dp.histogram.save_network(network, "network.npz")
     >>> dp.histogram.load_network(path).length
     10
     """
@@ -40,7 +41,8 @@ def load_network(path: str | Path) -> Network:
 
     Examples
     --------
-    >>> path = dp.histogram.save_network(dp.histogram.shipped("semantic"), "network.npz")
+    >>> network = dp.histogram.shipped("semantic")
+    >>> path = dp.histogram.save_network(network, "network.npz")
     >>> dp.histogram.load_network(path).length
     10
     """

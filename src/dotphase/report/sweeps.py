@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +13,7 @@ from dotphase.experiments.grid import grid
 from dotphase.model import Model
 from dotphase.model.paper import positional_semantic
 from dotphase.report.store import Parts
+from dotphase.storage.asked import digest
 
 
 def training_grid(
@@ -32,8 +31,7 @@ def training_grid(
     `parameters` are those of the models besides omega, as in `positional_semantic`.
     """
     asked = {"alphas": alphas, "omegas": omegas, "d": d, "seeds": seeds, **parameters}
-    digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:12]
-    unfinished = parts.path(f"{name}-{digest}.npz")
+    unfinished = parts.path(f"{name}-{digest(asked)}.npz")
 
     def family(omega: float) -> Model:
         return positional_semantic(omega, **parameters)

@@ -45,6 +45,7 @@ def train(
     d: int,
     *,
     seeds: int = 8,
+    first: int = 0,
     start: str | StartFunction = "semantic",
     settings: TrainingSettings | None = None,
     on_step: OnStep | None = None,
@@ -61,6 +62,8 @@ def train(
         Sentences per dimension, and dimension of a token.
     seeds : int
         Number of runs, each with a data set of its own.
+    first : int
+        Number of the first run: run k is the same however many others there are.
     start : {"semantic", "positional", "mixed", "random"} or callable
         Where to begin; a callable takes (key, teacher_weights, positions) and returns Q.
     settings : TrainingSettings, optional
@@ -92,7 +95,7 @@ def train(
     settings = changed(settings or TrainingSettings(), changes)
     # Optax mixes precisions in its own state, so single precision is the setting of all of it.
     with jax.enable_x64(settings.precision == np.float64):
-        return _train(model, alpha, d, seeds, start, settings, on_step, on_run)
+        return _train(model, alpha, d, seeds, first, start, settings, on_step, on_run)
 
 
 def _train(
@@ -100,6 +103,7 @@ def _train(
     alpha: float,
     d: int,
     seeds: int,
+    first: int,
     start: str | StartFunction,
     settings: TrainingSettings,
     on_step: OnStep | None,
@@ -109,6 +113,7 @@ def _train(
     n = count_sentences(model, alpha, d)
     begin = resolve(model, start, settings.scale)
     seeds = validate.whole("seeds", seeds, at_least=1)
+    last = validate.whole("first", first, at_least=0) + seeds
     each = bytes_of_run(model, n, d, settings.precision)
     batch = choose_batch(settings.batch, each, seeds, d)
     runs: list[Run] = []
@@ -126,12 +131,12 @@ def _train(
         )
 
     try:
-        for first in range(0, seeds, batch):
+        for begun in range(first, last, batch):
             # The last batch is filled up to the same size, so that nothing is compiled again.
-            numbers = np.arange(first, first + batch)
+            numbers = np.arange(begun, begun + batch)
             with memory.explained(batch):
                 for run in _train_batch(model, d, n, begin, settings, numbers, on_step):
-                    if run.seed < seeds:
+                    if run.seed < last:
                         runs.append(run)
                         if on_run is not None:
                             on_run(run)

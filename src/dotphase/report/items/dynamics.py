@@ -33,9 +33,7 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     """Basins, gradient descent on many sentences, the flow beside it, and flow fields."""
     asked = {name: sizes[name] for name in ("alphas", "scales", "d", "seeds", "steps")}
     found: Datasets = {
-        "runs-basins": parts.get(
-            "runs-basins", asked, lambda: basins(positional_semantic(omega=OMEGA), **asked)
-        )
+        "runs-basins": parts.call("runs-basins", basins, positional_semantic(omega=OMEGA), **asked)
     }
     many = {name: sizes[name] for name in ("many", "dimensions", "paths", "records")}
     found["runs-descent"] = parts.call("runs-descent", _descent, **many)

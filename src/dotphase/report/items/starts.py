@@ -26,9 +26,8 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
         "runs",
         "train",
         fixed={"omega": OMEGA, "alpha": ALPHA, "d": D, "held_out": 2},
-        sweep={"optimizer": OPTIMIZERS, "start": STARTS},
-        seeds=sizes["seeds"],
-    )
+        sweep={"optimizer": OPTIMIZERS, "start": STARTS, "first": range(sizes["seeds"])},
+    ).rename(first="seed")
     model = positional_semantic(omega=OMEGA)
     theory = parts.call("theory", curve, model, alphas=[ALPHA], rtol=5e-3, most=17)
     return {"theory": theory.isel(alpha=0), "runs": runs}

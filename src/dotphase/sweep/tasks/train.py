@@ -48,6 +48,7 @@ TASK = Task(
         ),
         Parameter("minibatch", Whole(1), 128, "Sentences of a step of sgd."),
         HELD_OUT,
+        Parameter("first", Whole(0), 0, "Number of the first run of a seed."),
         Parameter("dtype", OneOf(("float64", "float32")), "float64", "Floating-point precision."),
     ),
     RUN,
