@@ -28,6 +28,7 @@ from dotphase.theory.solve import solve_many as solve_many
 from dotphase.baselines.fit import baseline as baseline
 from dotphase.experiments.basins import basins as basins
 from dotphase.finite.data import sample as sample
+from dotphase.experiments.compare import compare as compare
 from dotphase.experiments.grid import grid as grid
 from dotphase.experiments.message_passing import amp as amp
 from dotphase.training.hessian import curvature as curvature

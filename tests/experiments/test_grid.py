@@ -25,7 +25,7 @@ def test_every_cell_is_trained_from_every_start(whole):
     # What the members have in common is told, what they do not is left out.
     assert whole.attrs["ridge"] == 0.01 and whole.attrs["d"] == 24
     assert "teacher" not in whole.attrs
-    linear = [dp.linear_test_error(paper_at(omega)) for omega in GRID["values"]]
+    linear = [dp.analysis.linear_test_error(paper_at(omega)) for omega in GRID["values"]]
     np.testing.assert_allclose(whole["linear_test_error"], linear)
 
 

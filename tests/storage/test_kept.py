@@ -5,8 +5,9 @@ import pytest
 import xarray as xr
 
 from dotphase.errors import InvalidInput
+from dotphase.storage.asked import difference, digest
 from dotphase.storage.files import read_arrays, replacing
-from dotphase.storage.kept import Kept, difference, digest
+from dotphase.storage.kept import Kept
 
 
 def test_differences_are_told_in_words():

@@ -192,7 +192,7 @@ def test_settings_are_an_object_or_keywords(paper):
     assert first.optimizer == "gd" and first.runs[0].iterations == 7
     longer = dp.train(paper, ALPHA, D, seeds=1, settings=settings, steps=9)
     assert longer.runs[0].iterations == 9
-    with pytest.raises(TypeError, match="'stepz'; known are optimizer, steps"):
+    with pytest.raises(TypeError, match="'stepz'; settings are optimizer, steps"):
         dp.train(paper, ALPHA, D, stepz=3)
     assert list(TrainingFields.__annotations__) == [f.name for f in fields(settings)]
 

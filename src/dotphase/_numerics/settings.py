@@ -19,5 +19,5 @@ def changed(settings: S, changes: Mapping[str, Any]) -> S:
     known = [field.name for field in fields(settings)]
     for name in changes:
         if name not in known:
-            raise TypeError(f"there is no setting {name!r}; known are {', '.join(known)}")
+            raise TypeError(f"unknown keyword {name!r}; settings are {', '.join(known)}")
     return replace(settings, **changes)

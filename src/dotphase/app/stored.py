@@ -17,8 +17,9 @@ import xarray as xr
 
 from dotphase.app.state import Point
 from dotphase.model.mixing import read_mixing
+from dotphase.storage.asked import digest
 from dotphase.storage.files import read_dataset
-from dotphase.storage.kept import Kept, digest
+from dotphase.storage.kept import Kept
 
 #: The region that the diagrams cover, and how finely.
 ALPHAS = np.linspace(0.1, 2.5, 25)

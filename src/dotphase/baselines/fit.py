@@ -61,6 +61,12 @@ class Baseline:
     limit : what the test error of the linear layer tends to as d grows; None for others
     runs : (training error, test error) of every run
     seconds : wall time
+
+    Examples
+    --------
+    >>> linear = dp.baseline(dp.positional_semantic(), alpha=2.0, d=40, seeds=2)
+    >>> linear.kind
+    'linear'
     """
 
     kind: str
@@ -97,6 +103,12 @@ def baseline(
         Number of data sets; set k is that of run k of `train`.
     seed : int
         Seed of everything random.
+
+    Examples
+    --------
+    >>> linear = dp.baseline(dp.positional_semantic(), alpha=2.0, d=40, seeds=2)
+    >>> linear.test_error > 0
+    True
     """
     began = time.perf_counter()
     n = count_sentences(model, alpha, d)

@@ -27,12 +27,12 @@ from dotphase.finite.begin import StartFunction, begin, resolve
 from dotphase.finite.data import count_sentences, draw, position_vectors
 from dotphase.finite.keys import Purpose, keys_at
 from dotphase.finite.loss import Weights
-from dotphase.finite.overlaps import MECHANISMS, mechanism_of
+from dotphase.finite.overlaps import MECHANISMS, mechanisms_of
 from dotphase.finite.prepare import Prepared, prepare
 from dotphase.model import Model
 from dotphase.storage.provenance import provenance
 from dotphase.training.kernel import Recipe, train_from
-from dotphase.training.settings import for_the_end
+from dotphase.training.settings import TrainingSettings
 
 #: Gradient norm over sqrt(d) at which a run has arrived, and sentences of a mini-batch.
 TOLERANCE, MINIBATCH = 1e-5, 32
@@ -114,7 +114,7 @@ def basins(
     sizes = [count_sentences(model, alpha, d) for alpha in alphas]
     widths = [validate.number("scale", scale, above=0) for scale in scales]
     settings = {
-        name: for_the_end(
+        name: TrainingSettings(
             name,
             steps=(steps or {}).get(name),
             lr=(lr or {}).get(name),
@@ -122,7 +122,7 @@ def basins(
             minibatch=minibatch,
             seed=seed,
             batch=batch,
-        )
+        ).for_the_end()
         for name in optimizers
     }
     for what, given in (("alphas", sizes), ("scales", widths), ("optimizers", optimizers)):
@@ -208,8 +208,7 @@ def _dataset(
     dataset = xr.Dataset(coords=coords, attrs=attrs)
     for name, text in _NUMBERS.items():
         dataset[name] = (axes, values[name], {"description": text})
-    judge = np.vectorize(lambda s, p: mechanism_of(s, p, attrs["d"]), otypes=["U16"])
-    kinds = judge(values["semantic_alignment"], values["positional_alignment"])
+    kinds = mechanisms_of(values, attrs["d"])
     # A run that ran away has found nothing.
     kinds = np.where(values["outcome"] == Outcome.DIVERGED, "diverged", kinds)
     dataset["mechanism"] = (axes, kinds, {"description": "what the student has learned"})
@@ -222,6 +221,12 @@ def basin_shares(dataset: xr.Dataset) -> xr.Dataset:
     The error is the standard deviation of the posterior of a share with a flat prior,
     the root of ``p (1 - p)/(n + 3)`` with ``p = (k + 1)/(n + 2)``: the binomial one where there are
     many runs, and not zero where all of them agree.
+
+    Examples
+    --------
+    >>> runs = dp.basins(dp.positional_semantic(), [2.0], [1.0], d=40, seeds=2, optimizers=["gd"])
+    >>> dp.analysis.basin_shares(runs)["share"].dims
+    ('found', 'optimizer', 'alpha', 'scale')
     """
     count = dataset.sizes["seed"]
     hits = xr.concat(

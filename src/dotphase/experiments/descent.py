@@ -74,6 +74,22 @@ def descent(
     -------
     xarray.Dataset
         ``m``, ``theta`` and ``q`` over seed and tau.
+
+    Examples
+    --------
+    >>> runs = dp.flow.descent(
+    ...     dp.positional_semantic(),
+    ...     2.0,
+    ...     40,
+    ...     m=0.1,
+    ...     theta=0.03,
+    ...     q=0.06,
+    ...     until=4.0,
+    ...     seeds=2,
+    ...     records=2,
+    ... )
+    >>> runs["m"].dims
+    ('seed', 'tau')
     """
     if model.student_rank != 1 or model.teacher_rank != 1:
         ranks = (model.student_rank, model.teacher_rank)

@@ -34,6 +34,7 @@ from dotphase.finite.data import count_sentences, draw, position_vectors
 from dotphase.finite.keys import Purpose, keys_at
 from dotphase.finite.linear import linear_test_error
 from dotphase.finite.loss import Form, Reduced, Weights, value_and_gradient
+from dotphase.finite.overlaps import mechanisms_of
 from dotphase.finite.prepare import prepare
 from dotphase.finite.test_error import attention_error, quadrature
 from dotphase.model import Model
@@ -41,7 +42,7 @@ from dotphase.storage.files import check_writable
 from dotphase.storage.kept import Kept
 from dotphase.storage.provenance import describe_model, provenance
 from dotphase.training.kernel import Recipe, train_from
-from dotphase.training.settings import for_the_end
+from dotphase.training.settings import TrainingSettings
 
 #: Data sets are padded to a multiple of the largest size over this many, to share compiled code.
 SIZES = 2
@@ -54,6 +55,8 @@ FIELDS = (
     "m",
     "theta",
     "q",
+    "semantic_alignment",
+    "positional_alignment",
     "gradient_norm",
     "iterations",
     "outcome",
@@ -184,7 +187,7 @@ def grid(
     model = models.members[0]
     sizes = [count_sentences(model, alpha, d) for alpha in alphas]
     seeds = validate.whole("seeds", seeds, at_least=1)
-    settings = for_the_end(optimizer, seed=seed, batch=batch)
+    settings = TrainingSettings(optimizer, seed=seed, batch=batch).for_the_end()
     for member in models.members:
         chosen = tuple(resolve(member, start) for start in starts)
     cells = _Grid(
@@ -310,6 +313,7 @@ class _Grid:
         variables: dict[str, Any] = {name: (axes, value) for name, value in self.values.items()}
         converged = self.values["outcome"] == Outcome.CONVERGED
         variables["converged"] = (axes, converged.astype(np.int8))
+        variables["mechanism"] = (axes, mechanisms_of(self.values, self.asked["d"]))
         linear = [linear_test_error(member) for member in self.models.members]
         variables["linear_test_error"] = (parameter, np.asarray(linear))
         # What differs between the models has no place among the attributes.

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Unpack
 
-import equinox as eqx
+import jax
 from jaxtyping import Array
 
 from dotphase._numerics.settings import changed
 from dotphase.finite.begin import StartFunction
-from dotphase.finite.keys import Purpose
 from dotphase.finite.loss import Weights
 from dotphase.finite.prepare import Prepared
 from dotphase.message_passing.result import AmpRun, MessagePassing
 from dotphase.message_passing.run import Rival, pass_messages
 from dotphase.message_passing.settings import MessagePassingFields, MessagePassingSettings
 from dotphase.model import Model
-from dotphase.training.kernel import Recipe, Trained, train_one
+from dotphase.training.run import optimise_runs
 from dotphase.training.settings import TrainingSettings
 
 #: How the students are trained that fixed points are compared with.
@@ -85,12 +84,9 @@ def amp(
 
 
 def _trained(model: Model, data: Prepared, weights: Weights, key: Array) -> Rival:
-    """The minimum that L-BFGS finds."""
-    recipe = TRAINED.recipe(weights.shape[0], data.reduced.used.size)
-    found = _train(model, data, recipe, Purpose.STEPS.of(key), weights)
-    return Rival(found.weights, float(found.measured.train_loss))
-
-
-@eqx.filter_jit
-def _train(model: Model, data: Prepared, recipe: Recipe, key: Array, weights: Weights) -> Trained:
-    return train_one(model, data, recipe, key, weights)
+    """The minimum that L-BFGS finds, as a batch of one: `train` compiles the same."""
+    d = weights.shape[0]
+    recipe = TRAINED.recipe(d, data.reduced.used.size)
+    alone = jax.tree.map(lambda leaf: leaf[None], (data.reduced, key, weights))
+    end = optimise_runs(model, alone[0], recipe, *alone[1:])
+    return Rival(end.point.weights[0], float(end.point.value[0]) / d)

@@ -22,7 +22,7 @@ from dotphase.finite.prepare import prepare
 from dotphase.model import Model
 from dotphase.storage.provenance import provenance
 from dotphase.training.kernel import Recipe, train_from
-from dotphase.training.settings import for_the_end
+from dotphase.training.settings import TrainingSettings
 
 FIELDS = ("train_loss", "test_error", "theta", "m", "q", "converged")
 
@@ -65,14 +65,12 @@ def train_on_table(
     xarray.Dataset
         Over alpha, seed and start. The test error is that on fresh sentences of the table.
     """
-    model = eqx.tree_at(
-        lambda some: some.spectrum, model, tokens.spectrum, is_leaf=lambda leaf: leaf is None
-    )
+    model = model.replace(spectrum=tokens.spectrum)
     d = tokens.table.shape[1]
     sizes = [count_sentences(model, alpha, d) for alpha in alphas]
     seeds = validate.whole("seeds", seeds, at_least=1)
     held_out = validate.whole("held_out", held_out, at_least=1)
-    recipe = for_the_end(optimizer, seed=seed).recipe(d, max(sizes))
+    recipe = TrainingSettings(optimizer, seed=seed).for_the_end().recipe(d, max(sizes))
     chosen = tuple(resolve(model, start) for start in starts)
     positions, table = jnp.asarray(position_vectors(model, d)), jnp.asarray(tokens.table)
     values = {name: np.full((len(sizes), seeds, len(starts)), np.nan) for name in FIELDS}

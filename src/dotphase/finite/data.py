@@ -30,6 +30,12 @@ class Dataset(NamedTuple):
     tokens : (n, L, d) sentences, row l of each from ``N(0, Sigma_l)``
     teacher_weights : (d, t) the teacher's Q*, entries from ``N(0, 1)``
     positions : (L, d) positional encodings p with the model's Gram matrix
+
+    Examples
+    --------
+    >>> data = dp.sample(dp.positional_semantic(), d=40, n=80, key=0)
+    >>> data.teacher_weights.shape
+    (40, 1)
     """
 
     tokens: Float[Array, "n tokens d"]
@@ -71,6 +77,12 @@ def sample(
         Source of randomness; the same key always gives the same data.
     dtype : {"float64", "float32"}
         Precision of the arrays.
+
+    Examples
+    --------
+    >>> data = dp.sample(dp.positional_semantic(), d=40, n=80, key=0)
+    >>> data.tokens.shape
+    (80, 2, 40)
     """
     n = validate.whole("n", n, at_least=1)
     count_sentences(model, n / validate.whole("d", d, at_least=1), d)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -88,3 +89,9 @@ def mechanism_of(semantic_alignment: Any, positional_alignment: Any, d: int) -> 
         return "mixed"
     best = max(aligned, key=lambda name: aligned[name])
     return best if aligned[best] > CHANCE / d**0.5 else "uninformed"
+
+
+def mechanisms_of(runs: Mapping[str, np.ndarray], d: int) -> np.ndarray:
+    """`mechanism_of` of many students, from arrays of their two alignments."""
+    judge = np.vectorize(lambda s, p: mechanism_of(s, p, d), otypes=["U16"])
+    return np.asarray(judge(runs["semantic_alignment"], runs["positional_alignment"]))

@@ -47,6 +47,12 @@ class Run:
     outcome : the reason in one word
     iterations, seconds : steps taken; time, shared equally among the runs of a batch
     weights : Q at the end
+
+    Examples
+    --------
+    >>> training = dp.train(dp.positional_semantic(), alpha=2.0, d=40, seeds=2, start="semantic")
+    >>> training.runs[0].mechanism
+    'semantic'
     """
 
     seed: int

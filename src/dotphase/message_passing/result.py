@@ -42,6 +42,12 @@ class MessagePassing(Runs):
     iterations : for every iteration the measured overlaps (mean and standard error over the
         runs; a run that has stopped stays where it is) and the predicted ones
     seconds : wall time
+
+    Examples
+    --------
+    >>> passing = dp.amp(dp.positional_semantic(), alpha=2.0, d=40, seeds=2, iterations=5)
+    >>> passing.start
+    'semantic'
     """
 
     quantities: ClassVar[tuple[str, ...]] = (*QUANTITIES, "overlap_with_trained")

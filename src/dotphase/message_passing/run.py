@@ -16,7 +16,6 @@ from jaxtyping import Array, Float
 from dotphase._numerics import validate
 from dotphase._numerics.outcome import Outcome
 from dotphase._numerics.precision import in_double_precision
-from dotphase._numerics.quadrature import Rule
 from dotphase.errors import Interrupted
 from dotphase.finite import memory
 from dotphase.finite.batches import bytes_of_run, choose_batch
@@ -25,7 +24,7 @@ from dotphase.finite.data import count_sentences, position_vectors
 from dotphase.finite.keys import Purpose, keys_at
 from dotphase.finite.loss import Weights
 from dotphase.finite.measure import count_blocks, measure_run
-from dotphase.finite.overlaps import Norms, overlap_norms
+from dotphase.finite.overlaps import overlap_norms
 from dotphase.finite.prepare import Prepared, prepare_runs
 from dotphase.finite.test_error import quadrature
 from dotphase.message_passing.gamp import first_state, is_sane, iterate
@@ -40,6 +39,8 @@ PATIENCE = 60
 FIRST_V = 40.0
 #: Iterations that state evolution is followed for.
 FOLLOWED = 80
+
+_norms, _measure = eqx.filter_jit(overlap_norms), eqx.filter_jit(measure_run)
 
 
 class Rival(NamedTuple):
@@ -201,18 +202,6 @@ def _run(
         history=tuple(history),
         **{name: float(value) for name, value in found.items()},
     )
-
-
-@eqx.filter_jit
-def _norms(model: Model, weights: Weights, teacher_weights: Array, positions: Array) -> Norms:
-    return overlap_norms(model, weights, teacher_weights, positions)
-
-
-@eqx.filter_jit
-def _measure(
-    model: Model, data: Prepared, weights: Weights, rule: Rule, key: Array, blocks: int
-) -> dict[str, Array]:
-    return measure_run(model, data, weights, rule, key, blocks)
 
 
 def _stands_still(slopes: list[float]) -> bool:

@@ -10,7 +10,8 @@ from typing import Any
 import xarray as xr
 
 from dotphase.model import Model
-from dotphase.storage.kept import Kept, digest
+from dotphase.storage.asked import digest
+from dotphase.storage.kept import Kept
 from dotphase.storage.provenance import describe_model
 from dotphase.sweep.run import Progress, run_study
 from dotphase.sweep.spec import Study

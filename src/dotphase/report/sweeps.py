@@ -13,7 +13,7 @@ from dotphase.experiments.grid import grid
 from dotphase.model import Model
 from dotphase.model.paper import positional_semantic
 from dotphase.report.store import Parts
-from dotphase.storage.kept import digest
+from dotphase.storage.asked import digest
 
 
 def training_grid(

@@ -6,13 +6,12 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from dotphase.experiments.agreement import AGREES, DIFFERS, ERRORS, SHARE, judge
+from dotphase.experiments.agreement import allowed as largest
 from dotphase.report.facts import Fact
 
-#: How many standard errors, and which share of the number, may lie between two numbers. The
-#: share is for what no error bar knows of: the length of a training, the order of 1/d.
-ERRORS, SHARE = 3.0, 0.01
-
-AGREES, OFF, DIFFERS = "agrees", "published is off", "differs"
+#: The third verdict: ours is converged, and the published number is another one.
+OFF = "published is off"
 
 
 @dataclass(frozen=True)
@@ -64,8 +63,8 @@ def against_runs(fact: Fact, ours: float, stderr: float, spread: float) -> Row:
     """
     runs = fact.runs or 1
     error = (spread if fact.spread is None else fact.spread) / math.sqrt(runs)
-    allowed = ERRORS * math.hypot(stderr, error) + SHARE * abs(fact.value) + fact.rounding
-    verdict = _judge(ours - fact.value, allowed)
+    allowed = largest(fact.value, stderr, error) + fact.rounding
+    verdict = judge(ours - fact.value, allowed)
     why = f"at most {ERRORS:g} combined standard errors plus {100 * SHARE:g}% apart"
     # An error that was not published is not shown as if it had been.
     shown = None if fact.spread is None else error
@@ -77,7 +76,7 @@ def within_deviations(fact: Fact, ours: float, stderr: float, deviations: float 
     if fact.spread is None:
         raise ValueError(f"{fact.table} {fact.quantity} was published without a spread")
     allowed = deviations * fact.spread
-    verdict = _judge(ours - fact.value, allowed)
+    verdict = judge(ours - fact.value, allowed)
     why = f"our mean within {deviations:g} published standard deviations"
     return _row(fact, fact.spread, ours, stderr, allowed, verdict, why)
 
@@ -85,7 +84,7 @@ def within_deviations(fact: Fact, ours: float, stderr: float, deviations: float 
 def within_range(fact: Fact, ours: float, stderr: float, slack: float) -> Row:
     """Compare with a published range, widened on both sides by `slack`."""
     allowed = (fact.spread or 0.0) + slack
-    verdict = _judge(ours - fact.value, allowed)
+    verdict = judge(ours - fact.value, allowed)
     why = f"within {slack:g} of the published range"
     return _row(fact, fact.spread, ours, stderr, allowed, verdict, why)
 
@@ -124,8 +123,8 @@ def between_engines(
     share: float = SHARE,
 ) -> Row:
     """Compare two engines of this package, each given as (value, standard error)."""
-    allowed = ERRORS * math.hypot(reference[1], ours[1]) + share * abs(reference[0])
-    verdict = _judge(ours[0] - reference[0], allowed)
+    allowed = largest(reference[0], reference[1], ours[1], share=share)
+    verdict = judge(ours[0] - reference[0], allowed)
     why = f"at most {ERRORS:g} combined standard errors plus {100 * share:g}% apart"
     return Row(quantity, at, *reference, f"{names[0]}, this run", *ours, allowed, verdict, why)
 
@@ -140,13 +139,8 @@ def within(
     why: str,
 ) -> Row:
     """Compare with a number that has no error, by a difference that is said to be allowed."""
-    verdict = _judge(ours[0] - reference, allowed)
+    verdict = judge(ours[0] - reference, allowed)
     return Row(quantity, at, reference, None, origin, *ours, allowed, verdict, why)
-
-
-def _judge(difference: float, allowed: float) -> str:
-    """A verdict is always given: what cannot be compared (NaN) does not agree."""
-    return AGREES if abs(difference) <= allowed else DIFFERS
 
 
 def _row(

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import dotphase
 from dotphase._numerics.plain import plain
-from dotphase.report.verdict import AGREES, DIFFERS, OFF, Row
+from dotphase.experiments.agreement import AGREES, DIFFERS
+from dotphase.report.verdict import OFF, Row
 from dotphase.storage.files import write_text
 from dotphase.theory.solution import with_error
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from dotphase.errors import InvalidInput
-from dotphase.storage.kept import as_asked, difference
+from dotphase.storage.asked import as_asked, difference
 
 #: Files of a journal's folder.
 DATABASE, LOCK = "study.sqlite", "study.lock"

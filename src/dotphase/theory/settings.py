@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, TypedDict
 
 from dotphase._numerics import validate
 from dotphase._numerics.fixed_point import Iteration
 from dotphase._numerics.quadrature import BLOCK_LOG2
+from dotphase._numerics.settings import changed
 
 #: log2 of the fewest and, by default, most points a result is reported from.
 FEWEST, MOST = 14, 20
@@ -92,13 +93,9 @@ def with_changes(
     settings: SolverSettings | None, default: SolverSettings, changes: SolverFields
 ) -> SolverSettings:
     """The settings a user means: those given, or a function's own, with some fields changed."""
-    known = [field.name for field in fields(SolverSettings)]
-    for name in changes:
-        if name == "points":
-            raise TypeError("points is called log2_points now")
-        if name not in known:
-            raise TypeError(f"unknown keyword {name!r}; settings are {', '.join(known)}")
-    return replace(settings or default, **changes)
+    if "points" in changes:
+        raise TypeError("points is called log2_points now")
+    return changed(settings or default, changes)
 
 
 def check_alpha(alpha: object) -> float:

@@ -14,12 +14,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from dotphase._numerics import validate
 from dotphase._numerics.precision import in_double_precision
-from dotphase.finite.data import Dataset, count_sentences, sample
+from dotphase.finite.data import count_sentences, sample
 from dotphase.finite.keys import keys_at
 from dotphase.finite.loss import (
     Reduced,
@@ -38,6 +38,9 @@ FLAT = 1e-9
 #: Gradient norm over sqrt(d) above which a point is not critical at all.
 CRITICAL = 1e-4
 
+_reduce, _project = eqx.filter_jit(reduce), eqx.filter_jit(project)
+_slope, _product = eqx.filter_jit(value_and_gradient), eqx.filter_jit(hessian_product)
+
 
 @dataclass(frozen=True)
 class Curvature:
@@ -52,6 +55,14 @@ class Curvature:
     products : Hessian-vector products used
     converged : whether Lanczos iteration converged
     direction : eigenvector of the smallest eigenvalue
+
+    Examples
+    --------
+    >>> training = dp.train(dp.positional_semantic(), alpha=2.0, d=40, seeds=2, start="semantic")
+    >>> model = dp.positional_semantic()
+    >>> bent = dp.curvature(model, 2.0, 40, training.runs[0].weights, count=1)
+    >>> bent.eigenvalues.shape
+    (1,)
     """
 
     eigenvalues: Float[np.ndarray, " k"]
@@ -118,6 +129,14 @@ def curvature(
         Number of the run, as in `Run.seed`.
     count : int
         How many of the smallest eigenvalues.
+
+    Examples
+    --------
+    >>> training = dp.train(dp.positional_semantic(), alpha=2.0, d=40, seeds=2, start="semantic")
+    >>> model = dp.positional_semantic()
+    >>> bent = dp.curvature(model, 2.0, 40, training.runs[0].weights, count=1)
+    >>> bent.critical
+    True
     """
     n = count_sentences(model, alpha, d)
     point = jnp.asarray(validate.array("weights", weights, (d, model.student_rank)))
@@ -128,15 +147,10 @@ def curvature(
     return smallest_curvatures(model, _reduce(model, data), point, count)
 
 
-@eqx.filter_jit
-def _reduce(model: Model, data: Dataset) -> Reduced:
-    return reduce(model, data)
-
-
 def smallest_curvatures(model: Model, some: Reduced, point: Weights, count: int) -> Curvature:
     """`curvature` on a data set that is at hand."""
     size = point.size
-    x = _project(some, point)
+    x = _project(some.z, point)
     _, gradient = _slope(model, some, point)
     products = 0
 
@@ -179,20 +193,3 @@ def smallest_curvatures(model: Model, some: Reduced, point: Weights, count: int)
         converged=converged,
         direction=np.asarray(vectors)[:, order[0]].reshape(point.shape),
     )
-
-
-@eqx.filter_jit
-def _project(some: Reduced, point: Weights) -> Float[Array, "tokens r n"]:
-    return project(some.z, point)
-
-
-@eqx.filter_jit
-def _slope(model: Model, some: Reduced, point: Weights) -> tuple[Array, Weights]:
-    return value_and_gradient(model, some, point)
-
-
-@eqx.filter_jit
-def _product(
-    model: Model, some: Reduced, x: Float[Array, "tokens r n"], direction: Weights
-) -> Weights:
-    return hessian_product(model, some, x, direction)

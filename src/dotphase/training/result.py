@@ -18,6 +18,12 @@ class Training(Runs):
     n : sentences in a data set
     runs : every `Run`
     seconds : wall time
+
+    Examples
+    --------
+    >>> training = dp.train(dp.positional_semantic(), alpha=2.0, d=40, seeds=2, start="semantic")
+    >>> training.n
+    80
     """
 
     optimizer: str

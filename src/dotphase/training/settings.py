@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypedDict
 
 import jax.numpy as jnp
@@ -102,6 +102,12 @@ class TrainingSettings:
         """Size of a step, that of the optimiser if no other is given."""
         return (self.optimiser.lr or 1.0) if self.lr is None else float(self.lr)
 
+    def for_the_end(self) -> TrainingSettings:
+        """The same where many students are trained and only the end is looked at: steps that are
+        not given may be larger than those of a path worth following."""
+        steps = self.optimiser.end_steps if self.steps is None else self.steps
+        return replace(self, steps=steps, lr=self.optimiser.end_lr if self.lr is None else self.lr)
+
     def recipe(self, d: int, n: int) -> Recipe:
         """What compiled code takes, for data sets of n sentences."""
         kind, tolerance = self.precision, self.tolerance or TOLERANCE[self.precision.name]
@@ -112,29 +118,6 @@ class TrainingSettings:
             steps=jnp.asarray(self.most_steps),
             tolerance=jnp.asarray(tolerance * float(np.sqrt(d)), kind),
         )
-
-
-def for_the_end(
-    optimizer: str,
-    *,
-    steps: int | None = None,
-    lr: float | None = None,
-    tolerance: float | None = None,
-    minibatch: int = MINIBATCH,
-    seed: int = 0,
-    batch: int | None = None,
-) -> TrainingSettings:
-    """Settings where many students are trained and only the end is looked at."""
-    chosen = OPTIMISERS[OPTIMISERS.check(optimizer, "optimizer")]
-    return TrainingSettings(
-        optimizer,
-        steps=chosen.end_steps if steps is None else steps,
-        lr=chosen.end_lr if lr is None else lr,
-        tolerance=tolerance,
-        minibatch=minibatch,
-        seed=seed,
-        batch=batch,
-    )
 
 
 class TrainingFields(TypedDict, total=False):

@@ -66,7 +66,8 @@ def command(
             progress=tell,
             finished=finished,
         )
-    from dotphase.report.verdict import AGREES, DIFFERS, OFF
+    from dotphase.experiments.agreement import AGREES, DIFFERS
+    from dotphase.report.verdict import OFF
 
     counts = {verdict: report.count(verdict) for verdict in (AGREES, OFF, DIFFERS)}
     if as_json:

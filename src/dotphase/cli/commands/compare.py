@@ -1,0 +1,144 @@
+"""`dotphase compare`: theory beside training of one model, with a verdict at every point."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from dotphase._numerics.parameters import OneOf
+from dotphase.cli.finite import seeds_option
+from dotphase.cli.options import (
+    ALPHAS,
+    COUNT,
+    Asked,
+    Checked,
+    Several,
+    json_option,
+    model_options,
+    plot_option,
+    task_options,
+)
+from dotphase.cli.output import (
+    dataset_path,
+    figure_path,
+    print_json,
+    print_written,
+    progress_bar,
+)
+
+#: Columns of the table, and how they are written.
+SHOWN = {"train_loss": ".6f", "test_error": ".6f", "theta": ".4f", "m": ".4f"}
+
+
+@click.command(
+    "compare",
+    epilog="Example: dotphase compare --alphas 0.8:2:4 --d 500 --seeds 4 --plot compare.png",
+)
+@click.option("--alphas", type=ALPHAS, required=True, help="Grid of alpha.")
+@click.option("--d", type=COUNT, default=1000, help="Dimension of a token.")
+@seeds_option(4)
+@click.option("--branches", type=Checked(Several(OneOf("dotphase.theory.branches:BRANCHES"))),
+              default="semantic,positional", help="Branches, and starts of training.")  # fmt: skip
+@click.option("--amp", is_flag=True, help="Message passing as well.")
+@click.option("--out", default=None, metavar="F.nc", help="Dataset to write.")
+@plot_option
+@task_options("theory", "log2_points", "rtol", "most", rtol=1e-2, most=14)
+@model_options
+@json_option
+def command(
+    alphas: list[float],
+    d: int,
+    seeds: int,
+    branches: list[str],
+    amp: bool,
+    out: str | None,
+    plot: str | None,
+    parameters: dict[str, Any],
+    model: Asked,
+    seed: int,
+    as_json: bool,
+) -> int:
+    """Solve a model and train it on one grid of alpha; say at each point whether they agree.
+
+    Exit code 3: the solver did not converge somewhere; all points are still printed.
+    """
+    with progress_bar("comparing", total=3 if amp else 2) as advance:
+        target, figure = dataset_path(out) if out else None, figure_path(plot)
+        built = model.build()
+        from dotphase.experiments.compare import compare
+        from dotphase.storage.files import write_dataset
+
+        dataset = compare(
+            built, alphas, d, seeds=seeds, branches=branches, amp=amp, seed=seed,
+            progress=lambda engine: advance(), **parameters,
+        )  # fmt: skip
+        if target:
+            write_dataset(dataset, target)
+        if figure:
+            from dotphase.plot import compare as draw
+
+            draw(dataset, figure)
+    if as_json:
+        print_json({**model.to_dict(), **_summary(dataset), "out": target and str(target),
+                    "plot": figure and str(figure)})  # fmt: skip
+    else:
+        _print_table(dataset)
+        if target or figure:
+            print_written(target, figure)
+    return 0 if bool(dataset["converged"].all()) else 3
+
+
+def _summary(dataset: Any) -> dict[str, Any]:
+    """Every number by engine, branch and alpha; verdicts by branch and alpha."""
+    engines = {
+        str(name): {part: dataset[part].sel(engine=name).values for part in (*SHOWN, "q")}
+        | {"stderr": {part: dataset[f"{part}_stderr"].sel(engine=name).values for part in SHOWN}}
+        for name in dataset["engine"].values
+    }
+    told = ("verdict", "score", "worst", "stayed", "trusted", "on_branch", "converged")
+    return {
+        "alphas": dataset["alpha"].values,
+        "branches": dataset["branch"].values,
+        "d": dataset.attrs["d"],
+        "seeds": dataset.attrs["seeds"],
+        **engines,
+        **{name: dataset[name].values for name in told},
+        "linear_test_error": float(dataset["linear_test_error"]),
+    }
+
+
+def _print_table(dataset: Any) -> None:
+    """A line for each engine at every point, and the verdict."""
+    from rich.console import Console
+    from rich.table import Table
+
+    title = f"theory and training at d = {dataset.attrs['d']}: difference over what is allowed"
+    table = Table(title=title)
+    for name in ("alpha", "branch", "engine", *SHOWN, "verdict"):
+        side = "left" if name in ("branch", "engine", "verdict") else "right"
+        table.add_column(name, justify=side, no_wrap=True)  # type: ignore[arg-type]
+    for alpha in sorted(dataset["alpha"].values):
+        for branch in dataset["branch"].values:
+            point = dataset.sel(alpha=alpha, branch=branch)
+            score = float(point["score"])
+            verdict = str(point["verdict"].item())
+            verdict += f" {score:.2f}" if score == score else ""
+            verdict += "" if bool(point["trusted"]) or not bool(point["on_branch"]) else " ?"
+            for number, engine in enumerate(dataset["engine"].values):
+                first = [f"{alpha:.3f}", str(branch)] if number == 0 else ["", ""]
+                one = point.sel(engine=engine)
+                cells = [_cell(one, name, form) for name, form in SHOWN.items()]
+                table.add_row(*first, str(engine), *cells, verdict if number == 0 else "")
+    Console(width=max(110, Console().width)).print(table)
+    click.echo(
+        "in brackets: standard errors of the last digits; ?: the theory is not trusted there"
+    )
+
+
+def _cell(point: Any, name: str, form: str) -> str:
+    value, error = float(point[name]), float(point[f"{name}_stderr"])
+    if value != value:
+        return "-"
+    digits = int(form[1])
+    return f"{value:{form}}" + (f"({error * 10**digits:.0f})" if error == error else "")

@@ -1,0 +1,190 @@
+"""One model in theory, in training and in message passing, on one grid of alpha.
+
+Each branch of the theory is compared with students that are trained from the start of the same
+name. Runs that end with another mechanism than they began with have left the branch; means are
+over those that stayed, and the share of them is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Unpack
+
+import numpy as np
+import xarray as xr
+
+from dotphase._numerics import validate
+from dotphase.errors import InvalidInput
+from dotphase.experiments.agreement import AGREES, DIFFERS, FINITE_SIZE, SHARE, allowed, judge
+from dotphase.experiments.curve import SETTINGS, curve
+from dotphase.experiments.grid import grid
+from dotphase.experiments.message_passing import amp as pass_messages
+from dotphase.finite.starts import STARTS
+from dotphase.model import Model
+from dotphase.storage.provenance import provenance
+from dotphase.theory.branches import BRANCHES
+from dotphase.theory.settings import SolverFields, SolverSettings, with_changes
+
+#: What the engines have in common.
+QUANTITIES = {
+    "train_loss": "training loss per dimension, eps_t",
+    "test_error": "test error, eps_g",
+    "m": "norm of m of token 1",
+    "theta": "norm of theta of token 1",
+    "q": "norm of q of token 1",
+}
+#: Verdicts besides those of a comparison of numbers.
+NO_BRANCH, LEFT = "no such branch", "training leaves it"
+
+
+def compare(
+    model: Model,
+    alphas: Sequence[float],
+    d: int = 1000,
+    *,
+    seeds: int = 4,
+    branches: Sequence[str] = ("semantic", "positional"),
+    amp: bool = False,
+    progress: Callable[[str], None] | None = None,
+    settings: SolverSettings | None = None,
+    **changes: Unpack[SolverFields],
+) -> xr.Dataset:
+    """Solve a model and train it on the same grid, and say at each point whether they agree.
+
+    Parameters
+    ----------
+    model : Model
+        Teacher, student and data.
+    alphas : sequence of float
+        Sample complexities n/d, no two the same.
+    d : int
+        Dimension of a token in training.
+    seeds : int
+        Data sets for each alpha; the starts share them.
+    branches : sequence of str
+        Branches of the theory, each beside training from the start of its name.
+    amp : bool
+        Whether to run message passing as well.
+    progress : callable, optional
+        Called with the name of each engine before it begins.
+    settings, **changes
+        Of the theory, as for `curve`; `seed` is the seed of training as well.
+
+    Returns
+    -------
+    xarray.Dataset
+        Dimensions ``engine`` ("theory", "training", possibly "amp"), ``branch`` and ``alpha``;
+        every quantity with its ``_stderr``. ``verdict`` for each branch and alpha is "agrees",
+        "differs", "no such branch" (the theory has none) or "training leaves it" (most runs do, or
+        all but one); ``score`` is the
+        largest difference between theory and training over what is allowed, and ``worst`` the
+        quantity it belongs to. Allowed are 3 combined standard errors, 1%, and 10/d of the number,
+        since the theory is for infinite d. ``stayed`` is the share of runs that ended where they
+        began, ``trusted`` whether the theory can be trusted.
+
+    Examples
+    --------
+    >>> import dotphase as dp
+    >>> both = dp.compare(dp.positional_semantic(), alphas=[2.0], d=200, seeds=2, log2_points=12)
+    >>> both["verdict"].sel(branch="semantic", alpha=2.0).item()
+    'agrees'
+    """
+    names = [str(name) for name in branches]
+    both = [name for name in BRANCHES if name in STARTS]
+    if not names or len(set(names)) != len(names) or not set(names) <= set(both):
+        raise InvalidInput("branches", names, "must be different ones of " + ", ".join(both))
+    validate.whole("seeds", seeds, at_least=2)
+    tell = progress or (lambda engine: None)
+    settings = with_changes(settings, SETTINGS, changes)
+    seed = settings.seed
+    tell("theory")
+    theory = curve(model, alphas, names, settings=settings)
+    tell("training")
+    runs = grid(lambda _: model, alphas, [0.0], d, parameter="model", starts=names, seeds=seeds,
+                seed=seed).isel(model=0)  # fmt: skip
+    engines = {"theory": theory[[*QUANTITIES, *(f"{name}_stderr" for name in QUANTITIES)]]}
+    runs = runs.rename(start="branch")
+    stayed = runs["mechanism"] == runs["branch"]
+    engines["training"] = means(runs.where(stayed))
+    if amp:
+        tell("message passing")
+        engines["amp"] = _message_passing(model, theory["alpha"].values, names, d, seeds, seed)
+    dataset = xr.concat(
+        engines.values(), xr.Variable("engine", list(engines)), coords="minimal", compat="override"
+    )
+    dataset = dataset.transpose("engine", "branch", "alpha")
+    asked = {"alphas": theory["alpha"].values, "d": d, "seeds": seeds, "seed": seed}
+    dataset.attrs = provenance(model, **asked)
+    for name, text in QUANTITIES.items():
+        dataset[name].attrs["description"] = text
+        dataset[f"{name}_stderr"].attrs["description"] = "standard error"
+    for name in ("on_branch", "trusted", "converged", "linear_test_error"):
+        dataset[name] = theory[name]
+    dataset["stayed"] = stayed.mean("seed").transpose("branch", "alpha")
+    dataset["stayed"].attrs["description"] = "share of runs that end with the mechanism they began"
+    return _judged(dataset)
+
+
+def means(runs: xr.Dataset) -> xr.Dataset:
+    """Means over the seeds that are not missing, with standard errors; NaN for fewer than two."""
+    found = {}
+    for name in QUANTITIES:
+        values = runs[name]
+        count = values.notnull().sum("seed")
+        spread = values.std("seed", ddof=1, skipna=True) / np.sqrt(count)
+        found[name] = values.mean("seed", skipna=True)
+        found[f"{name}_stderr"] = spread.where(count > 1)
+    return xr.Dataset(found)
+
+
+def _message_passing(
+    model: Model, alphas: np.ndarray, names: Sequence[str], d: int, seeds: int, seed: int
+) -> xr.Dataset:
+    """Message passing from each start; the runs that converged count."""
+
+    def column(alpha: float, name: str) -> xr.Dataset:
+        found = pass_messages(model, alpha, d, seeds=seeds, start=name, seed=seed).runs
+        values = {
+            part: [getattr(run, part) if run.converged else np.nan for run in found]
+            for part in QUANTITIES
+        }
+        return means(xr.Dataset({part: ("seed", row) for part, row in values.items()}))
+
+    rows = [
+        xr.concat([column(float(alpha), name) for alpha in alphas], xr.Variable("alpha", alphas))
+        for name in names
+    ]
+    return xr.concat(rows, xr.Variable("branch", list(names)))
+
+
+def _judged(dataset: xr.Dataset) -> xr.Dataset:
+    """Add the verdict on every point, with the number behind it."""
+    share = SHARE + FINITE_SIZE / float(dataset.attrs["d"])
+    shape = dataset["stayed"].shape
+    verdict, worst = np.full(shape, NO_BRANCH, object), np.full(shape, "", object)
+    score = np.full(shape, np.nan)
+    theory, training = (dataset.sel(engine=name) for name in ("theory", "training"))
+    for place in np.ndindex(shape):
+        here, there = (part.isel(branch=place[0], alpha=place[1]) for part in (theory, training))
+        if not bool(here["on_branch"]):
+            continue
+        if float(here["stayed"]) < 0.5 or not np.isfinite(there["train_loss_stderr"]):
+            verdict[place] = LEFT
+            continue
+        ratios: dict[str, float] = {}
+        for name in QUANTITIES:
+            expected = float(here[name])
+            if expected == 0:
+                continue  # vanishes by symmetry: of order 1/sqrt(d) at finite d
+            errors = [float(part[f"{name}_stderr"]) for part in (here, there)]
+            ratios[name] = abs(float(there[name]) - expected) / allowed(
+                expected, *errors, share=share
+            )
+        ratio, name = max((ratio, name) for name, ratio in ratios.items())
+        verdict[place], score[place], worst[place] = judge(ratio, 1.0), ratio, name
+    dims = ("branch", "alpha")
+    words = {"description": f"{AGREES}, {DIFFERS}, {NO_BRANCH} or {LEFT}"}
+    dataset["verdict"] = (dims, verdict.astype(str), words)
+    dataset["score"] = (dims, score, {"description": "largest difference over what is allowed"})
+    dataset["worst"] = (dims, worst.astype(str), {"description": "quantity that differs most"})
+    return dataset

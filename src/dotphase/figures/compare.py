@@ -1,0 +1,105 @@
+"""Theory, training and message passing of one model against alpha, with a verdict per point."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dotphase.experiments.compare import LEFT
+from dotphase.figures.parts.lines import (
+    ALPHA,
+    TEST_ERROR,
+    TRAIN_LOSS,
+    branch_line,
+    hollow_entry,
+    linear_level,
+    overlap_scale,
+    scientific,
+)
+from dotphase.figures.parts.style import COLOURS, MARKERS, drawing, ink, page
+
+#: Overlaps below this are zero by symmetry in the theory.
+SHOWN = 1e-6
+
+
+def compare(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
+    """Draw a dataset of `dotphase.compare`.
+
+    Lines are theory (hollow where it is not trusted), points trained students with standard
+    errors, crosses message passing. Points are hollow where most runs leave the branch, and a ring
+    marks where training differs from theory by more than is allowed.
+
+    Parameters
+    ----------
+    dataset : xarray.Dataset
+        From `dotphase.compare`.
+    path : path, optional
+        Where to write the figure (.png, .svg or .pdf).
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> both = dp.compare(dp.positional_semantic(), [2.0], d=200, seeds=2, log2_points=12)
+    >>> figure = dp.plot.compare(both, "compare.png")
+    """
+    dataset = dataset.sortby("alpha")
+    theory, training = (dataset.sel(engine=name) for name in ("theory", "training"))
+    passed = dataset.sel(engine="amp") if "amp" in dataset["engine"] else None
+    scale = overlap_scale(dataset)
+    with drawing(path, 1, 3, size=(10.4, 3.5)) as (figure, axes):
+        loss, error, overlap = axes
+        doubtful = ringed = False
+        for name in dataset["branch"].values.tolist():
+            branch = theory.sel(branch=name)
+            colour, marker = COLOURS.get(name, ink()), MARKERS.get(name, "D")
+            panels = [(loss, "train_loss", 1.0, "-", name), (error, "test_error", 1.0, "-", None)]
+            panels += [
+                (overlap, part, size, dashes, f"{symbol}, {name}")
+                for part, size, dashes, symbol in (
+                    ("theta", scale, "-", r"$\theta/\sigma^2$"),
+                    ("m", 1.0, "--", "$|m|$"),
+                )
+                if bool((branch[part].where(branch["on_branch"]) > SHOWN).any())
+            ]
+            differs, left = (branch["verdict"] == word for word in ("differs", LEFT))
+            for axis, part, size, dashes, label in panels:
+                doubtful |= branch_line(
+                    axis, branch, branch[part] / size, hollow={"marker": ".", "ms": 5},
+                    color=colour, ls=dashes, label=label,
+                )  # fmt: skip
+                ours = training.sel(branch=name)
+                for kept, edge, face in ((~left, ink(), colour), (left, colour, page())):
+                    axis.errorbar(
+                        ours["alpha"], (ours[part] / size).where(kept),
+                        ours[f"{part}_stderr"] / size, fmt=marker, color=colour, mec=edge,
+                        mfc=face, mew=0.6, lw=1,
+                    )  # fmt: skip
+                ring = (ours[part] / size).where(differs)
+                ringed |= bool(np.isfinite(ring).any())
+                axis.plot(ours["alpha"], ring, "o", ms=11, mfc="none", mec=ink(), mew=1)
+                if passed is not None:
+                    other = passed.sel(branch=name)
+                    axis.plot(other["alpha"], other[part] / size, "x", color=ink(), ms=6)
+        linear_level(error, dataset["linear_test_error"])
+        d = dataset.attrs["d"]
+        entries = {"marker": "o", "color": COLOURS["uninformed"], "ls": "none"}
+        loss.plot([], [], mec=ink(), label=f"training, $d = {d}$", **entries)
+        if passed is not None:
+            loss.plot([], [], "x", color=ink(), label="message passing")
+        if doubtful:
+            hollow_entry(loss, colour=COLOURS["uninformed"])
+        if ringed:
+            loss.plot([], [], "o", ms=11, mfc="none", mec=ink(), label="differs")
+        for axis, text in zip(axes, (TRAIN_LOSS, TEST_ERROR, "overlaps"), strict=True):
+            axis.set_xlabel(ALPHA)
+            axis.set_ylabel(text)
+            axis.set_ylim(bottom=0)
+            axis.legend()
+        scientific(loss, error)
+    return figure

@@ -1,0 +1,87 @@
+"""Theory beside training: one grid, one dataset, a verdict that can fail."""
+
+import numpy as np
+import pytest
+
+import dotphase as dp
+from dotphase.experiments import compare as module
+from dotphase.experiments.agreement import AGREES, DIFFERS
+from dotphase.experiments.compare import LEFT, NO_BRANCH, QUANTITIES
+
+ALPHAS = [0.5, 2.0]
+
+
+@pytest.fixture(scope="module")
+def both():
+    return dp.compare(dp.positional_semantic(), ALPHAS, d=60, seeds=3, log2_points=12)
+
+
+def test_every_engine_has_every_number_at_every_point(both):
+    assert both["engine"].values.tolist() == ["theory", "training"]
+    assert both["train_loss"].dims == ("engine", "branch", "alpha")
+    for name in QUANTITIES:
+        assert {name, f"{name}_stderr"} <= set(both)
+    theory = dp.curve(dp.positional_semantic(), ALPHAS, log2_points=12)
+    np.testing.assert_array_equal(both["theta"].sel(engine="theory"), theory["theta"])
+
+
+def test_training_is_that_of_the_grid(both):
+    runs = dp.grid(lambda _: dp.positional_semantic(), ALPHAS, [0.0], 60, seeds=3)
+    mean = runs["train_loss"].isel(omega=0).sel(alpha=2.0, start="semantic").mean("seed")
+    found = both["train_loss"].sel(engine="training", alpha=2.0, branch="semantic")
+    assert float(both["stayed"].sel(alpha=2.0, branch="semantic")) == 1
+    np.testing.assert_allclose(found, mean, rtol=1e-12)
+
+
+def test_theory_and_training_agree_where_there_are_many_data(both):
+    at = both.sel(alpha=2.0)
+    assert at["verdict"].sel(branch="semantic") == AGREES
+    assert 0 < float(at["score"].sel(branch="semantic")) < 1
+
+
+def test_a_branch_that_does_not_exist_is_no_disagreement(both):
+    at = both.sel(alpha=0.5, branch="semantic")
+    assert at["verdict"] == NO_BRANCH and np.isnan(at["score"])
+
+
+def test_a_wrong_theory_is_noticed(monkeypatch):
+    honest = module.curve
+
+    def wrong(*args, **kwargs):
+        dataset = honest(*args, **kwargs)
+        dataset["theta"] *= 1.7
+        return dataset
+
+    monkeypatch.setattr(module, "curve", wrong)
+    found = dp.compare(dp.positional_semantic(), ALPHAS, d=60, seeds=3, log2_points=12)
+    at = found.sel(alpha=2.0, branch="semantic")
+    assert at["verdict"] == DIFFERS and at["worst"] == "theta" and at["score"] > 1
+
+
+def test_runs_that_leave_their_branch_do_not_count(monkeypatch):
+    honest = module.grid
+
+    def escaping(*args, **kwargs):
+        runs = honest(*args, **kwargs)
+        kinds = np.where(runs["seed"] < 2, "uninformed", runs["mechanism"].transpose(..., "seed"))
+        runs["mechanism"] = runs["mechanism"].transpose(..., "seed").copy(data=kinds)
+        return runs
+
+    monkeypatch.setattr(module, "grid", escaping)
+    found = dp.compare(dp.positional_semantic(), ALPHAS, d=60, seeds=3, log2_points=12)
+    assert found["verdict"].sel(alpha=2.0, branch="semantic") == LEFT
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [({"branches": ["sideways"]}, "branches"), ({"branches": ["uninformed"]}, "branches"),
+     ({"branches": []}, "branches"), ({"seeds": 1}, "seeds"), ({"alphas": [1.0, 1.0]}, "alphas")],
+)  # fmt: skip
+def test_bad_input_is_refused(arguments, field):
+    with pytest.raises(dp.InvalidInput, match=f"^{field} = "):
+        dp.compare(dp.positional_semantic(), **({"alphas": [1.0], "d": 60} | arguments))
+
+
+def test_the_figure_is_drawn(both, tmp_path):
+    dp.plot.compare(both, tmp_path / "compare.png")
+    assert (tmp_path / "compare.png").stat().st_size > 5000
