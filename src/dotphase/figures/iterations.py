@@ -31,7 +31,7 @@ def iterations(result: MessagePassing, path: str | Path | None = None) -> Any:
 
     Examples
     --------
-    >>> passing = dp.amp(dp.positional_semantic(), alpha=2.0, d=40, seeds=1, iterations=5)
+    >>> passing = dp.amp(dp.positional_semantic(), alpha=2.0, d=40, seeds=2, iterations=5)
     >>> figure = dp.plot.iterations(passing, "iterations.png")
     """
     rows = [row for row in result.iterations if row["predicted"] is not None]
