@@ -24,10 +24,6 @@ def basins(runs: xr.Dataset, path: str | Path | None = None) -> Any:
     path : path, optional
         Where to write the figure (.png, .svg or .pdf).
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-
     Examples
     --------
     >>> runs = dp.basins(dp.positional_semantic(), [2.0], [1.0], d=40, seeds=2, optimizers=["gd"])

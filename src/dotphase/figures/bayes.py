@@ -30,10 +30,6 @@ def bayes(curve: xr.Dataset, best: xr.Dataset, path: str | Path | None = None) -
     path : path, optional
         Where to write the figure (.png, .svg or .pdf).
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-
     Examples
     --------
     >>> model = dp.positional_semantic()

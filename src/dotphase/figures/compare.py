@@ -39,10 +39,6 @@ def compare(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
     path : path, optional
         Where to write the figure (.png, .svg or .pdf).
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-
     Examples
     --------
     >>> both = dp.compare(dp.positional_semantic(), [2.0], d=200, seeds=2, log2_points=12)

@@ -28,10 +28,6 @@ def gamp(runs: Mapping[str, xr.Dataset], path: str | Path | None = None) -> Any:
     path : path, optional
         Where to write the figure (.png, .svg or .pdf).
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-
     Examples
     --------
     >>> import xarray as xr

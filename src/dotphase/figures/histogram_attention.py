@@ -31,10 +31,6 @@ def histogram_attention(
     path : path, optional
         Where to write the figure (.png, .svg or .pdf).
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-
     Examples
     --------
     >>> networks = {"semantic": dp.histogram.shipped("semantic")}

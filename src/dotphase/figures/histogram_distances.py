@@ -24,10 +24,6 @@ def histogram_distances(result: Experiment, path: str | Path | None = None) -> A
     path : path, optional
         Where to write the figure (.png, .svg or .pdf).
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-
     Examples
     --------
     >>> result = dp.histogram.run(

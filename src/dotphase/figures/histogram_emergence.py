@@ -21,10 +21,6 @@ def histogram_emergence(found: Emergence, path: str | Path | None = None) -> Any
     path : path, optional
         Where to write the figure (.png, .svg or .pdf).
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-
     Examples
     --------
     >>> found = dp.histogram.emergence([60, 120], 1, 20, task=dp.histogram.Task(), dimension=8)

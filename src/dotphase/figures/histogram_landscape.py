@@ -28,10 +28,6 @@ def histogram_landscape(
     names : pair of str
         What to call the two ends.
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-
     Examples
     --------
     >>> first, second = (dp.histogram.shipped(name) for name in ("semantic", "positional"))

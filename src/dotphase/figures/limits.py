@@ -26,10 +26,6 @@ def limits(ridge: xr.Dataset, path: str | Path | None = None) -> Any:
     path : path, optional
         Where to write the figure (.png, .svg or .pdf).
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-
     Examples
     --------
     >>> import xarray as xr

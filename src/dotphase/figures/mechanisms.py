@@ -24,10 +24,6 @@ def mechanisms(training: Training, path: str | Path | None = None) -> Any:
     path : path, optional
         Where to write the figure (.png, .svg or .pdf).
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-
     Examples
     --------
     >>> training = dp.train(dp.positional_semantic(), alpha=2.0, d=40, seeds=2, start="semantic")

@@ -42,10 +42,6 @@ def panels(
     path : path, optional
         Where to write the figure (.png, .svg or .pdf).
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-
     Examples
     --------
     >>> from dotphase.figures.parts.maps import gain_panel

@@ -46,10 +46,6 @@ def transition(
     path : path, optional
         Where to write the figure (.png, .svg or .pdf).
 
-    Returns
-    -------
-    matplotlib.figure.Figure
-
     Examples
     --------
     >>> branches = dp.curve(dp.positional_semantic(), [1.0, 2.0], log2_points=12)
