@@ -26,7 +26,7 @@ for name, value in KEPT.items():
     os.environ.setdefault(name.upper(), value)
     jax.config.update(name, value if name.endswith("dir") else 0)
 
-REFERENCE = Path(__file__).resolve().parents[2] / "shared" / "reference"
+REFERENCE = ROOT.parent / "shared" / "reference"
 
 
 @pytest.fixture(autouse=True)
