@@ -47,7 +47,9 @@ def public_groups() -> dict[str, list[str]]:
     modules = groups.pop(MODULES)
     found = {name: [f"dotphase.{one}" for one in names] for name, names in groups.items()}
     for name in modules:
-        names = sorted(members(getattr(dotphase, name)), key=lambda one: (one[0].islower(), one))
+        # What is at the top is shown there.
+        names = [one for one in members(getattr(dotphase, name)) if one not in groups["model"]]
+        names.sort(key=lambda one: (one[0].islower(), one))
         found[name] = [f"dotphase.{name}.{one}" for one in names]
     return found
 

@@ -186,8 +186,6 @@ def test_an_optimiser(add, paper):
     name = add("training/optimisers/lion.py")
     found = dp.train(paper, alpha=2.0, d=40, seeds=2, optimizer=name, steps=20)
     assert found.optimizer == "lion" and len(found.runs) == 2
-    shares = dp.basins(paper, [2.0], [1.0], d=40, seeds=2, optimizers=[name], steps={name: 20})
-    assert shares["optimizer"].values.tolist() == ["lion"]
 
 
 def test_a_start(add, paper):

@@ -105,10 +105,8 @@ def basins(
 
     Examples
     --------
-    >>> import dotphase as dp
-    >>> found = dp.basins(dp.positional_semantic(), alphas=[4.0], scales=[0.01, 1.0], d=20,
-    ...                   optimizers=["gd"], seeds=1)
-    >>> found["mechanism"].dims
+    >>> runs = dp.basins(dp.positional_semantic(), [2.0], [1.0], d=40, seeds=2, optimizers=["gd"])
+    >>> runs["mechanism"].dims
     ('optimizer', 'alpha', 'seed', 'scale')
     """
     sizes = [count_sentences(model, alpha, d) for alpha in alphas]

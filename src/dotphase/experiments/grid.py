@@ -175,10 +175,8 @@ def grid(
 
     Examples
     --------
-    >>> import dotphase as dp
-    >>> found = dp.grid(lambda omega: dp.positional_semantic(omega=omega),
-    ...                 alphas=[1.0, 2.0], values=[0.3], d=20, seeds=1)
-    >>> found["train_loss"].dims
+    >>> runs = dp.grid(dp.positional_semantic, [1.0, 2.0], [0.2, 0.4], d=40, seeds=2)
+    >>> runs["train_loss"].dims
     ('alpha', 'omega', 'seed', 'start')
     """
     began = time.perf_counter()

@@ -66,10 +66,9 @@ def amp(
 
     Examples
     --------
-    >>> import dotphase as dp
-    >>> passed = dp.amp(dp.positional_semantic(), alpha=2.0, d=200, start="semantic")
-    >>> passed.converged, round(passed.mean["overlap_with_trained"], 4)
-    (True, 1.0)
+    >>> passing = dp.amp(dp.positional_semantic(), alpha=2.0, d=40, seeds=2, iterations=5)
+    >>> passing.mean["overlap_with_trained"] > 0.8
+    True
     """
     return pass_messages(
         model,

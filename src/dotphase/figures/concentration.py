@@ -20,17 +20,11 @@ def concentration(theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None 
         The two branches at one alpha.
     runs : xarray.Dataset
         Dimensions ``d``, ``start`` and ``seed``.
-    path : path, optional
-        Where to write the figure (.png, .svg or .pdf).
-
-    Returns
-    -------
-    matplotlib.figure.Figure
 
     Examples
     --------
     >>> branches = dp.curve(dp.positional_semantic(), [1.0, 2.0], log2_points=12)
-    >>> runs = dp.grid(dp.positional_semantic, [1.0, 2.0], [0.3], d=40, seeds=2)
+    >>> runs = dp.grid(dp.positional_semantic, [1.0, 2.0], [0.2, 0.4], d=40, seeds=2)
     >>> runs = runs.isel(omega=0, alpha=1, drop=True).expand_dims(d=[40])
     >>> figure = dp.plot.concentration(branches.isel(alpha=1), runs, "concentration.png")
     """

@@ -38,17 +38,11 @@ def family(
     lines : xarray.Dataset, optional
         ``alpha_c`` and ``alpha_l`` over ``length``, with errors, and ``trained`` crossings: one
         more panel.
-    path : path, optional
-        Where to write the figure (.png, .svg or .pdf).
-
-    Returns
-    -------
-    matplotlib.figure.Figure
 
     Examples
     --------
     >>> branches = dp.curve(dp.positional_semantic(), [1.0, 2.0], log2_points=12)
-    >>> runs = dp.grid(dp.positional_semantic, [1.0, 2.0], [0.3], d=40, seeds=2)
+    >>> runs = dp.grid(dp.positional_semantic, [1.0, 2.0], [0.2, 0.4], d=40, seeds=2)
     >>> figure = dp.plot.family([("two tokens", branches, runs)], path="family.png")
     """
     rows, columns, size = (1, 3, (10.4, 3.4)) if lines is None else (2, 2, (8.6, 6.6))

@@ -22,16 +22,10 @@ def iterations(result: MessagePassing, path: str | Path | None = None) -> Any:
     ----------
     result : MessagePassing
         From `dotphase.amp`.
-    path : path, optional
-        Where to write the figure (.png, .svg or .pdf).
-
-    Returns
-    -------
-    matplotlib.figure.Figure
 
     Examples
     --------
-    >>> passing = dp.amp(dp.positional_semantic(), alpha=2.0, d=40, seeds=1, iterations=5)
+    >>> passing = dp.amp(dp.positional_semantic(), alpha=2.0, d=40, seeds=2, iterations=5)
     >>> figure = dp.plot.iterations(passing, "iterations.png")
     """
     rows = [row for row in result.iterations if row["predicted"] is not None]

@@ -34,17 +34,11 @@ def slices(columns: Mapping[str, Sequence[Slice]], path: str | Path | None = Non
     columns : mapping
         For each parameter its values, at most three, each with the theory of `dotphase.curve`
         and the runs of `dotphase.grid` at one value.
-    path : path, optional
-        Where to write the figure (.png, .svg or .pdf).
-
-    Returns
-    -------
-    matplotlib.figure.Figure
 
     Examples
     --------
     >>> branches = dp.curve(dp.positional_semantic(), [1.0, 2.0], log2_points=12)
-    >>> runs = dp.grid(dp.positional_semantic, [1.0, 2.0], [0.3], d=40, seeds=2)
+    >>> runs = dp.grid(dp.positional_semantic, [1.0, 2.0], [0.2, 0.4], d=40, seeds=2)
     >>> figure = dp.plot.slices({"omega": [(0.3, branches, runs)]}, path="slices.png")
     """
     size = (3.5 * len(columns), 8.2)

@@ -43,17 +43,11 @@ def transition(
         ``alpha_c``, ``alpha_l`` and ``linear_test_error``.
     runs : xarray.Dataset, optional
         From `dotphase.grid`, at one value.
-    path : path, optional
-        Where to write the figure (.png, .svg or .pdf).
-
-    Returns
-    -------
-    matplotlib.figure.Figure
 
     Examples
     --------
     >>> branches = dp.curve(dp.positional_semantic(), [1.0, 2.0], log2_points=12)
-    >>> runs = dp.grid(dp.positional_semantic, [1.0, 2.0], [0.3], d=40, seeds=2)
+    >>> runs = dp.grid(dp.positional_semantic, [1.0, 2.0], [0.2, 0.4], d=40, seeds=2)
     >>> known = {"alpha_c": 1.251, "alpha_l": 1.494, "linear_test_error": 0.00197}
     >>> figure = dp.plot.transition(branches, known, runs, "transition.png")
     """

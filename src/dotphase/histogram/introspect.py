@@ -35,8 +35,8 @@ class Statistics:
     self_weight : mean weight of a token on itself
     equal_weight, other_weight : mean weight of a token on one other token of the same symbol,
         and on one of another symbol
-    semantic_score : mean over symbols of |e - o|/(e + o), with e and o the equal and other weight
-        of that symbol; in [0, 1], and as large for symbols that look away from their equals
+    semantic_score : mean over symbols of ``|e - o|/(e + o)``, with e and o the equal and other
+        weight of that symbol; in [0, 1], and as large for symbols that look away from their equals
     accuracy : share of tokens counted right
     accuracy_by_count : the same for tokens that occur once, twice, ...; not a number where
         there were none

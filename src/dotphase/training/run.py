@@ -87,9 +87,8 @@ def train(
 
     Examples
     --------
-    >>> import dotphase as dp
-    >>> runs = dp.train(dp.positional_semantic(), alpha=2.0, d=200, seeds=1, start="semantic")
-    >>> runs.converged, runs.runs[0].mechanism
+    >>> training = dp.train(dp.positional_semantic(), alpha=2.0, d=40, seeds=2, start="semantic")
+    >>> training.converged, training.runs[0].mechanism
     (True, 'semantic')
     """
     settings = changed(settings or TrainingSettings(), changes)
