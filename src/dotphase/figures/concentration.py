@@ -55,10 +55,8 @@ def concentration(theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None 
             )  # fmt: skip
         guide = float(spread["semantic"][-1]) * (d / d[-1]) ** -0.5
         axes[2].plot(d, guide, color=ink(), lw=0.9, ls="--", label=r"$d^{-1/2}$")
-        axes[2].set_yscale("log")
-        axes[2].set_ylabel("spread over runs")
+        axes[2].set(yscale="log", ylabel="spread over runs")
         for axis in axes:
-            axis.set_xscale("log")
-            axis.set_xlabel("dimension $d$")
+            axis.set(xscale="log", xlabel="dimension $d$")
             axis.legend()
     return figure

@@ -52,10 +52,8 @@ def slices(columns: Mapping[str, Sequence[Slice]], path: str | Path | None = Non
             column[2].set_xlabel(ALPHA)
         for axis, text in zip(axes[:, 0], (LOSS_GAP, OVERLAPS, TEST_ERROR), strict=True):
             axis.set_ylabel(text)
-        own = {
-            "semantic": r"semantic ($\theta/\sigma^2$)",
-            "positional": r"positional ($m/\sigma^2$)",
-        }
-        branch_legend(axes[1, 0], own)
+        symbols = {"semantic": r"\theta", "positional": "m"}
+        texts = {name: rf"{name} (${symbol}/\sigma^2$)" for name, symbol in symbols.items()}
+        branch_legend(axes[1, 0], texts)
         axes[1, 0].legend()
     return figure

@@ -94,8 +94,7 @@ def _critical(axis: Any, critical: xr.Dataset) -> None:
         axis.errorbar(critical["exponent"], values, error, color=colour, marker=marker, label=label)
         hollow = values.where(~trusted)
         axis.plot(critical["exponent"], hollow, marker, color=colour, mfc=page(), zorder=3)
-    axis.set(xlabel="exponent of the spectrum", ylabel=r"critical $\alpha$")
-    axis.set_ylim(bottom=0)
+    axis.set(xlabel="exponent of the spectrum", ylabel=r"critical $\alpha$", ylim=(0, None))
     axis.legend(loc="lower left")
 
 
