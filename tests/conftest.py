@@ -16,7 +16,6 @@ import dotphase as dp
 ROOT = Path(__file__).resolve().parents[1]
 # What one test has compiled serves all others: in the other process, in the programs that tests
 # start, and in the next run.
-ROOT = Path(__file__).resolve().parents[1]
 KEPT = {
     "jax_compilation_cache_dir": str(ROOT / ".pytest_cache/compiled"),
     "jax_persistent_cache_min_compile_time_secs": "0",
@@ -34,6 +33,14 @@ def double_precision() -> Iterator[None]:
     """The tests look inside the package, where everything is computed in float64."""
     with jax.enable_x64(True):
         yield
+
+
+@pytest.fixture(scope="module")
+def quick_to_compile() -> Iterator[None]:
+    """For files whose functions are compiled for small sizes and run a few times."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
 
 
 @pytest.fixture

@@ -38,6 +38,18 @@ def curve():
     )
 
 
+def compare():
+    """Theory and training on one grid: a branch that is left, a point that differs."""
+    theory = curve()
+    names = ["train_loss", "test_error", "theta", "m"]
+    found = theory[names].expand_dims(engine=["theory", "training"])
+    found = found.assign({f"{name}_stderr": 0.01 * found[name] for name in names})
+    for name in ("on_branch", "trusted", "linear_test_error"):
+        found[name] = theory[name]
+    found["verdict"] = (DIMS, [["agrees"] * 4, ["agrees", "differs", *["training leaves it"] * 2]])
+    return found.assign_attrs(d=200)
+
+
 def runs(omegas=(0.3,)):
     """Trained students from both starts, three data sets each."""
     theory = curve()

@@ -38,7 +38,7 @@ def slices(columns: Mapping[str, Sequence[Slice]], path: str | Path | None = Non
     Examples
     --------
     >>> branches = dp.curve(dp.positional_semantic(), [1.0, 2.0], log2_points=12)
-    >>> runs = dp.grid(dp.positional_semantic, [1.0, 2.0], [0.2, 0.4], d=40, seeds=2)
+    >>> runs = dp.grid(dp.positional_semantic, [1.5, 2.0], [0.2, 0.4], d=40, seeds=2)
     >>> figure = dp.plot.slices({"omega": [(0.3, branches, runs)]}, path="slices.png")
     """
     size = (3.5 * len(columns), 8.2)

@@ -47,7 +47,7 @@ def transition(
     Examples
     --------
     >>> branches = dp.curve(dp.positional_semantic(), [1.0, 2.0], log2_points=12)
-    >>> runs = dp.grid(dp.positional_semantic, [1.0, 2.0], [0.2, 0.4], d=40, seeds=2)
+    >>> runs = dp.grid(dp.positional_semantic, [1.5, 2.0], [0.2, 0.4], d=40, seeds=2)
     >>> known = {"alpha_c": 1.251, "alpha_l": 1.494, "linear_test_error": 0.00197}
     >>> figure = dp.plot.transition(branches, known, runs, "transition.png")
     """
