@@ -90,7 +90,7 @@ def test_a_branch(add, answer, capsys, paper):
     add(
         "dotphase.theory.branches",
         "stronger",
-        "from dotphase.theory.branches._branch import Branch, aligned\n"
+        "from dotphase.theory.branch import Branch, aligned\n"
         "BRANCH = Branch(lambda model: aligned(model, semantic=1), frozenset({'m'}))\n",
     )
     solution = dp.solve(paper, 2.0, "stronger", log2_points=12)

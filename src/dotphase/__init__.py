@@ -7,7 +7,6 @@ settings are left alone: public functions compute in float64 inside a context of
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from dotphase._lazy import load, read_stub
@@ -41,15 +40,20 @@ _RENAMED = {
 
 __all__ = sorted([*_HOMES, "__version__"])
 
-try:
-    __version__ = version("dotphase")
-except PackageNotFoundError:  # run from source
-    __version__ = "0.0.0+source"
-
 
 def __getattr__(name: str) -> Any:
-    value = globals()[name] = load(__name__, _HOMES, name, _RENAMED)
+    value = _version() if name == "__version__" else load(__name__, _HOMES, name, _RENAMED)
+    globals()[name] = value
     return value
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version  # not cheap to import
+
+    try:
+        return version("dotphase")
+    except PackageNotFoundError:  # run from source
+        return "0.0.0+source"
 
 
 def __dir__() -> list[str]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from dotphase.report.items import lengths, untied
+from dotphase.report.items import bayes, dynamics, lengths, limits, untied
 from dotphase.report.store import Parts
 from dotphase.report.sweeps import fitted_crossing, trained_crossing
 
@@ -142,3 +142,43 @@ def test_winners_are_named_by_their_mechanism():
     np.testing.assert_array_equal(mechanism(some).values, expected)
     figure = winners([("one", some), ("two", some)])
     assert len(figure.axes) == 2 and figure.axes[0].lines  # a cross where it is not trusted
+
+
+def test_dynamics_is_drawn_and_told():
+    axes, kinds = ("optimizer", "alpha", "seed", "scale"), np.full((1, 2, 3, 2), "semantic")
+    found = xr.Dataset(
+        {"mechanism": (axes, kinds), "outcome": (axes, np.ones(kinds.shape))},
+        {"optimizer": ["gd"], "alpha": [1.0, 4.0], "scale": [0.01, 1.0]},
+        {"d": 40},
+    )
+    flow = dynamics._flow(20.0)
+    assert float(flow["positional_ends"]) == pytest.approx(5.47, abs=0.03)
+    tau = flow["tau"].values[::40]
+    runs = flow[["m", "theta", "q"]].sel(tau=tau).assign_attrs(alpha=20.0)
+    for name in ("m", "theta", "q"):
+        runs[f"{name}_stderr"] = 0.01 * runs[name]
+    datasets = {"runs-basins": found, "runs-descent": runs, "theory-flow": flow}
+    datasets |= {
+        f"theory-field-{k}": dynamics._field(alpha, 7) for k, alpha in enumerate(dynamics.FIELDS)
+    }
+    assert {row.verdict for row in dynamics.compare(datasets)} == {"agrees"}
+    worse = datasets | {"runs-descent": runs * 1.2}
+    worse["runs-descent"].attrs["alpha"] = 20.0
+    assert {row.verdict for row in dynamics.compare(worse)} == {"differs"}
+    assert len(dynamics.remarks(datasets)) == 5
+    drawn = dynamics.draw(datasets)
+    assert len(drawn["flow"].axes) == 3 and drawn[""].axes
+
+
+def test_bayes_and_limits_agree(tmp_path):
+    sizes = {"alphas": [1.5], "rtol": 1e-1, "most": 12, "lines": [0.3, 0.45], "samples": 20_000}
+    datasets = bayes.compute(Parts(tmp_path / "bayes"), sizes)
+    rows = bayes.compare(datasets)
+    assert [row.verdict for row in rows] == ["agrees"] * 4
+    assert rows[1].ours == pytest.approx(0.786, abs=1e-3)
+    assert bayes.draw(datasets).axes and len(bayes.remarks(datasets)) == 2
+    sizes = {"alphas": [1.0, 2.0], "ridges": [0.01], "log2_points": 14, "paper_points": 13}
+    datasets = limits.compute(Parts(tmp_path / "limits"), sizes)
+    assert {row.verdict for row in limits.compare(datasets)} == {"agrees"}
+    assert len(limits.draw(datasets).axes) == 2
+    assert "closed form is 100" in limits.remarks(datasets)[0]

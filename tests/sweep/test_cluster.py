@@ -22,9 +22,7 @@ STUDY = dp.Study(
 
 
 @pytest.fixture
-def cluster(tmp_path, monkeypatch):
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+def cluster():
     with distributed.LocalCluster(
         n_workers=2,
         threads_per_worker=1,

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 
 import dotphase as dp
+from dotphase.message_passing.settings import MessagePassingSettings
 from dotphase.sweep.tasks import TASKS, compute_point
+from dotphase.theory.settings import SolverSettings
+from dotphase.training.settings import TrainingSettings
 
 
 @pytest.mark.parametrize(
@@ -52,3 +57,20 @@ def test_what_goes_wrong_is_told_in_one_line():
     outcome = compute_point(**study.question(4))
     assert outcome.index == 4 and outcome.values is None
     assert outcome.reason == "lr = 0.1: must not be given: lbfgs chooses its own steps"
+
+
+@pytest.mark.parametrize(
+    ("task", "settings", "elsewhere"),
+    [
+        ("theory", SolverSettings(), {"seed", "iteration"}),
+        ("train", TrainingSettings(), {"seed", "batch"}),
+        ("amp", MessagePassingSettings(), {"seed"}),
+    ],
+)
+def test_parameters_are_the_settings_of_the_function(task, settings, elsewhere):
+    """The tables are read without JAX, so that they cannot be made from the settings."""
+    defaults = {one.name: getattr(settings, one.name) for one in fields(settings)}
+    table = {name: one.default for name, one in TASKS[task].parameters.items()}
+    assert elsewhere <= defaults.keys() and not elsewhere & table.keys()
+    assert table == table | {n: value for n, value in defaults.items() if n not in elsewhere}
+    assert table.keys() - defaults.keys() <= {"alpha", "d", "start", "branch", "first"}

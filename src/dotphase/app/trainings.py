@@ -15,6 +15,7 @@ from typing import Any
 from dotphase._numerics.parameters import OneOf
 from dotphase.app.state import Point, whole
 from dotphase.errors import InvalidInput
+from dotphase.finite.starts import STARTS
 
 #: Bounds of what the page trains, so that a run takes seconds and fits into memory.
 DIMENSIONS, SEEDS, LAST_SEED = (10, 2000), (1, 16), 999_999
@@ -62,9 +63,9 @@ class LiveTraining:
 
 
 def starts() -> tuple[str, ...]:
-    """Starts for the page's student, which has one column: too few for the mixed one."""
-    names = OneOf("dotphase.finite.starts:STARTS").names()
-    return tuple(name for name in names if name != "mixed")
+    """Starts that serve the page's student, which has one column."""
+    model = Point().model()
+    return tuple(name for name, start in STARTS.items() if start.refused(model, 1) is None)
 
 
 def read_training(query: Mapping[str, str]) -> dict[str, Any]:

@@ -308,10 +308,13 @@ def prepare_jax() -> None:
 
 
 def cache_settings() -> dict[str, Any]:
-    """Settings of JAX that keep compiled functions, by name; none if there is nowhere to."""
+    """Settings of JAX that keep compiled functions, by name; none if there is nowhere to, or if
+    the user has chosen a folder."""
     import os
     from pathlib import Path
 
+    if os.environ.get("JAX_COMPILATION_CACHE_DIR"):
+        return {}
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     folder = Path(base) / "dotphase" / "compiled"
     try:

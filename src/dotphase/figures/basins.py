@@ -21,12 +21,6 @@ def basins(runs: xr.Dataset, path: str | Path | None = None) -> Any:
     runs : xarray.Dataset
         From `dotphase.basins`: one row of maps for each optimiser, one column for each
         mechanism that was found by any run.
-    path : path, optional
-        Where to write the figure (.png, .svg or .pdf).
-
-    Returns
-    -------
-    matplotlib.figure.Figure
 
     Examples
     --------

@@ -27,12 +27,6 @@ def bayes(curve: xr.Dataset, best: xr.Dataset, path: str | Path | None = None) -
         From `dotphase.curve`. Points where the theory is not to be trusted are hollow.
     best : xarray.Dataset
         From `dotphase.bayes.curve`, of the same teacher.
-    path : path, optional
-        Where to write the figure (.png, .svg or .pdf).
-
-    Returns
-    -------
-    matplotlib.figure.Figure
 
     Examples
     --------

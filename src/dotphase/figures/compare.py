@@ -36,12 +36,6 @@ def compare(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
     ----------
     dataset : xarray.Dataset
         From `dotphase.compare`.
-    path : path, optional
-        Where to write the figure (.png, .svg or .pdf).
-
-    Returns
-    -------
-    matplotlib.figure.Figure
 
     Examples
     --------

@@ -20,12 +20,6 @@ def concentration(theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None 
         The two branches at one alpha.
     runs : xarray.Dataset
         Dimensions ``d``, ``start`` and ``seed``.
-    path : path, optional
-        Where to write the figure (.png, .svg or .pdf).
-
-    Returns
-    -------
-    matplotlib.figure.Figure
 
     Examples
     --------

@@ -32,12 +32,6 @@ def curve(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
     ----------
     dataset : xarray.Dataset
         From `dotphase.curve`.
-    path : path, optional
-        Where to write the figure (.png, .svg or .pdf).
-
-    Returns
-    -------
-    matplotlib.figure.Figure
 
     Examples
     --------

@@ -29,12 +29,6 @@ def diagram(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
     ----------
     dataset : xarray.Dataset
         From `dotphase.diagram`.
-    path : path, optional
-        Where to write the figure (.png, .svg or .pdf).
-
-    Returns
-    -------
-    matplotlib.figure.Figure
 
     Examples
     --------

@@ -38,12 +38,6 @@ def family(
     lines : xarray.Dataset, optional
         ``alpha_c`` and ``alpha_l`` over ``length``, with errors, and ``trained`` crossings: one
         more panel.
-    path : path, optional
-        Where to write the figure (.png, .svg or .pdf).
-
-    Returns
-    -------
-    matplotlib.figure.Figure
 
     Examples
     --------

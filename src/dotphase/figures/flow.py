@@ -33,12 +33,6 @@ def flow(
         Overlaps of the flow over tau.
     runs : xarray.Dataset
         Those of gradient descent and their errors ``_stderr``, over tau.
-    path : path, optional
-        Where to write the figure (.png, .svg or .pdf).
-
-    Returns
-    -------
-    matplotlib.figure.Figure
 
     Examples
     --------

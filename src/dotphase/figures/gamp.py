@@ -25,12 +25,6 @@ def gamp(runs: Mapping[str, xr.Dataset], path: str | Path | None = None) -> Any:
     runs : mapping
         For each start a dataset with ``q``, ``m`` and ``theta``, each ``_measured``,
         ``_predicted`` and ``_stderr``, against ``iteration``.
-    path : path, optional
-        Where to write the figure (.png, .svg or .pdf).
-
-    Returns
-    -------
-    matplotlib.figure.Figure
 
     Examples
     --------

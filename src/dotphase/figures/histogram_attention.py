@@ -28,12 +28,6 @@ def histogram_attention(
         Networks by what to call them; names of mechanisms get their colours.
     sequences : sequence of str
         Typed sequences, such as BBCCDDBBBB.
-    path : path, optional
-        Where to write the figure (.png, .svg or .pdf).
-
-    Returns
-    -------
-    matplotlib.figure.Figure
 
     Examples
     --------

@@ -21,12 +21,6 @@ def histogram_curves(result: Experiment, path: str | Path | None = None) -> Any:
     ----------
     result : Experiment
         From `dotphase.histogram.run`.
-    path : path, optional
-        Where to write the figure (.png, .svg or .pdf).
-
-    Returns
-    -------
-    matplotlib.figure.Figure
 
     Examples
     --------

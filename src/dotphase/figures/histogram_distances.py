@@ -21,12 +21,6 @@ def histogram_distances(result: Experiment, path: str | Path | None = None) -> A
     ----------
     result : Experiment
         From `dotphase.histogram.run` with ``release=True``.
-    path : path, optional
-        Where to write the figure (.png, .svg or .pdf).
-
-    Returns
-    -------
-    matplotlib.figure.Figure
 
     Examples
     --------

@@ -18,12 +18,6 @@ def histogram_emergence(found: Emergence, path: str | Path | None = None) -> Any
     ----------
     found : Emergence
         From `dotphase.histogram.emergence`.
-    path : path, optional
-        Where to write the figure (.png, .svg or .pdf).
-
-    Returns
-    -------
-    matplotlib.figure.Figure
 
     Examples
     --------

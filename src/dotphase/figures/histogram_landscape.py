@@ -23,14 +23,8 @@ def histogram_landscape(
     ----------
     found : LossBetween
         From `dotphase.histogram.loss_between`, or the `landscape` of an experiment.
-    path : path, optional
-        Where to write the figure (.png, .svg or .pdf).
     names : pair of str
         What to call the two ends.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
 
     Examples
     --------

@@ -22,12 +22,6 @@ def iterations(result: MessagePassing, path: str | Path | None = None) -> Any:
     ----------
     result : MessagePassing
         From `dotphase.amp`.
-    path : path, optional
-        Where to write the figure (.png, .svg or .pdf).
-
-    Returns
-    -------
-    matplotlib.figure.Figure
 
     Examples
     --------

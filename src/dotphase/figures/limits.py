@@ -23,12 +23,6 @@ def limits(ridge: xr.Dataset, path: str | Path | None = None) -> Any:
     ----------
     ridge : xarray.Dataset
         Of a study of the task ``regression`` over ridge and alpha.
-    path : path, optional
-        Where to write the figure (.png, .svg or .pdf).
-
-    Returns
-    -------
-    matplotlib.figure.Figure
 
     Examples
     --------

@@ -21,12 +21,6 @@ def mechanisms(training: Training, path: str | Path | None = None) -> Any:
     ----------
     training : Training
         From `dotphase.train`.
-    path : path, optional
-        Where to write the figure (.png, .svg or .pdf).
-
-    Returns
-    -------
-    matplotlib.figure.Figure
 
     Examples
     --------

@@ -39,12 +39,6 @@ def panels(
         From `dotphase.grid`.
     lines : xarray.Dataset, optional
         ``alpha_c`` and ``alpha_l`` against omega; those of `theory` if not given.
-    path : path, optional
-        Where to write the figure (.png, .svg or .pdf).
-
-    Returns
-    -------
-    matplotlib.figure.Figure
 
     Examples
     --------

@@ -24,12 +24,6 @@ def quadrature(
         ``alpha_c`` and ``nodes`` of fixed rules, the first of degree 7.
     published : float
         The published value.
-    path : path, optional
-        Where to write the figure (.png, .svg or .pdf).
-
-    Returns
-    -------
-    matplotlib.figure.Figure
 
     Examples
     --------

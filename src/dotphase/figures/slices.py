@@ -34,12 +34,6 @@ def slices(columns: Mapping[str, Sequence[Slice]], path: str | Path | None = Non
     columns : mapping
         For each parameter its values, at most three, each with the theory of `dotphase.curve`
         and the runs of `dotphase.grid` at one value.
-    path : path, optional
-        Where to write the figure (.png, .svg or .pdf).
-
-    Returns
-    -------
-    matplotlib.figure.Figure
 
     Examples
     --------

@@ -20,12 +20,6 @@ def starts(theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None = None)
         The branches at the alpha of the runs; drawn as stars.
     runs : xarray.Dataset
         Dimensions ``optimizer``, ``start`` and ``seed``.
-    path : path, optional
-        Where to write the figure (.png, .svg or .pdf).
-
-    Returns
-    -------
-    matplotlib.figure.Figure
 
     Examples
     --------

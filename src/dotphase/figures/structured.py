@@ -39,12 +39,6 @@ def structured(
         alpha_c and alpha_l over ``exponent``.
     real : mapping
         For each kind of tokens theory, runs on Gaussian tokens and runs on real ones.
-    path : path, optional
-        Where to write the figure (.png, .svg or .pdf).
-
-    Returns
-    -------
-    matplotlib.figure.Figure
 
     Examples
     --------

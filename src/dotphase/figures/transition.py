@@ -43,12 +43,6 @@ def transition(
         ``alpha_c``, ``alpha_l`` and ``linear_test_error``.
     runs : xarray.Dataset, optional
         From `dotphase.grid`, at one value.
-    path : path, optional
-        Where to write the figure (.png, .svg or .pdf).
-
-    Returns
-    -------
-    matplotlib.figure.Figure
 
     Examples
     --------

@@ -23,12 +23,6 @@ def winners(maps: Sequence[tuple[str, xr.Dataset]], path: str | Path | None = No
     ----------
     maps : sequence of (title, dataset)
         From `dotphase.diagram`.
-    path : path, optional
-        Where to write the figure (.png, .svg or .pdf).
-
-    Returns
-    -------
-    matplotlib.figure.Figure
 
     Examples
     --------

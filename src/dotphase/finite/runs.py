@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
 
+from dotphase.errors import Interrupted
 from dotphase.finite.overlaps import mechanism_of
 from dotphase.model import Model
 
@@ -26,6 +28,17 @@ QUANTITIES = (
     "linear_test_error",
     "gradient_norm",
 )
+
+
+@contextmanager
+def keeping(runs: Sequence[Any], result: Callable[[], Any]) -> Iterator[None]:
+    """Raise `Interrupted` with the result of the runs so far if the work inside is interrupted."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not runs:
+            raise
+        raise Interrupted(result()) from None
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from jaxtyping import Array, Float
 from dotphase._numerics import validate
 from dotphase._numerics.outcome import Outcome
 from dotphase._numerics.precision import in_double_precision
-from dotphase.errors import Interrupted
 from dotphase.finite import memory
 from dotphase.finite.batches import bytes_of_run, choose_batch
 from dotphase.finite.begin import StartFunction, name_of, resolve
@@ -26,6 +25,7 @@ from dotphase.finite.loss import Weights
 from dotphase.finite.measure import count_blocks, measure_run
 from dotphase.finite.overlaps import overlap_norms
 from dotphase.finite.prepare import Prepared, prepare_runs
+from dotphase.finite.runs import keeping
 from dotphase.finite.test_error import quadrature
 from dotphase.message_passing.gamp import first_state, is_sane, iterate
 from dotphase.message_passing.prediction import StartOverlaps, average_start, predict
@@ -107,21 +107,16 @@ def pass_messages(
             seconds=time.perf_counter() - began,
         )
 
-    try:
+    with keeping(runs, result), memory.explained(1):
         for number in range(seeds):
-            with memory.explained(1):
-                keys = keys_at(root, jnp.asarray([[number]]))
-                batch = (*prepare_runs(model, begin, keys, n, positions), keys)
-                data, first, key = jax.tree.map(lambda leaf: leaf[0], batch)
-                run = _run(model, data, first, V, damping, settings, number, key, rival)
+            keys = keys_at(root, jnp.asarray([[number]]))
+            batch = (*prepare_runs(model, begin, keys, n, positions), keys)
+            data, first, key = jax.tree.map(lambda leaf: leaf[0], batch)
+            run = _run(model, data, first, V, damping, settings, number, key, rival)
             starts.append(StartOverlaps.of(data.teacher_weights, data.positions, first, V))
             runs.append(run)
             if on_run is not None:
                 on_run(run)
-    except KeyboardInterrupt:
-        if not runs:
-            raise
-        raise Interrupted(result()) from None
     return result()
 
 

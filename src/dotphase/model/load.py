@@ -112,7 +112,7 @@ def _read(path: Path, shown: str) -> str:
 
 
 def _digest(source: str) -> str:
-    return hashlib.sha256(source.encode()).hexdigest()
+    return hashlib.sha256(source.encode()).hexdigest()[:16]
 
 
 @lru_cache(maxsize=16)
@@ -132,7 +132,7 @@ def _family(reference: Reference, source: str) -> NamedModel:
 @lru_cache(maxsize=16)
 def _execute(file: str, source: str) -> ModuleType:
     """Run the text of a file as a module of its own."""
-    module = ModuleType(f"dotphase_user_{_digest(file + source)[:16]}")
+    module = ModuleType(f"dotphase_user_{_digest(file + source)}")
     module.__file__ = file
     sys.modules[module.__name__] = module  # classes of the file look for their module there
     try:

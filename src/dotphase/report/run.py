@@ -16,6 +16,7 @@ from dotphase.report.item import Scale
 from dotphase.report.items import ITEMS, in_order
 from dotphase.report.store import Parts
 from dotphase.report.verdict import Row
+from dotphase.sweep.run import check_where
 
 #: Endings under which each figure is saved, for light and for dark pages.
 FORMATS = ("png", "svg")
@@ -107,6 +108,7 @@ def reproduce(
     chosen = in_order(names)
     if scale not in ("quick", "full"):
         raise InvalidInput("scale", scale, "must be quick or full")
+    check_where(**(where or {"on": "here"}))
     folder = _folder(out)
     outcomes: list[ItemResult] = []
     for name in chosen:

@@ -52,7 +52,7 @@ class Kept:
         arrays = read_arrays(self.path, self.field)
         other = difference(take_about(arrays), as_asked(self.asked))
         if other is not None:
-            rule = f"holds the answer to another question ({other}): use another name"
+            rule = f"holds the answer to another question ({other}): use another name or folder"
             raise InvalidInput(self.field, str(self.path), rule)
         return arrays
 

@@ -101,10 +101,7 @@ def run_study(
     ('alpha', 'seed')
     """
     chosen = study if isinstance(study, Study) else read_spec(study)
-    validate.choice("on", on, PLACES)
-    count = _workers(workers)
-    if scheduler is not None and on != "dask":
-        raise InvalidInput("scheduler", scheduler, "must be used with a Dask cluster")
+    count = check_where(on, scheduler, workers)
     about = provenance(task=chosen.task)
     with _terminable(), open_journal(folder, chosen, about) as journal:
         try:
@@ -218,7 +215,11 @@ def _labels(values: tuple[Any, ...]) -> list[Any]:
     return [value if isinstance(value, str) else json.dumps(value) for value in values]
 
 
-def _workers(workers: int | None) -> int:
+def check_where(on: str, scheduler: str | None = None, workers: int | None = None) -> int:
+    """How many processes to start, where it can be asked for; see `run_study`."""
+    validate.choice("on", on, PLACES)
+    if scheduler is not None and on != "dask":
+        raise InvalidInput("scheduler", scheduler, "must be used with a Dask cluster")
     if workers is not None:
         return validate.whole("workers", workers, at_least=1, at_most=1024)
     if hasattr(os, "sched_getaffinity"):

@@ -16,7 +16,6 @@ from dotphase._numerics import validate
 from dotphase._numerics.outcome import Outcome
 from dotphase._numerics.quadrature import Rule
 from dotphase._numerics.settings import changed
-from dotphase.errors import Interrupted
 from dotphase.finite import memory
 from dotphase.finite.batches import bytes_of_run, choose_batch, over_runs
 from dotphase.finite.begin import StartFunction, name_of, resolve
@@ -25,7 +24,7 @@ from dotphase.finite.keys import Purpose, keys_at
 from dotphase.finite.loss import Reduced, Weights
 from dotphase.finite.measure import count_blocks, measure_run
 from dotphase.finite.prepare import Prepared, prepare_runs
-from dotphase.finite.runs import Run
+from dotphase.finite.runs import Run, keeping
 from dotphase.finite.test_error import quadrature
 from dotphase.model import Model
 from dotphase.training.kernel import Recipe, optimise, settled
@@ -129,20 +128,15 @@ def _train(
             seconds=time.perf_counter() - began,
         )
 
-    try:
+    with keeping(runs, result), memory.explained(batch):
         for begun in range(first, last, batch):
             # The last batch is filled up to the same size, so that nothing is compiled again.
             numbers = np.arange(begun, begun + batch)
-            with memory.explained(batch):
-                for run in _train_batch(model, d, n, begin, settings, numbers, on_step):
-                    if run.seed < last:
-                        runs.append(run)
-                        if on_run is not None:
-                            on_run(run)
-    except KeyboardInterrupt:
-        if not runs:
-            raise
-        raise Interrupted(result()) from None
+            for run in _train_batch(model, d, n, begin, settings, numbers, on_step):
+                if run.seed < last:
+                    runs.append(run)
+                    if on_run is not None:
+                        on_run(run)
     return result()
 
 

@@ -20,10 +20,10 @@ from dotphase._numerics.choices import Choices
 from dotphase._numerics.parameters import Parameter
 from dotphase.errors import InvalidInput
 from dotphase.model.load import Reference
-from dotphase.storage.journal import PointResult
 
 if TYPE_CHECKING:
     from dotphase.model import Model
+    from dotphase.storage.journal import PointResult
 
 Values = dict[str, Any]
 
@@ -80,6 +80,8 @@ def compute_point(
     seed : of everything random
     model : fields of a `Reference`; None if the task has a model of its own
     """
+    from dotphase.storage.journal import PointResult
+
     began = time.perf_counter()
     try:
         chosen = TASKS[task]

@@ -1,0 +1,47 @@
+"""One student on one data set: its objective, and what is noted on the way."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import dotphase as dp
+from dotphase.finite.prepare import prepare
+from dotphase.training.kernel import objective, record, train_one
+
+
+def test_padding_changes_no_mini_batch(paper):
+    """The same sentences are chosen, with the same weights, by the same key."""
+    data = dp.sample(paper, 10, 30, 0)
+    few = data._replace(tokens=data.tokens[:12])
+    key, weights = jax.random.key(1), np.full((10, 1), 0.3)
+
+    @jax.jit
+    def both(data, few):
+        sets = prepare(paper, few), prepare(paper, data, 12)
+        return [objective(paper, each.reduced, 5).estimate(weights, key) for each in sets]
+
+    (value, gradient), (other, others) = both(data, few)
+    assert value == pytest.approx(float(other), rel=1e-12)
+    np.testing.assert_allclose(gradient, others, rtol=1e-9, atol=1e-15)
+
+
+def test_notes_end_where_training_ends(paper):
+    recipe = dp.TrainingSettings(optimizer="gd", steps=6).recipe(10, 12)
+    arguments = recipe, jax.random.key(1), np.full((10, 1), 0.3)
+
+    @eqx.filter_jit
+    def both(data, recipe, key, weights):
+        ready = prepare(paper, data)
+        end, notes = record(paper, ready, recipe, key, weights, jnp.sum, records=3, every=2)
+        return end, notes, train_one(paper, ready, recipe, key, weights)
+
+    end, notes, whole = both(dp.sample(paper, 10, 12, 0), *arguments)
+    assert notes.shape == (4,) and int(end.taken) == int(whole.iterations) == 6
+    assert float(notes[0]) == pytest.approx(3.0)
+    np.testing.assert_allclose(end.point.weights, whole.weights, rtol=1e-12)
+    assert float(notes[-1]) == pytest.approx(float(whole.weights.sum()), rel=1e-12)
+    assert not np.allclose(notes[1:], notes[:-1], rtol=1e-6)
