@@ -38,16 +38,17 @@ def curve():
     )
 
 
-def compare():
-    """Theory and training on one grid: a branch that is left, a point that differs."""
-    theory = curve()
-    names = ["train_loss", "test_error", "theta", "m"]
-    found = theory[names].expand_dims(engine=["theory", "training"])
-    found = found.assign({f"{name}_stderr": 0.01 * found[name] for name in names})
-    for name in ("on_branch", "trusted", "linear_test_error"):
-        found[name] = theory[name]
-    found["verdict"] = (DIMS, [["agrees"] * 4, ["agrees", "differs", *["training leaves it"] * 2]])
-    return found.assign_attrs(d=200)
+def compared():
+    """Theory, training and message passing; one point differs, one was left."""
+    theory = curve().drop_vars(["crossing", "crossing_stderr"])
+    parts = ("train_loss", "test_error", "theta", "m")
+    for name in parts:
+        theory[f"{name}_stderr"] = 0.02 * theory[name]
+        both = [scale * theory[name] for scale in (1.0, 1.05, 1.02)]
+        theory[name] = xr.concat(both, xr.Variable("engine", ["theory", "training", "amp"]))
+    verdict = np.full((2, 4), "agrees", dtype="U20")
+    verdict[0, 2], verdict[1, 3] = "differs", "training leaves it"
+    return theory.assign(verdict=(DIMS, verdict)).assign_attrs(d=200)
 
 
 def runs(omegas=(0.3,)):
