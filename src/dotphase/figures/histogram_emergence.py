@@ -21,7 +21,7 @@ def histogram_emergence(found: Emergence, path: str | Path | None = None) -> Any
 
     Examples
     --------
-    >>> found = dp.histogram.emergence([60, 120], 1, 20, task=dp.histogram.Task(), dimension=8)
+    >>> found = dp.histogram.emergence([60], 1, 20, task=dp.histogram.Task(samples=99), dimension=8)
     >>> figure = dp.plot.histogram_emergence(found, "emergence.png")
     """
     curves = {

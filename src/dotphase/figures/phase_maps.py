@@ -22,12 +22,8 @@ def phase_maps(
 
     Parameters
     ----------
-    theory : xarray.Dataset
-        From `dotphase.diagram`.
-    runs : xarray.Dataset
-        From `dotphase.grid`.
-    lines : xarray.Dataset, optional
-        ``alpha_c`` and ``alpha_l`` against omega; those of `theory` if not given.
+    theory, runs, lines
+        As for `panels`.
 
     Examples
     --------

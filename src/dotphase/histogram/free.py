@@ -125,9 +125,9 @@ class Emergence:
 
     Examples
     --------
-    >>> found = dp.histogram.emergence([60, 120], 1, 20, task=dp.histogram.Task(), dimension=8)
+    >>> found = dp.histogram.emergence([60], 1, 20, task=dp.histogram.Task(samples=99), dimension=8)
     >>> found.samples.tolist(), found.semantic_score.shape
-    ([60, 120], (2, 1))
+    ([60], (1, 1))
     """
 
     task: Task
@@ -169,7 +169,7 @@ def load_emergence(path: str | Path) -> Emergence:
 
     Examples
     --------
-    >>> found = dp.histogram.emergence([60, 120], 1, 20, task=dp.histogram.Task(), dimension=8)
+    >>> found = dp.histogram.emergence([60], 1, 20, task=dp.histogram.Task(samples=99), dimension=8)
     >>> dp.histogram.load_emergence(found.save("emergence.npz")).steps
     20
     """
@@ -207,9 +207,9 @@ def emergence(
 
     Examples
     --------
-    >>> found = dp.histogram.emergence([60, 120], 1, 20, task=dp.histogram.Task(), dimension=8)
+    >>> found = dp.histogram.emergence([60], 1, 20, task=dp.histogram.Task(samples=99), dimension=8)
     >>> found.samples.tolist(), found.semantic_score.shape
-    ([60, 120], (2, 1))
+    ([60], (1, 1))
     """
     began = time.perf_counter()
     task = Task() if task is None else task

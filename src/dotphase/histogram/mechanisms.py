@@ -109,7 +109,10 @@ def run(
     (2, 1)
     """
     began = time.perf_counter()
-    names = _mechanisms(mechanism, landscape)
+    validate.choice("mechanism", mechanism, (*MECHANISMS, "both"))
+    if landscape and mechanism != "both":
+        raise InvalidInput("mechanism", mechanism, "must be both for the landscape between them")
+    names = MECHANISMS if mechanism == "both" else (mechanism,)
     task = Task() if task is None else task
     runs = validate.whole("runs", runs, at_least=1)
     plan = Plan(epochs=epochs, target=target, batch=batch)
@@ -170,13 +173,6 @@ def run(
         first, second = (done.network(name) for name in MECHANISMS)
         done = replace(done, landscape=loss_between(first, second, split))
     return replace(done, seconds=time.perf_counter() - began)
-
-
-def _mechanisms(mechanism: str, landscape: bool) -> tuple[str, ...]:
-    validate.choice("mechanism", mechanism, (*MECHANISMS, "both"))
-    if landscape and mechanism != "both":
-        raise InvalidInput("mechanism", mechanism, "must be both for the landscape between them")
-    return MECHANISMS if mechanism == "both" else (mechanism,)
 
 
 def _stores(

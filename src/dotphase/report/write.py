@@ -35,15 +35,7 @@ def _document(report: Report) -> dict[str, Any]:
         "verdicts": {verdict: report.count(verdict) for verdict in MARKS},
         "failed": list(report.failed),
         "items": [
-            {
-                "name": outcome.name,
-                "title": outcome.title,
-                "failure": outcome.failure,
-                "seconds": outcome.seconds,
-                "figures": list(outcome.figures),
-                "remarks": list(outcome.remarks),
-                "rows": [row.to_dict() for row in outcome.rows],
-            }
+            {**vars(outcome), "rows": [row.to_dict() for row in outcome.rows]}
             for outcome in report.outcomes
         ],
     }
