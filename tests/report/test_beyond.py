@@ -8,21 +8,6 @@ from dotphase.report.items import bayes, dynamics, lengths, limits, untied
 from dotphase.report.store import Parts
 from dotphase.report.sweeps import fitted_crossing, trained_crossing
 
-pytestmark = pytest.mark.usefixtures("quick_to_compile")
-
-
-def test_untied_theory_and_training_agree(tmp_path):
-    sizes = {"students": ["untied"], "alphas": [2.0, 2.8], "log2_points": 12, "d": 160, "seeds": 3}
-    datasets = untied.compute(Parts(tmp_path), sizes | {"trained": [2.8]})
-    rows = {row.quantity: row for row in untied.compare(datasets)}
-    assert rows["theta"].verdict == "agrees" and rows["theta"].ours > 0.15
-    assert rows["m"].verdict == "agrees" and rows["m"].ours > 0.3
-    assert np.isnan(rows["alpha_c"].ours)  # one alpha has no crossing
-    # The jump is still there, at much larger alpha than with tied weights (1.25).
-    assert 2.0 < float(datasets["theory-untied"]["crossing"]) < 2.6
-    assert len(untied.draw(datasets).axes) == 3
-    assert "alpha_c = 2" in untied.remarks(datasets)[0]
-
 
 def branches(alpha_c, alpha_l):
     """Straight curves that cross at given places, as `dotphase.curve` returns them."""
@@ -172,7 +157,23 @@ def test_dynamics_is_drawn_and_told():
     assert len(drawn["flow"].axes) == 3 and drawn[""].axes
 
 
-def test_bayes_and_limits_agree(tmp_path):
+# Quick to compile from here on; the flow above is slow then.
+
+
+def test_untied_theory_and_training_agree(quick_to_compile, tmp_path):
+    sizes = {"students": ["untied"], "alphas": [2.0, 2.8], "log2_points": 12, "d": 160, "seeds": 3}
+    datasets = untied.compute(Parts(tmp_path), sizes | {"trained": [2.8]})
+    rows = {row.quantity: row for row in untied.compare(datasets)}
+    assert rows["theta"].verdict == "agrees" and rows["theta"].ours > 0.15
+    assert rows["m"].verdict == "agrees" and rows["m"].ours > 0.3
+    assert np.isnan(rows["alpha_c"].ours)  # one alpha has no crossing
+    # The jump is still there, at much larger alpha than with tied weights (1.25).
+    assert 2.0 < float(datasets["theory-untied"]["crossing"]) < 2.6
+    assert len(untied.draw(datasets).axes) == 3
+    assert "alpha_c = 2" in untied.remarks(datasets)[0]
+
+
+def test_bayes_and_limits_agree(quick_to_compile, tmp_path):
     sizes = {"alphas": [1.5], "rtol": 1e-1, "most": 12, "lines": [0.3, 0.45], "samples": 20_000}
     datasets = bayes.compute(Parts(tmp_path / "bayes"), sizes)
     rows = bayes.compare(datasets)
