@@ -14,10 +14,7 @@ import fake_task  # noqa: F401
 distributed = pytest.importorskip("distributed")
 
 STUDY = dp.Study(
-    "theory",
-    {"log2_points": 12},
-    {"alpha": {"start": 1.4, "stop": 2.0, "count": 12}},
-    seeds=2,
+    "theory", {"log2_points": 12}, {"alpha": {"start": 1.4, "stop": 2.0, "count": 12}}, seeds=2
 )
 
 
@@ -43,11 +40,7 @@ def test_a_killed_worker_changes_nothing(tmp_path, cluster):
             os.kill(killed[0], signal.SIGKILL)
 
     there = dp.run_study(
-        STUDY,
-        tmp_path / "there",
-        on="dask",
-        scheduler=cluster.scheduler_address,
-        progress=kill,
+        STUDY, tmp_path / "there", on="dask", scheduler=cluster.scheduler_address, progress=kill
     )
     assert killed and bool(there["done"].all())
     here = dp.run_study(STUDY, tmp_path / "here", workers=1)

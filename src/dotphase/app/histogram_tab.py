@@ -40,8 +40,4 @@ def look(text: str) -> dict[str, Any]:
             "attention": attention(trained, sequence),
             "counts": predict(trained, sequence),
         }
-    return {
-        "sequence": sequence,
-        "counts": count(np.asarray([tokens]))[0],
-        "networks": answers,
-    }
+    return {"sequence": sequence, "counts": count(np.asarray([tokens]))[0], "networks": answers}

@@ -137,10 +137,7 @@ class Solver:
             if on_branch(solution, branch):
                 self._remember(point, branch, solution)
             with growing.lock:
-                growing.value = {
-                    **(growing.value or {}),
-                    branch: describe(solution, branch, stage),
-                }
+                growing.value = {**(growing.value or {}), branch: describe(solution, branch, stage)}
                 growing.progress += 1 / steps
                 growing.done = growing.progress > 1 - 0.5 / steps
             if stage == 1:

@@ -17,11 +17,7 @@ _MODEL = MODELS[PAPER].parameters
 #: The numbers of the page: alpha, and those of the model that have a slider.
 NUMBERS = {
     "alpha": Parameter(
-        "alpha",
-        Number(above=0),
-        1.5,
-        "Sentences per dimension n/d.",
-        Slider("α", 0.05, 5.0, 0.01),
+        "alpha", Number(above=0), 1.5, "Sentences per dimension n/d.", Slider("α", 0.05, 5.0, 0.01)
     ),
     **{name: parameter for name, parameter in _MODEL.items() if parameter.slider},
 }

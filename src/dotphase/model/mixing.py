@@ -12,10 +12,7 @@ from jaxtyping import Float
 from dotphase.errors import InvalidInput
 
 #: Positional attention matrices A used in the paper, by name.
-MIXING = {
-    "standard": ((0.6, 0.4), (0.4, 0.6)),
-    "other": ((0.3, 0.7), (0.8, 0.2)),
-}
+MIXING = {"standard": ((0.6, 0.4), (0.4, 0.6)), "other": ((0.3, 0.7), (0.8, 0.2))}
 
 
 def read_mixing(mixing: Any, length: int | None = None) -> Float[np.ndarray, "tokens tokens"]:

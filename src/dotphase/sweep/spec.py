@@ -176,11 +176,7 @@ class Study:
         }
 
 
-def read_spec(
-    path: str | Path,
-    model: str | None = None,
-    settings: Iterable[str] = (),
-) -> Study:
+def read_spec(path: str | Path, model: str | None = None, settings: Iterable[str] = ()) -> Study:
     """A study from a TOML file.
 
     The file has the keys ``task``, ``model`` and ``seeds`` and the tables ``[fixed]`` and

@@ -20,12 +20,7 @@ if TYPE_CHECKING:
 @model_options
 @json_option
 def command(
-    parameters: dict[str, Any],
-    seeds: int,
-    plot: str | None,
-    model: Asked,
-    seed: int,
-    as_json: bool,
+    parameters: dict[str, Any], seeds: int, plot: str | None, model: Asked, seed: int, as_json: bool
 ) -> int:
     """Message passing on data sets of n = round(alpha d) sentences; plot the overlaps by iteration.
 

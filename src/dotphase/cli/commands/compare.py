@@ -19,13 +19,7 @@ from dotphase.cli.options import (
     plot_option,
     task_options,
 )
-from dotphase.cli.output import (
-    dataset_path,
-    figure_path,
-    print_json,
-    print_written,
-    progress_bar,
-)
+from dotphase.cli.output import dataset_path, figure_path, print_json, print_written, progress_bar
 
 #: Columns of the table, and how they are written.
 SHOWN = {"train_loss": ".6f", "test_error": ".6f", "theta": ".4f", "m": ".4f"}

@@ -18,18 +18,11 @@ from dotphase.cli.options import (
     plot_option,
     task_options,
 )
-from dotphase.cli.output import (
-    dataset_path,
-    figure_path,
-    print_json,
-    print_written,
-    progress_bar,
-)
+from dotphase.cli.output import dataset_path, figure_path, print_json, print_written, progress_bar
 
 
 @click.command(
-    "curve",
-    epilog="Example: dotphase curve --alphas 0.5:2:20 --out curve.nc --plot curve.png",
+    "curve", epilog="Example: dotphase curve --alphas 0.5:2:20 --out curve.nc --plot curve.png"
 )
 @click.option("--alphas", type=ALPHAS, required=True, help="Grid of alpha.")
 @click.option("--branches", type=Checked(Several(OneOf("dotphase.theory.branches:BRANCHES"))),

@@ -16,13 +16,7 @@ from dotphase.cli.options import (
     out_option,
     plot_option,
 )
-from dotphase.cli.output import (
-    dataset_path,
-    figure_path,
-    print_json,
-    print_written,
-    progress_bar,
-)
+from dotphase.cli.output import dataset_path, figure_path, print_json, print_written, progress_bar
 from dotphase.errors import InvalidInput
 from dotphase.sweep.tasks import TASKS
 

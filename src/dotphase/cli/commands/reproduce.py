@@ -11,8 +11,7 @@ from dotphase.cli.output import print_json, progress_bar
 
 
 @click.command(
-    "reproduce",
-    epilog="Example: dotphase reproduce transition gamp --quick --out reproduction",
+    "reproduce", epilog="Example: dotphase reproduce transition gamp --quick --out reproduction"
 )
 @click.argument("names", metavar="[NAME ...]", nargs=-1)
 @click.option("--quick", "scale", flag_value="quick", default="quick",

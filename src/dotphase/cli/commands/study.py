@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dotphase.cli.options import (
-    json_option,
-    model_reference_options,
-    share_cache,
-    where_options,
-)
+from dotphase.cli.options import json_option, model_reference_options, share_cache, where_options
 from dotphase.cli.output import print_json
 
 if TYPE_CHECKING:

@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dotphase.cli.finite import run_seeds, seeds_option
-from dotphase.cli.options import (
-    COUNT,
-    Asked,
-    json_option,
-    model_options,
-    plot_option,
-    task_options,
-)
+from dotphase.cli.options import COUNT, Asked, json_option, model_options, plot_option, task_options
 
 if TYPE_CHECKING:
     from dotphase.model import Model
