@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
-from urllib.parse import urlencode
 
 from dotphase._numerics.parameters import Number, Parameter, Slider, Whole
 from dotphase.errors import InvalidInput
@@ -73,20 +72,15 @@ class Point:
         """The parameters by name."""
         return asdict(self)
 
-    def to_query(self) -> str:
-        """The query of a permanent link."""
-        return urlencode({name: str(value) for name, value in self.to_dict().items()})
-
 
 def read_point(query: Mapping[str, str]) -> Point:
     """The point that a query describes; what it leaves out is the default."""
-    default = Point()
     numbers = {
         name: bounded(name, query[name], one.slider.low, one.slider.high)
         for name, one in NUMBERS.items()
         if name in query and one.slider
     }
-    return Point(**numbers, mixing=_mixing(query.get("mixing", default.mixing)))
+    return Point(**numbers, mixing=_mixing(query.get("mixing", Point.mixing)))
 
 
 def bounded(field: str, text: str, low: float, high: float) -> float:
