@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import jax
 import numpy as np
 import pytest
 import xarray as xr
@@ -30,14 +29,6 @@ def answer(capsys, *arguments):
     out, err = capsys.readouterr()
     assert code in (0, 3), err
     return json.loads(out)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick_to_compile():
-    """Everything here is compiled for one model and run once."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
 
 
 @pytest.fixture(scope="module")

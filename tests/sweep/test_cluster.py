@@ -13,12 +13,10 @@ import fake_task  # noqa: F401
 
 distributed = pytest.importorskip("distributed")
 
-STUDY = dp.Study(
-    "theory", {"log2_points": 12}, {"alpha": {"start": 1.4, "stop": 2.0, "count": 12}}, seeds=2
-)
+STUDY = dp.Study("theory", {"log2_points": 12}, {"alpha": [1.4, 1.6, 1.8, 2.0]}, seeds=2)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def cluster():
     with distributed.LocalCluster(
         n_workers=2,

@@ -30,16 +30,34 @@ def figure_path(plot: str | None) -> Path | None:
     return check_writable("--plot", plot, (".png", ".svg", ".pdf")) if plot else None
 
 
-def dataset_path(out: str) -> Path:
-    """Where a dataset goes; refused before any work if it cannot be written."""
-    from dotphase.storage.files import check_writable
+class Files:
+    """The dataset and the figure that a command is asked for, checked before any work."""
 
-    return check_writable("--out", out, (".nc",))
+    def __init__(self, out: str | None, plot: str | None) -> None:
+        from dotphase.storage.files import check_writable
 
+        self.dataset = check_writable("--out", out, (".nc",)) if out else None
+        self.figure = figure_path(plot)
 
-def print_written(*files: Path | None) -> None:
-    """Which files were written."""
-    click.echo("wrote " + " and ".join(str(file) for file in files if file))
+    def write(self, dataset: Any, draw: str) -> None:
+        """Write the dataset, and draw it by the figure of a name."""
+        from dotphase import plot
+        from dotphase.storage.files import write_dataset
+
+        if self.dataset:
+            write_dataset(dataset, self.dataset)
+        if self.figure:
+            getattr(plot, draw)(dataset, self.figure)
+
+    def to_dict(self) -> dict[str, str | None]:
+        """Their paths."""
+        files = {"out": self.dataset, "plot": self.figure}
+        return {name: str(path) if path else None for name, path in files.items()}
+
+    def tell(self) -> None:
+        """Print what was written, if anything was."""
+        if self.dataset or self.figure:
+            click.echo("wrote " + " and ".join(filter(None, self.to_dict().values())))
 
 
 class Advance(Protocol):

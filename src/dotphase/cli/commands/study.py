@@ -67,9 +67,8 @@ def run(
     if "converged" in dataset:
         unconverged = int((dataset["done"] & ~dataset["converged"]).sum())
     if as_json:
-        print_json(
-            {**status.to_dict(), "unconverged": unconverged, "dimensions": dict(dataset.sizes)}
-        )
+        sizes = {"dimensions": dict(dataset.sizes)}
+        print_json({**status.to_dict(), "unconverged": unconverged, **sizes})
     else:
         click.echo(str(status))
         if unconverged:

@@ -59,10 +59,8 @@ def _curvatures(
 ) -> dict[int, dict[str, Any]]:
     from dotphase.training.hessian import curvature
 
-    place = parameters["alpha"], parameters["d"]
-    return {
-        run.seed: {
-            "hessian": curvature(model, *place, run.weights, run=run.seed, seed=seed).to_dict()
-        }
-        for run in result.runs
-    }
+    found = {}
+    for run in result.runs:
+        place = parameters["alpha"], parameters["d"], run.weights
+        found[run.seed] = {"hessian": curvature(model, *place, run=run.seed, seed=seed).to_dict()}
+    return found
