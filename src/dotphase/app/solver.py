@@ -151,17 +151,9 @@ class Solver:
 
 def _position(point: Point) -> np.ndarray:
     """Coordinates in which neighbouring points are neighbours."""
-    first, second = point.matrix
-    return np.asarray(
-        [
-            np.log(point.alpha),
-            4 * point.omega,
-            2 * np.log(point.sigma),
-            0.5 * np.log(point.ridge),
-            3 * point.omega * first[0],
-            3 * point.omega * second[1],
-        ]
-    )
+    data = [np.log(point.alpha), 2 * np.log(point.sigma), 0.5 * np.log(point.ridge)]
+    teacher = point.omega * np.asarray([4, 3 * point.matrix[0][0], 3 * point.matrix[1][1]])
+    return np.asarray([*data, *teacher])
 
 
 def on_branch(solution: Solution, branch: str) -> bool:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import click
 
@@ -60,73 +61,51 @@ class Files:
             click.echo("wrote " + " and ".join(filter(None, self.to_dict().values())))
 
 
-class Advance(Protocol):
-    """Called with the number of points newly finished."""
+class Advance:
+    """Called with the number of points newly finished.
 
-    def __call__(self, done: int = 1) -> None: ...
+    Where there is no terminal there is no bar, and descriptions become lines of a log.
+    """
 
-    def describe(self, text: str) -> None:
-        """Say what is being done."""
-
-
-class _Silent:
-    """Stands for the bar where there is no terminal; descriptions become lines of a log."""
-
-    def __call__(self, done: int = 1) -> None:
-        pass
-
-    def describe(self, text: str) -> None:
-        click.echo(text, err=True)
-
-
-class _Shown:
-    def __init__(self, bar: Any, task: Any) -> None:
+    def __init__(self, bar: Any = None, task: Any = None) -> None:
         self._bar, self._task, self._begun = bar, task, time.monotonic()
 
     def __call__(self, done: int = 1) -> None:
-        self._bar.advance(self._task, done)
-        self._refresh()
+        self._update(advance=done)
 
     def describe(self, text: str) -> None:
-        self._bar.update(self._task, description=text)
-        self._refresh()
+        """Say what is being done."""
+        if self._bar is None:
+            click.echo(text, err=True)
+        self._update(description=text)
 
-    def _refresh(self) -> None:
-        if time.monotonic() - self._begun > QUIET:
-            self._bar.refresh()
+    def _update(self, **change: Any) -> None:
+        if self._bar is not None:
+            late = time.monotonic() - self._begun > QUIET
+            self._bar.update(self._task, refresh=late, **change)
 
 
 @contextmanager
 def progress_bar(what: str, total: int | None = None) -> Iterator[Advance]:
     """A bar on stderr once the work has taken two seconds; nothing unless stderr is a terminal."""
     if not sys.stderr.isatty():
-        yield _Silent()
+        yield Advance()
         return
+    from rich import progress
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        SpinnerColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
 
-    columns: list[Any] = [SpinnerColumn(), TextColumn("{task.description}")]
+    columns: list[Any] = [progress.SpinnerColumn(), progress.TextColumn("{task.description}")]
     if total is not None:
-        columns += [BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()]
-    bar = Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True)
+        columns += [progress.BarColumn(), progress.MofNCompleteColumn()]
+        columns.append(progress.TimeRemainingColumn())
+    columns.append(progress.TimeElapsedColumn())
+    bar = progress.Progress(*columns, console=Console(stderr=True), transient=True)
     task = bar.add_task(what, total=total)
-
-    import threading
-
     timer = threading.Timer(QUIET, bar.start)
     timer.daemon = True
     timer.start()
-
     try:
-        yield _Shown(bar, task)
+        yield Advance(bar, task)
     finally:
         timer.cancel()
         bar.stop()

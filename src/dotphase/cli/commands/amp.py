@@ -33,10 +33,5 @@ def command(
 
         return amp(built, seed=seed, **parameters, **asked)
 
-    def draw(result: Any, figure: Any) -> None:
-        from dotphase.plot import iterations
-
-        iterations(result, figure)
-
     what = f"message passing from the {parameters['start']} start"
-    return run_seeds(what, compute, draw, model, seeds, plot, as_json)
+    return run_seeds(what, compute, "iterations", model, seeds, plot, as_json)

@@ -44,14 +44,9 @@ def command(
 
         return train(built, seed=seed, batch=batch, **parameters, **asked)
 
-    def draw(result: Any, figure: Any) -> None:
-        from dotphase.plot import mechanisms
-
-        mechanisms(result, figure)
-
     what = f"training from the {parameters['start']} start"
     look = partial(_curvatures, parameters, seed) if hessian else None
-    return run_seeds(what, compute, draw, model, seeds, plot, as_json, look)
+    return run_seeds(what, compute, "mechanisms", model, seeds, plot, as_json, look)
 
 
 def _curvatures(

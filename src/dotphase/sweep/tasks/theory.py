@@ -41,15 +41,10 @@ TASK = Task(
     compute,
     table(
         ALPHA,
-        Parameter(
-            "branch", OneOf("dotphase.theory.branches:BRANCHES"), "semantic", "Branch to follow."
-        ),
-        Parameter(
-            "rtol",
-            Number(above=0),
-            2e-3,
-            "Relative standard error at which no more points are added.",
-        ),
+        Parameter("branch", OneOf("dotphase.theory.branches:BRANCHES"), "semantic",
+                  "Branch to follow."),
+        Parameter("rtol", Number(above=0), 2e-3,
+                  "Relative standard error at which no more points are added."),
         Parameter("log2_points", LOG2, None, "log2 of a fixed number of Gaussian points."),
         Parameter("most", LOG2, 20, "log2 of the most points on the way to that error."),
     ),
@@ -67,4 +62,4 @@ TASK = Task(
         "iterations": Result(int, "evaluations of the map"),
         "log2_points": Result(int, "log2 of the Gaussian points"),
     },
-)
+)  # fmt: skip
