@@ -14,8 +14,6 @@ import pytest
 import dotphase as dp
 
 ROOT = Path(__file__).resolve().parents[1]
-REFERENCE = ROOT.parent / "shared" / "reference"
-
 # What one test has compiled serves all others: in the other process, in the programs that tests
 # start, and in the next run.
 KEPT = {
@@ -26,6 +24,8 @@ KEPT = {
 for name, value in KEPT.items():
     os.environ.setdefault(name.upper(), value)
     jax.config.update(name, value if name.endswith("dir") else 0)
+
+REFERENCE = ROOT.parent / "shared" / "reference"
 
 
 @pytest.fixture(autouse=True)
