@@ -146,15 +146,12 @@ def _models(module: ModuleType) -> list[str]:
     """Names of a file that may be models: what it defines itself and does not hide."""
     from dotphase.model.definition import Model
 
-    return [
-        name
-        for name, value in vars(module).items()
-        if not name.startswith("_")
-        and (
-            isinstance(value, Model)
-            or (inspect.isfunction(value) and value.__module__ == module.__name__)
-        )
-    ]
+    def may_be(value: Any) -> bool:
+        own = inspect.isfunction(value) and value.__module__ == module.__name__
+        return own or isinstance(value, Model)
+
+    shown = {name: value for name, value in vars(module).items() if not name.startswith("_")}
+    return [name for name, value in shown.items() if may_be(value)]
 
 
 def _as_family(value: Any, shown: str) -> NamedModel:
