@@ -13,12 +13,12 @@ import pytest
 
 import dotphase as dp
 
+ROOT = Path(__file__).resolve().parents[1]
+
 # What one test has compiled serves all others: in the other process, in the programs that tests
 # start, and in the next run.
 KEPT = {
-    "jax_compilation_cache_dir": str(
-        Path(__file__).resolve().parents[1] / ".pytest_cache/compiled"
-    ),
+    "jax_compilation_cache_dir": str(ROOT / ".pytest_cache/compiled"),
     "jax_persistent_cache_min_compile_time_secs": "0",
     "jax_persistent_cache_min_entry_size_bytes": "0",
 }
