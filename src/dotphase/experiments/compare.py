@@ -14,7 +14,6 @@ import numpy as np
 import xarray as xr
 
 from dotphase._numerics import validate
-from dotphase.errors import InvalidInput
 from dotphase.experiments.agreement import AGREES, DIFFERS, FINITE_SIZE, SHARE, allowed, judge
 from dotphase.experiments.curve import SETTINGS, curve
 from dotphase.experiments.grid import grid
@@ -89,10 +88,8 @@ def compare(
     >>> both["verdict"].sel(branch="semantic", alpha=2.0).item()
     'agrees'
     """
-    names = [str(name) for name in branches]
     both = [name for name in BRANCHES if name in STARTS]
-    if not names or len(set(names)) != len(names) or not set(names) <= set(both):
-        raise InvalidInput("branches", names, "must be different ones of " + ", ".join(both))
+    names = validate.different("branches", branches, both)
     validate.whole("seeds", seeds, at_least=2)
     tell = progress or (lambda engine: None)
     settings = with_changes(settings, SETTINGS, changes)
