@@ -174,9 +174,8 @@ def _judged(dataset: xr.Dataset) -> xr.Dataset:
             if expected == 0:
                 continue  # vanishes by symmetry: of order 1/sqrt(d) at finite d
             errors = [float(part[f"{name}_stderr"]) for part in (here, there)]
-            ratios[name] = abs(float(there[name]) - expected) / allowed(
-                expected, *errors, share=share
-            )
+            most = allowed(expected, *errors, share=share)
+            ratios[name] = abs(float(there[name]) - expected) / most
         ratio, name = max((ratio, name) for name, ratio in ratios.items())
         verdict[place], score[place], worst[place] = judge(ratio, 1.0), ratio, name
     dims = ("branch", "alpha")

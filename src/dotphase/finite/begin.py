@@ -97,7 +97,6 @@ def begin(
     except (TypeError, ValueError):
         raise InvalidInput("start", weights, f"must return an array of shape {shape}") from None
     if weights.shape != shape:
-        raise InvalidInput(
-            "start", f"a function returning shape {weights.shape}", f"must return shape {shape}"
-        )
+        found = f"a function returning shape {weights.shape}"
+        raise InvalidInput("start", found, f"must return shape {shape}")
     return weights

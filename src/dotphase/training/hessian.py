@@ -32,9 +32,9 @@ FLAT = 1e-9
 #: Gradient norm over sqrt(d) above which a point is not critical at all.
 CRITICAL = 1e-4
 
-_reduce, _project, _slope, _product = map(
-    eqx.filter_jit, (loss.reduce, loss.project, loss.value_and_gradient, loss.hessian_product)
-)
+_reduce, _project = eqx.filter_jit(loss.reduce), eqx.filter_jit(loss.project)
+_slope = eqx.filter_jit(loss.value_and_gradient)
+_product = eqx.filter_jit(loss.hessian_product)
 
 
 @dataclass(frozen=True)
