@@ -14,7 +14,6 @@ import pytest
 import dotphase as dp
 
 ROOT = Path(__file__).resolve().parents[1]
-
 # What one test has compiled serves all others: in the other process, in the programs that tests
 # start, and in the next run.
 KEPT = {

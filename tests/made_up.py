@@ -38,6 +38,19 @@ def curve():
     )
 
 
+def compared():
+    """Theory, training and message passing; one point differs, one was left."""
+    theory = curve().drop_vars(["crossing", "crossing_stderr"])
+    parts = ("train_loss", "test_error", "theta", "m")
+    for name in parts:
+        theory[f"{name}_stderr"] = 0.02 * theory[name]
+        both = [scale * theory[name] for scale in (1.0, 1.05, 1.02)]
+        theory[name] = xr.concat(both, xr.Variable("engine", ["theory", "training", "amp"]))
+    verdict = np.full((2, 4), "agrees", dtype="U20")
+    verdict[0, 2], verdict[1, 3] = "differs", "training leaves it"
+    return theory.assign(verdict=(DIMS, verdict)).assign_attrs(d=200)
+
+
 def runs(omegas=(0.3,)):
     """Trained students from both starts, three data sets each."""
     theory = curve()

@@ -78,11 +78,14 @@ HOMES: dict[str, str] = {}
 PUBLIC: dict[str, str] = {}
 #: Public names by their last part.
 BARE: dict[str, str] = {}
+#: By module, the names under which what is defined there is shown: its own, and public ones.
+SHOWN_AS: dict[str, set[str]] = {}
 for _name in (one for names in GROUPS.values() for one in names):
     _value = resolve(_name)
     HOMES[_name] = f"{_value.__module__}.{_value.__qualname__}"
     PUBLIC.setdefault(HOMES[_name], _name)
     BARE.setdefault(_name.rpartition(".")[2], _name)
+    SHOWN_AS.setdefault(_value.__module__, {_value.__module__}).add(_name.rpartition(".")[0])
 
 
 class _Generated(SphinxDirective, ABC):
@@ -101,7 +104,8 @@ class _Generated(SphinxDirective, ABC):
 
 class PublicNames(_Generated):
     def lines(self, names: list[str]) -> list[str]:
-        lines = []
+        module = names[0].rpartition(".")[0]
+        lines = [] if module == "dotphase" else [f".. py:module:: {module}", ""]
         for name in names:
             directive, options = _directive(resolve(name))
             lines += [f".. {directive}:: {name}", *(f"   {one}" for one in options), ""]
@@ -176,20 +180,18 @@ def public_or_literal(
 
 
 def add_anchors(app: Sphinx, domain: str, kind: str, content: nodes.Element) -> None:
-    """Anchors under the other name too, public or home: pages of source link to either."""
+    """Anchors under the other names too: pages of source link to any of those of their module."""
     for signature in content.parent.findall(desc_signature):
         full = signature.get("fullname", "")
         if domain != "py" or not full:
             continue
-        first, _, rest = full.partition(".")
-        known = f"{signature['module']}.{first}"
-        other = HOMES.get(known) or PUBLIC.get(known)
-        if other is None:
-            continue
-        other = f"{other}.{rest}" if rest else other
-        taken = app.env.domains["py"].data["objects"].get(other)
-        if (taken is None or taken.aliased) and other not in signature["ids"]:
-            signature["ids"].append(other)
+        module = signature["module"]
+        home = HOMES.get(f"{module}.{full.partition('.')[0]}", f"{module}.").rpartition(".")[0]
+        for other in sorted(SHOWN_AS.get(home, ())):
+            anchor = f"{other}.{full}"
+            taken = app.env.domains["py"].data["objects"].get(anchor)
+            if (taken is None or taken.aliased) and anchor not in signature["ids"]:
+                signature["ids"].append(anchor)
 
 
 def find_public(

@@ -42,7 +42,6 @@ SMALL = {
     "iterations": 5,
     "alphas": [1.0, 2.0],
     "values": [0.2, 0.4],
-    "starts": 2,
     "until": 4.0,
     "records": 2,
     "runs": 1,
@@ -119,15 +118,10 @@ def quick(monkeypatch, paper):
     """
 
     def shrink(name, function):
-        signature = inspect.signature(function)
+        small = {key: value for key, value in SMALL.items() if key in accepted(function)}
 
         def call(*args, **kwargs):
-            bound = signature.bind(*args, **kwargs)
-            taken = set(signature.parameters)
-            if "changes" in taken:
-                taken |= {"log2_points", "iterations"} & accepted(function)
-            small = {key: value for key, value in SMALL.items() if key in taken}
-            given = dict(bound.arguments)
+            given = dict(inspect.signature(function).bind(*args, **kwargs).arguments)
             given |= given.pop("changes", {})
             given |= small
             if isinstance(given.get("model"), dp.Model):
@@ -139,7 +133,7 @@ def quick(monkeypatch, paper):
 
         return call
 
-    for name in set(HOMES) - AS_SAID:
+    for name in set(HOMES) - AS_SAID - set(GROUPS["plot"]):
         value = resolve(name)
         if inspect.isfunction(value) and SMALL.keys() & accepted(value):
             home, _, last = name.rpartition(".")
@@ -147,12 +141,13 @@ def quick(monkeypatch, paper):
 
 
 def accepted(function):
-    """Names of arguments, those of settings among them."""
-    names = set(inspect.signature(function).parameters)
-    for parameter in inspect.signature(function, eval_str=True).parameters.values():
-        if parameter.kind is parameter.VAR_KEYWORD and parameter.annotation is not parameter.empty:
-            fields = getattr(parameter.annotation, "__args__", (None,))[0]
-            names |= set(getattr(fields, "__annotations__", {}))
+    """Names of arguments, the fields of settings among them."""
+    parameters = inspect.signature(function).parameters
+    names = set(parameters)
+    for parameter in parameters.values():
+        fields = re.fullmatch(r"Unpack\[(\w+)\]", str(parameter.annotation))
+        if fields:
+            names |= set(inspect.unwrap(function).__globals__[fields[1]].__annotations__)
     return names
 
 

@@ -38,7 +38,7 @@ def test_every_group_has_its_page_and_its_table():
 
 def test_groups_are_the_comments_of_the_stub():
     text = (
-        "# One thing\nfrom a import b as b\nfrom a import c as d\n# Modules\nfrom a import e as e"
+        "# One thing\nfrom a import b as b\nfrom a import c as d\n# Modules\nfrom e import f as f"
     )
     assert read_groups(text) == {"one-thing": ["b", "d"], "modules": ["f"]}
 

@@ -23,6 +23,7 @@ def drawn():
     return {
         "basins": (made_up.basins(),),
         "bayes": (curve, made_up.bayes()),
+        "compare": (made_up.compared(),),
         "concentration": (curve.isel(alpha=3), made_up.concentration()),
         "curve": (curve,),
         "diagram": (diagram,),

@@ -84,9 +84,9 @@ def compare(
     Examples
     --------
     >>> import dotphase as dp
-    >>> both = dp.compare(dp.positional_semantic(), alphas=[2.0], d=200, seeds=2, log2_points=12)
-    >>> both["verdict"].sel(branch="semantic", alpha=2.0).item()
-    'agrees'
+    >>> both = dp.compare(dp.positional_semantic(), [2.0], d=40, seeds=2, log2_points=12)
+    >>> both["engine"].values.tolist(), both["verdict"].sizes["branch"]
+    (['theory', 'training'], 2)
     """
     both = [name for name in BRANCHES if name in STARTS]
     names = validate.different("branches", branches, both)

@@ -39,7 +39,7 @@ def compare(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
 
     Examples
     --------
-    >>> both = dp.compare(dp.positional_semantic(), [2.0], d=200, seeds=2, log2_points=12)
+    >>> both = dp.compare(dp.positional_semantic(), [2.0], d=40, seeds=2, log2_points=12)
     >>> figure = dp.plot.compare(both, "compare.png")
     """
     dataset = dataset.sortby("alpha")
