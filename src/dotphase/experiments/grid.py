@@ -83,22 +83,6 @@ class Family(NamedTuple):
         return jax.tree.map(lambda leaf: leaf[numbers], (self.arrays, self.positions))
 
 
-class Cells(NamedTuple):
-    """A batch of cells.
-
-    Attributes
-    ----------
-    arrays, positions : numbers of the model, as in `Family`
-    n : sentences that count
-    key : randomness of the data
-    """
-
-    arrays: Any
-    positions: Float[Array, "cells tokens d"]
-    n: Int[Array, " cells"]
-    key: Array
-
-
 class Throughput(NamedTuple):
     """How fast the grid was computed.
 
@@ -212,7 +196,7 @@ def grid(
         for some, filled in in_batches(todo, lanes):
             index: Int[np.ndarray, "cells 3"] = np.asarray(filled)
             counts = jnp.asarray([sizes[i] for i in index[:, 0]])
-            lot = Cells(*models.at(index[:, 1]), counts, keys_at(root, jnp.asarray(index)))
+            lot = (*models.at(index[:, 1]), counts, keys_at(root, jnp.asarray(index)))
             with memory.explained(lanes):
                 found = _train(models.rest, chosen, recipe, lot, rule, size)
                 result = {name: np.asarray(found[name])[: len(some)] for name in FIELDS}
@@ -249,11 +233,14 @@ def _train(
     rest: Any,
     starts: tuple[StartFunction, ...],
     recipe: Recipe,
-    cells: Cells,
+    cells: tuple[Any, Float[Array, "cells tokens d"], Int[Array, " cells"], Array],
     rule: Rule,
     size: int,
 ) -> dict[str, Array]:
-    """Train every cell from every start; results have axes (cell, start)."""
+    """Train every cell from every start; results have axes (cell, start).
+
+    Cells are numbers and positions of a model (`Family.at`), sentences that count, and a key.
+    """
 
     def cell(arrays: Any, positions: Array, n: Array, key: Array) -> dict[str, Array]:
         model = eqx.combine(arrays, rest)

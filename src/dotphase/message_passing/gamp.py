@@ -104,9 +104,9 @@ def iterate(
     def mix(new: Array, old: Array) -> Array:
         return (1 - damping) * new + damping * old
 
-    new = State(*map(mix, (weights, memory, rho * R), state[:3]), track)
+    weights, memory, V = map(mix, (weights, memory, rho * R), state[:3])
     _, gradient = loss.value_and_gradient(model, reduced, state.weights)
-    return new, Info(jnp.linalg.norm(gradient), jnp.mean(track.rival))
+    return State(weights, memory, V, track), Info(jnp.linalg.norm(gradient), jnp.mean(track.rival))
 
 
 def apply_force(
