@@ -159,7 +159,7 @@ def grid(
 
     Examples
     --------
-    >>> runs = dp.grid(dp.positional_semantic, [1.0, 2.0], [0.2, 0.4], d=40, seeds=2)
+    >>> runs = dp.grid(dp.positional_semantic, [1.5, 2.0], [0.2, 0.4], d=40, seeds=2)
     >>> runs["train_loss"].dims
     ('alpha', 'omega', 'seed', 'start')
     """
