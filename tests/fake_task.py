@@ -18,6 +18,7 @@ def compute(parameters, seed):
         os.kill(os.getpid(), signal.SIGKILL)
     if parameters["kind"] == "chatty":
         os.write(1, b"not an answer\n")
+    time.sleep(parameters["seconds"])
     while parameters["wait_for"] and not Path(parameters["wait_for"]).exists():
         time.sleep(0.01)
     return {
@@ -34,6 +35,7 @@ FAKE = Task(
         Parameter("x", Number()),
         Parameter("kind", OneOf(("good", "bad", "deadly", "chatty", "vague")), "good"),
         Parameter("wait_for", Text(), ""),
+        Parameter("seconds", Number(at_least=0), 0.0),
     ),
     {
         "value": Result(float, "a number"),

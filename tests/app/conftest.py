@@ -11,7 +11,6 @@ import sys
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
@@ -54,21 +53,16 @@ class Site:
                 return error.code, json.loads(error.read())
 
 
-@pytest.fixture(scope="session")
-def home(tmp_path_factory):
-    """A cache folder that the explorers of all files share, so that only the first compiles."""
-    return tmp_path_factory.mktemp("home")
-
-
-@pytest.fixture(scope="module")
-def site(home):
+@pytest.fixture(scope="package")
+def site(tmp_path_factory):
     """``dotphase explore`` in a process of its own, ready to answer.
 
-    It ends with the file: its work in the background would slow down all tests after it.
+    One for all files here; it ends with them: its work in the background would slow down all
+    tests after it. What leaves most of that work behind is asked last, in `test_windows`.
     """
     environment = {
         **os.environ,
-        "XDG_CACHE_HOME": str(home),
+        "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("home")),
         "PYTHONPATH": os.pathsep.join(part for part in sys.path if part),
     }
     process = subprocess.Popen(
@@ -95,7 +89,7 @@ def downloads(tmp_path_factory):
     return tmp_path_factory.mktemp("downloads")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser(tmp_path_factory, downloads):
     """Headless Chromium with the network off.
 
@@ -143,47 +137,42 @@ class Page:
         return self.browser.find_element("css selector", selector)
 
     def text(self, selector):
-        return self.script(
-            "return document.querySelector(arguments[0])?.textContent ?? ''", selector
-        )
+        look = "return document.querySelector(arguments[0])?.textContent ?? ''"
+        return self.script(look, selector)
 
-    def shown(self, selector):
-        return self.script(
-            "const e = document.querySelector(arguments[0]); return e && !e.hidden", selector
-        )
-
-    def type(self, selector, text):
+    def type(self, selector, text, events=("input", "change")):
         """Replace what a field holds, as a user does, and leave it."""
         self.script(
             "const e = document.querySelector(arguments[0]); e.value = arguments[1];"
-            "e.dispatchEvent(new Event('input', {bubbles: true}));"
-            "e.dispatchEvent(new Event('change', {bubbles: true}));",
-            selector, text,
+            "for (const name of arguments[2]) e.dispatchEvent(new Event(name, {bubbles: true}));",
+            selector, text, events,
         )  # fmt: skip
 
     def slide(self, name, value):
-        self.script(
-            "const e = document.querySelector(arguments[0]); e.value = arguments[1];"
-            "e.dispatchEvent(new Event('input', {bubbles: true}));",
-            f"#{name}-slider", str(value),
-        )  # fmt: skip
+        self.type(f"#{name}-slider", str(value), ["input"])
+
+    def held(self, name):
+        """What a field holds."""
+        return self.script("return document.getElementById(arguments[0]).value", name)
+
+    def data(self, identity, name):
+        look = "return document.getElementById(arguments[0])?.dataset[arguments[1]]"
+        return self.script(look, identity, name)
 
     def stage(self, branch):
-        return self.script(
-            "return document.getElementById(arguments[0])?.dataset.stage", f"{branch}-stage"
-        )
+        return self.data(f"{branch}-stage", "stage")
+
+    def winner(self):
+        return self.data("verdict", "winner")
 
     def value(self, branch, name):
         """A number of the table, all its digits; None while there is none."""
-        text = self.script(
-            "return document.getElementById(arguments[0])?.dataset.value", f"{branch}-{name}"
-        )
+        text = self.data(f"{branch}-{name}", "value")
         return None if text is None else float(text)
 
     def at(self, **point):
         """Whether the numbers shown belong to a point."""
-        shown = self.script("return document.querySelector('#numbers').dataset.point")
-        known = json.loads(shown) if shown else {}
+        known = json.loads(self.data("numbers", "point") or "{}")
         return all(known.get(name) == value for name, value in point.items())
 
     def settle(self, **point):
@@ -192,7 +181,7 @@ class Page:
 
     def complaints(self):
         """What the page has said against an input."""
-        return self.text("#message") if self.shown("#message") else ""
+        return self.text("#message:not([hidden])")
 
     def errors(self):
         """Errors of scripts since the last call; refused inputs are answers, not errors."""
@@ -213,11 +202,3 @@ def page(browser, site):
             browser.close()
     browser.switch_to.window(first)
     assert shown.errors() == []
-
-
-@pytest.fixture(scope="session")
-def folder() -> Path:
-    """The files of the page."""
-    import dotphase.app
-
-    return Path(dotphase.app.__file__).parent / "page"

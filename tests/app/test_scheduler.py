@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dotphase.app.scheduler import Scheduler, Task
+from dotphase.app.scheduler import Scheduler
 from dotphase.app.shelf import Growing, Shelf
 
 
@@ -38,8 +38,8 @@ class Work:
         self.error = error
         self.over.set()
 
-    def task(self, priority):
-        return Task(self.job(), priority, self.finish, self.fail, self.stop)
+    def begin(self, scheduler, priority):
+        scheduler.add(self.job(), priority, self.finish, self)
 
 
 def test_pressing_work_overtakes_and_equals_take_turns(single):
@@ -47,7 +47,7 @@ def test_pressing_work_overtakes_and_equals_take_turns(single):
     slow, other, fast = Work("s", 3, log), Work("o", 3, log), Work("f", 2, log)
     with single.urgent():
         for work, priority in ((slow, 2), (other, 2), (fast, 0)):
-            single.add(work.task(priority))
+            work.begin(single, priority)
     for work in (slow, other, fast):
         assert work.over.wait(20)
     assert log == ["f0", "f1", "s0", "o0", "s1", "o1", "s2", "o2"]
@@ -58,8 +58,8 @@ def test_stopped_work_is_dropped(single):
     log = []
     unwanted, wanted = Work("u", 1000, log), Work("w", 1, log)
     with single.urgent():
-        single.add(unwanted.task(0))
-        single.add(wanted.task(1))
+        unwanted.begin(single, 0)
+        wanted.begin(single, 1)
         unwanted.stop.set()
     assert wanted.over.wait(20)
     assert log == ["w0"] and unwanted.result is None
@@ -76,33 +76,42 @@ def test_an_error_is_told_and_the_rest_goes_on(single):
         yield SimpleNamespace(alone=broken)
 
     bad.job = job
-    single.add(bad.task(0))
-    single.add(good.task(1))
+    bad.begin(single, 0)
+    good.begin(single, 1)
     assert bad.over.wait(20) and good.over.wait(20)
     assert isinstance(bad.error, ArithmeticError) and good.result == "g"
 
 
-def test_a_shelf_stops_what_nobody_watches_and_stays_small():
-    shelf, begun = Shelf(capacity=3), []
-    first = shelf.watch("a", "window", begun.append)
-    assert shelf.watch("a", "other", begun.append) is first and begun == [first]
-    shelf.watch("b", "window", begun.append)
+@pytest.fixture
+def begun():
+    """What a shelf has begun."""
+    return []
+
+
+@pytest.fixture
+def shelf(begun):
+    return Shelf(3, lambda key, thing: begun.append(thing))
+
+
+def test_a_shelf_stops_what_nobody_watches_and_stays_small(shelf, begun):
+    first = shelf.watch("a", "window")
+    assert shelf.watch("a", "other") is first and begun == [first]
+    shelf.watch("b", "window")
     assert not first.stop.is_set()  # the other window still looks at it
-    shelf.watch("c", "other", begun.append)
+    shelf.watch("c", "other")
     assert first.stop.is_set() and "a" not in shelf._things
     for number in range(50):
-        growing = shelf.watch(number, "window", begun.append)
+        growing = shelf.watch(number, "window")
         growing.done = True
     assert len(shelf) <= 5
     for number in range(500):
-        shelf.watch("one", f"window{number}", begun.append)
+        shelf.watch("one", f"window{number}")
     assert len(shelf._watched) <= 64
 
 
-def test_a_failed_thing_is_begun_anew():
-    shelf, begun = Shelf(capacity=3), []
-    first = shelf.watch("a", "window", begun.append)
+def test_a_failed_thing_is_begun_anew(shelf, begun):
+    first = shelf.watch("a", "window")
     first.fail(ArithmeticError("broken"))
     assert first.to_dict()["error"] == "ArithmeticError: broken"
-    second = shelf.watch("a", "window", begun.append)
+    second = shelf.watch("a", "window")
     assert isinstance(second, Growing) and second is not first and len(begun) == 2

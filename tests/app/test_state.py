@@ -1,7 +1,5 @@
 """Parameters of the page from and to the query of an address."""
 
-from urllib.parse import parse_qsl
-
 import numpy as np
 import pytest
 
@@ -11,7 +9,7 @@ from dotphase.errors import InvalidInput
 
 def test_a_link_gives_the_same_point_back():
     point = Point(alpha=1.234567, omega=0.123, sigma=0.45, ridge=0.0005, mixing="0.7,0.35")
-    assert read_point(dict(parse_qsl(point.to_query()))) == point
+    assert read_point({name: str(value) for name, value in point.to_dict().items()}) == point
     assert read_point({}) == Point()
 
 

@@ -11,11 +11,6 @@ from click.testing import CliRunner
 from dotphase.cli.commands import amp, train
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-
-
 def run(command, *arguments):
     result = CliRunner().invoke(command, list(arguments), standalone_mode=False)
     if result.exception is not None:

@@ -103,10 +103,7 @@ def test_a_folder_that_was_barely_begun_is_used(tmp_path):
 
 
 def test_two_runs_at_once_are_refused(tmp_path):
-    with (
-        Journal.open(tmp_path, ASKED, ABOUT),
-        pytest.raises(InvalidInput, match="another process"),
-    ):
+    with Journal.open(tmp_path, ASKED, ABOUT), pytest.raises(InvalidInput, match="another process"):
         Journal.open(tmp_path, ASKED, ABOUT)
 
 

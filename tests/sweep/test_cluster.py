@@ -13,15 +13,10 @@ import fake_task  # noqa: F401
 
 distributed = pytest.importorskip("distributed")
 
-STUDY = dp.Study(
-    "theory",
-    {"log2_points": 12},
-    {"alpha": {"start": 1.4, "stop": 2.0, "count": 12}},
-    seeds=2,
-)
+STUDY = dp.Study("theory", {"log2_points": 12}, {"alpha": [1.4, 1.6, 1.8, 2.0]}, seeds=2)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def cluster():
     with distributed.LocalCluster(
         n_workers=2,
@@ -43,11 +38,7 @@ def test_a_killed_worker_changes_nothing(tmp_path, cluster):
             os.kill(killed[0], signal.SIGKILL)
 
     there = dp.run_study(
-        STUDY,
-        tmp_path / "there",
-        on="dask",
-        scheduler=cluster.scheduler_address,
-        progress=kill,
+        STUDY, tmp_path / "there", on="dask", scheduler=cluster.scheduler_address, progress=kill
     )
     assert killed and bool(there["done"].all())
     here = dp.run_study(STUDY, tmp_path / "here", workers=1)

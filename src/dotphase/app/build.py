@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from pathlib import Path
 
@@ -14,23 +15,19 @@ from dotphase.storage.files import write_dataset
 FOLDER = Path(__file__).parent / "data"
 
 
-def build(mixing: str, folder: Path = FOLDER) -> Path:
+def build(mixing: str) -> Path:
     """Compute and write the diagram of one of the paper's matrices A."""
 
     def family(omega: float) -> Model:
         return Point(mixing=mixing, omega=omega).model()
 
-    done = 0
+    total, done = 2 * OMEGAS.size * ALPHAS.size, itertools.count(1)
 
     def count(_: object) -> None:
-        nonlocal done
-        done += 1
-        print(
-            f"\r{mixing}: {done} of {2 * OMEGAS.size * ALPHAS.size} points", end="", file=sys.stderr
-        )
+        print(f"\r{mixing}: {next(done)} of {total} points", end="", file=sys.stderr)
 
     dataset = diagram(family, ALPHAS.tolist(), OMEGAS.tolist(), log2_points=POINTS, progress=count)
-    return write_dataset(slim(dataset), folder / f"{mixing}.nc")
+    return write_dataset(slim(dataset), FOLDER / f"{mixing}.nc")
 
 
 if __name__ == "__main__":

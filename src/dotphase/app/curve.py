@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dotphase.app.scheduler import Scheduler, Task
-from dotphase.app.shelf import Growing, Shelf
+from dotphase.app.scheduler import Scheduler
+from dotphase.app.shelf import Growing
 from dotphase.app.solver import BRANCHES
 from dotphase.app.state import Point
 from dotphase.theory.settings import SolverSettings
@@ -26,43 +26,28 @@ PRIORITY = 1
 QUANTITIES = ("train_loss", "test_error", "m", "theta", "q", "V")
 
 
-class Curves:
-    """Curves, computed once and kept."""
+def begin(scheduler: Scheduler, point: Point, growing: Growing) -> None:
+    """Compute the curve through a point; what is not computed yet is None."""
+    alphas = ALPHAS.tolist()
+    growing.value = empty(alphas)
+    model, settings = point.model(), SolverSettings(log2_points=POINTS)
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self.scheduler = scheduler
-        self.shelf = Shelf(16)
+    def progress(branch: str, solution: Solution) -> None:
+        with growing.lock:
+            fill(growing.value, branch, alphas.index(solution.alpha), solution)
+            growing.progress = min(growing.progress + 0.5 / len(alphas), 0.99)
 
-    def get(self, point: Point, window: str) -> Growing:
-        """The curve through a point; what is not computed yet is None."""
-        key = point.at(alpha=1.0)
-        return self.shelf.watch(key, window, partial(self._start, key))
+    def finish(branch: str, solutions: list[Solution]) -> None:
+        with growing.lock:
+            for index, solution in enumerate(solutions):
+                fill(growing.value, branch, index, solution)
+            growing.value["finished"].append(branch)
+            growing.done = len(growing.value["finished"]) == len(BRANCHES)
+            growing.progress = 1.0 if growing.done else growing.progress
 
-    def _start(self, point: Point, growing: Growing) -> None:
-        alphas = ALPHAS.tolist()
-        growing.value = empty(alphas)
-        model = point.model()
-
-        def progress(branch: str, solution: Solution) -> None:
-            with growing.lock:
-                fill(growing.value, branch, alphas.index(solution.alpha), solution)
-                growing.progress = min(growing.progress + 0.5 / len(alphas), 0.99)
-
-        def finish(branch: str, solutions: list[Solution]) -> None:
-            with growing.lock:
-                for index, solution in enumerate(solutions):
-                    fill(growing.value, branch, index, solution)
-                growing.value["finished"].append(branch)
-                growing.done = len(growing.value["finished"]) == len(BRANCHES)
-                growing.progress = 1.0 if growing.done else growing.progress
-
-        for branch in BRANCHES:
-            steps = continuing(
-                model, alphas, branch, SolverSettings(log2_points=POINTS), partial(progress, branch)
-            )
-            self.scheduler.add(
-                Task(steps, PRIORITY, partial(finish, branch), growing.fail, growing.stop)
-            )
+    for branch in BRANCHES:
+        steps = continuing(model, alphas, branch, settings, partial(progress, branch))
+        scheduler.add(steps, PRIORITY, partial(finish, branch), growing)
 
 
 def empty(alphas: list[float]) -> dict[str, Any]:

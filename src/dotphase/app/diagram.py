@@ -14,8 +14,8 @@ import xarray as xr
 
 from dotphase._numerics.plain import plain
 from dotphase.app import stored
-from dotphase.app.scheduler import Scheduler, Task
-from dotphase.app.shelf import Growing, Shelf
+from dotphase.app.scheduler import Scheduler
+from dotphase.app.shelf import Growing
 from dotphase.app.solver import BRANCHES
 from dotphase.app.state import Point
 from dotphase.experiments.diagram import assemble_diagram
@@ -29,55 +29,43 @@ COARSE, COARSE_POINTS = 3, 12
 PRIORITY = 5
 
 
-class Diagrams:
-    """Diagrams by everything but alpha and omega."""
+def begin(scheduler: Scheduler, point: Point, growing: Growing) -> None:
+    """Load or compute the diagram that a point lies in."""
+    dataset = stored.load(point)
+    if dataset is None:
+        compute(scheduler, point, growing, COARSE)
+    else:
+        growing.value, growing.progress, growing.done = describe(dataset), 1.0, True
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self.scheduler = scheduler
-        self.shelf = Shelf(8)
 
-    def get(self, point: Point, window: str) -> Growing:
-        """The diagram that a point lies in."""
-        key = point.at(alpha=1.0, omega=0.0)
-        return self.shelf.watch(key, window, partial(self._start, key))
+def compute(scheduler: Scheduler, point: Point, growing: Growing, every: int) -> None:
+    """Compute every so many lines of the fine grid; after a coarse diagram the fine one."""
+    alphas, omegas = stored.ALPHAS[::every], stored.OMEGAS[::every]
+    models = [point.at(omega=float(omega)).model() for omega in omegas]
+    log2_points, share = (COARSE_POINTS, 0.1) if every > 1 else (stored.POINTS, 0.9)
+    settings = SolverSettings(log2_points=log2_points)
+    jobs = [(branch, model) for branch in BRANCHES for model in models]
+    chains: dict[int, list[Solution]] = {}
 
-    def _start(self, point: Point, growing: Growing) -> None:
-        dataset = stored.load(point)
-        if dataset is not None:
-            growing.value, growing.progress, growing.done = describe(dataset), 1.0, True
+    def finish(index: int, chain: list[Solution]) -> None:
+        with growing.lock:
+            chains[index] = chain
+            growing.progress += share / len(jobs)
+            complete = len(chains) == len(jobs)
+        if not complete:
             return
-        self._compute(point, growing, COARSE)
+        rows = [chains[index] for index in range(len(jobs))]
+        dataset = assemble_diagram(models, rows, alphas, omegas, settings=settings)
+        growing.value = describe(stored.slim(dataset))
+        if every > 1:
+            compute(scheduler, point, growing, 1)
+        else:
+            stored.keep(point, dataset)
+            growing.progress, growing.done = 1.0, True
 
-    def _compute(self, point: Point, growing: Growing, every: int) -> None:
-        alphas, omegas = stored.ALPHAS[::every], stored.OMEGAS[::every]
-        models = [point.at(omega=float(omega)).model() for omega in omegas]
-        settings = SolverSettings(log2_points=COARSE_POINTS if every > 1 else stored.POINTS)
-        chains: dict[int, list[Solution]] = {}
-        count = len(BRANCHES) * omegas.size
-        share = 0.1 if every > 1 else 0.9
-
-        def finish(index: int, chain: list[Solution]) -> None:
-            with growing.lock:
-                chains[index] = chain
-                growing.progress += share / count
-                complete = len(chains) == count
-            if not complete:
-                return
-            rows = [chains[index] for index in range(count)]
-            dataset = assemble_diagram(models, rows, alphas, omegas, settings=settings)
-            growing.value = describe(stored.slim(dataset))
-            if every > 1:
-                self._compute(point, growing, 1)
-            else:
-                stored.keep(point, dataset)
-                growing.progress, growing.done = 1.0, True
-
-        jobs = [(branch, model) for branch in BRANCHES for model in models]
-        for index, (branch, model) in enumerate(jobs):
-            steps = continuing(model, alphas.tolist(), branch, settings)
-            self.scheduler.add(
-                Task(steps, PRIORITY, partial(finish, index), growing.fail, growing.stop)
-            )
+    for index, (branch, model) in enumerate(jobs):
+        steps = continuing(model, alphas.tolist(), branch, settings)
+        scheduler.add(steps, PRIORITY, partial(finish, index), growing)
 
 
 def describe(dataset: xr.Dataset) -> dict[str, Any]:

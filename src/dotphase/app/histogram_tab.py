@@ -33,15 +33,8 @@ def look(text: str) -> dict[str, Any]:
     sequence = text.strip().upper() if text.isascii() else text
     first = network(MECHANISMS[0])
     tokens = parse(sequence, first.symbols, first.length)
-    answers = {}
-    for mechanism in MECHANISMS:
-        trained = network(mechanism)
-        answers[mechanism] = {
-            "attention": attention(trained, sequence),
-            "counts": predict(trained, sequence),
-        }
-    return {
-        "sequence": sequence,
-        "counts": count(np.asarray([tokens]))[0],
-        "networks": answers,
+    answers = {
+        name: {"attention": attention(one, sequence), "counts": predict(one, sequence)}
+        for name, one in ((name, network(name)) for name in MECHANISMS)
     }
+    return {"sequence": sequence, "counts": count(np.asarray([tokens]))[0], "networks": answers}

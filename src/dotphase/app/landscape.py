@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from dotphase.app.scheduler import Scheduler, Task
-from dotphase.app.shelf import Growing, Shelf
+from dotphase.app.scheduler import Scheduler
+from dotphase.app.shelf import Growing
 from dotphase.app.state import Point
 from dotphase.theory.landscape import assemble, landscape_rows
 
@@ -26,41 +25,25 @@ def axes(point: Point) -> tuple[np.ndarray, np.ndarray]:
     return m, np.round(np.linspace(0.0, LARGEST_T * point.sigma**2, SIZE), 6)
 
 
-class Landscapes:
-    """Landscapes, computed once and kept."""
+def begin(scheduler: Scheduler, point: Point, growing: Growing) -> None:
+    """Compute the landscape at a point; rows not computed yet are None."""
+    model = point.model()
+    m, theta = axes(point)
+    rows: dict[int, np.ndarray] = {}
+    shape = {"m": m.tolist(), "theta": theta.tolist()}
+    growing.value = {**shape, "loss": [None] * SIZE, "minima": []}
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self.scheduler = scheduler
-        self.shelf = Shelf(16)
+    def finish(index: int, row: np.ndarray) -> None:
+        with growing.lock:
+            rows[index] = row
+            loss = [rows[i][:, 0] if i in rows else None for i in range(SIZE)]
+            minima: list[list[float]] = []
+            if len(rows) == SIZE:
+                whole = assemble(model, point.alpha, m, theta, [rows[i] for i in range(SIZE)])
+                minima = [list(cell) for cell in whole.minima]
+                growing.done = True
+            growing.value = {**shape, "loss": loss, "minima": minima}
+            growing.progress = len(rows) / SIZE
 
-    def get(self, point: Point, window: str) -> Growing:
-        """The landscape at a point; rows not computed yet are None."""
-        return self.shelf.watch(point, window, partial(self._start, point))
-
-    def _start(self, point: Point, growing: Growing) -> None:
-        model = point.model()
-        m, theta = axes(point)
-        rows: dict[int, np.ndarray] = {}
-        growing.value = {
-            "m": m.tolist(),
-            "theta": theta.tolist(),
-            "loss": [None] * SIZE,
-            "minima": [],
-        }
-
-        def finish(index: int, row: np.ndarray) -> None:
-            with growing.lock:
-                rows[index] = row
-                shown: dict[str, Any] = dict(growing.value)
-                shown["loss"] = [rows[i][:, 0] if i in rows else None for i in range(SIZE)]
-                if len(rows) == SIZE:
-                    whole = assemble(model, point.alpha, m, theta, [rows[i] for i in range(SIZE)])
-                    shown["minima"] = [list(cell) for cell in whole.minima]
-                    growing.done = True
-                growing.value = shown
-                growing.progress = len(rows) / SIZE
-
-        for index, steps in enumerate(landscape_rows(model, point.alpha, m, theta)):
-            self.scheduler.add(
-                Task(steps, PRIORITY, partial(finish, index), growing.fail, growing.stop)
-            )
+    for index, steps in enumerate(landscape_rows(model, point.alpha, m, theta)):
+        scheduler.add(steps, PRIORITY, partial(finish, index), growing)

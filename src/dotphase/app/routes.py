@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dotphase._numerics.plain import plain
-from dotphase.app.curve import Curves
-from dotphase.app.diagram import Diagrams
+from dotphase.app import curve, diagram, landscape
 from dotphase.app.histogram_tab import EXAMPLE, look
-from dotphase.app.landscape import Landscapes
 from dotphase.app.scheduler import LONGEST_STEP, Scheduler
-from dotphase.app.shelf import Growing
+from dotphase.app.shelf import Growing, Shelf
 from dotphase.app.snippets import snippets
 from dotphase.app.solver import BRANCHES, Solver
 from dotphase.app.state import Point, read_point, sliders, whole
@@ -25,6 +24,7 @@ from dotphase.figures.parts.style import COLOURS, COLOURS_ON_DARK
 from dotphase.theory.overlaps import Overlaps
 
 Query = Mapping[str, str]
+Read = Callable[[Query], Any]
 
 #: Longest name that a window gives itself.
 LONGEST_NAME = 32
@@ -36,27 +36,21 @@ class Explorer:
     def __init__(self, jax_settings: Mapping[str, Any] | None = None) -> None:
         self.scheduler = Scheduler()
         self.solver = Solver(self.scheduler)
-        self.curves = Curves(self.scheduler)
-        self.landscapes = Landscapes(self.scheduler)
-        self.diagrams = Diagrams(self.scheduler)
         self.trainings = Trainings(jax_settings)
         self.warm = threading.Event()
         self._warming: threading.Thread | None = None
-        self.reads: dict[str, Callable[[Query], Any]] = {
+        self.reads: dict[str, Read] = {
             "about": self.about,
             "point": self.point,
-            "curve": lambda query: self._growing(self.curves, query),
-            "landscape": lambda query: self._growing(self.landscapes, query),
-            "diagram": lambda query: self._growing(self.diagrams, query),
+            "curve": self._growing(16, curve.begin, alpha=1.0),
+            "landscape": self._growing(16, landscape.begin),
+            "diagram": self._growing(8, diagram.begin, alpha=1.0, omega=0.0),
             "attention": self.attention,
             "snippets": self.snippets,
             "job": self.job,
             "histogram": lambda query: plain(look(query.get("sequence") or EXAMPLE)),
         }
-        self.writes: dict[str, Callable[[Query], Any]] = {
-            "train": self.train,
-            "cancel": self.cancel,
-        }
+        self.writes: dict[str, Read] = {"train": self.train, "cancel": self.cancel}
 
     def warm_up(self) -> None:
         """Compile in the background what the first answers need."""
@@ -127,10 +121,18 @@ class Explorer:
         """End a training."""
         return plain(self.trainings.cancel(query.get("job", "")).to_dict())
 
-    def _growing(self, owner: Curves | Landscapes | Diagrams, query: Query) -> dict[str, Any]:
-        growing: Growing = owner.get(read_point(query), _window(query))
-        with growing.lock:
-            return plain(growing.to_dict())
+    def _growing(
+        self, capacity: int, begin: Callable[[Scheduler, Point, Growing], None], **same: float
+    ) -> Read:
+        """A read of what grows from a point, and is the same wherever some of its numbers are."""
+        shelf = Shelf(capacity, partial(begin, self.scheduler))
+
+        def read(query: Query) -> dict[str, Any]:
+            growing = shelf.watch(read_point(query).at(**same), _window(query))
+            with growing.lock:
+                return plain(growing.to_dict())
+
+        return read
 
 
 def _window(query: Query) -> str:

@@ -12,9 +12,11 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 from dotphase._numerics.precision import in_double_precision
+from dotphase.app.shelf import Growing
 from dotphase.theory.steps import Stepper, Steps
 
 #: Longest time that background work is held for urgent work, in seconds.
@@ -25,34 +27,15 @@ LONGEST_STEP = 30.0
 NICENESS = 5
 
 
+@dataclass(eq=False)
 class Task:
-    """A computation in the background.
+    """A computation in the background; see `Scheduler.add`."""
 
-    Parameters
-    ----------
-    steps : generator of queries
-        What to run.
-    priority : int
-        Smaller is more pressing.
-    finish : callable
-        Called with the result, in the thread that finished it.
-    fail : callable
-        Called with the exception, if there is one.
-    stop : threading.Event
-        Set by anyone who no longer wants the result; several tasks may share one.
-    """
-
-    def __init__(
-        self,
-        steps: Steps[Any],
-        priority: int,
-        finish: Callable[[Any], None],
-        fail: Callable[[Exception], None],
-        stop: threading.Event,
-    ) -> None:
-        self.stepper, self.priority = Stepper(steps), priority
-        self.finish, self.fail, self.stop = finish, fail, stop
-        self.number = 0
+    stepper: Stepper
+    priority: int
+    finish: Callable[[Any], None]
+    owner: Growing
+    number: int
 
     def step(self) -> bool:
         """Run one query; whether there is more to do."""
@@ -61,7 +44,7 @@ class Task:
                 return True
             self.finish(self.stepper.result)
         except Exception as error:
-            self.fail(error)
+            self.owner.fail(error)
         return False
 
 
@@ -83,11 +66,20 @@ class Scheduler:
         for thread in self._threads:
             thread.start()
 
-    def add(self, task: Task) -> None:
-        """Put a task in the queue."""
+    def add(
+        self, steps: Steps[Any], priority: int, finish: Callable[[Any], None], owner: Growing
+    ) -> None:
+        """Put work in the queue.
+
+        Parameters
+        ----------
+        steps : generator of queries
+        priority : smaller is more pressing
+        finish : called with the result, in the thread that finished it
+        owner : told of an exception by its `fail`; its `stop` says that nobody wants the result
+        """
         with self._lock:
-            task.number = next(self._numbers)
-            self._tasks.append(task)
+            self._tasks.append(Task(Stepper(steps), priority, finish, owner, next(self._numbers)))
             self._lock.notify()
 
     @contextmanager
@@ -110,7 +102,7 @@ class Scheduler:
         with self._lock:
             self._closed = True
             for task in self._tasks:
-                task.stop.set()
+                task.owner.stop.set()
             self._lock.notify_all()
         for thread in self._threads:
             thread.join(LONGEST_STEP)
@@ -125,7 +117,7 @@ class Scheduler:
             # On Linux a thread can give way on its own; elsewhere it does so between steps only.
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
         while (task := self._take()) is not None:
-            if task.stop.is_set():
+            if task.owner.stop.is_set():
                 task.stepper.close()
             elif task.step():
                 with self._lock:
@@ -134,7 +126,7 @@ class Scheduler:
 
     def _rank(self, task: Task) -> tuple[int, int, int]:
         """The most pressing first; among equals those that belong together take turns."""
-        return task.priority, self._served.get(id(task.stop), -1), task.number
+        return task.priority, self._served.get(id(task.owner), -1), task.number
 
     def _take(self) -> Task | None:
         """The most pressing task, out of the list while a step of it is under way."""
@@ -150,8 +142,8 @@ class Scheduler:
                     self._served = {
                         group: turn
                         for group, turn in self._served.items()
-                        if any(id(one.stop) == group for one in self._tasks)
-                    } | {id(task.stop): next(self._numbers)}
+                        if any(id(one.owner) == group for one in self._tasks)
+                    } | {id(task.owner): next(self._numbers)}
                     return task
                 else:
                     self._lock.wait()

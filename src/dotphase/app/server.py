@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from dotphase.app.routes import Explorer
+from dotphase.app.routes import Explorer, Read
 from dotphase.errors import InvalidInput
 
 PAGE = Path(__file__).parent / "page"
@@ -31,73 +31,49 @@ TYPES = {
     ".svg": "image/svg+xml",
 }
 #: The page may load from this server only, and run no script but its files.
-POLICY = (
-    "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
+HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
 
 
 def plotly_script() -> Path:
     """Where the installed plotly keeps its script; it is not imported for that."""
     spec = find_spec("plotly")
-    places = list(spec.submodule_search_locations or []) if spec else []
-    script = Path(places[0]) / "package_data" / "plotly.min.js" if places else None
-    if script is None or not script.is_file():
-        raise InvalidInput(
-            "explore", "plotly", "is not installed: install it with pip install 'dotphase[explore]'"
-        )
-    return script
+    for place in (spec and spec.submodule_search_locations) or ():
+        script = Path(place) / "package_data" / "plotly.min.js"
+        if script.is_file():
+            return script
+    rule = "is not installed: install it with pip install 'dotphase[explore]'"
+    raise InvalidInput("explore", "plotly", rule)
 
 
 class Server(ThreadingHTTPServer):
-    """The page on one address.
-
-    Parameters
-    ----------
-    host, port : str, int
-        Where to listen; port 0 takes a free one.
-    explorer : Explorer
-        Answers the questions.
-    """
+    """The page on one address, where `explorer` answers; port 0 takes a free one."""
 
     daemon_threads = True
 
     def __init__(self, host: str, port: int, explorer: Explorer) -> None:
         self.explorer = explorer
-        self.files = _files()
+        # Everything that can be fetched, by its path: there is no way to other files.
+        self.files = {f"/page/{file.name}": file for file in PAGE.iterdir() if file.suffix in TYPES}
+        self.files |= {"/": PAGE / "index.html", "/plotly.min.js": plotly_script()}
         try:
             super().__init__((host, port), Handler)
         except (OSError, OverflowError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise InvalidInput(
-                "--host/--port", f"{host}:{port}", f"cannot be listened on ({reason})"
-            ) from None
-
-    @property
-    def address(self) -> str:
-        """The address to open."""
+            rule = f"cannot be listened on ({getattr(error, 'strerror', None) or error})"
+            raise InvalidInput("--host/--port", f"{host}:{port}", rule) from None
         host, port = str(self.server_address[0]), int(self.server_address[1])
-        return f"http://{host}:{port}/"
-
-    @property
-    def hosts(self) -> set[str] | None:
-        """Names under which a page on the loopback may be asked for; None for any.
-
-        A foreign page can make its own name point here; it cannot make the browser send ours.
-        """
-        host, port = str(self.server_address[0]), int(self.server_address[1])
-        if not host.startswith("127."):
-            return None
-        return {f"{name}:{port}" for name in (host, "localhost")}
+        self.address = f"http://{host}:{port}/"
+        # Names under which a page on the loopback may be asked for; None for any. A foreign page
+        # can make its own name point here; it cannot make the browser send ours.
+        names = {f"{name}:{port}" for name in (host, "localhost")}
+        self.hosts = names if host.startswith("127.") else None
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A window that was closed while it was answered is nothing to report."""
-
-
-def _files() -> dict[str, Path]:
-    """Everything that can be fetched, by its path: there is no way to other files."""
-    served = {f"/page/{path.name}": path for path in PAGE.iterdir() if path.suffix in TYPES}
-    return {**served, "/": PAGE / "index.html", "/plotly.min.js": plotly_script()}
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -127,7 +103,7 @@ class Handler(BaseHTTPRequestHandler):
             return
         self._answer(self.server.explorer.writes)
 
-    def _answer(self, calls: Mapping[str, Callable[[Mapping[str, str]], Any]]) -> None:
+    def _answer(self, calls: Mapping[str, Read]) -> None:
         allowed = self.server.hosts
         if allowed is not None and self.headers.get("Host") not in allowed:
             self._error(HTTPStatus.FORBIDDEN, "Host", "must be the address that was printed")
@@ -144,7 +120,7 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self._error(HTTPStatus.NOT_FOUND, "address", "there is nothing here")
 
-    def _call(self, call: Callable[[Mapping[str, str]], Any], query: str) -> None:
+    def _call(self, call: Read, query: str) -> None:
         try:
             asked = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=30))
             self._json(HTTPStatus.OK, call(asked))
@@ -156,9 +132,8 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         except Exception as error:
             traceback.print_exc()  # a defect: in the terminal, not on the page
-            self._error(
-                HTTPStatus.INTERNAL_SERVER_ERROR, "server", f"failed ({type(error).__name__})"
-            )
+            failed = f"failed ({type(error).__name__})"
+            self._error(HTTPStatus.INTERNAL_SERVER_ERROR, "server", failed)
 
     def _file(self, path: Path) -> None:
         # Files of the page may change with the next version; plotly's is large and does not.
@@ -174,12 +149,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def _send(self, status: HTTPStatus, kind: str, body: bytes, cache: str) -> None:
         self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("Cache-Control", cache)
-        self.send_header("Content-Security-Policy", POLICY)
-        self.send_header("X-Content-Type-Options", "nosniff")
-        self.send_header("Referrer-Policy", "no-referrer")
+        headers = {"Content-Type": kind, "Content-Length": str(len(body)), "Cache-Control": cache}
+        for name, value in (headers | HEADERS).items():
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
 

@@ -43,38 +43,33 @@ class Growing:
 
     def to_dict(self) -> dict[str, Any]:
         """What a window is told."""
-        return {
-            "done": self.done,
-            "progress": self.progress,
-            "error": self.error,
-            "value": self.value,
-        }
+        return {name: getattr(self, name) for name in ("done", "progress", "error", "value")}
 
 
 class Shelf:
-    """Growing things by key, and who watches them."""
+    """Growing things by key, begun by a function of key and thing, and who watches them."""
 
-    def __init__(self, capacity: int) -> None:
-        self.capacity = capacity
+    def __init__(self, capacity: int, begin: Callable[[Any, Growing], None]) -> None:
+        self.capacity, self.begin = capacity, begin
         self._things: OrderedDict[Hashable, Growing] = OrderedDict()
         self._watched: OrderedDict[str, Hashable] = OrderedDict()
         self._lock = threading.Lock()
 
-    def watch(self, key: Hashable, window: str, start: Callable[[Growing], None]) -> Growing:
-        """The thing of a key, begun by `start` if it is new; the window leaves its last one."""
+    def watch(self, key: Hashable, window: str) -> Growing:
+        """The thing of a key, begun if it is new; the window leaves its last one."""
         with self._lock:
             self._watched[window] = key
             self._watched.move_to_end(window)
             while len(self._watched) > WINDOWS:
                 self._watched.popitem(last=False)
             self._drop_unwatched()
-            thing = self._things.get(key)
-            fresh = thing is None or thing.stop.is_set()
-            if thing is None or fresh:
-                thing = self._things[key] = Growing()
+            fresh = key not in self._things or self._things[key].stop.is_set()
+            if fresh:
+                self._things[key] = Growing()
             self._things.move_to_end(key)
+            thing = self._things[key]
         if fresh:
-            start(thing)
+            self.begin(key, thing)
         return thing
 
     def __len__(self) -> int:

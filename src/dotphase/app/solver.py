@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from dotphase._numerics.precision import in_double_precision
-from dotphase.app.scheduler import Scheduler, Task
+from dotphase.app.scheduler import Scheduler
 from dotphase.app.shelf import Growing, Shelf
 from dotphase.app.state import Point
 from dotphase.theory import branches
@@ -46,7 +46,7 @@ class Solver:
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
-        self.shelf = Shelf(64)
+        self.shelf = Shelf(64, self._begin)
         self._starts: OrderedDict[tuple[Point, str], Overlaps] = OrderedDict()
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(2 * len(BRANCHES), thread_name_prefix="dotphase-first")
@@ -62,13 +62,9 @@ class Solver:
             found = {branch: future.result() for branch, future in futures.items()}
         return {branch: one and describe(one, branch, 0) for branch, one in found.items()}
 
-    def refine(self, point: Point, window: str) -> Growing:
-        """Better and better numbers, in the background."""
-        return self.shelf.watch(point, window, partial(self._start, point))
-
     def best(self, point: Point, window: str) -> dict[str, Any]:
         """The best numbers there are now; a first look if there are none."""
-        growing = self.refine(point, window)
+        growing = self.shelf.watch(point, window)
         if len(growing.value or {}) < len(BRANCHES):
             first = self.first_look(point)
             with growing.lock:
@@ -129,7 +125,8 @@ class Solver:
             while len(self._starts) > REMEMBERED:
                 self._starts.popitem(last=False)
 
-    def _start(self, point: Point, growing: Growing) -> None:
+    def _begin(self, point: Point, growing: Growing) -> None:
+        """Better and better numbers, in the background."""
         model = point.model()
         steps = len(BRANCHES) * 2
 
@@ -137,26 +134,16 @@ class Solver:
             if on_branch(solution, branch):
                 self._remember(point, branch, solution)
             with growing.lock:
-                growing.value = {
-                    **(growing.value or {}),
-                    branch: describe(solution, branch, stage),
-                }
+                growing.value = {**(growing.value or {}), branch: describe(solution, branch, stage)}
                 growing.progress += 1 / steps
                 growing.done = growing.progress > 1 - 0.5 / steps
             if stage == 1:
                 add(branch, 2)
 
         def add(branch: str, stage: int) -> None:
-            settings = SolverSettings(log2_points=SECOND if stage == 1 else None)
-            self.scheduler.add(
-                Task(
-                    solving(model, point.alpha, branch, settings),
-                    SOON if stage == 1 else LATER,
-                    partial(finish, branch, stage),
-                    growing.fail,
-                    growing.stop,
-                )
-            )
+            log2_points, priority = (SECOND, SOON) if stage == 1 else (None, LATER)
+            steps = solving(model, point.alpha, branch, SolverSettings(log2_points=log2_points))
+            self.scheduler.add(steps, priority, partial(finish, branch, stage), growing)
 
         for branch in BRANCHES:
             add(branch, 1)
@@ -164,17 +151,9 @@ class Solver:
 
 def _position(point: Point) -> np.ndarray:
     """Coordinates in which neighbouring points are neighbours."""
-    first, second = point.matrix
-    return np.asarray(
-        [
-            np.log(point.alpha),
-            4 * point.omega,
-            2 * np.log(point.sigma),
-            0.5 * np.log(point.ridge),
-            3 * point.omega * first[0],
-            3 * point.omega * second[1],
-        ]
-    )
+    data = [np.log(point.alpha), 2 * np.log(point.sigma), 0.5 * np.log(point.ridge)]
+    teacher = point.omega * np.asarray([4, 3 * point.matrix[0][0], 3 * point.matrix[1][1]])
+    return np.asarray([*data, *teacher])
 
 
 def on_branch(solution: Solution, branch: str) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
-from urllib.parse import urlencode
 
 from dotphase._numerics.parameters import Number, Parameter, Slider, Whole
 from dotphase.errors import InvalidInput
@@ -17,11 +16,7 @@ _MODEL = MODELS[PAPER].parameters
 #: The numbers of the page: alpha, and those of the model that have a slider.
 NUMBERS = {
     "alpha": Parameter(
-        "alpha",
-        Number(above=0),
-        1.5,
-        "Sentences per dimension n/d.",
-        Slider("α", 0.05, 5.0, 0.01),
+        "alpha", Number(above=0), 1.5, "Sentences per dimension n/d.", Slider("α", 0.05, 5.0, 0.01)
     ),
     **{name: parameter for name, parameter in _MODEL.items() if parameter.slider},
 }
@@ -77,20 +72,15 @@ class Point:
         """The parameters by name."""
         return asdict(self)
 
-    def to_query(self) -> str:
-        """The query of a permanent link."""
-        return urlencode({name: str(value) for name, value in self.to_dict().items()})
-
 
 def read_point(query: Mapping[str, str]) -> Point:
     """The point that a query describes; what it leaves out is the default."""
-    default = Point()
     numbers = {
         name: bounded(name, query[name], one.slider.low, one.slider.high)
         for name, one in NUMBERS.items()
         if name in query and one.slider
     }
-    return Point(**numbers, mixing=_mixing(query.get("mixing", default.mixing)))
+    return Point(**numbers, mixing=_mixing(query.get("mixing", Point.mixing)))
 
 
 def bounded(field: str, text: str, low: float, high: float) -> float:

@@ -41,16 +41,6 @@ def slim(dataset: xr.Dataset) -> xr.Dataset:
     return small.map(lambda part: part.astype("f4") if part.dtype.kind == "f" else part)
 
 
-def identity(point: Point) -> dict[str, object]:
-    """What one diagram belongs to: everything of a point but alpha and omega."""
-    return {
-        "sigma": point.sigma,
-        "ridge": point.ridge,
-        "mixing": read_mixing(point.matrix).tolist(),
-        "version": VERSION,
-    }
-
-
 def load(point: Point) -> xr.Dataset | None:
     """The stored diagram of a point's model; None if there is none."""
     if (point.sigma, point.ridge) == (0.5, 0.01) and point.mixing in ("standard", "other"):
@@ -68,7 +58,8 @@ def keep(point: Point, dataset: xr.Dataset) -> None:
 
 
 def kept(point: Point) -> Kept:
-    """Where the diagram of a point's model is kept."""
+    """Where the diagram of a point is kept: by everything but alpha and omega."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    asked = identity(point)
+    asked: dict[str, object] = {"sigma": point.sigma, "ridge": point.ridge, "version": VERSION}
+    asked["mixing"] = read_mixing(point.matrix).tolist()
     return Kept(Path(base) / "dotphase" / "diagrams" / f"{digest(asked)}.nc", asked)

@@ -26,13 +26,13 @@ def main() -> int:
         os.nice(NICENESS)
     import jax
 
-    for name, value in job["jax"].items():
+    for name, value in job.pop("jax").items():
         jax.config.update(name, value)
     from dotphase.app.state import Point
     from dotphase.finite.runs import Run
     from dotphase.training.run import train
 
-    point = Point(**job["point"])
+    point = Point(**job.pop("point"))
     tell(state="running", steps=0)
 
     def on_step(steps: int, most: int) -> None:
@@ -42,16 +42,7 @@ def main() -> int:
         tell(state="running", run=run.to_dict())
 
     try:
-        train(
-            point.model(),
-            point.alpha,
-            job["d"],
-            seeds=job["seeds"],
-            start=job["start"],
-            seed=job["seed"],
-            on_step=on_step,
-            on_run=on_run,
-        )
+        train(point.model(), point.alpha, **job, on_step=on_step, on_run=on_run)
     except InvalidInput as error:
         tell(state="failed", message=str(error))
         return 2

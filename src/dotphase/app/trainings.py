@@ -29,11 +29,7 @@ LIMIT = 600.0
 class LiveTraining:
     """One training: what was asked, and how far it is."""
 
-    point: Point
-    d: int
-    start: str
-    seeds: int
-    seed: int
+    asked: dict[str, Any]
     state: str = "starting"
     message: str = ""
     steps: int = 0
@@ -47,19 +43,9 @@ class LiveTraining:
 
     def to_dict(self) -> dict[str, Any]:
         """What the page is told."""
-        return {
-            "point": self.point.to_dict(),
-            "d": self.d,
-            "start": self.start,
-            "seeds": self.seeds,
-            "seed": self.seed,
-            "state": self.state,
-            "message": self.message,
-            "steps": self.steps,
-            "over": self.over,
-            "progress": 1.0 if self.state == "done" else len(self.runs) / self.seeds,
-            "runs": self.runs,
-        }
+        progress = 1.0 if self.state == "done" else len(self.runs) / self.asked["seeds"]
+        names = ("state", "message", "steps", "over", "runs")
+        return {**self.asked, **{name: getattr(self, name) for name in names}, "progress": progress}
 
 
 def starts() -> tuple[str, ...]:
@@ -79,21 +65,15 @@ def read_training(query: Mapping[str, str]) -> dict[str, Any]:
 
 
 class Trainings:
-    """All trainings of one server.
-
-    Parameters
-    ----------
-    jax_settings : dict
-        Settings of JAX for the processes, as the compile cache.
-    """
+    """All trainings of one server; `jax_settings` are for their processes."""
 
     def __init__(self, jax_settings: Mapping[str, Any] | None = None) -> None:
         self.jax_settings = dict(jax_settings or {})
         self._live: OrderedDict[str, LiveTraining] = OrderedDict()
         self._lock = threading.Lock()
 
-    def begin(self, point: Point, d: int, start: str, seeds: int, seed: int) -> str:
-        """Start a training; its name, which nobody can guess."""
+    def begin(self, point: Point, **options: Any) -> str:
+        """Start a training, see `read_training`; its name, which nobody can guess."""
         with self._lock:
             running = sum(not training.over for training in self._live.values())
             if running >= RUNNING:
@@ -101,7 +81,7 @@ class Trainings:
                     "trainings", running, f"at most {RUNNING} run at once: wait or cancel one"
                 )
             name = secrets.token_hex(8)
-            training = self._live[name] = LiveTraining(point, d, start, seeds, seed)
+            training = self._live[name] = LiveTraining({"point": point.to_dict(), **options})
             for old in [key for key, one in self._live.items() if one.over][:-REMEMBERED]:
                 del self._live[old]
         training.process = subprocess.Popen(
@@ -113,8 +93,7 @@ class Trainings:
             # Ctrl-C in the terminal is for the server, which ends its trainings itself.
             start_new_session=True,
         )
-        asked = {"point": point.to_dict(), "d": d, "start": start, "seeds": seeds, "seed": seed}
-        following = (training, training.process, asked)
+        following = (training, training.process)
         threading.Thread(target=self._follow, args=following, daemon=True).start()
         return name
 
@@ -141,9 +120,7 @@ class Trainings:
         for name in list(self._live):
             self.cancel(name)
 
-    def _follow(
-        self, training: LiveTraining, process: subprocess.Popen, asked: dict[str, Any]
-    ) -> None:
+    def _follow(self, training: LiveTraining, process: subprocess.Popen) -> None:
         """Read what a process says until it ends."""
         assert process.stdin is not None and process.stdout is not None
         limit = threading.Timer(LIMIT, process.kill)
@@ -151,7 +128,7 @@ class Trainings:
         limit.start()
         with process:
             try:
-                process.stdin.write(json.dumps({**asked, "jax": self.jax_settings}) + "\n")
+                process.stdin.write(json.dumps({**training.asked, "jax": self.jax_settings}) + "\n")
                 process.stdin.flush()
                 for line in process.stdout:
                     self._note(training, json.loads(line))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -24,7 +23,7 @@ def seeds_option(default: int) -> Callable[[F], F]:
 def run_seeds(
     what: str,
     compute: Callable[..., Any],
-    draw: Callable[[Any, Path], Any],
+    draw: str,
     model: Asked,
     seeds: int,
     plot: str | None,
@@ -37,7 +36,7 @@ def run_seeds(
     ----------
     what : shown while it is computed
     compute : function of the model, with `seeds` and `on_run`, that returns the runs
-    draw : function of the runs and a path
+    draw : name of the figure of the runs
     model, seeds, plot, as_json : what was asked
     look : function of the model and the runs that gives more about each, by its seed
 
@@ -49,6 +48,7 @@ def run_seeds(
     interrupted = False
     with progress_bar(what, total=seeds) as advance:
         built = model.build()
+        from dotphase import plot as plots
         from dotphase.errors import Interrupted
 
         figure = figure_path(plot)
@@ -58,7 +58,7 @@ def run_seeds(
             interrupted, result = True, stop.finished
         more = look(built, result) if look and not interrupted else {}
         if figure:
-            draw(result, figure)
+            getattr(plots, draw)(result, figure)
     if as_json:
         shown = result.to_dict()
         for row in shown["runs"]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -75,10 +77,10 @@ class Grid:
             raise InvalidInput(field, text, rule)
         first, last = (self.bound.read(field, part) for part in parts[:2])
         count = int(parts[2])
-        if count > 1 and first == last:
-            raise InvalidInput(field, text, "must have A different from B when N > 1")
         if count == 1:
             return [first]
+        if first == last:
+            raise InvalidInput(field, text, "must have A different from B when N > 1")
         return [first + (last - first) * k / (count - 1) for k in range(count)]
 
 
@@ -106,9 +108,11 @@ class Several:
             raise InvalidInput(field, text, f"{rule}, with commas between") from None
 
 
-ALPHAS = Checked(Grid(Number(above=0)))
 COUNT = Checked(Whole(1))
 
+alphas_option = click.option(
+    "--alphas", type=Checked(Grid(Number(above=0))), required=True, help="Grid of alpha."
+)
 seed_option = click.option("--seed", type=Checked(Whole(0)), default=0, help="Seed.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 plot_option = click.option(
@@ -117,11 +121,16 @@ plot_option = click.option(
 out_option = click.option("--out", required=True, metavar="F.nc", help="Dataset to write.")
 
 
+def branches_option(help: str) -> Callable[[F], F]:
+    """``--branches``."""
+    kind = Checked(Several(OneOf("dotphase.theory.branches:BRANCHES")))
+    return click.option("--branches", type=kind, default="semantic,positional", help=help)
+
+
 def where_options(function: F) -> F:
     """The options that say where the points of a study are computed."""
-    places = OneOf(("local", "dask", "here"))
     options = [
-        click.option("--engine", type=Checked(places), default="local",
+        click.option("--engine", type=Checked(OneOf(("local", "dask", "here"))), default="local",
                      help="Processes here, a Dask cluster, or this process alone."),
         click.option("--scheduler", default=None, metavar="ADDRESS",
                      help="Existing Dask cluster; without it one is started here."),
@@ -136,9 +145,8 @@ def option(parameter: Parameter, **changes: Any) -> Callable[[F], F]:
     parameter = replace(parameter, **changes)
     name = parameter.name
     flag = "--" + name.replace("_", "-")
-    shown: dict[str, Any] = {"help": parameter.help, "default": parameter.default}
-    if parameter.default is REQUIRED:
-        shown = {"help": parameter.help, "required": True}
+    shown: dict[str, Any] = {"help": parameter.help}
+    shown |= {"required": True} if parameter.default is REQUIRED else {"default": parameter.default}
     if isinstance(parameter.kind, Flag):
         return click.option(flag, name, is_flag=True, **shown)
     add: Callable[[F], F] = click.option(flag, name, type=Checked(parameter.kind), **shown)
@@ -168,14 +176,7 @@ def _add(function: F, options: Iterable[Callable[[F], F]]) -> F:
 def task_options(task: str, *names: str, **defaults: Any) -> Callable[[F], F]:
     """The options of a study's task, which the command is given as the mapping `parameters`.
 
-    Parameters
-    ----------
-    task : str
-        Name of a task of studies; its parameters become options.
-    *names : str
-        Only these of them.
-    **defaults
-        Defaults that differ from the task's.
+    All of the task's parameters, or those of some names; defaults may differ from the task's.
     """
     from dotphase.sweep.tasks import TASKS
 
@@ -187,9 +188,9 @@ def task_options(task: str, *names: str, **defaults: Any) -> Callable[[F], F]:
         def wrapped(**values: Any) -> Any:
             return function(parameters={name: values.pop(name) for name in chosen}, **values)
 
-        options = [
+        options = (
             option(one, default=defaults.get(name, one.default)) for name, one in chosen.items()
-        ]
+        )
         return _add(wrapped, options)  # type: ignore[return-value]
 
     return add
@@ -310,9 +311,6 @@ def prepare_jax() -> None:
 def cache_settings() -> dict[str, Any]:
     """Settings of JAX that keep compiled functions, by name; none if there is nowhere to, or if
     the user has chosen a folder."""
-    import os
-    from pathlib import Path
-
     if os.environ.get("JAX_COMPILATION_CACHE_DIR"):
         return {}
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -330,7 +328,5 @@ def cache_settings() -> dict[str, Any]:
 
 def share_cache() -> None:
     """Let worker processes keep compiled functions as well; they read it from the environment."""
-    import os
-
     for name, value in cache_settings().items():
         os.environ.setdefault(name.upper(), str(value))

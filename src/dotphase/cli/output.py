@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import click
 
@@ -30,85 +31,81 @@ def figure_path(plot: str | None) -> Path | None:
     return check_writable("--plot", plot, (".png", ".svg", ".pdf")) if plot else None
 
 
-def dataset_path(out: str) -> Path:
-    """Where a dataset goes; refused before any work if it cannot be written."""
-    from dotphase.storage.files import check_writable
+class Files:
+    """The dataset and the figure that a command is asked for, checked before any work."""
 
-    return check_writable("--out", out, (".nc",))
+    def __init__(self, out: str | None, plot: str | None) -> None:
+        from dotphase.storage.files import check_writable
+
+        self.dataset = check_writable("--out", out, (".nc",)) if out else None
+        self.figure = figure_path(plot)
+
+    def write(self, dataset: Any, draw: str) -> None:
+        """Write the dataset, and draw it by the figure of a name."""
+        from dotphase import plot
+        from dotphase.storage.files import write_dataset
+
+        if self.dataset:
+            write_dataset(dataset, self.dataset)
+        if self.figure:
+            getattr(plot, draw)(dataset, self.figure)
+
+    def to_dict(self) -> dict[str, str | None]:
+        """Their paths."""
+        files = {"out": self.dataset, "plot": self.figure}
+        return {name: str(path) if path else None for name, path in files.items()}
+
+    def tell(self) -> None:
+        """Print what was written, if anything was."""
+        if self.dataset or self.figure:
+            click.echo("wrote " + " and ".join(filter(None, self.to_dict().values())))
 
 
-def print_written(*files: Path | None) -> None:
-    """Which files were written."""
-    click.echo("wrote " + " and ".join(str(file) for file in files if file))
+class Advance:
+    """Called with the number of points newly finished.
 
+    Where there is no terminal there is no bar, and descriptions become lines of a log.
+    """
 
-class Advance(Protocol):
-    """Called with the number of points newly finished."""
-
-    def __call__(self, done: int = 1) -> None: ...
-
-    def describe(self, text: str) -> None:
-        """Say what is being done."""
-
-
-class _Silent:
-    """Stands for the bar where there is no terminal; descriptions become lines of a log."""
-
-    def __call__(self, done: int = 1) -> None:
-        pass
-
-    def describe(self, text: str) -> None:
-        click.echo(text, err=True)
-
-
-class _Shown:
-    def __init__(self, bar: Any, task: Any) -> None:
+    def __init__(self, bar: Any = None, task: Any = None) -> None:
         self._bar, self._task, self._begun = bar, task, time.monotonic()
 
     def __call__(self, done: int = 1) -> None:
-        self._bar.advance(self._task, done)
-        self._refresh()
+        self._update(advance=done)
 
     def describe(self, text: str) -> None:
-        self._bar.update(self._task, description=text)
-        self._refresh()
+        """Say what is being done."""
+        if self._bar is None:
+            click.echo(text, err=True)
+        self._update(description=text)
 
-    def _refresh(self) -> None:
-        if time.monotonic() - self._begun > QUIET:
-            self._bar.refresh()
+    def _update(self, **change: Any) -> None:
+        if self._bar is not None:
+            late = time.monotonic() - self._begun > QUIET
+            self._bar.update(self._task, refresh=late, **change)
 
 
 @contextmanager
 def progress_bar(what: str, total: int | None = None) -> Iterator[Advance]:
     """A bar on stderr once the work has taken two seconds; nothing unless stderr is a terminal."""
     if not sys.stderr.isatty():
-        yield _Silent()
+        yield Advance()
         return
+    from rich import progress
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        SpinnerColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
 
-    columns: list[Any] = [SpinnerColumn(), TextColumn("{task.description}")]
+    columns: list[Any] = [progress.SpinnerColumn(), progress.TextColumn("{task.description}")]
     if total is not None:
-        columns += [BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()]
-    bar = Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True)
+        columns += [progress.BarColumn(), progress.MofNCompleteColumn()]
+        columns.append(progress.TimeRemainingColumn())
+    columns.append(progress.TimeElapsedColumn())
+    bar = progress.Progress(*columns, console=Console(stderr=True), transient=True)
     task = bar.add_task(what, total=total)
-
-    import threading
-
     timer = threading.Timer(QUIET, bar.start)
     timer.daemon = True
     timer.start()
-
     try:
-        yield _Shown(bar, task)
+        yield Advance(bar, task)
     finally:
         timer.cancel()
         bar.stop()

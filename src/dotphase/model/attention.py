@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -38,14 +40,9 @@ def dot_product_attention(
 
 
 def _softmax(row: list[Array]) -> list[Array]:
-    top = row[0]
-    for entry in row[1:]:
-        top = jnp.maximum(top, entry)
-    top = jax.lax.stop_gradient(top)
+    top = jax.lax.stop_gradient(reduce(jnp.maximum, row))
     weight = [jnp.exp(entry - top) for entry in row]
-    total = weight[0]
-    for entry in weight[1:]:
-        total = total + entry
+    total = reduce(jnp.add, weight)
     return [entry / total for entry in weight]
 
 

@@ -148,21 +148,16 @@ def _check_sigma(sigma: Any, length: int) -> np.ndarray:
     if values.ndim == 0:
         values = np.full(length, values)
     if values.shape != (length,) or not np.all(np.isfinite(values) & (values > 0)):
-        raise InvalidInput(
-            "sigma", sigma, f"must be one positive number or {length} of them, one per token"
-        )
+        rule = f"must be one positive number or {length} of them, one per token"
+        raise InvalidInput("sigma", sigma, rule)
     return values
 
 
 def _check_spectrum(spectrum: Any, length: int) -> Spectrum | None:
-    if spectrum is None:
-        return None
-    if not isinstance(spectrum, Spectrum) or spectrum.values.shape[0] not in (1, length):
-        raise InvalidInput(
-            "spectrum",
-            spectrum,
-            f"must be None or a Spectrum with one row of values for all tokens or {length} rows",
-        )
+    fits = isinstance(spectrum, Spectrum) and spectrum.values.shape[0] in (1, length)
+    if spectrum is not None and not fits:
+        rule = f"must be None or a Spectrum with one row of values for all tokens or {length} rows"
+        raise InvalidInput("spectrum", spectrum, rule)
     return spectrum
 
 
@@ -181,9 +176,8 @@ def _check_positions(positions: Any, length: int) -> np.ndarray:
         raise InvalidInput("positions", positions, "must be a symmetric Gram matrix p_k . p_l")
     gram = (gram + gram.T) / 2
     if np.linalg.eigvalsh(gram)[0] < -1e-9 * scale:
-        raise InvalidInput(
-            "positions", positions, "must be positive semi-definite, as a Gram matrix is"
-        )
+        rule = "must be positive semi-definite, as a Gram matrix is"
+        raise InvalidInput("positions", positions, rule)
     return gram
 
 
@@ -207,12 +201,11 @@ def _check_attention(field: str, function: Any, length: int, rank: int) -> None:
     try:
         result = call_many(function, sample)
     except Exception as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else "no message"
-        raise InvalidInput(
-            field, name, f"{allowed}, but it raised {type(error).__name__}: {reason}"
-        ) from error
-    if not isinstance(result, jax.Array) or result.shape != (1, length, length):
-        is_array = isinstance(result, jax.Array)
+        reason = (str(error).strip() or "no message").splitlines()[0]
+        rule = f"{allowed}, but it raised {type(error).__name__}: {reason}"
+        raise InvalidInput(field, name, rule) from error
+    is_array = isinstance(result, jax.Array)
+    if not is_array or result.shape != (1, length, length):
         found = f"shape {result.shape[1:]}" if is_array else type(result).__name__
         raise InvalidInput(field, name, f"{allowed}, but it returned {found}")
     if not jnp.issubdtype(result.dtype, jnp.floating) or not bool(jnp.all(jnp.isfinite(result))):

@@ -34,11 +34,12 @@ def loss_derivatives(model: Model) -> Differentiated:
 
     X is flattened over tokens and rank, and given as an array or as a tuple of its entries.
     """
-    if model.student is untied_attention and _small(model.length, model.student_rank):
+    size = model.length, model.student_rank
+    if model.student is untied_attention and _small(*size):
         return lambda x, target: untied_loss(x, target, jnp.asarray(model.rho))
-    if not has_closed_form(model.student, model.length, model.student_rank):
-        return by_autodiff(model)
-    return lambda x, target: softmax_loss(x, target, jnp.asarray(model.rho))
+    if has_closed_form(model.student, *size):
+        return lambda x, target: softmax_loss(x, target, jnp.asarray(model.rho))
+    return by_autodiff(model)
 
 
 def has_closed_form(student: object, length: int, rank: int) -> bool:

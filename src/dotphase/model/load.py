@@ -11,7 +11,7 @@ import hashlib
 import inspect
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -77,9 +77,8 @@ class Reference:
         file, colon, name = str(text).rpartition(":")
         if not isinstance(text, str) or not colon or not file.endswith(".py"):
             raise InvalidInput("model", text, ALLOWED.format(", ".join(MODELS)))
-        path = Path(file) if beside is None else beside / file
-        source = _read(path, text)
-        return cls(name, str(path.absolute()), _digest(source))
+        path = (beside or Path()) / file
+        return cls(name, str(path.absolute()), _digest(_read(path, text)))
 
     def __str__(self) -> str:
         return self.name if self.file is None else f"{Path(self.file).name}:{self.name}"
@@ -94,9 +93,9 @@ class Reference:
         return _family(self, source)
 
 
-def find_model(reference: str, beside: Path | None = None) -> NamedModel:
+def find_model(reference: str) -> NamedModel:
     """The family of models that a name or ``FILE.py:NAME`` stands for; runs the file."""
-    return Reference.parse(reference, beside).find()
+    return Reference.parse(reference).find()
 
 
 def _read(path: Path, shown: str) -> str:
@@ -147,15 +146,12 @@ def _models(module: ModuleType) -> list[str]:
     """Names of a file that may be models: what it defines itself and does not hide."""
     from dotphase.model.definition import Model
 
-    return [
-        name
-        for name, value in vars(module).items()
-        if not name.startswith("_")
-        and (
-            isinstance(value, Model)
-            or (inspect.isfunction(value) and value.__module__ == module.__name__)
-        )
-    ]
+    def may_be(value: Any) -> bool:
+        own = inspect.isfunction(value) and value.__module__ == module.__name__
+        return own or isinstance(value, Model)
+
+    shown = {name: value for name, value in vars(module).items() if not name.startswith("_")}
+    return [name for name, value in shown.items() if may_be(value)]
 
 
 def _as_family(value: Any, shown: str) -> NamedModel:
@@ -198,8 +194,7 @@ def _table(function: Callable[..., Any], shown: str) -> dict[str, Parameter]:
     parameters = {}
     for name, one in signature.parameters.items():
         if one.kind in (one.POSITIONAL_ONLY, one.VAR_POSITIONAL, one.VAR_KEYWORD):
-            rule = f"must have named parameters only, not {one}"
-            raise InvalidInput("model", shown, rule)
+            raise InvalidInput("model", shown, f"must have named parameters only, not {one}")
         given = one.default is not one.empty
         annotated = KINDS.get(one.annotation) if isinstance(one.annotation, type) else None
         kind = annotated or (KINDS.get(type(one.default)) if given else None)
@@ -207,14 +202,13 @@ def _table(function: Callable[..., Any], shown: str) -> dict[str, Parameter]:
             rule = f"parameter {name} must be annotated with float, int, bool or str"
             raise InvalidInput("model", shown, rule)
         if kind is not None:
-            parameter = Parameter(name, kind, one.default if given else REQUIRED)
-            if given and isinstance(kind, Number) and type(one.default) is int:
-                parameter = replace(parameter, default=float(one.default))
-            parameters[name] = parameter
+            default = one.default if given else REQUIRED
+            if isinstance(kind, Number) and type(default) is int:
+                default = float(default)
+            parameters[name] = Parameter(name, kind, default)
     return parameters
 
 
 def _raised(shown: str, error: BaseException) -> InvalidInput:
-    text = " ".join(str(error).split())
-    name = type(error).__name__
-    return InvalidInput("model", shown, f"raised {name}: {text}" if text else f"raised {name}")
+    parts = [type(error).__name__, " ".join(str(error).split())]
+    return InvalidInput("model", shown, "raised " + ": ".join(filter(None, parts)))

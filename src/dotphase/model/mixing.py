@@ -12,10 +12,7 @@ from jaxtyping import Float
 from dotphase.errors import InvalidInput
 
 #: Positional attention matrices A used in the paper, by name.
-MIXING = {
-    "standard": ((0.6, 0.4), (0.4, 0.6)),
-    "other": ((0.3, 0.7), (0.8, 0.2)),
-}
+MIXING = {"standard": ((0.6, 0.4), (0.4, 0.6)), "other": ((0.3, 0.7), (0.8, 0.2))}
 
 
 def read_mixing(mixing: Any, length: int | None = None) -> Float[np.ndarray, "tokens tokens"]:
@@ -53,7 +50,6 @@ def read_mixing(mixing: Any, length: int | None = None) -> Float[np.ndarray, "to
     if not square or length not in (None, len(matrix)) or not np.all(np.isfinite(matrix)):
         raise InvalidInput("mixing", value, f"must be a {size} matrix of finite numbers")
     if np.any(matrix < 0) or not np.allclose(matrix.sum(axis=1), 1.0, rtol=0, atol=1e-8):
-        raise InvalidInput(
-            "mixing", matrix.tolist(), "must have entries >= 0 and rows that each sum to 1"
-        )
+        rule = "must have entries >= 0 and rows that each sum to 1"
+        raise InvalidInput("mixing", matrix.tolist(), rule)
     return matrix

@@ -10,11 +10,9 @@ from jaxtyping import Float
 from dotphase._numerics.precision import in_double_precision
 from dotphase.model.definition import Attention, call_many
 
-Vector = Float[np.ndarray, " n"]
-
 
 @in_double_precision
-def unseen_signs(function: Attention, length: int, rank: int) -> list[Vector]:
+def unseen_signs(function: Attention, length: int, rank: int) -> list[Float[np.ndarray, " n"]]:
     """The sign flips of columns that an attention function does not see."""
     if rank > 6:  # all at once or none: 2^rank combinations would be too many to try
         signs = np.stack([np.ones(rank), -np.ones(rank)])

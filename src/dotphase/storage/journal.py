@@ -15,7 +15,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -28,19 +28,16 @@ DATABASE, LOCK = "study.sqlite", "study.lock"
 #: Marks our databases ("dotp"), and the version of their layout.
 APPLICATION, LAYOUT = 0x646F7470, 2
 
-_SCHEMA = """
-CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE runs (started REAL NOT NULL, software TEXT NOT NULL);
-CREATE TABLE points (
-    place INTEGER PRIMARY KEY,
-    state TEXT NOT NULL CHECK (state IN ('running', 'done', 'failed')),
-    result TEXT,
-    reason TEXT,
-    seconds REAL,
-    finished REAL
-);
-CREATE INDEX by_state ON points (state, finished);
-"""
+_SCHEMA = (
+    "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "CREATE TABLE runs (started REAL NOT NULL, software TEXT NOT NULL)",
+    "CREATE TABLE points (place INTEGER PRIMARY KEY, "
+    "state TEXT NOT NULL CHECK (state IN ('running', 'done', 'failed')), "
+    "result TEXT, reason TEXT, seconds REAL, finished REAL)",
+    "CREATE INDEX by_state ON points (state, finished)",
+    f"PRAGMA application_id = {APPLICATION}",
+    f"PRAGMA user_version = {LAYOUT}",
+)
 
 
 @dataclass(frozen=True)
@@ -86,17 +83,12 @@ class Journal:
         with storage_errors(folder):
             _check_folder(folder, asked)
             folder.mkdir(exist_ok=True)
-            lock = _lock(folder)
-            try:
-                database = _connect(folder)
-                try:
-                    _begin(database, asked, about)
-                except BaseException:
-                    database.close()
-                    raise
-            except BaseException:
-                lock.close()
-                raise
+            with ExitStack() as stack:
+                lock = stack.enter_context(_lock(folder))
+                database = sqlite3.connect(folder / DATABASE, timeout=60)
+                stack.callback(database.close)
+                _begin(database, asked, about)
+                stack.pop_all()
         return cls(folder, lock, database)
 
     def record(self, finished: Iterable[PointResult] = (), started: Iterable[int] = ()) -> None:
@@ -127,10 +119,8 @@ class Journal:
         except sqlite3.Error:
             pass  # the disk may be full: a running point without a lock counts as pending
         finally:
-            try:
+            with self._lock:
                 self._database.close()
-            finally:
-                self._lock.close()
 
     def __enter__(self) -> Journal:
         return self
@@ -204,11 +194,9 @@ def storage_errors(folder: Path) -> Iterator[None]:
     """Turn what the disk and the database complain of into one line."""
     try:
         yield
-    except sqlite3.Error as error:
-        rule = f"cannot be used ({error}); what was finished is kept"
-        raise InvalidInput("out", str(folder), rule) from error
-    except OSError as error:
-        rule = f"cannot be used ({error.strerror or error}); what was finished is kept"
+    except (sqlite3.Error, OSError) as error:
+        reason = getattr(error, "strerror", None) or error
+        rule = f"cannot be used ({reason}); what was finished is kept"
         raise InvalidInput("out", str(folder), rule) from error
 
 
@@ -227,9 +215,9 @@ def _check_folder(folder: Path, asked: dict[str, Any]) -> None:
     if not folder.exists():
         return
     names = sorted(entry.name for entry in folder.iterdir())
+    size = (folder / DATABASE).stat().st_size if DATABASE in names else 0
     # A run that was killed at the very start leaves a lock and perhaps an empty database.
-    empty = set(names) <= {LOCK, DATABASE} and _size(folder / DATABASE) == 0
-    if empty:
+    if set(names) <= {LOCK, DATABASE} and size == 0:
         return
     if DATABASE not in names:
         shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
@@ -241,10 +229,6 @@ def _check_folder(folder: Path, asked: dict[str, Any]) -> None:
     if other is not None:
         rule = f"holds the answer to another question ({other}): use a new folder"
         raise InvalidInput("out", str(folder), rule)
-
-
-def _size(file: Path) -> int:
-    return file.stat().st_size if file.exists() else 0
 
 
 def _lock(folder: Path) -> IO[bytes]:
@@ -265,41 +249,25 @@ def _is_locked(folder: Path) -> bool:
     try:
         with (folder / LOCK).open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
+    except OSError as error:
+        return isinstance(error, BlockingIOError)
     return False
 
 
-def _connect(folder: Path) -> sqlite3.Connection:
-    database = sqlite3.connect(folder / DATABASE, timeout=60)
-    try:
-        database.execute("PRAGMA journal_mode = WAL")
-        # Every commit reaches the disk, so that even a power cut loses no finished point.
-        database.execute("PRAGMA synchronous = FULL")
-    except BaseException:
-        database.close()
-        raise
-    return database
-
-
 def _begin(database: sqlite3.Connection, asked: dict[str, Any], about: Mapping[str, Any]) -> None:
-    """The tables of a new journal, in one transaction; and a line for this run."""
-    if not _is_begun(database):
-        rows = {"asked": json.dumps(asked), "provenance": json.dumps(dict(about))}
-        values = ", ".join(f"('{name}', {_quoted(value)})" for name, value in rows.items())
-        database.executescript(
-            f"BEGIN; {_SCHEMA} INSERT INTO about VALUES {values}; "
-            f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {LAYOUT}; COMMIT;"
-        )
+    """The tables of a new journal, and a line for this run, in one transaction."""
+    database.execute("PRAGMA journal_mode = WAL")
+    # Every commit reaches the disk, so that even a power cut loses no finished point.
+    database.execute("PRAGMA synchronous = FULL")
     with database:
+        database.execute("BEGIN IMMEDIATE")
+        if not _is_begun(database):
+            for statement in _SCHEMA:
+                database.execute(statement)
+            rows = {"asked": json.dumps(asked), "provenance": json.dumps(dict(about))}
+            database.executemany("INSERT INTO about VALUES (?, ?)", rows.items())
         database.execute("DELETE FROM points WHERE state = 'running'")
         database.execute("INSERT INTO runs VALUES (?, ?)", (time.time(), about["software"]))
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _is_begun(database: sqlite3.Connection) -> bool:
@@ -312,37 +280,24 @@ def _reading(folder: Path) -> Iterator[sqlite3.Connection]:
     file = folder / DATABASE
     if not file.is_file():
         raise InvalidInput("study", str(folder), f"must be a folder that holds {DATABASE}")
-    try:
-        database = _open_to_read(file)
-    except sqlite3.Error as error:
-        raise InvalidInput("study", str(folder), f"cannot be read ({error})") from None
-    try:
-        mark = database.execute("PRAGMA application_id").fetchone()[0]
-        layout = database.execute("PRAGMA user_version").fetchone()[0]
-        if _is_begun(database) and mark != APPLICATION:
-            raise InvalidInput("study", str(folder), f"holds a {DATABASE} of another program")
-        if _is_begun(database) and layout != LAYOUT:
-            raise InvalidInput("study", str(folder), "was written by another version of dotphase")
-        yield database
-    except sqlite3.DatabaseError as error:
-        raise InvalidInput("study", str(folder), f"cannot be read ({error})") from None
-    finally:
-        database.close()
-
-
-def _open_to_read(file: Path) -> sqlite3.Connection:
-    """A connection that writes nothing, also where nothing can be written."""
-    place = f"file:{file.resolve().as_posix().replace('?', '%3f').replace('#', '%23')}"
+    place = f"file:{file.resolve().as_posix().replace('?', '%3f').replace('#', '%23')}?mode=ro"
     # In a folder that is read-only SQLite cannot share the write-ahead log; without one
     # the file does not change.
-    alone = not os.access(file.parent, os.W_OK) and not file.with_name(file.name + "-wal").exists()
-    database = sqlite3.connect(f"{place}?mode=ro{'&immutable=1' if alone else ''}", uri=True)
+    if not os.access(folder, os.W_OK) and not file.with_name(file.name + "-wal").exists():
+        place += "&immutable=1"
     try:
-        database.execute("PRAGMA schema_version")
-    except sqlite3.Error:
-        database.close()
-        raise
-    return database
+        with closing(sqlite3.connect(place, uri=True)) as database:
+            begun = _is_begun(database)
+            mark = database.execute("PRAGMA application_id").fetchone()[0]
+            layout = database.execute("PRAGMA user_version").fetchone()[0]
+            if begun and mark != APPLICATION:
+                raise InvalidInput("study", str(folder), f"holds a {DATABASE} of another program")
+            if begun and layout != LAYOUT:
+                rule = "was written by another version of dotphase"
+                raise InvalidInput("study", str(folder), rule)
+            yield database
+    except sqlite3.Error as error:
+        raise InvalidInput("study", str(folder), f"cannot be read ({error})") from None
 
 
 def _about(database: sqlite3.Connection) -> dict[str, dict[str, Any]]:

@@ -17,14 +17,8 @@ import numpy as np
 import xarray as xr
 
 from dotphase.errors import InvalidInput
+from dotphase.storage import files
 from dotphase.storage.asked import as_asked, difference
-from dotphase.storage.files import (
-    read_arrays,
-    read_dataset,
-    take_about,
-    write_arrays,
-    write_dataset,
-)
 
 #: Attribute of a dataset that says what was asked for.
 ASKED = "asked"
@@ -49,8 +43,8 @@ class Kept:
         """The arrays, None where there is no file yet; `InvalidInput` for another question."""
         if not self.path.exists():
             return None
-        arrays = read_arrays(self.path, self.field)
-        other = difference(take_about(arrays), as_asked(self.asked))
+        arrays = files.read_arrays(self.path, self.field)
+        other = difference(files.take_about(arrays), as_asked(self.asked))
         if other is not None:
             rule = f"holds the answer to another question ({other}): use another name or folder"
             raise InvalidInput(self.field, str(self.path), rule)
@@ -58,14 +52,14 @@ class Kept:
 
     def keep_arrays(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Replace the file."""
-        write_arrays(self.path, arrays, about=as_asked(self.asked))
+        files.write_arrays(self.path, arrays, about=as_asked(self.asked))
 
     def dataset(self) -> xr.Dataset | None:
         """The dataset; None where there is none for this question, or the file is damaged."""
         if not self.path.exists():
             return None
         try:
-            found = read_dataset(self.path)
+            found = files.read_dataset(self.path)
             asked = json.loads(found.attrs[ASKED])
         except (OSError, ValueError, KeyError, TypeError):
             return None
@@ -75,8 +69,8 @@ class Kept:
         """Replace the file; what was written is read back, as a later run will see it."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         asked = json.dumps(as_asked(self.asked))
-        write_dataset(dataset.assign_attrs({ASKED: asked}), self.path)
-        return read_dataset(self.path)
+        files.write_dataset(dataset.assign_attrs({ASKED: asked}), self.path)
+        return files.read_dataset(self.path)
 
     def get(self, compute: Callable[[], xr.Dataset]) -> xr.Dataset:
         """The dataset, computed and kept if it is not there."""

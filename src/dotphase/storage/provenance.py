@@ -33,10 +33,9 @@ def provenance(model: Model | None = None, **asked: Any) -> dict[str, Any]:
 
 def describe_model(model: Model) -> dict[str, Any]:
     """Everything that sets a model apart, as plain values."""
+    sizes = ("length", "teacher_rank", "student_rank")
     shown: dict[str, Any] = {
-        "length": model.length,
-        "teacher_rank": model.teacher_rank,
-        "student_rank": model.student_rank,
+        **{name: getattr(model, name) for name in sizes},
         "sigma": np.asarray(model.sigma).tolist(),
         "positions": np.asarray(model.positions).ravel().tolist(),
         "ridge": float(model.ridge),

@@ -41,17 +41,8 @@ def on_dask(
 ) -> Generator[Step, None, None]:
     """Compute points on a Dask cluster.
 
-    Parameters
-    ----------
-    workers : int
-        Processes of the cluster that is started; an existing one has its own.
-    scheduler : str, optional
-        Address of an existing cluster.
-
-    Yields
-    ------
-    Step
-        The next tasks are sent out when the generator is resumed.
+    That of the address `scheduler`, or one of so many workers that is started. The next tasks are
+    sent out when the generator is resumed.
     """
     if find_spec("distributed") is None:
         raise InvalidInput("on", "dask", "needs Dask: pip install 'dotphase[cluster]'")
@@ -71,8 +62,7 @@ def _connect(stack: ExitStack, workers: int, scheduler: str | None) -> Any:
                 host="127.0.0.1",
                 dashboard_address="127.0.0.1:0",
                 silence_logs=50,
-                env=ENVIRONMENT
-                | {name: os.environ[name] for name in ENVIRONMENT & os.environ.keys()},
+                env={name: os.environ.get(name, value) for name, value in ENVIRONMENT.items()},
             )
         )
         return stack.enter_context(Client(cluster, set_as_default=False))
@@ -87,8 +77,7 @@ def _compute(
     client: Any, study: Study, todo: Sequence[int], name: str
 ) -> Generator[Step, None, None]:
     arrived: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    threads = max(1, sum(client.nthreads().values()))
-    chunks = chunks_of(todo, threads)
+    chunks = chunks_of(todo, _threads(client))
     # The scheduler blames every task that a dying worker had, so that whoever was there each
     # time is tried once more with nobody beside it.
     suspects: deque[int] = deque()
@@ -96,8 +85,7 @@ def _compute(
     finished: list[PointResult] = []
     try:
         while True:
-            threads = max(1, sum(client.nthreads().values()))
-            room = AHEAD * threads - len(flying)
+            room = AHEAD * _threads(client) - len(flying)
             sent = [list(chunks.popleft()) for _ in range(min(room, len(chunks)))]
             alone = not sent and not flying and bool(suspects)
             if alone:
@@ -126,6 +114,10 @@ def _compute(
     finally:
         with suppress(Exception):
             client.cancel(list(flying))
+
+
+def _threads(client: Any) -> int:
+    return max(1, sum(client.nthreads().values()))
 
 
 def _arrivals(client: Any, arrived: queue.SimpleQueue[Any], name: str) -> list[Any]:

@@ -98,9 +98,8 @@ def read_status(folder: str | Path) -> Status:
 
     Examples
     --------
-    >>> found = dp.run_study(
-    ...     dp.Study("regression", {"ridge": 0.1}, {"alpha": [0.5, 2.0]}), "kept", on="here"
-    ... )
+    >>> study = dp.Study("regression", sweep={"alpha": [0.5, 2.0]})
+    >>> found = dp.run_study(study, "kept", on="here")
     >>> dp.read_status("kept").done
     2
     """

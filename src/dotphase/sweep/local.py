@@ -60,13 +60,7 @@ def in_this_process(study: Study, todo: Sequence[int]) -> Generator[Step, None, 
 
 
 def on_processes(study: Study, todo: Sequence[int], workers: int) -> Generator[Step, None, None]:
-    """Compute points in worker processes.
-
-    Yields
-    ------
-    Step
-        The next points are sent out when the generator is resumed.
-    """
+    """Compute points in worker processes; the next are sent out when this is resumed."""
     messages: queue.SimpleQueue[tuple[_Worker, str | None]] = queue.SimpleQueue()
     chunks = chunks_of(todo, workers)
     crew: list[_Worker] = []
@@ -95,8 +89,7 @@ def on_processes(study: Study, todo: Sequence[int], workers: int) -> Generator[S
                     place, cause = worker.bury()
                     stillborn = 0 if worker.ready else stillborn + 1
                     if stillborn >= DEATHS:
-                        rule = f"cannot be started: {cause}"
-                        raise InvalidInput("workers", workers, rule)
+                        raise InvalidInput("workers", workers, f"cannot be started: {cause}")
                     if place is not None:
                         deaths[place] += 1
                         if deaths[place] < DEATHS:
@@ -127,9 +120,7 @@ def _next(worker: _Worker, crew: list[_Worker], chunks: deque[deque[int]]) -> in
         slowest = max(crew, key=lambda other: len(other.chunk))
         if slowest.chunk:
             worker.chunk.append(slowest.chunk.pop())
-    if not worker.chunk:
-        return None
-    worker.place = worker.chunk.popleft()
+    worker.place = worker.chunk.popleft() if worker.chunk else None
     return worker.place
 
 
@@ -148,7 +139,7 @@ class _Worker:
 
     process: subprocess.Popen[str]
     complaints: IO[bytes]
-    listener: threading.Thread
+    listener: threading.Thread = field(init=False)
     ready: bool = False
     place: int | None = None
     chunk: deque[int] = field(default_factory=deque)
@@ -169,20 +160,19 @@ class _Worker:
             # An interrupt from the keyboard is for the process that keeps the journal.
             start_new_session=True,
         )
-        worker = cls(process, complaints, threading.Thread(target=lambda: None))
-
-        def listen() -> None:
-            assert process.stdout is not None
-            # A line that a dying worker left unfinished is no answer.
-            with suppress(ValueError, OSError):
-                for line in process.stdout:
-                    if line.endswith("\n"):
-                        messages.put((worker, line))
-            messages.put((worker, None))
-
-        worker.listener = threading.Thread(target=listen, daemon=True)
+        worker = cls(process, complaints)
+        worker.listener = threading.Thread(target=worker.listen, args=(messages,), daemon=True)
         worker.listener.start()
         return worker
+
+    def listen(self, messages: queue.SimpleQueue[Any]) -> None:
+        """Hand on its lines; one that a dying worker left unfinished is no answer."""
+        assert self.process.stdout is not None
+        with suppress(ValueError, OSError):
+            for line in self.process.stdout:
+                if line.endswith("\n"):
+                    messages.put((self, line))
+        messages.put((self, None))
 
     def ask(self, study: Study, place: int) -> None:
         """Send a point; if the worker has died meanwhile, its listener tells."""

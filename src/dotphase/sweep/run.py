@@ -94,9 +94,8 @@ def run_study(
 
     Examples
     --------
-    >>> found = dp.run_study(
-    ...     dp.Study("regression", {"ridge": 0.1}, {"alpha": [0.5, 2.0]}), "kept", on="here"
-    ... )
+    >>> study = dp.Study("regression", sweep={"alpha": [0.5, 2.0]})
+    >>> found = dp.run_study(study, "kept", on="here")
     >>> found["V"].dims
     ('alpha', 'seed')
     """
@@ -160,9 +159,8 @@ def read_study(folder: str | Path) -> xr.Dataset:
 
     Examples
     --------
-    >>> found = dp.run_study(
-    ...     dp.Study("regression", {"ridge": 0.1}, {"alpha": [0.5, 2.0]}), "kept", on="here"
-    ... )
+    >>> study = dp.Study("regression", sweep={"alpha": [0.5, 2.0]})
+    >>> found = dp.run_study(study, "kept", on="here")
     >>> found = dp.read_study("kept")
     """
     study, record = read_record(folder)
@@ -191,16 +189,15 @@ def read_study(folder: str | Path) -> xr.Dataset:
     described |= {"done": "whether the point was computed", "reason": "why it failed"}
     for name, values in columns.items():
         text = values.astype(str) if values.dtype == object else values
-        attributes = {"description": described[name]}
-        dataset[name] = (axes, text.reshape(study.shape), attributes)
+        dataset[name] = (axes, text.reshape(study.shape), {"description": described[name]})
     return dataset
 
 
 def _attributes(study: Study, about: dict[str, Any], software: tuple[str, ...]) -> dict[str, Any]:
-    fixed = {name: value for name, value in study.fixed.items() if value is not None}
     plain = {
         name: value if isinstance(value, int | float | str) else json.dumps(value)
-        for name, value in fixed.items()
+        for name, value in study.fixed.items()
+        if value is not None
     }
     attributes = {**about, **plain, "specification": json.dumps(study.to_dict())}
     if software:
@@ -222,9 +219,7 @@ def check_where(on: str, scheduler: str | None = None, workers: int | None = Non
         raise InvalidInput("scheduler", scheduler, "must be used with a Dask cluster")
     if workers is not None:
         return validate.whole("workers", workers, at_least=1, at_most=1024)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager

@@ -77,9 +77,13 @@ class Study:
             raise InvalidInput("task", task, validate.unknown("task", str(task), TASKS))
         reference, known = _parameters(task, model)
         fixed, sweep = dict(fixed or {}), dict(sweep or {})
-        for table, given in (("fixed", fixed), ("sweep", sweep)):
-            for name in given:
-                _check_name(f"{table}.{name}", name, known, task)
+        for field in [f"fixed.{name}" for name in fixed] + [f"sweep.{name}" for name in sweep]:
+            name = field.partition(".")[2]
+            if name in ("seed", "seeds"):
+                raise InvalidInput(field, name, "must be given as seeds, outside of the tables")
+            if name not in known:
+                rule = validate.unknown(f"parameter of a {task} study", name, known)
+                raise InvalidInput(field, name, rule)
         for name in sweep:
             if name in fixed:
                 raise InvalidInput(f"sweep.{name}", sweep[name], "must not be fixed as well")
@@ -93,9 +97,7 @@ class Study:
             for name, parameter in known.items()
             if name not in sweep
         }
-        swept = {
-            name: _values(f"sweep.{name}", given, known[name]) for name, given in sweep.items()
-        }
+        swept = {name: _values(f"sweep.{name}", sweep[name], known[name]) for name in sweep}
         self._set(task, reference, settled, swept, _seeds(seeds))
         if self.size > MOST_POINTS:
             raise InvalidInput("points", self.size, f"must be <= {MOST_POINTS} in all")
@@ -166,21 +168,11 @@ class Study:
     def question(self, index: int) -> dict[str, Any]:
         """What `dotphase.sweep.tasks.compute_point` is asked about a point."""
         parameters, seed = self.point(index)
-        model = self.model and asdict(self.model)
-        return {
-            "task": self.task,
-            "index": index,
-            "parameters": parameters,
-            "seed": seed,
-            "model": model,
-        }
+        asked = {"task": self.task, "index": index, "parameters": parameters, "seed": seed}
+        return {**asked, "model": self.model and asdict(self.model)}
 
 
-def read_spec(
-    path: str | Path,
-    model: str | None = None,
-    settings: Iterable[str] = (),
-) -> Study:
+def read_spec(path: str | Path, model: str | None = None, settings: Iterable[str] = ()) -> Study:
     """A study from a TOML file.
 
     The file has the keys ``task``, ``model`` and ``seeds`` and the tables ``[fixed]`` and
@@ -199,11 +191,7 @@ def read_spec(
     Examples
     --------
     >>> from pathlib import Path
-    >>> text = '''
-    ... task = "regression"
-    ... fixed = {ridge = 0.1}
-    ... sweep = {alpha = [0.5, 2.0]}
-    ... '''
+    >>> text = 'task = "regression"\\nsweep = {alpha = [0.5, 2.0]}'
     >>> _ = Path("alphas.toml").write_text(text)
     >>> dp.read_spec("alphas.toml").size
     2
@@ -274,14 +262,6 @@ def _beside(file: Path, name: Any) -> Any:
     return str(file.parent / name) if is_file else name
 
 
-def _check_name(field: str, name: str, known: Mapping[str, Parameter], task: str) -> None:
-    if name in ("seed", "seeds"):
-        raise InvalidInput(field, name, "must be given as seeds, outside of the tables")
-    if name not in known:
-        rule = validate.unknown(f"parameter of a {task} study", name, known)
-        raise InvalidInput(field, name, rule)
-
-
 def _values(field: str, given: Any, parameter: Parameter) -> tuple[Any, ...]:
     if isinstance(given, Mapping):
         given = _grid(field, given)
@@ -300,9 +280,8 @@ def _grid(field: str, given: Mapping[str, Any]) -> list[float]:
     """Evenly spaced numbers from start to stop, both included."""
     for key in given:
         if key not in GRID_KEYS:
-            raise InvalidInput(
-                f"{field}.{key}", key, validate.unknown("key of a grid", key, GRID_KEYS)
-            )
+            rule = validate.unknown("key of a grid", key, GRID_KEYS)
+            raise InvalidInput(f"{field}.{key}", key, rule)
     for key in ("start", "stop", "count"):
         if key not in given:
             raise InvalidInput(field, dict(given), f"must have {key} as well")
@@ -320,18 +299,14 @@ def _grid(field: str, given: Mapping[str, Any]) -> list[float]:
         values = [first + (last - first) * step for step in steps]
     whole = all(isinstance(given[key], int) for key in ("start", "stop"))
     # A grid such as 100, 200, ..., 500 serves parameters that are whole numbers.
-    return [int(value) for value in values] if whole and all(map(_whole, values)) else values
-
-
-def _whole(value: float) -> bool:
-    return value.is_integer()
+    whole = whole and all(value.is_integer() for value in values)
+    return [int(value) for value in values] if whole else values
 
 
 def _seeds(given: Any) -> tuple[int, ...]:
-    most = 2**32 - 1
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         return tuple(range(validate.whole("seeds", given, at_least=1, at_most=MOST_POINTS)))
-    seeds = tuple(validate.whole("seeds", seed, at_least=0, at_most=most) for seed in given)
+    seeds = tuple(validate.whole("seeds", seed, at_least=0, at_most=2**32 - 1) for seed in given)
     if not seeds or len(set(seeds)) != len(seeds):
         raise InvalidInput("seeds", list(seeds), "must be a count or different whole numbers >= 0")
     return seeds

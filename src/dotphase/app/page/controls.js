@@ -2,17 +2,13 @@
 //
 // Values are kept as the text that was typed: the server alone decides what is allowed.
 
+import { element } from "./dom.js";
+
 let sliders = []; // as the server lists them: name, letter, words, low, high, step, logarithmic
 const names = () => sliders.map((one) => one.name);
 export const PRESETS = { standard: ["0.6", "0.6"], other: ["0.3", "0.2"] };
 
 const inputs = {};
-
-function element(tag, properties = {}, ...children) {
-  const made = Object.assign(document.createElement(tag), properties);
-  made.append(...children);
-  return made;
-}
 
 const isLogarithmic = (name) => sliders.some((one) => one.name === name && one.logarithmic);
 const fromSlider = (name, value) =>

@@ -1,5 +1,6 @@
 // Losses, errors and overlaps against alpha, with the chosen point and trained students on them.
 
+import { byId } from "./dom.js";
 import { colour, draw, ink, table } from "./figure.js";
 import { dots } from "./train.js";
 import { valueOf } from "./numbers.js";
@@ -11,7 +12,7 @@ let answer = null;
 
 export function show(got) {
   curve = got.value;
-  document.getElementById("note-curves").textContent = got.error ? `The curve could not be computed (${got.error}).`
+  byId("note-curves").textContent = got.error ? `The curve could not be computed (${got.error}).`
     : `${got.done ? "" : `Computing: ${Math.round(100 * got.progress)}%. `}Hollow: theory not trusted. Large: your point. Crosses: trained students.`;
   paint();
 }

@@ -1,5 +1,6 @@
 // The phase diagram, and choosing a point on it by pointer or arrow keys.
 
+import { byId } from "./dom.js";
 import { colour, draw, ink, table } from "./figure.js";
 
 let value = null;
@@ -7,7 +8,7 @@ let here = null;
 
 export function show(answer) {
   value = answer.value;
-  const note = document.getElementById("note-diagram");
+  const note = byId("note-diagram");
   const state = answer.error ? `It could not be computed (${answer.error}).`
     : answer.done ? "" : `Computing this diagram in the background: ${Math.round(100 * answer.progress)}%. `;
   note.textContent = `${state}Colour: semantic minus positional training loss, grey where one minimum is missing. Solid line: α_c, the losses cross. Dashed: α_l, the lower minimum beats a linear layer. Crosses: its theory is not to be trusted. Click or drag to move the point.`;
@@ -84,7 +85,7 @@ function position(place, event) {
 }
 
 export function listen(choose) {
-  const place = document.getElementById("plot-diagram");
+  const place = byId("plot-diagram");
   let held = false;
   const take = (event) => {
     const found = position(place, event);

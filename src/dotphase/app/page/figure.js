@@ -2,6 +2,7 @@
 
 /* global Plotly */
 import { get } from "./api.js";
+import { byId, element } from "./dom.js";
 
 let colours = {};
 const figures = new Map(); // id of a view -> its last data and layout
@@ -26,7 +27,7 @@ const axis = () => ({
 // `build` gives {data, layout}; it is called again when the theme or the width changes.
 export function draw(view, build) {
   figures.set(view, build);
-  const place = document.getElementById(`plot-${view}`);
+  const place = byId(`plot-${view}`);
   if (!place.clientWidth) return; // on the tab that is not open: drawn when it is
   const { data, layout } = build(place.clientWidth);
   const full = {
@@ -56,19 +57,15 @@ export function table(view, rows) {
 }
 
 const button = (label, name, action) => {
-  const made = document.createElement("button");
-  made.type = "button";
-  made.textContent = label;
+  const made = element("button", { type: "button", onclick: action }, label);
   made.dataset.action = name;
-  made.addEventListener("click", action);
   return made;
 };
 
 // Link, Python, command and downloads under a view.
 export function addTools(section, show, refuse) {
   const view = section.dataset.view;
-  const tools = document.createElement("div");
-  tools.className = "tools";
+  const tools = element("div", { className: "tools" });
   const guard = (action) => async () => {
     try {
       await action();
@@ -86,11 +83,11 @@ export function addTools(section, show, refuse) {
     button("Copy as command", "command", code("command")),
     button("PNG", "png", guard(() => image(view, "png"))),
     button("SVG", "svg", guard(() => image(view, "svg"))),
-    button("CSV", "csv", guard(() => save(csv(view), `${view}.csv`, "text/csv"))),
+    button("CSV", "csv", guard(() => download(new Blob([csv(view)], { type: "text/csv" }), `${view}.csv`))),
   );
   for (const one of tools.children) {
-    if (/^(PNG|SVG|CSV)$/.test(one.textContent)) one.setAttribute("aria-label", `Download ${view} as ${one.textContent}`);
-    else one.setAttribute("aria-label", `${one.textContent} (${view})`);
+    const label = one.textContent;
+    one.ariaLabel = /^(PNG|SVG|CSV)$/.test(label) ? `Download ${view} as ${label}` : `${label} (${view})`;
   }
   section.append(tools);
 }
@@ -114,19 +111,15 @@ function csv(view) {
 }
 
 async function image(view, format) {
-  const place = document.getElementById(`plot-${view}`);
-  let source = place;
-  if (!figures.has(view)) source = asTable(tables.get(view)());
+  const place = byId(`plot-${view}`);
   const size = place && place.clientWidth ? { width: place.clientWidth, height: place.clientHeight } : { width: 760, height: 420 };
-  const back = ink("card");
-  const figure = source === place ? { data: place.data, layout: { ...place.layout, paper_bgcolor: back } } : source;
+  const figure = figures.has(view) ? { data: place.data, layout: { ...place.layout, paper_bgcolor: ink("card") } } : asTable(tables.get(view)());
   const address = await Plotly.toImage(figure, { format, ...size, scale: format === "png" ? 2 : 1 });
-  const blob = await fetchData(address);
-  download(blob, `${view}.${format}`);
+  download(asBlob(address), `${view}.${format}`);
 }
 
 // Without fetch: the policy of the page lets data addresses be images only.
-async function fetchData(address) {
+function asBlob(address) {
   const [head, body] = [address.slice(0, address.indexOf(",")), address.slice(address.indexOf(",") + 1)];
   const type = head.slice(5).split(";")[0];
   if (!head.includes("base64")) return new Blob([decodeURIComponent(body)], { type });
@@ -144,14 +137,8 @@ function asTable(rows) {
   };
 }
 
-function save(text, name, type) {
-  download(new Blob([text], { type }), name);
-}
-
 function download(blob, name) {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(blob);
-  link.download = `dotphase-${name}`;
+  const link = element("a", { href: URL.createObjectURL(blob), download: `dotphase-${name}` });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }

@@ -1,6 +1,7 @@
 // The histogram tab: a typed sequence, the attention of both transformers, and their counts.
 
 import { get } from "./api.js";
+import { byId, line } from "./dom.js";
 import { draw, ink, table } from "./figure.js";
 
 const WHO = ["semantic", "positional"];
@@ -10,7 +11,7 @@ let wrong = () => {};
 let right = () => {};
 let remember = () => {};
 
-const field = () => document.getElementById("sequence");
+const field = () => byId("sequence");
 
 export const query = () => ({ sequence: field() ? field().value.trim() : "" });
 
@@ -21,7 +22,7 @@ export function write(given) {
 export function build(whenChanged) {
   remember = whenChanged;
   field().addEventListener("input", () => look().then(remember));
-  document.getElementById("sequence-form").addEventListener("submit", (event) => {
+  byId("sequence-form").addEventListener("submit", (event) => {
     event.preventDefault();
     look().then(remember);
   });
@@ -51,11 +52,7 @@ function show() {
   body.replaceChildren();
   const rows = [["token", [...answer.sequence]], ["true count", answer.counts], ...WHO.map((who) => [who, answer.networks[who].counts])];
   for (const [title, cells] of rows) {
-    const row = body.insertRow();
-    const head = document.createElement("th");
-    head.scope = "row";
-    head.textContent = title;
-    row.append(head);
+    const row = line(body, title);
     cells.forEach((text, index) => {
       const made = row.insertCell();
       made.textContent = text;

@@ -1,5 +1,6 @@
 // The effective landscape in the plane of m and theta.
 
+import { byId } from "./dom.js";
 import { colour, dark, draw, ink, table } from "./figure.js";
 import { dots } from "./train.js";
 
@@ -12,7 +13,7 @@ export function show(got) {
   value = got.value;
   const lowest = value && value.minima.length
     ? `Minima on the grid at (m, θ) = ${value.minima.map(([m, theta]) => `(${m.toFixed(2)}, ${theta.toFixed(3)})`).join(" and ")}, the lowest first. ` : "";
-  document.getElementById("note-landscape").textContent = got.error ? `It could not be computed (${got.error}).`
+  byId("note-landscape").textContent = got.error ? `It could not be computed (${got.error}).`
     : `${got.done ? lowest : `Computing: ${Math.round(100 * got.progress)}%. `}Filled marks: the two branches from state evolution; crosses: trained students.`;
   paint();
 }
@@ -25,7 +26,7 @@ export function mark(where, numbers) {
 
 export function forget() {
   value = null;
-  document.getElementById("note-landscape").textContent = "Waiting for the point to come to rest.";
+  byId("note-landscape").textContent = "Waiting for the point to come to rest.";
 }
 
 export function paint() {

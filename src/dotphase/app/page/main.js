@@ -5,13 +5,13 @@ import * as attention from "./attention.js";
 import * as controls from "./controls.js";
 import * as curves from "./curves.js";
 import * as diagram from "./diagram.js";
+import { byId } from "./dom.js";
 import { addTools, configure, redraw } from "./figure.js";
 import * as histogram from "./histogram.js";
 import * as landscape from "./landscape.js";
 import * as numbers from "./numbers.js";
 import * as training from "./train.js";
 
-const byId = (id) => document.getElementById(id);
 const REST = 350; // milliseconds without a move after which the slower views begin
 let move = 0; // counts moves: an answer to an older one is thrown away
 let busy = false;

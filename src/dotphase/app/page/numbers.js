@@ -1,5 +1,6 @@
 // Both minima as a table, with errors, the winner, and whether the theory is to be trusted.
 
+import { byId, line } from "./dom.js";
 import { table } from "./figure.js";
 
 const BRANCHES = ["semantic", "positional"];
@@ -31,17 +32,9 @@ export function show(answer) {
   last = answer;
   const body = document.querySelector("#numbers tbody");
   body.replaceChildren();
-  document.getElementById("numbers").dataset.point = JSON.stringify(answer.point);
-  const line = (title) => {
-    const row = body.insertRow();
-    const head = document.createElement("th");
-    head.scope = "row";
-    head.textContent = title;
-    row.append(head);
-    return row;
-  };
+  byId("numbers").dataset.point = JSON.stringify(answer.point);
   for (const [name, title, unit = 1] of QUANTITIES) {
-    const row = line(title);
+    const row = line(body, title);
     for (const branch of BRANCHES) {
       const found = answer.value[branch];
       const there = found && found.there;
@@ -50,8 +43,8 @@ export function show(answer) {
       if (there && found.stage === "first look") made.className = "first-look";
     }
   }
-  const trust = line("theory");
-  const stage = line("precision");
+  const trust = line(body, "theory");
+  const stage = line(body, "precision");
   for (const branch of BRANCHES) {
     const found = answer.value[branch];
     const verdict = found && found.stability;
@@ -62,20 +55,20 @@ export function show(answer) {
     cell(trust, `${branch}-trust`, text);
     const how = found ? (found.stage === "final" ? `final, 2^${found.log2_points} points` : `${found.stage}, refining`) : "searching";
     cell(stage, `${branch}-stage`, how).dataset.stage = found ? found.stage : "";
-    const head = document.getElementById(`head-${branch}`);
+    const head = byId(`head-${branch}`);
     const wins = answer.winner === branch;
     head.className = wins ? "winner" : "";
     head.textContent = wins ? `${branch} ✓ lowest loss` : branch;
   }
   const linear = BRANCHES.map((branch) => answer.value[branch]).find((found) => found);
   const winner = answer.winner && answer.value[answer.winner];
-  const verdict = document.getElementById("verdict");
+  const verdict = byId("verdict");
   verdict.dataset.winner = answer.winner ?? "";
   const words = !winner ? "Looking for the minima…"
     : `Attention learns ${answer.winner === "semantic" ? "what tokens mean: the semantic" : "where tokens are: the positional"} minimum has the lowest loss.`;
   // Said once for a screen reader, not with every refinement.
   if (verdict.textContent !== words) verdict.textContent = words;
-  const note = document.getElementById("note-numbers");
+  const note = byId("note-numbers");
   note.textContent = linear
     ? `Linear positional layer: test error ${linear.linear_test_error.toPrecision(4)}. ± is one standard error of the quadrature. First looks use 2^12 points; final numbers are those of dotphase solve.`
     : "";

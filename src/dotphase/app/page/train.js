@@ -1,6 +1,7 @@
 // Training at the chosen point: begun, followed, cancelled; its runs are dots on the theory.
 
 import { get, pause, post } from "./api.js";
+import { byId } from "./dom.js";
 import { table } from "./figure.js";
 
 const runs = []; // finished runs of this window, each with the point it was trained at
@@ -8,7 +9,6 @@ const LONGEST = 400;
 let job = null;
 let changed = () => {};
 
-const byId = (id) => document.getElementById(id);
 const same = (a, b, names) => names.every((name) => String(a[name]) === String(b[name]));
 
 // Runs that belong on a picture: of the same model, and at the same alpha unless told otherwise.

@@ -20,12 +20,7 @@ if TYPE_CHECKING:
 @model_options
 @json_option
 def command(
-    parameters: dict[str, Any],
-    seeds: int,
-    plot: str | None,
-    model: Asked,
-    seed: int,
-    as_json: bool,
+    parameters: dict[str, Any], seeds: int, plot: str | None, model: Asked, seed: int, as_json: bool
 ) -> int:
     """Message passing on data sets of n = round(alpha d) sentences; plot the overlaps by iteration.
 
@@ -38,10 +33,5 @@ def command(
 
         return amp(built, seed=seed, **parameters, **asked)
 
-    def draw(result: Any, figure: Any) -> None:
-        from dotphase.plot import iterations
-
-        iterations(result, figure)
-
     what = f"message passing from the {parameters['start']} start"
-    return run_seeds(what, compute, draw, model, seeds, plot, as_json)
+    return run_seeds(what, compute, "iterations", model, seeds, plot, as_json)

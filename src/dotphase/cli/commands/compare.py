@@ -6,26 +6,18 @@ from typing import Any
 
 import click
 
-from dotphase._numerics.parameters import OneOf
 from dotphase.cli.finite import seeds_option
 from dotphase.cli.options import (
-    ALPHAS,
     COUNT,
     Asked,
-    Checked,
-    Several,
+    alphas_option,
+    branches_option,
     json_option,
     model_options,
     plot_option,
     task_options,
 )
-from dotphase.cli.output import (
-    dataset_path,
-    figure_path,
-    print_json,
-    print_written,
-    progress_bar,
-)
+from dotphase.cli.output import Files, print_json, progress_bar
 
 #: Columns of the table, and how they are written.
 SHOWN = {"train_loss": ".6f", "test_error": ".6f", "theta": ".4f", "m": ".4f"}
@@ -35,11 +27,10 @@ SHOWN = {"train_loss": ".6f", "test_error": ".6f", "theta": ".4f", "m": ".4f"}
     "compare",
     epilog="Example: dotphase compare --alphas 0.8:2:4 --d 500 --seeds 4 --plot compare.png",
 )
-@click.option("--alphas", type=ALPHAS, required=True, help="Grid of alpha.")
+@alphas_option
 @click.option("--d", type=COUNT, default=1000, help="Dimension of a token.")
 @seeds_option(4)
-@click.option("--branches", type=Checked(Several(OneOf("dotphase.theory.branches:BRANCHES"))),
-              default="semantic,positional", help="Branches, and starts of training.")  # fmt: skip
+@branches_option("Branches, and starts of training.")
 @click.option("--amp", is_flag=True, help="Message passing as well.")
 @click.option("--out", default=None, metavar="F.nc", help="Dataset to write.")
 @plot_option
@@ -64,28 +55,20 @@ def command(
     Exit code 3: the solver did not converge somewhere; all points are still printed.
     """
     with progress_bar("comparing", total=3 if amp else 2) as advance:
-        target, figure = dataset_path(out) if out else None, figure_path(plot)
+        files = Files(out, plot)
         built = model.build()
         from dotphase.experiments.compare import compare
-        from dotphase.storage.files import write_dataset
 
         dataset = compare(
             built, alphas, d, seeds=seeds, branches=branches, amp=amp, seed=seed,
             progress=lambda engine: advance(), **parameters,
         )  # fmt: skip
-        if target:
-            write_dataset(dataset, target)
-        if figure:
-            from dotphase.plot import compare as draw
-
-            draw(dataset, figure)
+        files.write(dataset, "compare")
     if as_json:
-        print_json({**model.to_dict(), **_summary(dataset), "out": target and str(target),
-                    "plot": figure and str(figure)})  # fmt: skip
+        print_json({**model.to_dict(), **_summary(dataset), **files.to_dict()})
     else:
         _print_table(dataset)
-        if target or figure:
-            print_written(target, figure)
+        files.tell()
     return 0 if bool(dataset["converged"].all()) else 3
 
 

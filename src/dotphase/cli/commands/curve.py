@@ -6,34 +6,24 @@ from typing import Any
 
 import click
 
-from dotphase._numerics.parameters import OneOf
 from dotphase.cli.options import (
-    ALPHAS,
     Asked,
-    Checked,
-    Several,
+    alphas_option,
+    branches_option,
     json_option,
     model_options,
     out_option,
     plot_option,
     task_options,
 )
-from dotphase.cli.output import (
-    dataset_path,
-    figure_path,
-    print_json,
-    print_written,
-    progress_bar,
-)
+from dotphase.cli.output import Files, print_json, progress_bar
 
 
 @click.command(
-    "curve",
-    epilog="Example: dotphase curve --alphas 0.5:2:20 --out curve.nc --plot curve.png",
+    "curve", epilog="Example: dotphase curve --alphas 0.5:2:20 --out curve.nc --plot curve.png"
 )
-@click.option("--alphas", type=ALPHAS, required=True, help="Grid of alpha.")
-@click.option("--branches", type=Checked(Several(OneOf("dotphase.theory.branches:BRANCHES"))),
-              default="semantic,positional", help="Branches to follow.")  # fmt: skip
+@alphas_option
+@branches_option("Branches to follow.")
 @out_option
 @plot_option
 @task_options("theory", "log2_points", "rtol", "most", rtol=1e-2, most=14)
@@ -53,41 +43,30 @@ def command(
     with progress_bar("following branches", total=len(alphas) * len(branches)) as advance:
         built = model.build()
         from dotphase.experiments.curve import curve
-        from dotphase.storage.files import write_dataset
 
-        target, figure = dataset_path(out), figure_path(plot)
+        files = Files(out, plot)
         dataset = curve(
             built, alphas, branches, seed=seed, progress=lambda solution: advance(), **parameters
         )
-        write_dataset(dataset, target)
-        if figure:
-            from dotphase.plot import curve as draw
-
-            draw(dataset, figure)
+        files.write(dataset, "curve")
     if as_json:
-        print_json(_summary(dataset, str(target), str(figure) if figure else None))
+        print_json(_summary(dataset) | files.to_dict())
     else:
         _print_table(dataset)
-        print_written(target, figure)
+        files.tell()
     return 0 if bool(dataset["converged"].all()) else 3
 
 
-def _summary(dataset: Any, out: str, plot: str | None) -> dict[str, Any]:
+def _summary(dataset: Any) -> dict[str, Any]:
     shown = ("train_loss", "test_error", "q", "m", "V", "theta")
+    told = ("found", "on_branch", "converged", "trusted", *shown)
+    single = ("linear_test_error", "crossing", "crossing_stderr")
     return {
         "alphas": dataset["alpha"].values,
         "branches": dataset["branch"].values,
-        "found": dataset["found"].values,
-        "on_branch": dataset["on_branch"].values,
-        "converged": dataset["converged"].values,
-        "trusted": dataset["trusted"].values,
-        **{name: dataset[name].values for name in shown},
+        **{name: dataset[name].values for name in told},
         "stderr": {name: dataset[f"{name}_stderr"].values for name in shown},
-        "linear_test_error": float(dataset["linear_test_error"]),
-        "crossing": float(dataset["crossing"]),
-        "crossing_stderr": float(dataset["crossing_stderr"]),
-        "out": out,
-        "plot": plot,
+        **{name: float(dataset[name]) for name in single},
     }
 
 
@@ -117,10 +96,8 @@ def _print_table(dataset: Any) -> None:
                 cells += ["-"] * (2 + len(overlaps[name]))
                 continue
             doubt = "" if bool(point["trusted"]) else "?"
-            cells += [
-                f"{float(point['train_loss']):.6f}{doubt}",
-                f"{float(point['test_error']):.6f}",
-            ]
+            cells.append(f"{float(point['train_loss']):.6f}{doubt}")
+            cells.append(f"{float(point['test_error']):.6f}")
             cells += [f"{float(point[part]):.4f}" for part in overlaps[name]]
         table.add_row(*cells)
     Console(width=max(88, Console().width)).print(table)

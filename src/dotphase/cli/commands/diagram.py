@@ -6,23 +6,17 @@ import click
 
 from dotphase._numerics.parameters import Number
 from dotphase.cli.options import (
-    ALPHAS,
     Asked,
     Checked,
     Grid,
+    alphas_option,
     json_option,
     model_options,
     option,
     out_option,
     plot_option,
 )
-from dotphase.cli.output import (
-    dataset_path,
-    figure_path,
-    print_json,
-    print_written,
-    progress_bar,
-)
+from dotphase.cli.output import Files, print_json, progress_bar
 from dotphase.errors import InvalidInput
 from dotphase.sweep.tasks import TASKS
 
@@ -31,7 +25,7 @@ from dotphase.sweep.tasks import TASKS
     "diagram",
     epilog="Example: dotphase diagram --alphas 0.1:2:25 --omegas 0:0.5:25 --out d.nc --plot d.png",
 )
-@click.option("--alphas", type=ALPHAS, required=True, help="Grid of alpha.")
+@alphas_option
 @click.option("--omegas", type=Checked(Grid(Number(at_least=0, at_most=1))), default=None,
               help="Grid of omega.")  # fmt: skip
 @click.option("--parameter", default=None, metavar="NAME",
@@ -61,36 +55,25 @@ def command(
     with progress_bar("solving the grid", total=2 * len(alphas) * len(values)) as advance:
         family(values[0])  # refuses a bad model before anything slow begins
         from dotphase.experiments.diagram import diagram
-        from dotphase.storage.files import write_dataset
 
-        target, figure = dataset_path(out), figure_path(plot)
+        files = Files(out, plot)
         dataset = diagram(
-            family,
-            sorted(alphas),
-            values,
-            parameter,
-            log2_points=log2_points,
-            seed=seed,
+            family, sorted(alphas), values, parameter, log2_points=log2_points, seed=seed,
             progress=lambda solution: advance(),
-        )
-        write_dataset(dataset, target)
-        if figure:
-            from dotphase.plot import diagram as draw
-
-            draw(dataset, figure)
+        )  # fmt: skip
+        files.write(dataset, "diagram")
     lines = {name: dataset[name].values for name in ("alpha_c", "alpha_l")}
     if as_json:
         axis = {"omegas": values} if parameter == "omega" else {}
-        axis |= {"parameter": parameter, "values": values}  # type: ignore[dict-item]
-        converged = float(dataset["converged"].mean())
-        print_json({"alphas": sorted(alphas), **axis, **lines, "converged": converged,
-                    "out": str(target), "plot": str(figure) if figure else None})  # fmt: skip
+        print_json({"alphas": sorted(alphas), **axis, "parameter": parameter, "values": values,
+                    **lines, "converged": float(dataset["converged"].mean()),
+                    **files.to_dict()})  # fmt: skip
     else:
         click.echo(f"{parameter:8s} alpha_c  alpha_l")
         for value, alpha_c, alpha_l in zip(values, *lines.values(), strict=True):
             line = f"{alpha_c:.4f}   {alpha_l:.4f}".replace("nan", "  -   ")
             click.echo(f"{value:<8.4f} {line}")
-        print_written(target, figure)
+        files.tell()
     return 0
 
 

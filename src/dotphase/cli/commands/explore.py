@@ -25,8 +25,7 @@ def command(port: int, host: str, no_browser: bool) -> int:
 
     explorer = Explorer(cache_settings())
     try:
-        server = Server(host, port, explorer)
-        with server:
+        with Server(host, port, explorer) as server:
             click.echo(f"dotphase explorer at {server.address} (Ctrl-C ends it)")
             if not host.startswith("127."):
                 click.echo("dotphase: other machines can reach this page", err=True)

@@ -86,6 +86,7 @@ def command(
     from dotphase.errors import Interrupted
     from dotphase.histogram import emergence as study_free
     from dotphase.histogram import run
+    from dotphase.histogram.mechanisms import RELEASE, TRAINING
 
     interrupted, free = False, None
     total = epochs + (release_epochs if release else 0)
@@ -114,8 +115,8 @@ def command(
             folder.rmdir()
         raise
     files = _write(result, free, texts, folder, extra)
-    if not interrupted:
-        _forget(folder)
+    for checkpoint in () if interrupted else (TRAINING, RELEASE):
+        (folder / checkpoint).unlink(missing_ok=True)
     _show(result, free, texts, files, as_json)
     if interrupted:
         done = int(result.trained.epochs.max())
@@ -184,14 +185,6 @@ def _write(
     return files
 
 
-def _forget(folder: Path) -> None:
-    """Checkpoints of a run that is finished and whose results are written."""
-    from dotphase.histogram.mechanisms import RELEASE, TRAINING
-
-    for name in (TRAINING, RELEASE):
-        (folder / name).unlink(missing_ok=True)
-
-
 def _show(
     result: Experiment,
     free: Emergence | None,
@@ -201,15 +194,14 @@ def _show(
 ) -> None:
     from dotphase.histogram import attention, predict
 
+    asked = [(name, result.network(name), text) for name in result.mechanisms for text in texts]
     if not as_json:
         click.echo(str(result))
         if free is not None:
             click.echo(str(free))
-        for name in result.mechanisms:
-            network = result.network(name)
-            for text in texts:
-                counts = "".join(f"{number:>3d}" for number in predict(network, text))
-                click.echo(f"{name:>10s}  {text} counts{counts}")
+        for name, network, text in asked:
+            counts = "".join(f"{number:>3d}" for number in predict(network, text))
+            click.echo(f"{name:>10s}  {text} counts{counts}")
         click.echo(f"{result.trained.seconds_per_epoch:.2f} s per epoch of all runs, "
                    f"{result.seconds:.0f} s in all")  # fmt: skip
         for name, path in files.items():
@@ -217,15 +209,10 @@ def _show(
         return
     shown = result.to_dict()
     shown["sequences"] = [
-        {
-            "sequence": text,
-            "mechanism": name,
-            "counts": predict(result.network(name), text),
-            "attention": attention(result.network(name), text),
-        }
-        for name in result.mechanisms
-        for text in texts
-    ]
+        {"sequence": text, "mechanism": name, "counts": predict(network, text),
+         "attention": attention(network, text)}
+        for name, network, text in asked
+    ]  # fmt: skip
     if free is not None:
         shown["emergence"] = free.to_dict()
     print_json({**shown, "files": files})

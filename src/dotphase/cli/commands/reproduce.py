@@ -11,8 +11,7 @@ from dotphase.cli.output import print_json, progress_bar
 
 
 @click.command(
-    "reproduce",
-    epilog="Example: dotphase reproduce transition gamp --quick --out reproduction",
+    "reproduce", epilog="Example: dotphase reproduce transition gamp --quick --out reproduction"
 )
 @click.argument("names", metavar="[NAME ...]", nargs=-1)
 @click.option("--quick", "scale", flag_value="quick", default="quick",
@@ -58,14 +57,8 @@ def command(
             advance()
 
         where = {"on": engine, "scheduler": scheduler, "workers": workers}
-        report = reproduce(
-            chosen,
-            scale=scale,  # type: ignore[arg-type]
-            out=out,
-            where=where,
-            progress=tell,
-            finished=finished,
-        )
+        asked: Any = {"scale": scale, "out": out, "where": where}
+        report = reproduce(chosen, **asked, progress=tell, finished=finished)
     from dotphase.experiments.agreement import AGREES, DIFFERS
     from dotphase.report.verdict import OFF
 
@@ -101,7 +94,6 @@ def _summary(report: Any, counts: dict[str, int]) -> dict[str, Any]:
 def _list(context: click.Context) -> None:
     from dotphase.report.items import ITEMS, PAPER
 
-    click.echo("\n".join(PAPER))
-    click.echo("beyond the paper:")
-    click.echo("\n".join(name for name in ITEMS if name not in PAPER))
+    beyond = [name for name in ITEMS if name not in PAPER]
+    click.echo("\n".join([*PAPER, "beyond the paper:", *beyond]))
     context.exit(0)

@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dotphase.cli.options import (
-    json_option,
-    model_reference_options,
-    share_cache,
-    where_options,
-)
+from dotphase.cli.options import json_option, model_reference_options, share_cache, where_options
 from dotphase.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -72,9 +67,8 @@ def run(
     if "converged" in dataset:
         unconverged = int((dataset["done"] & ~dataset["converged"]).sum())
     if as_json:
-        print_json(
-            {**status.to_dict(), "unconverged": unconverged, "dimensions": dict(dataset.sizes)}
-        )
+        sizes = {"dimensions": dict(dataset.sizes)}
+        print_json({**status.to_dict(), "unconverged": unconverged, **sizes})
     else:
         click.echo(str(status))
         if unconverged:

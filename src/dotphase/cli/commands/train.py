@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dotphase.cli.finite import run_seeds, seeds_option
-from dotphase.cli.options import (
-    COUNT,
-    Asked,
-    json_option,
-    model_options,
-    plot_option,
-    task_options,
-)
+from dotphase.cli.options import COUNT, Asked, json_option, model_options, plot_option, task_options
 
 if TYPE_CHECKING:
     from dotphase.model import Model
@@ -51,14 +44,9 @@ def command(
 
         return train(built, seed=seed, batch=batch, **parameters, **asked)
 
-    def draw(result: Any, figure: Any) -> None:
-        from dotphase.plot import mechanisms
-
-        mechanisms(result, figure)
-
     what = f"training from the {parameters['start']} start"
     look = partial(_curvatures, parameters, seed) if hessian else None
-    return run_seeds(what, compute, draw, model, seeds, plot, as_json, look)
+    return run_seeds(what, compute, "mechanisms", model, seeds, plot, as_json, look)
 
 
 def _curvatures(
@@ -66,10 +54,8 @@ def _curvatures(
 ) -> dict[int, dict[str, Any]]:
     from dotphase.training.hessian import curvature
 
-    place = parameters["alpha"], parameters["d"]
-    return {
-        run.seed: {
-            "hessian": curvature(model, *place, run.weights, run=run.seed, seed=seed).to_dict()
-        }
-        for run in result.runs
-    }
+    found = {}
+    for run in result.runs:
+        place = parameters["alpha"], parameters["d"], run.weights
+        found[run.seed] = {"hessian": curvature(model, *place, run=run.seed, seed=seed).to_dict()}
+    return found

@@ -42,23 +42,12 @@ def _build(exponent: float, atoms: int, **others: Any) -> Model:
 MODEL = NamedModel(
     _build,
     table(
-        Parameter(
-            "omega",
-            Number(at_least=0, at_most=1),
-            0.3,
-            "Positional weight of the teacher, in [0, 1].",
-            Slider("ω", 0.0, 1.0, 0.005),
-        ),
-        Parameter(
-            "sigma",
-            Number(above=0),
-            0.5,
-            "Standard deviation of the tokens.",
-            Slider("σ", 0.1, 1.5, 0.01),
-        ),
-        Parameter(
-            "ridge", Number(above=0), 0.01, "Penalty lambda.", Slider("λ", 1e-4, 1.0, 0.05, True)
-        ),
+        Parameter("omega", Number(at_least=0, at_most=1), 0.3,
+                  "Positional weight of the teacher, in [0, 1].", Slider("ω", 0.0, 1.0, 0.005)),
+        Parameter("sigma", Number(above=0), 0.5,
+                  "Standard deviation of the tokens.", Slider("σ", 0.1, 1.5, 0.01)),
+        Parameter("ridge", Number(above=0), 0.01,
+                  "Penalty lambda.", Slider("λ", 1e-4, 1.0, 0.05, True)),
         Parameter("mixing", Mixing(), "standard", "Positional attention matrix A."),
         Parameter("student_rank", Whole(1), 1, "Columns of the student's matrix."),
         Parameter("length", Whole(2), 2, "Tokens in a sentence."),
@@ -68,4 +57,4 @@ MODEL = NamedModel(
         Parameter("atoms", Whole(1), 32, "Different eigenvalues of that spectrum."),
     ),
     "The paper's: a teacher that mixes both mechanisms.",
-)
+)  # fmt: skip

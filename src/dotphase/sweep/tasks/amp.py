@@ -26,12 +26,8 @@ TASK = Task(
         ALPHA,
         DIMENSION,
         START,
-        Parameter(
-            "damping",
-            Number(at_least=0, at_most=0.99),
-            None,
-            "Share of the old values in a step [default: 0.5; positional 0.8].",
-        ),
+        Parameter("damping", Number(at_least=0, at_most=0.99), None,
+                  "Share of the old values in a step [default: 0.5; positional 0.8]."),
         Parameter("iterations", Whole(1), 400, "Most iterations."),
         Parameter("tolerance", Number(above=0), 1e-8, "Relative change at which a run stops."),
         HELD_OUT,
@@ -42,4 +38,4 @@ TASK = Task(
         "trained_loss": Result(float, "training loss of those weights, per dimension"),
         "two_minima": Result(float, "share of sentences whose proximal problem has two minima"),
     },
-)
+)  # fmt: skip

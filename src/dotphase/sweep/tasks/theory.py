@@ -17,25 +17,15 @@ def compute(model: Model, parameters: Mapping[str, Any], seed: int) -> Values:
     """The solution, its errors and what is known of it."""
     from dotphase.theory.solve import solve
 
-    rest = {name: value for name, value in parameters.items() if name not in ("alpha", "branch")}
-    solution = solve(model, parameters["alpha"], parameters["branch"], seed=seed, **rest)
-    numbers = solution.norms | {
-        "train_loss": solution.train_loss,
-        "test_error": solution.test_error,
-    }
+    rest = dict(parameters)
+    solution = solve(model, rest.pop("alpha"), rest.pop("branch"), seed=seed, **rest)
+    full = solution.to_dict()
     return {
-        **numbers,
-        **{f"{name}_stderr": solution.stderr[name] for name in numbers},
-        "linear_test_error": solution.linear_test_error,
-        "found": solution.found,
-        "on_branch": solution.on_branch and solution.converged,
-        "converged": solution.converged,
-        "trusted": solution.stability.trusted,
-        "replicon": solution.stability.replicon,
-        "jump_weight": solution.stability.jump_weight,
-        "residual": solution.residual,
-        "iterations": solution.iterations,
-        "log2_points": solution.log2_points,
+        **full,
+        **full["norms"],
+        **full["stability"],
+        **{f"{name}_stderr": error for name, error in full["stderr"].items()},
+        "on_branch": solution.there,
     }
 
 
@@ -51,15 +41,10 @@ TASK = Task(
     compute,
     table(
         ALPHA,
-        Parameter(
-            "branch", OneOf("dotphase.theory.branches:BRANCHES"), "semantic", "Branch to follow."
-        ),
-        Parameter(
-            "rtol",
-            Number(above=0),
-            2e-3,
-            "Relative standard error at which no more points are added.",
-        ),
+        Parameter("branch", OneOf("dotphase.theory.branches:BRANCHES"), "semantic",
+                  "Branch to follow."),
+        Parameter("rtol", Number(above=0), 2e-3,
+                  "Relative standard error at which no more points are added."),
         Parameter("log2_points", LOG2, None, "log2 of a fixed number of Gaussian points."),
         Parameter("most", LOG2, 20, "log2 of the most points on the way to that error."),
     ),
@@ -77,4 +62,4 @@ TASK = Task(
         "iterations": Result(int, "evaluations of the map"),
         "log2_points": Result(int, "log2 of the Gaussian points"),
     },
-)
+)  # fmt: skip
