@@ -35,6 +35,14 @@ def double_precision() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module")
+def quick_to_compile() -> Iterator[None]:
+    """For files whose functions are compiled for small sizes and run a few times."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(20240206)

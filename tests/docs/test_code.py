@@ -20,6 +20,8 @@ from dotphase.cli.main import cli
 from dotphase.report.items import ITEMS
 from extensions.public_names import GROUPS, HOMES, resolve
 
+pytestmark = pytest.mark.usefixtures("quick_to_compile")
+
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PAGES = sorted(
@@ -40,7 +42,7 @@ SMALL = {
     "seeds": 2,
     "log2_points": 12,
     "iterations": 5,
-    "alphas": [1.0, 2.0],
+    "alphas": [1.5, 2.0],
     "values": [0.2, 0.4],
     "until": 4.0,
     "records": 2,

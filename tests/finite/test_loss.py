@@ -11,6 +11,9 @@ from dotphase._numerics.taylor import differentiate
 from dotphase.finite import loss
 from dotphase.finite.prepare import prepare
 
+#: Sentences that count where others are padding.
+FEW = 11
+
 
 def naive_loss(model, data, weights):
     """The training loss as it is written: labels, answers, squared distance, ridge."""
@@ -25,59 +28,75 @@ def naive_loss(model, data, weights):
 
 
 @eqx.filter_jit
-def jitted(function, *arguments):
-    """One compiled call instead of many small ones."""
-    return function(*arguments)
+def everything(model, data, weights, direction):
+    """All that is compared, compiled as one: by the package, and from the full graph."""
+    length, rank = model.length, model.student_rank
+    some = loss.reduce(model, data)
+    padded = prepare(model, data, jnp.asarray(FEW)).reduced
+    few = data._replace(tokens=data.tokens[:FEW])
+    slope = jax.value_and_grad(lambda q: naive_loss(model, data, q))
+    (value, gradient), (_, change) = jax.jvp(slope, (weights,), (direction,))
+    form = jax.tree.map(lambda leaf: leaf[..., 0], some.form)
+    x = direction[:length].ravel()
+    return {
+        "loss": (loss.value_and_gradient(model, some, weights), (value, gradient)),
+        "product": (
+            loss.hessian_product(model, some, loss.project(some.z, weights), direction), change
+        ),
+        "padded": (
+            loss.value_and_gradient(model, padded, weights),
+            jax.value_and_grad(lambda q: naive_loss(model, few, q))(weights),
+        ),
+        "sentence": (
+            loss.sentence_derivatives(model.student, length, rank)(x, form),
+            differentiate(
+                lambda y: loss.sentence_loss(model.student, y.reshape(length, rank), form), x
+            ),
+        ),
+    }  # fmt: skip
 
 
-def reduce(model, data):
-    return jitted(loss.reduce, model, data)
-
-
-@pytest.fixture(params=["paper", "three_tokens"])
-def problem(request):
+@pytest.fixture(scope="module", params=["paper", "three_tokens"])
+def found(request):
+    """Pairs (what the package computes, what it should be) by name."""
     model = request.getfixturevalue(request.param)
-    data = dp.sample(model, d=12, n=17, key=0)
-    weights = jnp.asarray(np.random.default_rng(1).standard_normal((12, model.student_rank)))
-    return model, data, weights
+    with jax.enable_x64(True):
+        data = dp.sample(model, d=12, n=17, key=0)
+        shape = (2, 12, model.student_rank)
+        weights, direction = jnp.asarray(np.random.default_rng(1).standard_normal(shape))
+        closed = loss.sentence_derivatives(model.student, model.length, model.student_rank)
+        assert closed is loss.softmax_loss
+        return everything(model, data, weights, direction)
 
 
-def test_loss_and_gradient_are_those_of_the_full_graph(problem):
-    model, data, weights = problem
-    value, gradient = jitted(loss.value_and_gradient, model, reduce(model, data), weights)
-    expected, slope = jax.jit(jax.value_and_grad(lambda q: naive_loss(model, data, q)))(weights)
+def test_loss_and_gradient_are_those_of_the_full_graph(found):
+    (value, gradient), (expected, slope) = found["loss"]
     np.testing.assert_allclose(value, expected, rtol=1e-12)
     np.testing.assert_allclose(gradient, slope, rtol=0, atol=1e-12 * np.abs(slope).max())
 
 
-def test_hessian_product_is_that_of_the_full_graph(problem):
-    model, data, weights = problem
-    some = reduce(model, data)
-    direction = jnp.asarray(np.random.default_rng(2).standard_normal(weights.shape))
-    x = loss.project(some.z, weights)
-    found = jitted(loss.hessian_product, model, some, x, direction)
-    slope = jax.grad(lambda q: naive_loss(model, data, q))
-    _, expected = jax.jit(lambda q, v: jax.jvp(slope, (q,), (v,)))(weights, direction)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+def test_hessian_product_is_that_of_the_full_graph(found):
+    product, expected = found["product"]
+    np.testing.assert_allclose(product, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
 
 
-def test_padding_counts_for_nothing(problem):
+def test_padding_counts_for_nothing(found):
     """The loss of the first sentences of a larger set is that of a set that has no others."""
-    model, data, weights = problem
-    few = data._replace(tokens=data.tokens[:11])
-    padded = jitted(prepare, model, data, jnp.asarray(11)).reduced
-    for found, expected in zip(
-        jitted(loss.value_and_gradient, model, padded, weights),
-        jitted(loss.value_and_gradient, model, reduce(model, few), weights),
-        strict=True,
-    ):
-        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+    for mine, theirs in zip(*found["padded"], strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-14)
+
+
+def test_closed_form_of_the_sentence_loss(found):
+    closed, by_autodiff = found["sentence"]
+    for mine, theirs in zip(closed, by_autodiff, strict=True):
+        np.testing.assert_allclose(jnp.asarray(mine), theirs, rtol=1e-10, atol=1e-13)
+    assert closed.value >= 0
 
 
 def test_no_array_of_the_size_of_the_tokens_is_made(paper):
     """Only the products with z touch something of size n L d; their results are small."""
     data = dp.sample(paper, d=12, n=17, key=0)
-    some = reduce(paper, data)
+    some = eqx.filter_jit(loss.reduce)(paper, data)
     weights = jnp.ones((12, 1))
     jaxpr = jax.make_jaxpr(lambda q: loss.value_and_gradient(paper, some, q))(weights)
     size = 17 * 2 * 12
@@ -95,24 +114,3 @@ def test_no_array_of_the_size_of_the_tokens_is_made(paper):
         and any(variable.aval.size == size for variable in equation.invars)
     ]
     assert len(touching) == 2
-
-
-def test_closed_form_of_the_sentence_loss(problem):
-    model, data, _ = problem
-    length, rank = model.length, model.student_rank
-    form = jax.tree.map(lambda leaf: leaf[..., 0], reduce(model, data).form)
-    x = jnp.asarray(np.random.default_rng(0).standard_normal(length * rank))
-    closed = loss.sentence_derivatives(model.student, length, rank)
-    assert closed is loss.softmax_loss
-    found = jax.jit(closed)(x, form)
-
-    @jax.jit
-    def by_autodiff(x, form):
-        return differentiate(
-            lambda y: loss.sentence_loss(model.student, y.reshape(length, rank), form), x
-        )
-
-    expected = by_autodiff(x, form)
-    for mine, theirs in zip(found, expected, strict=True):
-        np.testing.assert_allclose(jnp.asarray(mine), theirs, rtol=1e-10, atol=1e-13)
-    assert found.value >= 0

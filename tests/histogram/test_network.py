@@ -16,13 +16,13 @@ from dotphase.histogram.network import (
     summed_distance,
 )
 
-SYMBOLS, LENGTH, DIMENSION = 5, 6, 8
+SYMBOLS, LENGTH, DIMENSION, HIDDEN = 3, 4, 8, 16
 run = jax.jit(apply)
 begin = jax.jit(initialise, static_argnums=(1, 2, 3, 4))
 
 
 def a_network(mechanism, seed=0):
-    network = begin(jax.random.key(seed), SYMBOLS, LENGTH, DIMENSION, 12)
+    network = begin(jax.random.key(seed), SYMBOLS, LENGTH, DIMENSION, HIDDEN)
     return constrain(network, constraint(mechanism, DIMENSION))
 
 
@@ -76,7 +76,7 @@ def test_nothing_flows_back_into_the_hidden_half(mechanism, rng):
     rule = constraint(mechanism, DIMENSION)
     sequences = some_sequences(rng)
     weights = rng.normal(size=(len(sequences), LENGTH, LENGTH + 1))
-    network = begin(jax.random.key(1), SYMBOLS, LENGTH, DIMENSION, 12)
+    network = begin(jax.random.key(1), SYMBOLS, LENGTH, DIMENSION, HIDDEN)
 
     @jax.jit
     @jax.grad

@@ -8,6 +8,8 @@ from dotphase.report.items import bayes, dynamics, lengths, limits, untied
 from dotphase.report.store import Parts
 from dotphase.report.sweeps import fitted_crossing, trained_crossing
 
+pytestmark = pytest.mark.usefixtures("quick_to_compile")
+
 
 def test_untied_theory_and_training_agree(tmp_path):
     sizes = {"students": ["untied"], "alphas": [2.0, 2.8], "log2_points": 12, "d": 160, "seeds": 3}

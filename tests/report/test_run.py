@@ -33,7 +33,7 @@ def small_item(calls, fail=False):
 
     def compare(datasets):
         total = float(datasets["data"]["x"].sum())
-        return [between_engines("sum", {"a|b": 1.5}, (3.0, 0.0), (total, 0.0), ("sure", "sum"))]
+        return [between_engines("sum", {"a|b": 1.5}, (3.0, 0.0), (total, 0.0), "sure")]
 
     return Item(
         title="Small",

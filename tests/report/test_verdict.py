@@ -4,10 +4,9 @@ import math
 
 import pytest
 
+from dotphase.experiments.agreement import AGREES, DIFFERS
 from dotphase.report.facts import Fact, facts, published
 from dotphase.report.verdict import (
-    AGREES,
-    DIFFERS,
     OFF,
     against_equations,
     against_runs,
@@ -80,7 +79,7 @@ def test_deviations_and_ranges():
 
 
 def test_engines_are_compared_with_both_errors():
-    names = ("theory", "training")
-    near = between_engines("x", {}, (1.0, 0.03), (1.15, 0.04), names, share=0.0)
+    near = between_engines("x", {}, (1.0, 0.03), (1.15, 0.04), share=0.0)
     assert near.verdict == AGREES and near.allowed == pytest.approx(0.15)
-    assert between_engines("x", {}, (1.0, 0.03), (1.16, 0.04), names, share=0.0).verdict == DIFFERS
+    assert near.origin == "theory, this run"
+    assert between_engines("x", {}, (1.0, 0.03), (1.16, 0.04), share=0.0).verdict == DIFFERS

@@ -30,12 +30,8 @@ def test_fields_have_the_covariances_of_the_overlaps():
     overlaps = Overlaps(q, m, q, theta)
     points = device_blocks(16, 4, 4, 0)
     seen = []
-    capture = dp.Model(
-        teacher=model.teacher, student=model.student, length=2, teacher_rank=2, student_rank=2,
-        sigma=[0.5, 0.8], positions=np.eye(2),
-    )  # fmt: skip
     for block in points:
-        fields = draw_fields(capture, overlaps, block)
+        fields = draw_fields(model, overlaps, block)
         omega = np.asarray(fields.omega).reshape(2, 2, -1)
         seen.append((omega, np.asarray(fields.target)))
     omega = np.concatenate([one for one, _ in seen], axis=-1)

@@ -62,6 +62,7 @@ def test_a_linear_student_is_ridge_regression(alpha, ridge):
     solution = dp.solve(model, alpha, "semantic", log2_points=17)
     exact = _ridge_regression(alpha, ridge)
     assert solution.converged and solution.found == "semantic"
+    assert solution.stability.trusted and solution.stability.jump_weight < 1e-2
     for name in ("V", "theta", "q"):
         assert solution.norms[name] == pytest.approx(exact[name], rel=1e-3)
     # At the smallest ridge the test error is a difference of numbers twenty times its size.

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from dataclasses import fields
 
 import numpy as np
@@ -16,7 +17,7 @@ D, ALPHA = 200, 2.0
 
 @pytest.fixture(scope="module")
 def semantic(paper):
-    return dp.train(paper, ALPHA, D, seeds=4, start="semantic")
+    return dp.train(paper, ALPHA, D, seeds=8, start="semantic")
 
 
 def test_lbfgs_reaches_its_tolerance(semantic):
@@ -43,15 +44,15 @@ def test_both_test_errors_agree(semantic):
 def test_means_and_their_errors(semantic):
     values = [run.train_loss for run in semantic.runs]
     assert semantic.mean["train_loss"] == pytest.approx(np.mean(values))
-    assert semantic.stderr["train_loss"] == pytest.approx(np.std(values, ddof=1) / 2)
+    assert semantic.stderr["train_loss"] == pytest.approx(np.std(values, ddof=1) / np.sqrt(8))
     plain = json.loads(json.dumps(semantic.to_dict()))
-    assert len(plain["runs"]) == 4
-    assert "4 runs" in str(semantic)
+    assert len(plain["runs"]) == 8
+    assert "8 runs" in str(semantic)
 
 
 def test_same_seed_same_numbers_whatever_the_batch(paper, semantic):
-    again = dp.train(paper, ALPHA, D, seeds=2, start="semantic")
-    assert [r.train_loss for r in again.runs] == [r.train_loss for r in semantic.runs[:2]]
+    again = dp.train(paper, ALPHA, D, seeds=1, start="semantic").runs[0]
+    assert again.train_loss == semantic.runs[0].train_loss
     alone = dp.train(paper, ALPHA, D, seeds=1, first=1, start="semantic").runs[0]
     assert (alone.seed, alone.train_loss) == (1, semantic.runs[1].train_loss)
     together = dp.train(paper, ALPHA, D, seeds=2, start="semantic", batch=2)
@@ -62,26 +63,20 @@ def test_same_seed_same_numbers_whatever_the_batch(paper, semantic):
 
 
 def test_positional_start_finds_the_positional_minimum(paper, semantic):
-    training = dp.train(paper, ALPHA, D, seeds=4, start="positional")
-    for run, other in zip(training.runs, semantic.runs, strict=True):
+    training = dp.train(paper, ALPHA, D, seeds=2, start="positional")
+    for run, other in zip(training.runs, semantic.runs, strict=False):
         assert run.converged
         assert run.mechanism == "positional"
         assert run.m > 5 * other.m
         assert run.theta < 0.5 * other.theta
 
 
-def test_theory_and_training_agree(paper):
+def test_theory_and_training_agree(paper, semantic):
     """Within the fluctuations over data sets and corrections of order 1/d."""
     theory = dp.solve(paper, ALPHA, "semantic", log2_points=14)
-    training = dp.train(paper, ALPHA, D, seeds=16, start="semantic")
-    for name, value in {
-        "train_loss": theory.train_loss,
-        "test_error": theory.test_error,
-        "theta": theory.norms["theta"],
-        "q": theory.norms["q"],
-    }.items():
-        error = np.hypot(training.stderr[name], theory.stderr[name])
-        assert abs(training.mean[name] - value) < 3 * error + 5 / D * value, name
+    for name in ("train_loss", "test_error", "theta", "q"):
+        value, error = theory.value(name), np.hypot(semantic.stderr[name], theory.stderr[name])
+        assert abs(semantic.mean[name] - value) < 3 * error + 5 / D * value, name
 
 
 @pytest.mark.parametrize(
@@ -158,11 +153,8 @@ def test_bad_input(paper, arguments, field):
     with pytest.raises(dp.InvalidInput) as caught:
         dp.train(paper, **{"alpha": 1.0, "d": 20, "seeds": 1, **arguments})
     assert caught.value.field == field
-
-
-def test_a_batch_that_does_not_fit_is_told_what_would(paper):
-    with pytest.raises(dp.InvalidInput, match=r"use batch \d+ or less"):
-        dp.train(paper, 1.0, 3000, seeds=10**6, batch=10**6)
+    if field == "batch":
+        assert re.search(r"use batch \d+ or less", str(caught.value))
 
 
 def test_out_of_memory_while_running_names_a_batch(paper, monkeypatch):
@@ -182,7 +174,7 @@ def test_an_interrupt_keeps_the_finished_runs(paper):
             raise KeyboardInterrupt
 
     with pytest.raises(dp.Interrupted) as caught:
-        dp.train(paper, ALPHA, D, seeds=4, start="semantic", on_run=stop)
+        dp.train(paper, ALPHA, D, seeds=3, start="semantic", on_run=stop)
     assert [run.seed for run in caught.value.finished.runs] == [0, 1]
 
 

@@ -41,12 +41,11 @@ class Choices(Mapping[str, T], Generic[T]):
 
     def names(self) -> tuple[str, ...]:
         """Names of all options; nothing is imported."""
-        found = {
-            info.name.replace("_", "-") if info.name.replace("_", "-") in self._first else info.name
-            for info in pkgutil.iter_modules(import_module(self.package).__path__)
-            if not info.name.startswith("_")
-        }
-        found |= self._registered.keys()
+        found = set(self._registered)
+        for info in pkgutil.iter_modules(import_module(self.package).__path__):
+            if not info.name.startswith("_"):
+                hyphened = info.name.replace("_", "-")
+                found.add(hyphened if hyphened in self._first else info.name)
         known = [name for name in self._first if name in found]
         return (*known, *sorted(found - set(known)))
 

@@ -18,7 +18,7 @@ The rules it keeps:
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
@@ -105,12 +105,11 @@ def fixed_point(
         image = yield x
         if not (np.all(np.isfinite(image)) and admissible(image)):
             failures += 1
-            if failures > 30:
-                return _failed(best, x, count)
             # Half way back to the last point whose image was usable; from the very first
             # point there is nowhere to go back to.
-            if last_good is x:
-                return _failed(best, x, count)
+            if failures > 30 or last_good is x:
+                last = best or FixedPoint(x, x, float("inf"), count, Outcome.LEFT_DOMAIN)
+                return replace(last, iterations=count, outcome=Outcome.LEFT_DOMAIN)
             x = (x + last_good) / 2
             xs, residuals, accelerated = [], [], False
             continue
@@ -137,9 +136,9 @@ def fixed_point(
 
         if without_progress >= PATIENCE:
             if best.residual <= settings.floor:
-                return _ended(best, count, Outcome.NOISE_FLOOR)
+                return replace(best, iterations=count, outcome=Outcome.NOISE_FLOOR)
             if step <= SMALLEST_STEP:
-                return _ended(best, count, Outcome.CYCLE)
+                return replace(best, iterations=count, outcome=Outcome.CYCLE)
             step = max(step / 2, SMALLEST_STEP)
             without_progress = 0
             xs, residuals = [], []
@@ -161,18 +160,8 @@ def fixed_point(
 
     assert best is not None
     if best.residual <= settings.floor:
-        return _ended(best, settings.limit, Outcome.NOISE_FLOOR)
+        return replace(best, iterations=settings.limit, outcome=Outcome.NOISE_FLOOR)
     return best
-
-
-def _ended(best: FixedPoint, count: int, outcome: Outcome) -> FixedPoint:
-    return FixedPoint(best.x, best.image, best.residual, count, outcome)
-
-
-def _failed(best: FixedPoint | None, x: Vector, count: int) -> FixedPoint:
-    if best is None:
-        return FixedPoint(x, x, float("inf"), count, Outcome.LEFT_DOMAIN)
-    return _ended(best, count, Outcome.LEFT_DOMAIN)
 
 
 def _acceptable(move: Vector, residual: Vector, scale: Vector) -> bool:

@@ -53,7 +53,7 @@ from dotphase._numerics.linalg import (
 )
 from dotphase._numerics.taylor import Derivatives
 
-#: ``(x, data) -> Derivatives`` of the loss of one point, x given as entries (`smalllinalg`);
+#: ``(x, data) -> Derivatives`` of the loss of one point, x given as entries (`linalg`);
 #: `data` is any pytree.
 Loss = Callable[[Entries, Any], Derivatives]
 

@@ -50,6 +50,28 @@ class Row(NamedTuple):
     curvature: Mapping[tuple[int, int], Array]
 
 
+class Terms:
+    """Value, gradient and Hessian of a sum, collected term by term."""
+
+    def __init__(self, size: int) -> None:
+        self.values: list[Array] = []
+        self.first: list[list[Array]] = [[] for _ in range(size)]
+        self._second: dict[tuple[int, int], list[Array]] = {}
+
+    def bend(self, place: int, other: int, term: Array) -> None:
+        """Add to an entry of the Hessian and to its mirror image."""
+        self._second.setdefault((min(place, other), max(place, other)), []).append(term)
+
+    def derivatives(self) -> Derivatives:
+        """The sums; entries of the Hessian that nothing was added to are zero."""
+        order = range(len(self.first))
+        gradient = tuple(total(terms) for terms in self.first)
+        upper = {place: total(terms) for place, terms in self._second.items()}
+        zero = jnp.zeros_like(gradient[0])
+        rows = ((upper.get((min(i, j), max(i, j)), zero) for j in order) for i in order)
+        return Derivatives(total(self.values), gradient, tuple(tuple(row) for row in rows))
+
+
 def softmax_derivatives(
     x: Entries, length: int, row: Callable[[int, Sequence[Array]], Row]
 ) -> Derivatives:
@@ -57,13 +79,10 @@ def softmax_derivatives(
     rank = len(x) // length
     X = [[x[i * rank + a] for a in range(rank)] for i in range(length)]
     tokens, columns = range(length), range(rank)
-    values: list[Array] = []
-    first: dict[int, list[Array]] = {place: [] for place in range(length * rank)}
-    second: dict[tuple[int, int], list[Array]] = {}
+    found = Terms(length * rank)
 
     def add(p: int, a: int, q: int, b: int, term: Array) -> None:
-        place, other = p * rank + a, q * rank + b
-        second.setdefault((min(place, other), max(place, other)), []).append(term)
+        found.bend(p * rank + a, q * rank + b, term)
 
     for i in tokens:
         others = [j for j in tokens if j != i]
@@ -71,13 +90,13 @@ def softmax_derivatives(
         w = {j: [away[j][a] - X[i][a] for a in columns] for j in others}
         scores = {j: dot(X[i], away[j]) for j in others}
         value, G, M = through_softmax(i, scores, partial(row, i))
-        values.append(value)
+        found.values.append(value)
         back = -2 * total([G[j] for j in others])
         for a in columns:
-            first[i * rank + a] += [G[j] * w[j][a] for j in others]
+            found.first[i * rank + a] += [G[j] * w[j][a] for j in others]
             add(i, a, i, a, back)
             for j in others:
-                first[j * rank + a].append(G[j] * X[i][a])
+                found.first[j * rank + a].append(G[j] * X[i][a])
                 add(i, a, j, a, G[j])
                 y = total([M[j, k] * w[k][a] for k in others])
                 for b in columns:
@@ -89,13 +108,7 @@ def softmax_derivatives(
             for j, k in product(others, others):
                 if j * rank + a <= k * rank + b:
                     add(j, a, k, b, M[j, k] * square)
-    order = range(length * rank)
-    upper = {place: total(terms) for place, terms in second.items()}
-    return Derivatives(
-        value=total(values),
-        gradient=tuple(total(terms) for terms in first.values()),
-        hessian=tuple(tuple(upper[min(i, j), max(i, j)] for j in order) for i in order),
-    )
+    return found.derivatives()
 
 
 def through_softmax(

@@ -15,11 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-import jax.numpy as jnp
 from jaxtyping import Array
 
 from dotphase._numerics.linalg import Entries, dot, total
-from dotphase._numerics.softmax import Row, through_softmax
+from dotphase._numerics.softmax import Row, Terms, through_softmax
 from dotphase._numerics.taylor import Derivatives
 
 
@@ -29,7 +28,8 @@ def untied_derivatives(
     """Derivatives of ``sum_i row(i, S_i)`` in the projected tokens, flattened over columns."""
     columns = len(x) // length
     rank = columns // 2
-    order, parts = range(len(x)), range(rank)
+    parts, found = range(rank), Terms(len(x))
+    first, add = found.first, found.bend
 
     def query(i: int, a: int) -> int:
         return i * columns + a
@@ -37,19 +37,12 @@ def untied_derivatives(
     def key(i: int, a: int) -> int:
         return i * columns + rank + a
 
-    values: list[Array] = []
-    first: dict[int, list[Array]] = {place: [] for place in order}
-    second: dict[tuple[int, int], list[Array]] = {}
-
-    def add(place: int, other: int, term: Array) -> None:
-        second.setdefault((min(place, other), max(place, other)), []).append(term)
-
     for i in range(length):
         others = [j for j in range(length) if j != i]
         Q = [x[query(i, a)] for a in parts]
         away = {j: [x[key(j, a)] - x[key(i, a)] for a in parts] for j in others}
         value, G, M = through_softmax(i, {j: dot(Q, away[j]) for j in others}, partial(row, i))
-        values.append(value)
+        found.values.append(value)
         back = -total([G[j] for j in others])
         # The gradient of z_ij has three blocks: away_j at Q_i, Q_i at K_j and -Q_i at K_i. Sums
         # over j and k are taken before the products with the blocks.
@@ -76,15 +69,5 @@ def untied_derivatives(
                     for k in others:
                         if key(j, a) <= key(k, b):
                             add(key(j, a), key(k, b), M[j, k] * square)
-    zero = jnp.zeros_like(x[0])
-    upper = {place: total(terms) for place, terms in second.items()}
-
-    def entry(i: int, j: int) -> Array:
-        # Queries of different tokens meet in no row.
-        return upper.get((min(i, j), max(i, j)), zero)
-
-    return Derivatives(
-        value=total(values),
-        gradient=tuple(total(terms) for terms in first.values()),
-        hessian=tuple(tuple(entry(i, j) for j in order) for i in order),
-    )
+    # Queries of different tokens meet in no row: their entries are zero.
+    return found.derivatives()

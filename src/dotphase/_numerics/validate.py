@@ -28,29 +28,16 @@ def number(
     at_most: float | None = None,
 ) -> float:
     """`value` as a finite float inside the bounds given, or `InvalidInput`."""
-    rules = ["a finite number"]
-    if above is not None:
-        rules.append(f"> {above:g}")
-    if at_least is not None:
-        rules.append(f">= {at_least:g}")
-    if at_most is not None:
-        rules.append(f"<= {at_most:g}")
-    allowed = "must be " + " and ".join([" ".join(rules[:2]), *rules[2:]])
-    if isinstance(value, str | bytes):
-        raise InvalidInput(field, value, allowed)
+    rules = (">", above, operator.gt), (">=", at_least, operator.ge), ("<=", at_most, operator.le)
+    given = [(sign, limit, holds) for sign, limit, holds in rules if limit is not None]
     try:
-        result = float(value)  # type: ignore[arg-type]
+        result = math.nan if isinstance(value, str | bytes | bool) else float(value)  # type: ignore
     except (TypeError, ValueError):
-        raise InvalidInput(field, value, allowed) from None
-    inside = (
-        math.isfinite(result)
-        and (above is None or result > above)
-        and (at_least is None or result >= at_least)
-        and (at_most is None or result <= at_most)
-    )
-    if not inside or isinstance(value, bool):
-        raise InvalidInput(field, value, allowed)
-    return result
+        result = math.nan
+    if math.isfinite(result) and all(holds(result, limit) for _, limit, holds in given):
+        return result
+    words = " and ".join(f"{sign} {limit:g}" for sign, limit, _ in given)
+    raise InvalidInput(field, value, f"must be a finite number {words}".rstrip())
 
 
 def whole(field: str, value: object, *, at_least: int, at_most: int | None = None) -> int:
@@ -86,30 +73,37 @@ def unknown(what: str, name: str, options: Iterable[str]) -> str:
 
 def array(field: str, value: object, shape: tuple[int, ...]) -> np.ndarray:
     """`value` as a finite float64 array of `shape`, or `InvalidInput`."""
-    import numpy as np  # only here: the command line checks its input before it is loaded
-
-    allowed = f"must be finite numbers of shape {shape}"
-    try:
-        result = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInput(field, value, allowed) from None
-    if result.shape != shape or not np.all(np.isfinite(result)):
-        raise InvalidInput(field, value, allowed)
+    result = _finite(value)
+    if result is None or result.shape != shape:
+        raise InvalidInput(field, value, f"must be finite numbers of shape {shape}")
     return result
 
 
 def grid(field: str, values: object, *, increasing: bool = True) -> np.ndarray:
     """`values` as one or more finite numbers, increasing or just different, or `InvalidInput`."""
-    import numpy as np
-
+    result = _finite(values)
+    if result is not None and result.ndim == 1 and result.size:
+        ordered = result if increasing else sorted(result)
+        if all(ordered[k] < ordered[k + 1] for k in range(result.size - 1)):
+            return result
     order = "increasing" if increasing else "different"
-    allowed = f"must be one or more {order} finite numbers"
+    raise InvalidInput(field, values, f"must be one or more {order} finite numbers")
+
+
+def _finite(value: object) -> np.ndarray | None:
+    """`value` as an array of finite numbers; None if it is none."""
+    import numpy as np  # only here: the command line checks its input before it is loaded
+
     try:
-        result = np.asarray(values, dtype=np.float64)
+        result = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidInput(field, values, allowed) from None
-    good = result.ndim == 1 and result.size > 0 and bool(np.all(np.isfinite(result)))
-    steps = np.diff(result if increasing else np.sort(result)) if good else np.zeros(1)
-    if not np.all(steps > 0):
-        raise InvalidInput(field, values, allowed)
-    return result
+        return None
+    return result if np.all(np.isfinite(result)) else None
+
+
+def different(field: str, values: Iterable[object], options: Iterable[str]) -> list[str]:
+    """One or more names of `options`, no two the same, or `InvalidInput`."""
+    names, known = [str(value) for value in values], list(options)
+    if not names or len(set(names)) != len(names) or not set(names) <= set(known):
+        raise InvalidInput(field, names, "must be different ones of " + ", ".join(known))
+    return names

@@ -40,11 +40,10 @@ HELD_OUT = 1024
 
 
 class Fitted(NamedTuple):
-    """Errors of one fitted baseline; the test error is exact where `stderr` is zero."""
+    """Errors of one fitted baseline."""
 
     train_error: Float[Array, ""]
     test_error: Float[Array, ""]
-    stderr: Float[Array, ""]
 
 
 @dataclass(frozen=True)
@@ -146,9 +145,8 @@ def fit_linear(model: Model, data: Dataset, key: Array) -> Fitted:
     """Ridge regression; nothing random, so the key is not used."""
     layer = linear_layer(model, data)
     miss = labels(model, data) - jnp.einsum("kl,nld->nkd", layer, data.tokens)
-    rule = quadrature(model)
-    error = linear_error(model, layer, data.teacher_weights, rule)
-    return Fitted(jnp.sum(miss**2) / miss.size, error, jnp.zeros(()))
+    error = linear_error(model, layer, data.teacher_weights, quadrature(model))
+    return Fitted(jnp.mean(miss**2), error)
 
 
 class Perceptron(eqx.Module):
@@ -171,7 +169,7 @@ def fit_perceptron(model: Model, data: Dataset, key: Array) -> Fitted:
     """Full-batch Adam on the loss of the attention student, ridge included:
     ``sum_mu |y - f|^2/(2d) + (ridge/2) |weights|^2``."""
     for_weights, for_test = jax.random.split(key)
-    n, length, d = data.tokens.shape
+    _, length, d = data.tokens.shape
     answers = labels(model, data)
     network = Perceptron(length * d, HIDDEN, for_weights)
     network = jax.tree.map(lambda leaf: leaf.astype(data.tokens.dtype), network)
@@ -189,11 +187,9 @@ def fit_perceptron(model: Model, data: Dataset, key: Array) -> Fitted:
 
     (network, _), _ = jax.lax.scan(step, (network, transform.init(network)), length=STEPS)
     tokens = draw_tokens(model, d, HELD_OUT, for_test, data.tokens.dtype)
-    fresh = data._replace(tokens=tokens)
-    errors = jnp.sum((jax.vmap(network)(tokens) - labels(model, fresh)) ** 2, axis=(1, 2))
-    errors = errors / (d * length)
-    train = jnp.sum((jax.vmap(network)(data.tokens) - answers) ** 2) / (n * d * length)
-    return Fitted(train, jnp.mean(errors), jnp.std(errors) / np.sqrt(HELD_OUT))
+    fresh = labels(model, data._replace(tokens=tokens))
+    train = jnp.mean((jax.vmap(network)(data.tokens) - answers) ** 2)
+    return Fitted(train, jnp.mean((jax.vmap(network)(tokens) - fresh) ** 2))
 
 
 #: Baselines by name: ``(model, data, key) -> Fitted``.

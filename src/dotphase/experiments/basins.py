@@ -8,7 +8,8 @@ sets of all alphas are padded to one size and each optimiser is compiled once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -111,15 +112,10 @@ def basins(
     """
     sizes = [count_sentences(model, alpha, d) for alpha in alphas]
     widths = [validate.number("scale", scale, above=0) for scale in scales]
+    common = TrainingSettings(tolerance=TOLERANCE, minibatch=minibatch, seed=seed, batch=batch)
     settings = {
-        name: TrainingSettings(
-            name,
-            steps=(steps or {}).get(name),
-            lr=(lr or {}).get(name),
-            tolerance=TOLERANCE,
-            minibatch=minibatch,
-            seed=seed,
-            batch=batch,
+        name: replace(
+            common, optimizer=name, steps=(steps or {}).get(name), lr=(lr or {}).get(name)
         ).for_the_end()
         for name in optimizers
     }
@@ -153,11 +149,18 @@ def basins(
         "lr": [chosen.step_size for chosen in settings.values()],
         "steps": [chosen.most_steps for chosen in settings.values()],
     }  # fmt: skip
-    return _dataset(
-        values,
-        {"optimizer": list(settings), "alpha": [float(a) for a in alphas], "scale": widths},
-        provenance(model, **asked),
+    dataset = xr.Dataset(
+        coords={"optimizer": list(settings), "alpha": [float(a) for a in alphas], "scale": widths},
+        attrs=provenance(model, **asked),
     )
+    axes = ("optimizer", "alpha", "seed", "scale")
+    for name, text in _NUMBERS.items():
+        dataset[name] = (axes, values[name], {"description": text})
+    # A run that ran away has found nothing.
+    diverged = values["outcome"] == Outcome.DIVERGED
+    kinds = np.where(diverged, "diverged", mechanisms_of(values, d))
+    dataset["mechanism"] = (axes, kinds, {"description": "what the student has learned"})
+    return dataset
 
 
 class _Cells(NamedTuple):
@@ -197,20 +200,6 @@ def _train(
         return train_from(model, mine.data, recipe, mine.key, first).numbers()
 
     return over_runs(cell)(cells)
-
-
-def _dataset(
-    values: dict[str, np.ndarray], coords: dict[str, Any], attrs: dict[str, Any]
-) -> xr.Dataset:
-    axes = ("optimizer", "alpha", "seed", "scale")
-    dataset = xr.Dataset(coords=coords, attrs=attrs)
-    for name, text in _NUMBERS.items():
-        dataset[name] = (axes, values[name], {"description": text})
-    kinds = mechanisms_of(values, attrs["d"])
-    # A run that ran away has found nothing.
-    kinds = np.where(values["outcome"] == Outcome.DIVERGED, "diverged", kinds)
-    dataset["mechanism"] = (axes, kinds, {"description": "what the student has learned"})
-    return dataset
 
 
 def basin_shares(dataset: xr.Dataset) -> xr.Dataset:

@@ -14,7 +14,6 @@ import numpy as np
 import xarray as xr
 
 from dotphase._numerics import validate
-from dotphase.errors import InvalidInput
 from dotphase.experiments.agreement import AGREES, DIFFERS, FINITE_SIZE, SHARE, allowed, judge
 from dotphase.experiments.curve import SETTINGS, curve
 from dotphase.experiments.grid import grid
@@ -89,10 +88,8 @@ def compare(
     >>> both["engine"].values.tolist(), both["verdict"].sizes["branch"]
     (['theory', 'training'], 2)
     """
-    names = [str(name) for name in branches]
     both = [name for name in BRANCHES if name in STARTS]
-    if not names or len(set(names)) != len(names) or not set(names) <= set(both):
-        raise InvalidInput("branches", names, "must be different ones of " + ", ".join(both))
+    names = validate.different("branches", branches, both)
     validate.whole("seeds", seeds, at_least=2)
     tell = progress or (lambda engine: None)
     settings = with_changes(settings, SETTINGS, changes)
@@ -177,9 +174,8 @@ def _judged(dataset: xr.Dataset) -> xr.Dataset:
             if expected == 0:
                 continue  # vanishes by symmetry: of order 1/sqrt(d) at finite d
             errors = [float(part[f"{name}_stderr"]) for part in (here, there)]
-            ratios[name] = abs(float(there[name]) - expected) / allowed(
-                expected, *errors, share=share
-            )
+            most = allowed(expected, *errors, share=share)
+            ratios[name] = abs(float(there[name]) - expected) / most
         ratio, name = max((ratio, name) for name, ratio in ratios.items())
         verdict[place], score[place], worst[place] = judge(ratio, 1.0), ratio, name
     dims = ("branch", "alpha")

@@ -10,7 +10,6 @@ import xarray as xr
 
 from dotphase._numerics import validate
 from dotphase._numerics.crossing import last_fall
-from dotphase.errors import InvalidInput
 from dotphase.experiments.solutions import variables
 from dotphase.model import Model
 from dotphase.storage.provenance import provenance
@@ -63,9 +62,7 @@ def curve(
     ('branch', 'alpha')
     """
     grid = validate.grid("alphas", alphas, increasing=False)
-    names = list(branches)
-    if not names or len(set(names)) != len(names) or not set(names) <= set(BRANCHES):
-        raise InvalidInput("branches", names, "must be different ones of " + ", ".join(BRANCHES))
+    names = validate.different("branches", branches, BRANCHES)
     settings = with_changes(settings, SETTINGS, changes)
     attributes = provenance(model, alphas=grid, branches=names, **settings.to_dict())
     found = continue_in_alpha(model, grid.tolist(), names, progress=progress, settings=settings)

@@ -77,17 +77,8 @@ def descent(
 
     Examples
     --------
-    >>> runs = dp.flow.descent(
-    ...     dp.positional_semantic(),
-    ...     2.0,
-    ...     40,
-    ...     m=0.1,
-    ...     theta=0.03,
-    ...     q=0.06,
-    ...     until=4.0,
-    ...     seeds=2,
-    ...     records=2,
-    ... )
+    >>> start = {"m": 0.1, "theta": 0.03, "q": 0.06}
+    >>> runs = dp.flow.descent(dp.positional_semantic(), 2.0, 40, **start, until=4.0, seeds=2)
     >>> runs["m"].dims
     ('seed', 'tau')
     """

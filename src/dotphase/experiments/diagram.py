@@ -75,12 +75,8 @@ def diagram(
         raise InvalidInput("alphas", alphas, "must be two or more numbers")
     settings = with_changes(settings, SETTINGS, changes)
     models = [family(float(value)) for value in steps]
-    chains = continue_many(
-        [(model, branch) for branch in (*informed, "positional") for model in models],
-        grid.tolist(),
-        progress=progress,
-        settings=settings,
-    )
+    asked = [(model, branch) for branch in (*informed, "positional") for model in models]
+    chains = continue_many(asked, grid.tolist(), progress=progress, settings=settings)
     return assemble_diagram(models, chains, grid, steps, parameter, settings)
 
 
@@ -121,11 +117,8 @@ def assemble_diagram(
 
 def _lowest(choice: Sequence[Solution]) -> Solution:
     """The solution with the lowest training loss among those that exist; the first if none does."""
-    return min(
-        (solution for solution in choice if solution.there),
-        key=lambda solution: solution.train_loss,
-        default=choice[0],
-    )
+    found = [solution for solution in choice if solution.there]
+    return min(found, key=lambda solution: solution.train_loss, default=choice[0])
 
 
 def _with_lines(dataset: xr.Dataset, parameter: str) -> xr.Dataset:
@@ -138,9 +131,8 @@ def _with_lines(dataset: xr.Dataset, parameter: str) -> xr.Dataset:
     best = best.where(semantic_wins | positional["on_branch"])
     trusted = xr.where(semantic_wins, semantic["trusted"], positional["trusted"])
     dataset["loss_difference"] = difference
-    dataset["winner"] = xr.where(
-        semantic_wins, "semantic", xr.where(positional["on_branch"], "positional", "none")
-    )
+    otherwise = xr.where(positional["on_branch"], "positional", "none")
+    dataset["winner"] = xr.where(semantic_wins, "semantic", otherwise)
     dataset["test_gain"] = dataset["linear_test_error"] - best
     dataset["winner_trusted"] = trusted
     slope = semantic["loss_slope"] - positional["loss_slope"]

@@ -13,6 +13,7 @@ from dotphase.storage.provenance import provenance
 from dotphase.theory.solution import Solution
 from dotphase.theory.solve import solve
 
+COLUMNS = ("expected", "found", "stderr")
 NUMBERS = ("V", "theta", "q", "test_error", "train_loss")
 
 
@@ -29,10 +30,8 @@ def paper_limits(log2_points: int = 14) -> xr.Dataset:
     nothing = solve(positional_semantic(), 1e-6, "uninformed", log2_points=log2_points)
     same = solve(positional_semantic(omega=0.0), 1e4, "semantic", log2_points=log2_points)
     best = solve(positional_semantic(), 1e4, "semantic", log2_points=log2_points)
-    tiny = solve(
-        positional_semantic(sigma=small, ridge=strength * small**2), alpha, "positional",
-        log2_points=log2_points,
-    )  # fmt: skip
+    light = positional_semantic(sigma=small, ridge=strength * small**2)
+    tiny = solve(light, alpha, "positional", log2_points=log2_points)
     only = positional_semantic(omega=1.0)
     rows = [
         _row("V, alpha to 0", sigma**2 / 0.01, nothing, "V"),
@@ -41,13 +40,9 @@ def paper_limits(log2_points: int = 14) -> xr.Dataset:
         _row("m, sigma to 0", _small_tokens(alpha, strength), tiny, "m"),
         ("error of the linear layer, omega = 1", 0.0, linear_test_error(only), 0.0),
     ]
-    names, expected, found, errors = zip(*rows, strict=True)
+    names, *columns = zip(*rows, strict=True)
     return xr.Dataset(
-        {
-            "expected": ("limit", list(expected)),
-            "found": ("limit", list(found)),
-            "stderr": ("limit", list(errors)),
-        },
+        {name: ("limit", list(part)) for name, part in zip(COLUMNS, columns, strict=True)},
         coords={"limit": list(names)},
         attrs=provenance(log2_points=log2_points),
     )

@@ -47,12 +47,11 @@ def basins(runs: xr.Dataset, path: str | Path | None = None) -> Any:
                         color="#FFFFFF" if value > 0.6 else ink(),
                     )  # fmt: skip
                 axis.grid(False)
-                axis.set_xticks(range(len(alphas)), [f"{alpha:g}" for alpha in alphas])
-                axis.set_yticks(range(len(scales)), [f"{scale:g}" for scale in scales])
+                axis.set_xticks(range(len(alphas)), [f"{value:g}" for value in alphas])
+                axis.set_yticks(range(len(scales)), [f"{value:g}" for value in scales])
                 axis.tick_params(length=0, labelsize=8)
             row[0].set_ylabel(f"{OPTIMISERS.get(name, name)}\ninitial scale $s$")
-        for axis, kind in zip(axes[0], kinds, strict=True):
-            axis.set_title(f"{kind} (% of runs)")
-        for axis in axes[-1]:
-            axis.set_xlabel(r"$\alpha = n/d$")
+        for top, bottom, kind in zip(axes[0], axes[-1], kinds, strict=True):
+            top.set_title(f"{kind} (% of runs)")
+            bottom.set_xlabel(r"$\alpha = n/d$")
     return figure

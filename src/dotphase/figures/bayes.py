@@ -46,24 +46,19 @@ def bayes(curve: xr.Dataset, best: xr.Dataset, path: str | Path | None = None) -
                 axis, branch, branch["test_error"], hollow=mark, color=COLOURS[name],
                 label=f"attention, {name} minimum", **mark,
             )  # fmt: skip
-        axis.plot(
-            best["alpha"], best["test_error"], color=COLOURS["bayes"], lw=2.2,
-            label="Bayes-optimal",
-        )  # fmt: skip
+        colour = COLOURS["bayes"]
+        axis.plot(best["alpha"], best["test_error"], color=colour, lw=2.2, label="Bayes-optimal")
         if doubtful:
             hollow_entry(axis)
         top = axis.get_ylim()[1]
         for part, word in (("weak_recovery_alpha", "weak"), ("exact_recovery_alpha", "exact")):
             where = float(best[part])
-            axis.axvline(where, color=COLOURS["bayes"], lw=0.9, ls=":")
+            axis.axvline(where, color=colour, lw=0.9, ls=":")
             axis.annotate(
                 f"{word}\nrecovery", (where, top), xytext=(3, -2), textcoords="offset points",
                 va="top", fontsize=7.5, color="#555555",
             )  # fmt: skip
-        axis.set_ylim(0, top)
-        axis.set_xlim(left=0)
-        axis.set_xlabel(ALPHA)
-        axis.set_ylabel(TEST_ERROR)
+        axis.set(xlim=(0, None), ylim=(0, top), xlabel=ALPHA, ylabel=TEST_ERROR)
         scientific(axis)
         axis.legend(loc="best")
     return figure

@@ -91,9 +91,7 @@ def compare(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
         if ringed:
             loss.plot([], [], "o", ms=11, mfc="none", mec=ink(), label="differs")
         for axis, text in zip(axes, (TRAIN_LOSS, TEST_ERROR, "overlaps"), strict=True):
-            axis.set_xlabel(ALPHA)
-            axis.set_ylabel(text)
-            axis.set_ylim(bottom=0)
+            axis.set(xlabel=ALPHA, ylabel=text, ylim=(0, None))
             axis.legend()
         scientific(loss, error)
     return figure

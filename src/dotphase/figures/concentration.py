@@ -24,7 +24,7 @@ def concentration(theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None 
     Examples
     --------
     >>> branches = dp.curve(dp.positional_semantic(), [1.0, 2.0], log2_points=12)
-    >>> runs = dp.grid(dp.positional_semantic, [1.0, 2.0], [0.2, 0.4], d=40, seeds=2)
+    >>> runs = dp.grid(dp.positional_semantic, [1.5, 2.0], [0.2, 0.4], d=40, seeds=2)
     >>> runs = runs.isel(omega=0, alpha=1, drop=True).expand_dims(d=[40])
     >>> figure = dp.plot.concentration(branches.isel(alpha=1), runs, "concentration.png")
     """
@@ -55,10 +55,8 @@ def concentration(theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None 
             )  # fmt: skip
         guide = float(spread["semantic"][-1]) * (d / d[-1]) ** -0.5
         axes[2].plot(d, guide, color=ink(), lw=0.9, ls="--", label=r"$d^{-1/2}$")
-        axes[2].set_yscale("log")
-        axes[2].set_ylabel("spread over runs")
+        axes[2].set(yscale="log", ylabel="spread over runs")
         for axis in axes:
-            axis.set_xscale("log")
-            axis.set_xlabel("dimension $d$")
+            axis.set(xscale="log", xlabel="dimension $d$")
             axis.legend()
     return figure

@@ -71,11 +71,9 @@ def curve(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
             hollow_entry(loss, colour=COLOURS["uninformed"])
         if not bool(dataset["on_branch"].any()):
             loss.text(0.5, 0.5, "nothing was found", ha="center", transform=loss.transAxes)
-        loss.set_ylabel(TRAIN_LOSS)
-        error.set_ylabel(TEST_ERROR)
-        overlap.set_ylabel("overlaps")
-        for axis, place in zip(axes, ("lower right", "lower left", "best"), strict=True):
-            axis.set_xlabel(ALPHA)
+        labels = {TRAIN_LOSS: "lower right", TEST_ERROR: "lower left", "overlaps": "best"}
+        for axis, (text, place) in zip(axes, labels.items(), strict=True):
+            axis.set(xlabel=ALPHA, ylabel=text)
             if axis.get_legend_handles_labels()[0]:
                 axis.legend(loc=place)
         for axis in (loss, error):

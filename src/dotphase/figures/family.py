@@ -42,7 +42,7 @@ def family(
     Examples
     --------
     >>> branches = dp.curve(dp.positional_semantic(), [1.0, 2.0], log2_points=12)
-    >>> runs = dp.grid(dp.positional_semantic, [1.0, 2.0], [0.2, 0.4], d=40, seeds=2)
+    >>> runs = dp.grid(dp.positional_semantic, [1.5, 2.0], [0.2, 0.4], d=40, seeds=2)
     >>> figure = dp.plot.family([("two tokens", branches, runs)], path="family.png")
     """
     rows, columns, size = (1, 3, (10.4, 3.4)) if lines is None else (2, 2, (8.6, 6.6))
@@ -54,11 +54,9 @@ def family(
             slice_panels(panels, theory, runs, shade, label)
         label_slice(panels)
         for panel, text in zip(panels, (LOSS_GAP, OVERLAPS, TEST_ERROR), strict=True):
-            panel.set_xlabel(ALPHA)
-            panel.set_ylabel(text)
-        branch_legend(
-            panels[1], {"semantic": r"semantic ($\theta$)", "positional": "positional ($m$)"}
-        )
+            panel.set(xlabel=ALPHA, ylabel=text)
+        own = {"semantic": r"semantic ($\theta$)", "positional": "positional ($m$)"}
+        branch_legend(panels[1], own)
         panels[0].legend()
         panels[1].legend()
     return figure
@@ -76,8 +74,6 @@ def _against_length(axis: Any, lines: xr.Dataset) -> None:
         length + 0.08, lines["trained"], lines["trained_stderr"], fmt="D", ms=5, lw=1,
         color=COLOURS["mixed"], label=r"$\alpha_c$, training",
     )  # fmt: skip
-    axis.set_xticks(length)
-    axis.set_ylim(bottom=0)
-    axis.set_xlabel("tokens $L$ in a sentence")
-    axis.set_ylabel("critical sample complexity")
+    axis.set(xlabel="tokens $L$ in a sentence", ylabel="critical sample complexity")
+    axis.set(xticks=length, ylim=(0, None))
     axis.legend()

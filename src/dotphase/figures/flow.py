@@ -40,13 +40,11 @@ def flow(
     >>> import xarray as xr
     >>> m, theta = np.linspace(0, 0.5, 4), np.linspace(0, 0.3, 4)
     >>> speed, other, loss, _ = dp.flow.field(dp.positional_semantic(), m, theta)
-    >>> parts = {"m_speed": speed, "theta_speed": other, "loss": loss}
-    >>> field = xr.Dataset(
-    ...     {name: (("theta", "m"), values) for name, values in parts.items()},
-    ...     coords={"m": m, "theta": theta},
-    ... )
-    >>> points = {"point_m": [0.26], "point_theta": [0.0], "point_stable": [1]}
-    >>> field = field.assign({name: ("point", value) for name, value in points.items()})
+    >>> over = ("theta", "m")
+    >>> field = xr.Dataset({"m_speed": (over, speed), "theta_speed": (over, other),
+    ...     "loss": (over, loss)}, {"m": m, "theta": theta})
+    >>> for name in ("m", "theta", "stable"):
+    ...     field[f"point_{name}"] = ("point", [0.26])
     >>> names = ("m", "theta", "q", "m_stderr", "theta_stderr", "q_stderr")
     >>> along = xr.Dataset({name: ("tau", [0.0, 0.1]) for name in names}, {"tau": [0.0, 1.0]})
     >>> figure = dp.plot.flow({2.0: field}, along, along, "flow.png")
@@ -67,8 +65,7 @@ def flow(
                 marker=MARKERS[kind], mfc=page(), capsize=2, lw=1,
             )  # fmt: skip
         hollow_entry(last, "gradient descent", ink())
-        last.set_xlabel(r"time $\tau$ (step size x steps x $\alpha$)")
-        last.set_ylabel("overlaps")
+        last.set(xlabel=r"time $\tau$ (step size x steps x $\alpha$)", ylabel="overlaps")
         # Room for the legend above the curves.
         last.set_ylim(0, 1.45 * last.get_ylim()[1])
         last.set_title("population flow against training")
@@ -93,8 +90,5 @@ def _field(axis: Any, field: xr.Dataset) -> None:
         )  # fmt: skip
     axis.plot([], [], "o", ms=8, color=ink(), label="minimum")
     axis.plot([], [], "o", ms=8, color=ink(), mfc=page(), mew=1.6, label="saddle or maximum")
-    axis.set_xlim(m[0], m[-1])
-    axis.set_ylim(theta[0], theta[-1])
+    axis.set(xlim=m[[0, -1]], ylim=theta[[0, -1]], xlabel="$m$", ylabel=r"$\theta$")
     axis.grid(False)
-    axis.set_xlabel("$m$")
-    axis.set_ylabel(r"$\theta$")

@@ -29,13 +29,10 @@ def gamp(runs: Mapping[str, xr.Dataset], path: str | Path | None = None) -> Any:
     Examples
     --------
     >>> import xarray as xr
-    >>> parts = ("measured", "predicted", "stderr")
-    >>> names = [f"{name}_{part}" for name in ("q", "m", "theta") for part in parts]
-    >>> passing = xr.Dataset(
-    ...     {name: ("iteration", [0.1, 0.2]) for name in names},
-    ...     coords={"iteration": [0, 1]},
-    ...     attrs={"d": 100, "alpha": 2.0},
-    ... )
+    >>> passing = xr.Dataset(coords={"iteration": [0, 1]}, attrs={"d": 100, "alpha": 2.0})
+    >>> for name in ("q", "m", "theta"):
+    ...     for part in ("measured", "predicted", "stderr"):
+    ...         passing[f"{name}_{part}"] = ("iteration", [0.1, 0.2])
     >>> figure = dp.plot.gamp({"semantic": passing}, "gamp.png")
     """
     size = (4.4 * len(runs), 3.4)
@@ -48,11 +45,9 @@ def gamp(runs: Mapping[str, xr.Dataset], path: str | Path | None = None) -> Any:
                 axis.errorbar(
                     data["iteration"], measured, error, fmt="o", ms=2.6, lw=0.8, color=colour
                 )
-            axis.set_title(
-                rf"{start} start, $d = {data.attrs['d']}$, $\alpha = {data.attrs['alpha']:g}$"
-            )
-            axis.set_xlabel("iteration")
-            axis.set_ylim(bottom=0)
+            d, alpha = data.attrs["d"], data.attrs["alpha"]
+            axis.set_title(rf"{start} start, $d = {d}$, $\alpha = {alpha:g}$")
+            axis.set(xlabel="iteration", ylim=(0, None))
         axes[0, 0].set_ylabel("overlaps (lines: state evolution)")
         axes[0, 0].legend()
     return figure

@@ -38,22 +38,19 @@ def histogram_curves(result: Experiment, path: str | Path | None = None) -> Any:
     with drawing(path, 1, 2, size=(6.8, 2.9)) as (figure, both):
         for axes, (values, label) in zip(both, shown, strict=True):
             for name in result.mechanisms:
-                rows = result.rows(name)
-                colour = COLOURS[name]
-                several = len(rows) > 1
+                rows, colour = result.rows(name), COLOURS[name]
+                width, alpha = (0.6, 0.35) if len(rows) > 1 else (1.4, 1.0)
                 for row in rows:
-                    axes.plot(epoch, values[row], color=colour, lw=0.6 if several else 1.4,
-                              alpha=0.35 if several else 1.0)  # fmt: skip
+                    axes.plot(epoch, values[row], color=colour, lw=width, alpha=alpha)
                 # The mean where all runs are still going.
                 axes.plot(epoch, values[rows].mean(axis=0), color=colour, label=name)
             axes.set_yscale("log")
             axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             axes.yaxis.set_major_formatter("{x:g}")
             axes.yaxis.set_minor_formatter(NullFormatter())
-            axes.set_xlabel("epoch")
-            axes.set_ylabel(label)
-        if result.settings.get("target"):
-            both[1].axhline(1 - result.settings["target"], color=ink(), lw=0.8,
-                            ls=":", label="target")  # fmt: skip
+            axes.set(xlabel="epoch", ylabel=label)
+        target = result.settings.get("target")
+        if target:
+            both[1].axhline(1 - target, color=ink(), lw=0.8, ls=":", label="target")
         both[1].legend()
     return figure

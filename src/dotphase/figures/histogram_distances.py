@@ -24,9 +24,8 @@ def histogram_distances(result: Experiment, path: str | Path | None = None) -> A
 
     Examples
     --------
-    >>> result = dp.histogram.run(
-    ...     "both", 1, 1, task=dp.histogram.Task(samples=200), dimension=8, release=True
-    ... )
+    >>> small = {"task": dp.histogram.Task(samples=200), "dimension": 8}
+    >>> result = dp.histogram.run("both", 1, 1, release=True, **small)
     >>> figure = dp.plot.histogram_distances(result, "distances.png")
     """
     moved = result.moved
@@ -37,19 +36,15 @@ def histogram_distances(result: Experiment, path: str | Path | None = None) -> A
         for shift, name in enumerate(result.mechanisms):
             rows = result.rows(name)
             for place, (values, _) in enumerate(kinds):
-                some = values[rows]
+                some, colour = values[rows], COLOURS[name]
                 spread = np.linspace(-0.07, 0.07, len(rows)) if len(rows) > 1 else np.zeros(1)
                 centre = place + 0.3 * (shift - 0.5) * (len(result.mechanisms) > 1)
-                axes.scatter(centre + spread, some, s=16, alpha=0.7, color=COLOURS[name],
-                             marker=MARKERS[name], lw=0,
-                             label=name if place == 0 else None)  # fmt: skip
+                axes.scatter(centre + spread, some, s=16, alpha=0.7, color=colour, lw=0,
+                             marker=MARKERS[name], label=None if place else name)  # fmt: skip
                 axes.annotate(f"{some.mean():.3g}", (centre, some.max()), (0, 6), fontsize=8,
-                              textcoords="offset points", ha="center",
-                              color=COLOURS[name])  # fmt: skip
-        axes.set_yscale("log")
-        axes.set_xlim(-0.5, 1.5)
+                              textcoords="offset points", ha="center", color=colour)  # fmt: skip
+        axes.set(yscale="log", xlim=(-0.5, 1.5), ylabel="distance over all parameters")
         axes.margins(y=0.12)
         axes.set_xticks([0, 1], [label for _, label in kinds])
-        axes.set_ylabel("distance over all parameters")
         axes.legend(loc="center")
     return figure

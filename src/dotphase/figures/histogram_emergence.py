@@ -24,20 +24,19 @@ def histogram_emergence(found: Emergence, path: str | Path | None = None) -> Any
     >>> found = dp.histogram.emergence([60, 120], 1, 20, task=dp.histogram.Task(), dimension=8)
     >>> figure = dp.plot.histogram_emergence(found, "emergence.png")
     """
-    curves = (
-        (found.semantic_score, "semantic score", COLOURS["semantic"], MARKERS["semantic"]),
-        (found.positional_score, "positional score", COLOURS["positional"], MARKERS["positional"]),
-        (found.accuracy, "held-out accuracy", COLOURS["uninformed"], MARKERS["uninformed"]),
-    )
+    curves = {
+        "semantic": (found.semantic_score, "semantic score"),
+        "positional": (found.positional_score, "positional score"),
+        "uninformed": (found.accuracy, "held-out accuracy"),
+    }
     with drawing(path, size=(4.6, 3.2)) as (figure, axes):
-        for values, label, colour, marker in curves:
+        for kind, (values, label) in curves.items():
+            marker, colour = MARKERS[kind], COLOURS[kind]
             axes.plot(found.samples, values.mean(axis=1), color=colour, label=label)
             for run in range(values.shape[1]):
                 axes.plot(found.samples, values[:, run], marker, color=colour, ms=3.5, alpha=0.6)
-        axes.set_xscale("log")
+        axes.set(xscale="log", xlabel="training sequences", ylabel="score, or accuracy")
         axes.set_ylim(min(0.0, found.semantic_score.min()) - 0.04, 1.04)
-        axes.set_xlabel("training sequences")
-        axes.set_ylabel("score, or accuracy")
         axes.set_title(f"free networks, {found.steps} steps", fontsize=9)
         axes.legend()
     return figure

@@ -40,13 +40,12 @@ def histogram_landscape(
     with drawing(path, 1, 2, size=(6.8, 2.9)) as (figure, both):
         for axes, (plain, aligned, label, scale) in zip(both, shown, strict=True):
             axes.plot(found.place, plain, color=ink(), label="as trained")
-            axes.plot(found.place, aligned, color=COLOURS["mixed"], ls="--",
-                      label="symmetries aligned")  # fmt: skip
-            for place, name, values in ((0.0, names[0], plain[0]), (1.0, names[1], plain[-1])):
-                axes.plot(place, values, "o", color=COLOURS.get(name, ink()), clip_on=False)
-            axes.set_yscale(scale)
-            axes.set_xlim(0, 1)
+            colour = COLOURS["mixed"]
+            axes.plot(found.place, aligned, color=colour, ls="--", label="symmetries aligned")
+            for place, name in enumerate(names):
+                colour = COLOURS.get(name, ink())
+                axes.plot(place, plain[-place], "o", color=colour, clip_on=False)
+            axes.set(yscale=scale, xlim=(0, 1), ylabel=label)
             axes.set_xticks([0, 0.5, 1], [names[0], "half way", names[1]])
-            axes.set_ylabel(label)
         both[0].legend()
     return figure

@@ -37,8 +37,7 @@ def iterations(result: MessagePassing, path: str | Path | None = None) -> Any:
             errors = [row["stderr"][name] or 0.0 for row in rows]
             axis.plot(place, predicted, "-", color=colour, lw=1.2, label=symbol)
             axis.errorbar(place, measured, errors, fmt="o", ms=2.5, lw=0.8, color=colour)
-        axis.set_xlabel("iteration")
-        axis.set_ylabel("overlap (lines: state evolution)")
+        axis.set(xlabel="iteration", ylabel="overlap (lines: state evolution)")
         axis.set_title(f"{run_title(result)}, {len(result.runs)} runs")
         axis.legend()
     return figure

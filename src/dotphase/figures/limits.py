@@ -27,10 +27,9 @@ def limits(ridge: xr.Dataset, path: str | Path | None = None) -> Any:
     Examples
     --------
     >>> import xarray as xr
-    >>> exact = [dp.analysis.ridge_regression(alpha, 0.1) for alpha in (0.5, 2.0)]
-    >>> found = {name: (("ridge", "alpha"), [[point[name] for point in exact]])
-    ...          for name in ("V", "test_error")}
-    >>> points = xr.Dataset(found, coords={"ridge": [0.1], "alpha": [0.5, 2.0]})
+    >>> points = xr.Dataset(coords={"ridge": [0.1], "alpha": [0.5, 2.0]})
+    >>> for name in ("V", "test_error"):
+    ...     points[name] = (("ridge", "alpha"), [[1.0, 0.5]])
     >>> figure = dp.plot.limits(points, "limits.png")
     """
     alphas = np.geomspace(float(ridge["alpha"].min()), float(ridge["alpha"].max()), 200)
@@ -42,10 +41,7 @@ def limits(ridge: xr.Dataset, path: str | Path | None = None) -> Any:
                 axis.plot(alphas, exact, color=colour, label=rf"$\lambda$ = {strength:g}")
                 some = ridge.sel(ridge=strength)
                 axis.plot(some["alpha"], some[name], "o", ls="none", color=colour, mfc=page())
-            axis.set_xscale("log")
-            axis.set_yscale("log")
-            axis.set_xlabel(r"$\alpha = n/d$")
-            axis.set_ylabel(label)
+            axis.set(xscale="log", yscale="log", xlabel=r"$\alpha = n/d$", ylabel=label)
         axes[0].plot([], [], color="#888888", label="closed form")
         axes[0].plot([], [], "o", ls="none", color="#888888", mfc=page(), label="solver")
         axes[0].legend()

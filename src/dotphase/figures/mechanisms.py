@@ -33,19 +33,14 @@ def mechanisms(training: Training, path: str | Path | None = None) -> Any:
         for name in sorted({run.mechanism for run in runs}):
             some = [run for run in runs if run.mechanism == name]
             axis.scatter(
-                [run.m for run in some],
-                [run.theta / scale for run in some],
-                s=18,
-                alpha=0.75,
-                color=COLOURS.get(name, GREY),
-                marker=MARKERS.get(name, "o"),
+                [run.m for run in some], [run.theta / scale for run in some], s=18, alpha=0.75,
+                color=COLOURS.get(name, GREY), marker=MARKERS.get(name, "o"),
                 label=f"{name} ({len(some)})",
-            )
+            )  # fmt: skip
         chance = np.sqrt(max((run.q for run in runs), default=0.0) / scale / training.d)
         axis.axhline(chance, color="#999999", lw=0.8, ls=":", label="chance")
         axis.axvline(chance, color="#999999", lw=0.8, ls=":")
-        axis.set_xlabel("$|m|$")
-        axis.set_ylabel(r"$|\theta|/\sigma^2$")
+        axis.set(xlabel="$|m|$", ylabel=r"$|\theta|/\sigma^2$")
         axis.set_title(run_title(training, training.optimizer))
         axis.legend()
     return figure

@@ -44,7 +44,7 @@ def panels(
     --------
     >>> from dotphase.figures.parts.maps import gain_panel
     >>> cells = dp.diagram(dp.positional_semantic, [1.0, 2.0], [0.2, 0.4], log2_points=12)
-    >>> runs = dp.grid(dp.positional_semantic, [1.0, 2.0], [0.2, 0.4], d=40, seeds=2)
+    >>> runs = dp.grid(dp.positional_semantic, [1.5, 2.0], [0.2, 0.4], d=40, seeds=2)
     >>> gain = gain_panel(cells, runs)
     >>> figure = dp.plot.panels([gain, gain], cells, runs, path="panels.png")
     """

@@ -32,7 +32,7 @@ def phase_maps(
     Examples
     --------
     >>> cells = dp.diagram(dp.positional_semantic, [1.0, 2.0], [0.2, 0.4], log2_points=12)
-    >>> runs = dp.grid(dp.positional_semantic, [1.0, 2.0], [0.2, 0.4], d=40, seeds=2)
+    >>> runs = dp.grid(dp.positional_semantic, [1.5, 2.0], [0.2, 0.4], d=40, seeds=2)
     >>> figure = dp.plot.phase_maps(cells, runs, path="phase_maps.png")
     """
     difference = loss_gap(runs["train_loss"], "start").mean("seed")

@@ -28,29 +28,20 @@ def quadrature(
     Examples
     --------
     >>> import xarray as xr
-    >>> points = xr.Dataset(
-    ...     {"alpha_c": ("nodes", [1.24, 1.25]), "alpha_c_stderr": ("nodes", [0.01, 0.01])},
-    ...     coords={"nodes": [2**12, 2**14]},
-    ... )
+    >>> points = xr.Dataset({"alpha_c": ("nodes", [1.24, 1.25])}, {"nodes": [2**12, 2**14]})
+    >>> points["alpha_c_stderr"] = ("nodes", [0.01, 0.01])
     >>> rules = xr.Dataset({"alpha_c": ("rule", [1.24, 1.3]), "nodes": ("rule", [57, 256])})
     >>> figure = dp.plot.quadrature(points, rules, 1.241, "quadrature.png")
     """
     with drawing(path, size=(5.2, 3.5)) as (figure, axis):
         axis.axhline(published, color=ink(), lw=1, ls=":", label="published")
-        axis.plot(
-            rules["nodes"][0], rules["alpha_c"][0], "^", ms=7, color=COLOURS["positional"],
-            label="degree 7",
-        )  # fmt: skip
-        axis.plot(
-            rules["nodes"][1:], rules["alpha_c"][1:], "s--", lw=0.9, color=COLOURS["linear"],
-            label="Gauss-Hermite",
-        )  # fmt: skip
+        nodes, found, colour = rules["nodes"], rules["alpha_c"], COLOURS["linear"]
+        axis.plot(nodes[0], found[0], "^", ms=7, color=COLOURS["positional"], label="degree 7")
+        axis.plot(nodes[1:], found[1:], "s--", lw=0.9, color=colour, label="Gauss-Hermite")
         axis.errorbar(
             points["nodes"], points["alpha_c"], 2 * np.asarray(points["alpha_c_stderr"]), fmt="o-",
             color=COLOURS["semantic"], capsize=2, lw=1.2, label="Sobol, two standard errors",
         )  # fmt: skip
-        axis.set_xscale("log")
-        axis.set_xlabel("nodes")
-        axis.set_ylabel(r"$\alpha_c$ at $\omega = 0.3$")
+        axis.set(xscale="log", xlabel="nodes", ylabel=r"$\alpha_c$ at $\omega = 0.3$")
         axis.legend()
     return figure

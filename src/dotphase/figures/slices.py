@@ -38,7 +38,7 @@ def slices(columns: Mapping[str, Sequence[Slice]], path: str | Path | None = Non
     Examples
     --------
     >>> branches = dp.curve(dp.positional_semantic(), [1.0, 2.0], log2_points=12)
-    >>> runs = dp.grid(dp.positional_semantic, [1.0, 2.0], [0.2, 0.4], d=40, seeds=2)
+    >>> runs = dp.grid(dp.positional_semantic, [1.5, 2.0], [0.2, 0.4], d=40, seeds=2)
     >>> figure = dp.plot.slices({"omega": [(0.3, branches, runs)]}, path="slices.png")
     """
     size = (3.5 * len(columns), 8.2)
@@ -52,10 +52,8 @@ def slices(columns: Mapping[str, Sequence[Slice]], path: str | Path | None = Non
             column[2].set_xlabel(ALPHA)
         for axis, text in zip(axes[:, 0], (LOSS_GAP, OVERLAPS, TEST_ERROR), strict=True):
             axis.set_ylabel(text)
-        own = {
-            "semantic": r"semantic ($\theta/\sigma^2$)",
-            "positional": r"positional ($m/\sigma^2$)",
-        }
-        branch_legend(axes[1, 0], own)
+        symbols = {"semantic": r"\theta", "positional": "m"}
+        texts = {name: rf"{name} (${symbol}/\sigma^2$)" for name, symbol in symbols.items()}
+        branch_legend(axes[1, 0], texts)
         axes[1, 0].legend()
     return figure

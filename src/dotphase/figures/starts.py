@@ -24,7 +24,7 @@ def starts(theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None = None)
     Examples
     --------
     >>> branches = dp.curve(dp.positional_semantic(), [1.0, 2.0], log2_points=12)
-    >>> runs = dp.grid(dp.positional_semantic, [1.0, 2.0], [0.2, 0.4], d=40, seeds=2)
+    >>> runs = dp.grid(dp.positional_semantic, [1.5, 2.0], [0.2, 0.4], d=40, seeds=2)
     >>> runs = runs.isel(omega=0, alpha=1, drop=True).expand_dims(optimizer=["lbfgs"])
     >>> figure = dp.plot.starts(branches.isel(alpha=1), runs, "starts.png")
     """

@@ -44,7 +44,7 @@ def structured(
     --------
     >>> import xarray as xr
     >>> branches = dp.curve(dp.positional_semantic(), [1.0, 2.0], log2_points=12)
-    >>> runs = dp.grid(dp.positional_semantic, [1.0, 2.0], [0.2, 0.4], d=40, seeds=2)
+    >>> runs = dp.grid(dp.positional_semantic, [1.5, 2.0], [0.2, 0.4], d=40, seeds=2)
     >>> names = ("alpha_c", "alpha_c_stderr", "alpha_l", "alpha_l_stderr", "trusted")
     >>> lines = xr.Dataset({name: ("exponent", [1.0]) for name in names}, {"exponent": [0.0]})
     >>> figure = dp.plot.structured({0.0: (branches, runs)}, lines, {}, "structured.png")
@@ -94,8 +94,7 @@ def _critical(axis: Any, critical: xr.Dataset) -> None:
         axis.errorbar(critical["exponent"], values, error, color=colour, marker=marker, label=label)
         hollow = values.where(~trusted)
         axis.plot(critical["exponent"], hollow, marker, color=colour, mfc=page(), zorder=3)
-    axis.set(xlabel="exponent of the spectrum", ylabel=r"critical $\alpha$")
-    axis.set_ylim(bottom=0)
+    axis.set(xlabel="exponent of the spectrum", ylabel=r"critical $\alpha$", ylim=(0, None))
     axis.legend(loc="lower left")
 
 

@@ -47,7 +47,7 @@ def transition(
     Examples
     --------
     >>> branches = dp.curve(dp.positional_semantic(), [1.0, 2.0], log2_points=12)
-    >>> runs = dp.grid(dp.positional_semantic, [1.0, 2.0], [0.2, 0.4], d=40, seeds=2)
+    >>> runs = dp.grid(dp.positional_semantic, [1.5, 2.0], [0.2, 0.4], d=40, seeds=2)
     >>> known = {"alpha_c": 1.251, "alpha_l": 1.494, "linear_test_error": 0.00197}
     >>> figure = dp.plot.transition(branches, known, runs, "transition.png")
     """
@@ -79,13 +79,11 @@ def transition(
                 if np.isfinite(place):
                     text = rf"$\{name} = {place:.3f}$" if axis is difference else None
                     axis.axvline(place, color=ink(), lw=1, ls=style, label=text)
-            axis.set_xlabel(ALPHA)
-        for axis, text in zip(axes, (LOSS_GAP, "overlaps", TEST_ERROR), strict=True):
-            axis.set_ylabel(text)
         scientific(difference, error)
         overlap.set_ylim(bottom=0)
         error.set_ylim(bottom=0)
-        for axis in axes:
+        for axis, text in zip(axes, (LOSS_GAP, "overlaps", TEST_ERROR), strict=True):
+            axis.set(xlabel=ALPHA, ylabel=text)
             axis.legend(loc="best")
     return figure
 
@@ -98,9 +96,8 @@ def _difference(axis: Any, theory: xr.Dataset, runs: xr.Dataset | None) -> None:
     trusted = theory["trusted"].astype(bool).sel(branch=list(OWN)).all("branch")
     hollow = gap.where(~trusted)
     if bool(np.isfinite(hollow).any()):
-        axis.plot(
-            gap["alpha"], hollow, "o", ms=4, color=colour, mfc=page(), label="theory not trusted"
-        )
+        label = "theory not trusted"
+        axis.plot(gap["alpha"], hollow, "o", ms=4, color=colour, mfc=page(), label=label)
     if runs is not None:
         label = f"training, $d = {runs.attrs['d']}$"
         trained = loss_gap(runs["train_loss"], "start")

@@ -46,8 +46,7 @@ def winners(maps: Sequence[tuple[str, xr.Dataset]], path: str | Path | None = No
             axis.grid(False)
             for row, column in zip(*np.nonzero(doubtful_cells(theory, "omega")), strict=True):
                 axis.plot(theory["alpha"][column], theory["omega"][row], "x", color=DARK)
-            axis.set_title(title)
-            axis.set_xlabel(ALPHA)
+            axis.set(title=title, xlabel=ALPHA)
         axes[0, 0].set_ylabel(r"$\omega$")
         patches = [Patch(color=COLOURS[name], alpha=0.8, label=name) for name in NAMES]
         figure.legend(handles=patches, loc="outside lower center", ncols=len(NAMES))

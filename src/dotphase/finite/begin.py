@@ -27,10 +27,6 @@ Scale = Float[Array, ""] | Float[np.ndarray, ""]
 SCALE = 0.1
 
 
-def _never(model: Model, columns: int) -> str | None:
-    return None
-
-
 @dataclass(frozen=True)
 class Start:
     """A start that has a name, for any number of columns.
@@ -42,7 +38,7 @@ class Start:
     """
 
     weights: Callable[[Array, Array, Array, int, Scale], Weights]
-    refused: Callable[[Model, int], str | None] = _never
+    refused: Callable[[Model, int], str | None] = lambda model, columns: None
 
 
 def without_positions(model: Model, columns: int) -> str | None:
@@ -101,7 +97,6 @@ def begin(
     except (TypeError, ValueError):
         raise InvalidInput("start", weights, f"must return an array of shape {shape}") from None
     if weights.shape != shape:
-        raise InvalidInput(
-            "start", f"a function returning shape {weights.shape}", f"must return shape {shape}"
-        )
+        found = f"a function returning shape {weights.shape}"
+        raise InvalidInput("start", found, f"must return shape {shape}")
     return weights

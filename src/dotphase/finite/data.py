@@ -47,15 +47,13 @@ def count_sentences(model: Model, alpha: float, d: int) -> int:
     """``n = round(alpha d)``, after checking that a data set of that size makes sense."""
     validate.whole("d", d, at_least=1)
     if d < model.length:
-        raise InvalidInput(
-            "d", d, f"must be >= the number of tokens {model.length}, to hold their positions"
-        )
+        rule = f"must be >= the number of tokens {model.length}, to hold their positions"
+        raise InvalidInput("d", d, rule)
     alpha = validate.number("alpha", alpha, above=0)
     n = round(alpha * d)
     if n < 1:
-        raise InvalidInput(
-            "alpha", alpha, f"must give n = round(alpha d) >= 1, so at least {0.5 / d:g} at d = {d}"
-        )
+        rule = f"must give n = round(alpha d) >= 1, so at least {0.5 / d:g} at d = {d}"
+        raise InvalidInput("alpha", alpha, rule)
     return n
 
 

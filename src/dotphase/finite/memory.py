@@ -11,6 +11,8 @@ import jax
 
 from dotphase.errors import InvalidInput
 
+SMALLER = "use a smaller d or alpha, or float32"
+
 
 def available() -> int:
     """Bytes that can still be allocated on the device that JAX computes on."""
@@ -31,19 +33,12 @@ def check_batch(batch: int, each: int, room: int, d: int) -> None:
     """Refuse a batch of runs of `each` bytes that does not fit into `room` bytes."""
     if batch * each <= room:
         return
-    fits = room // each
+    fits, free = room // each, f"and {_size(room)} are free"
     if fits < 1:
-        raise InvalidInput(
-            "d",
-            d,
-            f"one run needs about {_size(each)} and {_size(room)} are free: "
-            "use a smaller d or alpha, or float32",
-        )
-    raise InvalidInput(
-        "batch",
-        batch,
-        f"needs about {_size(batch * each)} and {_size(room)} are free: use batch {fits} or less",
-    )
+        rule = f"one run needs about {_size(each)} {free}: {SMALLER}"
+        raise InvalidInput("d", d, rule)
+    rule = f"needs about {_size(batch * each)} {free}: use batch {fits} or less"
+    raise InvalidInput("batch", batch, rule)
 
 
 @contextmanager
@@ -57,15 +52,10 @@ def explained(batch: int) -> Iterator[None]:
             "RESOURCE_EXHAUSTED" not in text and "ut of memory" not in text
         ):
             raise
-        if batch > 1:
-            raise InvalidInput(
-                "batch", batch, f"ran out of memory: use batch {batch // 2} or less"
-            ) from error
-        raise InvalidInput(
-            "batch",
-            batch,
-            "ran out of memory with a single run: use a smaller d or alpha, or float32",
-        ) from error
+        rule = f"ran out of memory: use batch {batch // 2} or less"
+        if batch == 1:
+            rule = f"ran out of memory with a single run: {SMALLER}"
+        raise InvalidInput("batch", batch, rule) from error
 
 
 def _size(count: int) -> str:

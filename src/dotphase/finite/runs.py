@@ -140,26 +140,28 @@ class Runs:
     @property
     def mean(self) -> dict[str, float | None]:
         """Means over the runs that did not diverge; None if there are none."""
-        return {name: _mean(self.runs, name) for name in self.quantities}
+        found = self._values()
+        return {n: float(row.mean()) if row.size else None for n, row in found.items()}
 
     @property
     def stderr(self) -> dict[str, float | None]:
         """Standard errors of the means; None for fewer than two runs."""
-        return {name: _stderr(self.runs, name) for name in self.quantities}
+        return {
+            name: float(row.std(ddof=1) / np.sqrt(row.size)) if row.size > 1 else None
+            for name, row in self._values().items()
+        }
+
+    def _values(self) -> dict[str, np.ndarray]:
+        """What is averaged: the numbers of the runs that did not diverge and have one."""
+        runs = [run for run in self.runs if not run.diverged]
+        rows = {name: [getattr(run, name) for run in runs] for name in self.quantities}
+        return {name: np.asarray([v for v in row if v is not None]) for name, row in rows.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain numbers, lists and strings, ready for JSON."""
-        return {
-            "d": self.d,
-            "n": self.n,
-            "alpha": self.alpha,
-            "start": self.start,
-            "mean": self.mean,
-            "stderr": self.stderr,
-            "converged": self.converged,
-            "runs": [run.to_dict() for run in self.runs],
-            "seconds": self.seconds,
-        }
+        names = ("d", "n", "alpha", "start", "mean", "stderr", "converged", "runs", "seconds")
+        shown = {name: getattr(self, name) for name in names}
+        return shown | {"runs": [run.to_dict() for run in self.runs]}
 
     def described(self, how: str, more: Sequence[str] = ()) -> str:
         """The result in lines: how it was found, means with errors, `more`, why runs stopped."""
@@ -175,18 +177,3 @@ class Runs:
         for reason in dict.fromkeys(reasons):
             lines.append(f"  {reasons.count(reason)} of {len(reasons)}: {reason}")
         return "\n".join(lines)
-
-
-def _mean(runs: Sequence[Run], name: str) -> float | None:
-    values = _values(runs, name)
-    return float(values.mean()) if values.size else None
-
-
-def _stderr(runs: Sequence[Run], name: str) -> float | None:
-    values = _values(runs, name)
-    return float(values.std(ddof=1) / np.sqrt(values.size)) if values.size > 1 else None
-
-
-def _values(runs: Sequence[Run], name: str) -> np.ndarray:
-    found = [getattr(run, name) for run in runs if not run.diverged]
-    return np.asarray([value for value in found if value is not None])

@@ -38,11 +38,10 @@ class LossBetween:
 
     Examples
     --------
+    >>> network = dp.histogram.shipped("semantic")
     >>> split = dp.histogram.draw(dp.histogram.Task(samples=200))
-    >>> networks = [dp.histogram.shipped(name) for name in ("semantic", "positional")]
-    >>> found = dp.histogram.loss_between(*networks, split, places=3)
-    >>> found.aligned_distance < found.distance
-    True
+    >>> dp.histogram.loss_between(network, network, split, places=3).barrier
+    0.0
     """
 
     place: Float[np.ndarray, " places"]
@@ -78,32 +77,20 @@ def loss_between(
     True
     """
     place = np.linspace(0.0, 1.0, validate.whole("places", places, at_least=2))
-    turned = align(first, second)
-    loss, accuracy = _along(first, second, split, place)
-    aligned_loss, aligned_accuracy = _along(first, turned, split, place)
-    return LossBetween(
-        place, loss, accuracy, aligned_loss, aligned_accuracy,
-        distance=float(distance(first, second)),
-        aligned_distance=float(distance(first, turned)),
-    )  # fmt: skip
+    ends = (second, align(first, second))
+    curves = [row for end in ends for row in _along(first, end, split, place)]
+    return LossBetween(place, *curves, *(float(distance(first, end)) for end in ends))
 
 
 @in_single_precision
-def _along(
-    first: Network, second: Network, split: Split, place: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    at = [
-        _evaluate(
-            jax.tree.map(
-                lambda a, b, t=t: np.float32(1 - t) * a + np.float32(t) * b, first, second
-            ),
-            split.held_out,
-            split.held_out_counts,
-        )
-        for t in place
-    ]
-    loss, accuracy = np.asarray(at, np.float64).T
-    return loss, accuracy
+def _along(first: Network, second: Network, split: Split, place: np.ndarray) -> np.ndarray:
+    """Rows of losses and of accuracies."""
+
+    def mixed(t: float) -> Network:
+        return jax.tree.map(lambda a, b: np.float32(1 - t) * a + np.float32(t) * b, first, second)
+
+    held_out = split.held_out, split.held_out_counts
+    return np.asarray([_evaluate(mixed(t), *held_out) for t in place], np.float64).T
 
 
 _evaluate = jax.jit(evaluate)
@@ -118,11 +105,8 @@ def align(first: Network, second: Network) -> Network:
     """
     second = jax.tree.map(np.asarray, second)
     left, _, right = np.linalg.svd(second.query.T @ first.query + second.key.T @ first.key)
-    second = eqx.tree_at(
-        lambda some: (some.query, some.key),
-        second,
-        (second.query @ (left @ right), second.key @ (left @ right)),
-    )
+    turned = (second.query @ (left @ right), second.key @ (left @ right))
+    second = eqx.tree_at(lambda some: (some.query, some.key), second, turned)
     closest = float(distance(first, second))
     for _ in range(ROUNDS):
         candidate = _match_coordinates(first, _match_hidden(first, second))
@@ -150,15 +134,11 @@ def _match_coordinates(first: Network, second: Network) -> Network:
     gain = first.value.T @ second.value + first.hidden_weight @ second.hidden_weight.T
     gain = gain + np.outer(first.norm_scale, second.norm_scale)
     order = _best(gain + np.outer(first.norm_shift, second.norm_shift))
+    norm = (second.norm_scale[order], second.norm_shift[order])
     return eqx.tree_at(
         lambda some: (some.value, some.norm_scale, some.norm_shift, some.hidden_weight),
         second,
-        (
-            second.value[:, order],
-            second.norm_scale[order],
-            second.norm_shift[order],
-            second.hidden_weight[order],
-        ),
+        (second.value[:, order], *norm, second.hidden_weight[order]),
     )
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,32 +51,29 @@ STREAM = 0xF4EE
 NAMES = ("samples", "accuracy", "train_loss", "positional_score", "semantic_score")
 
 
-def same_rule(mechanism: str, dimension: int, runs: int) -> Constraint:
-    """One constraint for all runs, with the leading axis over them."""
-    return jax.tree.map(lambda leaf: np.tile(leaf, (runs, 1)), constraint(mechanism, dimension))
+def _no_rules(dimension: int, runs: int) -> Constraint:
+    """No constraint for any run, with the leading axis over them."""
+    return jax.tree.map(lambda leaf: np.tile(leaf, (runs, 1)), constraint(FREE, dimension))
 
 
 @in_single_precision
-def unbind(networks: Network, keys: Array, noise: float = NOISE) -> Network:
+def _unbind(networks: Network, keys: Array) -> Network:
     """Constrained networks with noise on embeddings, query and key: points of the free space."""
-    return jax.tree.map(np.asarray, _add_noise(networks, keys, noise))
+    return jax.tree.map(np.asarray, _add_noise(networks, keys, NOISE))
 
 
 @jax.jit
-def _add_noise(networks: Network, keys: Array, noise: float) -> Network:
-    def one(network: Network, key: Array) -> Network:
-        def bound(some: Network) -> tuple[Array, ...]:
-            return some.tokens, some.positions, some.query, some.key
+@partial(jax.vmap, in_axes=(0, 0, None))
+def _add_noise(network: Network, key: Array, noise: float) -> Network:
+    def bound(some: Network) -> tuple[Array, ...]:
+        return some.tokens, some.positions, some.query, some.key
 
-        parts = bound(network)
-        keys = jax.random.split(key, len(parts))
-        noisy = [
-            part + noise * jax.random.normal(k, part.shape, jnp.float32)
-            for part, k in zip(parts, keys, strict=True)
-        ]
-        return eqx.tree_at(bound, network, tuple(noisy))
-
-    return jax.vmap(one)(networks, keys)
+    parts = bound(network)
+    noisy = [
+        part + noise * jax.random.normal(k, part.shape, jnp.float32)
+        for part, k in zip(parts, jax.random.split(key, len(parts)), strict=True)
+    ]
+    return eqx.tree_at(bound, network, tuple(noisy))
 
 
 def release(
@@ -105,8 +103,8 @@ def release(
     >>> released.accuracy.shape
     (2, 1)
     """
-    starts = unbind(networks, keys)
-    rules = same_rule(FREE, networks.value.shape[-1], len(keys))
+    starts = _unbind(networks, keys)
+    rules = _no_rules(networks.value.shape[-1], len(keys))
     plan = Plan(optimiser="sgd", epochs=epochs, batch=batch)
     trained = train(starts, rules, keys, split, plan, store=store, on_epoch=on_epoch)
     return starts, trained
@@ -160,10 +158,9 @@ class Emergence:
     def save(self, path: str | Path) -> Path:
         """Write everything as one .npz; see `load_emergence`."""
         target = Path(path)
-        about = {"task": asdict(self.task), "steps": self.steps, "seed": self.seed,
-                 "seconds": self.seconds}  # fmt: skip
+        numbers = {"steps": self.steps, "seed": self.seed, "seconds": self.seconds}
         arrays = {name: getattr(self, name) for name in NAMES}
-        write_arrays(target, arrays, about)
+        write_arrays(target, arrays, {"task": asdict(self.task), **numbers})
         return target
 
 
@@ -222,36 +219,25 @@ def emergence(
         raise InvalidInput("samples", list(samples), "must have at least one number")
     runs = validate.whole("runs", runs, at_least=1)
     steps = validate.whole("steps", steps, at_least=1)
-    rows: list[tuple[Trained, list[Any]]] = []
+    starts, keys = _begin(task, runs, seed, dimension, hidden)
+    rules = _no_rules(dimension, runs)
+    found: list[list[np.ndarray]] = []
     for n in sizes:
         part = Split(split.train[:n], split.train_counts[:n], *split[2:])
-        trained = _train_free(part, task, runs, steps, seed, dimension, hidden, batch)
+        passes = -(-steps // -(-n // batch))
+        together = -(-passes // LOOKS)
+        plan = Plan(epochs=-(-passes // together), batch=batch, passes=together)
+        trained = train(starts, rules, keys, part, plan)
         judged = [statistics(select(trained.networks, k), split.held_out) for k in range(runs)]
-        rows.append((trained, judged))
+        scores = np.asarray([[some.positional_score, some.semantic_score] for some in judged]).T
+        found.append([trained.final_accuracy, trained.train_loss[:, -1], *scores])
         if on_size is not None:
             on_size(n)
+    columns: list[Any] = [np.asarray(sizes), *map(np.stack, zip(*found, strict=True))]
+    arrays = dict(zip(NAMES, columns, strict=True))
     return Emergence(
-        task=task,
-        steps=steps,
-        seed=seed,
-        samples=np.asarray(sizes),
-        accuracy=np.stack([trained.final_accuracy for trained, _ in rows]),
-        train_loss=np.stack([trained.train_loss[:, -1] for trained, _ in rows]),
-        positional_score=np.asarray([[s.positional_score for s in judged] for _, judged in rows]),
-        semantic_score=np.asarray([[s.semantic_score for s in judged] for _, judged in rows]),
-        seconds=time.perf_counter() - began,
+        task=task, steps=steps, seed=seed, seconds=time.perf_counter() - began, **arrays
     )
-
-
-def _train_free(
-    split: Split, task: Task, runs: int, steps: int, seed: int, dimension: int, hidden: int,
-    batch: int,
-) -> Trained:  # fmt: skip
-    starts, keys = _begin(task, runs, seed, dimension, hidden)
-    passes = -(-steps // -(-len(split.train) // batch))
-    together = -(-passes // LOOKS)
-    plan = Plan(epochs=-(-passes // together), batch=batch, passes=together)
-    return train(starts, same_rule(FREE, dimension, runs), keys, split, plan)
 
 
 @in_single_precision

@@ -75,8 +75,8 @@ def _run(network: Network, sequences: Int[np.ndarray, "n length"]) -> Output:
     return jax.tree.map(np.asarray, _apply(network, np.asarray(sequences, np.int32)))
 
 
-def _typed(network: Network, text: str) -> Int[np.ndarray, "1 length"]:
-    return parse(text, network.symbols, network.length)[None]
+def _run_typed(network: Network, text: str) -> Output:
+    return _run(network, parse(text, network.symbols, network.length)[None])
 
 
 def attention(network: Network, text: str) -> Float[np.ndarray, "length length"]:
@@ -88,7 +88,7 @@ def attention(network: Network, text: str) -> Float[np.ndarray, "length length"]
     >>> print(f"{weights[0, 1]:.2f} {weights[0, 2]:.2f}")
     0.15 0.03
     """
-    return _run(network, _typed(network, text)).attention[0]
+    return _run_typed(network, text).attention[0]
 
 
 def predict(network: Network, text: str) -> Int[np.ndarray, " length"]:
@@ -99,7 +99,7 @@ def predict(network: Network, text: str) -> Int[np.ndarray, " length"]:
     >>> dp.histogram.predict(dp.histogram.shipped("semantic"), "AABBCCDDDD")
     array([2, 2, 2, 2, 2, 2, 4, 4, 4, 4])
     """
-    return _run(network, _typed(network, text)).logits[0].argmax(axis=-1)
+    return _run_typed(network, text).logits[0].argmax(axis=-1)
 
 
 def attention_maps(

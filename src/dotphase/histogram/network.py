@@ -152,15 +152,11 @@ def constraint(mechanism: str, dimension: int = 64) -> Constraint:
 def constrain(network: Network, rule: Constraint) -> Network:
     """The network with everything that the constraint forbids at zero."""
     seen = rule.attention[:, None]
+    embedded = (network.tokens * rule.tokens, network.positions * rule.positions)
     return eqx.tree_at(
         lambda some: (some.tokens, some.positions, some.query, some.key),
         network,
-        (
-            network.tokens * rule.tokens,
-            network.positions * rule.positions,
-            network.query * seen,
-            network.key * seen,
-        ),
+        (*embedded, network.query * seen, network.key * seen),
     )
 
 

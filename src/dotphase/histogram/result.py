@@ -101,27 +101,29 @@ class Experiment:
 
     def summary(self) -> dict[str, dict[str, Any]]:
         """Mean and standard deviation over runs, for each mechanism."""
-        return {name: self._summarise(name) for name in self.mechanisms}
+        return {name: self._summarise(self.rows(name)) for name in self.mechanisms}
 
-    def _summarise(self, mechanism: str) -> dict[str, Any]:
-        rows = self.rows(mechanism)
+    def _summarise(self, rows: np.ndarray) -> dict[str, Any]:
+        def scores(found: tuple[Statistics, ...], *names: str, after: str = "") -> dict[str, Any]:
+            return {
+                name + after: _mean_std([getattr(found[row], name) for row in rows])
+                for name in names
+            }
+
+        both, weights = ("positional_score", "semantic_score"), ("equal_weight", "other_weight")
         shown: dict[str, Any] = {
             "runs": len(rows),
             "accuracy": _mean_std(self.trained.final_accuracy[rows]),
             "epochs": self.trained.epochs[rows].tolist(),
+            **scores(self.statistics, *both, "input_variance", "self_weight", *weights),
+            "accuracy_by_count": self._by_count(rows),
         }
-        for name in ("positional_score", "semantic_score", "input_variance", "self_weight",
-                     "equal_weight", "other_weight"):  # fmt: skip
-            shown[name] = _mean_std([getattr(self.statistics[row], name) for row in rows])
-        shown["accuracy_by_count"] = self._by_count(rows)
         for name, values in vars(self.moved).items():
             if values is not None:
                 shown["distance_" + name] = _mean_std(values[rows])
         if self.released is not None:
             shown["accuracy_after_release"] = _mean_std(self.released.final_accuracy[rows])
-            for name in ("positional_score", "semantic_score"):
-                values = [getattr(self.released_statistics[row], name) for row in rows]
-                shown[name + "_after_release"] = _mean_std(values)
+            shown |= scores(self.released_statistics, *both, after="_after_release")
         return shown
 
     def _by_count(self, rows: np.ndarray) -> list[float]:
@@ -156,23 +158,20 @@ class Experiment:
             "seconds": self.seconds,
         }
         if self.landscape is not None:
-            some = self.landscape
-            shown["landscape"] = {
-                "barrier": some.barrier,
-                "aligned_barrier": some.aligned_barrier,
-                "distance": some.distance,
-                "aligned_distance": some.aligned_distance,
-            }
+            names = ("barrier", "aligned_barrier", "distance", "aligned_distance")
+            shown["landscape"] = {name: getattr(self.landscape, name) for name in names}
         return shown
 
     def __str__(self) -> str:
         lines = []
         for name, shown in self.summary().items():
-            lines.append(f"{name}: {shown['runs']} runs, {self.task.samples} samples")
-            lines.append(f"  held-out accuracy    {_pm(shown['accuracy'], 5)}")
-            lines.append(f"  positional score     {_pm(shown['positional_score'], 3)}")
-            lines.append(f"  semantic score       {_pm(shown['semantic_score'], 3)}")
-            lines.append(f"  distance from start  {_pm(shown['distance_from_start'], 2)}")
+            lines += [
+                f"{name}: {shown['runs']} runs, {self.task.samples} samples",
+                f"  held-out accuracy    {_pm(shown['accuracy'], 5)}",
+                f"  positional score     {_pm(shown['positional_score'], 3)}",
+                f"  semantic score       {_pm(shown['semantic_score'], 3)}",
+                f"  distance from start  {_pm(shown['distance_from_start'], 2)}",
+            ]
             if "distance_after_release" in shown:
                 lines.append(f"  moved after release  {_pm(shown['distance_after_release'], 3)}")
         return "\n".join(lines)

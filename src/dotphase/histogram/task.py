@@ -82,11 +82,6 @@ def draw(task: Task, seed: int = 0) -> Split:
     return Split(train, count(train), held_out, count(held_out))
 
 
-def alphabet(symbols: int) -> str:
-    """The letters that stand for the symbols."""
-    return string.ascii_uppercase[:symbols]
-
-
 def parse(
     text: str, symbols: int, length: int, field: str = "sequence"
 ) -> Int[np.ndarray, " length"]:
@@ -97,9 +92,8 @@ def parse(
     >>> dp.histogram.parse("ABBA", symbols=3, length=4)
     array([0, 1, 1, 0], dtype=int32)
     """
-    letters = alphabet(symbols)
+    letters = string.ascii_uppercase[:symbols]
     if not isinstance(text, str) or len(text) != length or not set(text) <= set(letters):
-        raise InvalidInput(
-            field, text, f"must be {length} letters from {letters[0]} to {letters[-1]}"
-        )
+        rule = f"must be {length} letters from {letters[0]} to {letters[-1]}"
+        raise InvalidInput(field, text, rule)
     return np.asarray([letters.index(letter) for letter in text], np.int32)

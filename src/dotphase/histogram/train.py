@@ -98,6 +98,11 @@ class Plan:
         if self.target is not None:
             validate.number("target", self.target, above=0, at_most=1)
 
+    @property
+    def fixed(self) -> tuple[str, int, int]:
+        """What an epoch is compiled for: optimiser, batch and passes."""
+        return self.optimiser, self.batch, self.passes
+
 
 @dataclass(frozen=True)
 class Trained:
@@ -228,7 +233,7 @@ def _result(
 def _one_vmap(
     state: State, fixed: Fixed, active: np.ndarray, data: Split, epoch: int, plan: Plan
 ) -> tuple[State, np.ndarray]:
-    new, measured = _epochs(state, fixed, data, epoch, plan.optimiser, plan.batch, plan.passes)
+    new, measured = _epochs(state, fixed, data, epoch, plan.fixed)
     if not active.all():
         # Runs that are done wait for the others, untouched.
         def keep(old: Array, later: Array) -> Array:
@@ -246,7 +251,7 @@ def _one_by_one(
     def one(run: int) -> tuple[State, Measured]:
         mine, bound = jax.tree.map(lambda leaf: leaf[run], (state, fixed))
         with _DISPATCH:
-            begun = _epoch(mine, bound, data, epoch, plan.optimiser, plan.batch, plan.passes)
+            begun = _epoch(mine, bound, data, epoch, plan.fixed)
         return jax.tree.map(np.asarray, begun)
 
     runs = np.flatnonzero(active).tolist()
@@ -262,15 +267,10 @@ def _one_by_one(
 
 
 def _train_epoch(
-    state: State,
-    fixed: Fixed,
-    data: Split,
-    epoch: Array | int,
-    optimiser: str,
-    batch: int,
-    passes: int,
+    state: State, fixed: Fixed, data: Split, epoch: Array | int, how: tuple[str, int, int]
 ) -> tuple[State, Measured]:
-    """One epoch of one run, and how good it is then."""
+    """One epoch of one run, and how good it is then; for `how` see `Plan.fixed`."""
+    optimiser, batch, passes = how
     method = OPTIMISERS[optimiser]()
     n = data.train.shape[0]
     keys = jax.random.split(jax.random.fold_in(fixed.key, epoch), passes)
@@ -292,15 +292,14 @@ def _train_epoch(
     return state, Measured(losses.mean(), *held_out)
 
 
-_STATIC = ("optimiser", "batch", "passes")
-_epoch = jax.jit(_train_epoch, static_argnames=_STATIC)
+_epoch = jax.jit(_train_epoch, static_argnums=4)
 
 
-@partial(jax.jit, static_argnums=(4, 5, 6))
+@partial(jax.jit, static_argnums=4)
 def _epochs(
-    state: State, fixed: Fixed, data: Split, epoch: int, optimiser: str, batch: int, passes: int
+    state: State, fixed: Fixed, data: Split, epoch: int, how: tuple[str, int, int]
 ) -> tuple[State, Measured]:
-    one = partial(_train_epoch, optimiser=optimiser, batch=batch, passes=passes)
+    one = partial(_train_epoch, how=how)
     return jax.vmap(one, in_axes=(0, 0, None, None))(state, fixed, data, epoch)
 
 

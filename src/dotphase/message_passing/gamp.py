@@ -30,14 +30,8 @@ from jaxtyping import Array, Bool, Float, Int
 
 from dotphase._numerics.linalg import entries, matvec
 from dotphase._numerics.prox import Loss, Problem, Track, over_points, proximal_map
-from dotphase.finite.loss import (
-    Reduced,
-    Weights,
-    collect,
-    project,
-    sentence_derivatives,
-    value_and_gradient,
-)
+from dotphase.finite import loss
+from dotphase.finite.loss import Reduced, Weights, collect, project
 from dotphase.model import Model
 
 
@@ -59,10 +53,9 @@ class State(NamedTuple):
 
 
 class Info(NamedTuple):
-    """What is reported of an iteration: the training loss and gradient at its weights, and
-    the share of sentences whose proximal problem was seen to have two minima."""
+    """What is reported of an iteration: the norm of the gradient at its weights, and the share
+    of sentences whose proximal problem was seen to have two minima."""
 
-    value: Float[Array, ""]
     gradient_norm: Float[Array, ""]
     rivals: Float[Array, ""]
 
@@ -99,7 +92,7 @@ def iterate(
     """One damped iteration."""
     d = state.weights.shape[0]
     centre = project(reduced.z, state.weights) - state.memory
-    derivatives = sentence_derivatives(model.student, model.length, model.student_rank)
+    derivatives = loss.sentence_derivatives(model.student, model.length, model.student_rank)
     force, track = apply_force(derivatives, centre, state.V, reduced.form, state.track, call)
     n = centre.shape[-1]
     rho = jnp.asarray(model.rho)[:, None, None]
@@ -111,11 +104,9 @@ def iterate(
     def mix(new: Array, old: Array) -> Array:
         return (1 - damping) * new + damping * old
 
-    new = State(
-        mix(weights, state.weights), mix(memory, state.memory), mix(rho * R, state.V), track
-    )
-    value, gradient = value_and_gradient(model, reduced, state.weights)
-    return new, Info(value, jnp.linalg.norm(gradient), jnp.mean(track.rival))
+    weights, memory, V = map(mix, (weights, memory, rho * R), state[:3])
+    _, gradient = loss.value_and_gradient(model, reduced, state.weights)
+    return State(weights, memory, V, track), Info(jnp.linalg.norm(gradient), jnp.mean(track.rival))
 
 
 def apply_force(

@@ -53,14 +53,8 @@ class StartOverlaps:
     ) -> StartOverlaps:
         """Measured at finite d."""
         d = weights.shape[0]
-        basis = np.concatenate(
-            [
-                np.asarray(teacher_weights),
-                np.sqrt(d) * np.asarray(positions).T,
-                np.asarray(weights),
-            ],
-            axis=1,
-        )
+        along = np.sqrt(d) * np.asarray(positions).T
+        basis = np.concatenate([np.asarray(teacher_weights), along, np.asarray(weights)], axis=1)
         return cls(basis.T @ basis / d, np.asarray(V))
 
 
@@ -145,13 +139,8 @@ def predict(
         weight = current.T @ gram @ current
         means = gram[positions] @ current
         signal = current.T @ gram[:, teacher]
-        result.append(
-            {
-                "q": float(np.linalg.norm(rho[0] * weight)),
-                "m": float(np.linalg.norm(means[0])),
-                "theta": float(np.linalg.norm(rho[0] * signal)),
-            }
-        )
+        now = {"q": rho[0] * weight, "m": means[0], "theta": rho[0] * signal}
+        result.append({name: float(np.linalg.norm(part)) for name, part in now.items()})
         if step == iterations:
             break
         columns = []

@@ -127,19 +127,14 @@ def _compare(
     rows = []
     for k in range(length):
         now = [run.history[min(k, len(run.history) - 1)] for run in runs]
-        measured = {name: np.asarray([each[name] for each in now]) for name in FOLLOWED_OVERLAPS}
-        several = len(runs) > 1
-        rows.append(
-            {
-                "iteration": k,
-                "measured": {name: float(values.mean()) for name, values in measured.items()},
-                "stderr": {
-                    name: float(values.std(ddof=1) / np.sqrt(values.size)) if several else None
-                    for name, values in measured.items()
-                },
-                "predicted": predicted[k] if k < len(predicted) else None,
-            }
-        )
+        found = {name: np.asarray([each[name] for each in now]) for name in FOLLOWED_OVERLAPS}
+        errors: dict[str, float | None] = dict.fromkeys(found)
+        if len(runs) > 1:
+            errors = {n: float(row.std(ddof=1) / np.sqrt(row.size)) for n, row in found.items()}
+        measured = {name: float(values.mean()) for name, values in found.items()}
+        expected = predicted[k] if k < len(predicted) else None
+        row = {"iteration": k, "measured": measured, "stderr": errors, "predicted": expected}
+        rows.append(row)
     return rows
 
 

@@ -14,7 +14,7 @@ from dotphase.report.store import Parts
 FOLDER, FILE = "histogram", "experiment.npz"
 
 #: Sizes of the items: one run that stops early, or the paper's ten for 200 epochs.
-SIZES: dict[Any, Mapping[str, Any]] = {
+SIZES: dict[str, Mapping[str, Any]] = {
     "quick": {"runs": 1, "epochs": 60, "target": 0.998, "release_epochs": 5},
     "full": {"runs": 10, "epochs": 200, "target": None, "release_epochs": 100},
 }

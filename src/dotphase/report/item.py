@@ -39,5 +39,5 @@ class Item:
     compute: Callable[[Parts, Mapping[str, Any]], Datasets]
     draw: Callable[[Datasets], Any]
     compare: Callable[[Datasets], list[Row]]
-    sizes: Mapping[Scale, Mapping[str, Any]]
+    sizes: Mapping[str, Mapping[str, Any]]
     remarks: Callable[[Datasets], list[str]] = lambda datasets: []

@@ -28,21 +28,11 @@ def compute(mixing: str, parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     def family(omega: float) -> Any:
         return positional_semantic(omega=omega, mixing=mixing)
 
-    runs = training_grid(
-        parts,
-        "runs",
-        alphas=sizes["trained_alphas"],
-        omegas=sizes["trained_omegas"],
-        d=sizes["d"],
-        seeds=sizes["seeds"],
-        mixing=mixing,
-    )
-    asked = {
-        "alphas": sizes["alphas"],
-        "values": sizes["omegas"],
-        "log2_points": sizes["log2_points"],
-    }
-    found: Datasets = {"theory": parts.call("theory", diagram, family, **asked), "runs": runs}
+    trained = sizes["trained_alphas"], sizes["trained_omegas"]
+    runs = training_grid(parts, "runs", sizes, *trained, mixing=mixing)
+    asked = {"alphas": sizes["alphas"], "values": sizes["omegas"]}
+    theory = parts.call("theory", diagram, family, log2_points=sizes["log2_points"], **asked)
+    found: Datasets = {"theory": theory, "runs": runs}
     if mixing == "standard":
         fixed = {"log2_points": sizes["critical_points"], "largest": 4.0}
         found["lines"] = parts.study("lines", "critical", fixed, {"omega": published_omegas()})
@@ -71,17 +61,9 @@ def compare(datasets: Datasets) -> list[Row]:
         rows += _trained_crossings(datasets["lines"], datasets["runs"])
     cells, share = agreement(datasets["theory"], datasets["runs"])
     if cells:
+        name, pair = "share of the loss difference with the same sign", ((1.0, 0.0), (share, 0.0))
         # Cells next to the crossing are lost to noise, so not all of the weight can be asked for.
-        rows.append(
-            between_engines(
-                "share of the loss difference with the same sign",
-                {"cells": cells},
-                (1.0, 0.0),
-                (share, 0.0),
-                ("theory", "training"),
-                share=0.1,
-            )
-        )
+        rows.append(between_engines(name, {"cells": cells}, *pair, share=0.1))
     return rows
 
 
@@ -92,17 +74,9 @@ def _trained_crossings(lines: xr.Dataset, runs: xr.Dataset) -> list[Row]:
         near = float(lines["alpha_c"].interp(omega=omega))
         value, error = fitted_crossing(runs.sel(omega=omega), near)
         if np.isfinite(value):
-            stderr = float(lines["alpha_c_stderr"].interp(omega=omega))
-            rows.append(
-                between_engines(
-                    "alpha_c of trained students",
-                    {"omega": round(float(omega), 4), "d": int(runs.attrs["d"])},
-                    (near, stderr),
-                    (value, error),
-                    ("theory", "training"),
-                    share=0.03,
-                )
-            )
+            pair = (near, float(lines["alpha_c_stderr"].interp(omega=omega))), (value, error)
+            at = {"omega": round(float(omega), 4), "d": int(runs.attrs["d"])}
+            rows.append(between_engines("alpha_c of trained students", at, *pair, share=0.03))
     # A line every few omegas is enough to read.
     return rows[:: max(1, len(rows) // 5)]
 
@@ -146,25 +120,16 @@ def remarks(datasets: Datasets) -> list[str]:
 
 def phase_item(mixing: str, title: str) -> Item:
     """The item for one mixing matrix."""
-    quick_alphas, full_alphas = evenly(0.25, 2.0, 8), evenly(0.08, 2.0, 25)
-    return Item(
-        title=title,
-        compute=partial(compute, mixing),
-        draw=draw,
-        compare=compare,
-        remarks=remarks,
-        sizes={
-            "quick": {
-                "alphas": quick_alphas, "omegas": evenly(0, 0.5, 6),
-                "log2_points": 13, "critical_points": 14, "d": 100, "seeds": 2,
-                "trained_alphas": quick_alphas[1::2],
-                "trained_omegas": evenly(0, 0.5, 4),
-            },
-            "full": {
-                "alphas": full_alphas, "omegas": evenly(0, 0.5, 25),
-                "log2_points": 14, "critical_points": 18, "d": 1000, "seeds": 2,
-                "trained_alphas": full_alphas,
-                "trained_omegas": evenly(0, 0.5, 25),
-            },
+    alphas, grid = evenly(0.25, 2.0, 8), (evenly(0.08, 2.0, 25), evenly(0, 0.5, 25))
+    sizes = {
+        "quick": {
+            "alphas": alphas, "omegas": evenly(0, 0.5, 6), "log2_points": 13,
+            "critical_points": 14, "d": 100, "seeds": 2, "trained_alphas": alphas[1::2],
+            "trained_omegas": evenly(0, 0.5, 4),
         },
-    )  # fmt: skip
+        "full": {
+            "alphas": grid[0], "omegas": grid[1], "log2_points": 14, "critical_points": 18,
+            "d": 1000, "seeds": 2, "trained_alphas": grid[0], "trained_omegas": grid[1],
+        },
+    }  # fmt: skip
+    return Item(title, partial(compute, mixing), draw, compare, sizes, remarks)

@@ -92,7 +92,6 @@ def theory_and_training(
                     {**at, "branch": branch, "alpha": alpha},
                     number(point, name),
                     over_seeds(some[name]),
-                    ("theory", "training"),
                     share=share,
                 )
                 for name in (*(LOSSES if losses else ()), overlap)
@@ -104,16 +103,18 @@ def differences(
     runs: Sequence[xr.Dataset],
     quantities: Iterable[str],
     at: Mapping[str, Any],
-    names: tuple[str, str],
+    origin: str,
     **share: float,
 ) -> list[Row]:
-    """Two kinds of runs on the same data sets, whose fluctuations drop out of the difference."""
+    """Two kinds of runs on the same data sets, whose fluctuations drop out of the difference.
+
+    `origin` is what the first kind is called.
+    """
     first, second = runs
     rows = []
     for name in quantities:
         gap, error = over_seeds(second[name] - first[name])
         mean = float(first[name].mean("seed"))
-        rows.append(
-            between_engines(name, dict(at), (mean, 0.0), (mean + gap, error), names, **share)
-        )
+        ours = (mean + gap, error)
+        rows.append(between_engines(name, dict(at), (mean, 0.0), ours, origin, **share))
     return rows

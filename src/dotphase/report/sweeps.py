@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from dotphase._numerics.crossing import last_fall
+from dotphase.experiments.curve import curve
 from dotphase.experiments.grid import grid
 from dotphase.model import Model
 from dotphase.model.paper import positional_semantic
@@ -19,17 +20,17 @@ from dotphase.storage.asked import digest
 def training_grid(
     parts: Parts,
     name: str,
-    *,
+    sizes: Mapping[str, Any],
     alphas: Sequence[float],
     omegas: Sequence[float],
-    d: int,
-    seeds: int,
     **parameters: Any,
 ) -> xr.Dataset:
     """A grid of `dotphase.experiments.grid`, kept as a part, its cells even when it is stopped.
 
-    `parameters` are those of the models besides omega, as in `positional_semantic`.
+    `sizes` has d and the seeds; `parameters` are those of the models besides omega, as in
+    `positional_semantic`.
     """
+    d, seeds = sizes["d"], sizes["seeds"]
     asked = {"alphas": alphas, "omegas": omegas, "d": d, "seeds": seeds, **parameters}
     unfinished = parts.path(f"{name}-{digest(asked)}.npz")
 
@@ -41,6 +42,12 @@ def training_grid(
     )
     unfinished.unlink(missing_ok=True)
     return dataset
+
+
+def theory_curve(parts: Parts, name: str, model: Model, sizes: Mapping[str, Any]) -> xr.Dataset:
+    """Both branches along the alphas of `sizes`, as finely as these say; kept as a part."""
+    asked = {key: sizes[key] for key in ("alphas", "rtol", "most", "log2_points") if key in sizes}
+    return parts.call(name, curve, model, **asked)
 
 
 def mean_and_error(values: xr.DataArray, over: str = "seed") -> tuple[xr.DataArray, xr.DataArray]:

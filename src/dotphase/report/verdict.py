@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dotphase.experiments.agreement import AGREES, DIFFERS, ERRORS, SHARE, judge
+from dotphase.experiments.agreement import AGREES, ERRORS, SHARE, judge
 from dotphase.experiments.agreement import allowed as largest
 from dotphase.report.facts import Fact
 
@@ -64,29 +64,25 @@ def against_runs(fact: Fact, ours: float, stderr: float, spread: float) -> Row:
     runs = fact.runs or 1
     error = (spread if fact.spread is None else fact.spread) / math.sqrt(runs)
     allowed = largest(fact.value, stderr, error) + fact.rounding
-    verdict = judge(ours - fact.value, allowed)
     why = f"at most {ERRORS:g} combined standard errors plus {100 * SHARE:g}% apart"
     # An error that was not published is not shown as if it had been.
     shown = None if fact.spread is None else error
-    return _row(fact, shown, ours, stderr, allowed, verdict, why)
+    return _row(fact, shown, ours, stderr, allowed, why)
 
 
 def within_deviations(fact: Fact, ours: float, stderr: float, deviations: float = 2.0) -> Row:
     """Compare with a published mean by its standard deviation over runs."""
     if fact.spread is None:
         raise ValueError(f"{fact.table} {fact.quantity} was published without a spread")
-    allowed = deviations * fact.spread
-    verdict = judge(ours - fact.value, allowed)
     why = f"our mean within {deviations:g} published standard deviations"
-    return _row(fact, fact.spread, ours, stderr, allowed, verdict, why)
+    return _row(fact, fact.spread, ours, stderr, deviations * fact.spread, why)
 
 
 def within_range(fact: Fact, ours: float, stderr: float, slack: float) -> Row:
     """Compare with a published range, widened on both sides by `slack`."""
     allowed = (fact.spread or 0.0) + slack
-    verdict = judge(ours - fact.value, allowed)
     why = f"within {slack:g} of the published range"
-    return _row(fact, fact.spread, ours, stderr, allowed, verdict, why)
+    return _row(fact, fact.spread, ours, stderr, allowed, why)
 
 
 def against_equations(fact: Fact, ours: float, stderr: float, settled: str | None) -> Row:
@@ -101,17 +97,18 @@ def against_equations(fact: Fact, ours: float, stderr: float, settled: str | Non
         Evidence that our number has converged; None if there is none.
     """
     allowed = ERRORS * stderr + fact.rounding
+    verdict = judge(ours - fact.value, allowed)
     if not math.isfinite(ours):
-        verdict, why = DIFFERS, "we find no such point"
-    elif abs(ours - fact.value) <= allowed:
-        verdict, why = AGREES, f"at most {ERRORS:g} standard errors plus rounding apart"
-    elif settled is not None:
+        why = "we find no such point"
+    elif verdict == AGREES:
+        why = f"at most {ERRORS:g} standard errors plus rounding apart"
+    elif settled is None:
+        why = "no evidence on which of the two is off"
+    else:
         percent = 100 * (fact.value / ours - 1)
         reason = f" ({fact.note})" if fact.note else ""
         verdict, why = OFF, f"published value {percent:+.1f}%{reason}; {settled}"
-    else:
-        verdict, why = DIFFERS, "no evidence on which of the two is off"
-    return _row(fact, None, ours, stderr, allowed, verdict, why)
+    return _row(fact, None, ours, stderr, allowed, why, verdict)
 
 
 def between_engines(
@@ -119,14 +116,17 @@ def between_engines(
     at: dict[str, Any],
     reference: tuple[float, float],
     ours: tuple[float, float],
-    names: tuple[str, str],
+    origin: str = "theory",
     share: float = SHARE,
 ) -> Row:
-    """Compare two engines of this package, each given as (value, standard error)."""
+    """Compare two engines of this package, each given as (value, standard error).
+
+    `origin` is the one that `reference` is from.
+    """
     allowed = largest(reference[0], reference[1], ours[1], share=share)
     verdict = judge(ours[0] - reference[0], allowed)
     why = f"at most {ERRORS:g} combined standard errors plus {100 * share:g}% apart"
-    return Row(quantity, at, *reference, f"{names[0]}, this run", *ours, allowed, verdict, why)
+    return Row(quantity, at, *reference, f"{origin}, this run", *ours, allowed, verdict, why)
 
 
 def within(
@@ -149,9 +149,9 @@ def _row(
     ours: float,
     stderr: float,
     allowed: float,
-    verdict: str,
     why: str,
+    verdict: str | None = None,
 ) -> Row:
-    return Row(
-        fact.quantity, fact.at, fact.value, error, fact.source, ours, stderr, allowed, verdict, why
-    )
+    verdict = verdict or judge(ours - fact.value, allowed)
+    published = (fact.quantity, fact.at, fact.value, error, fact.source)
+    return Row(*published, ours, stderr, allowed, verdict, why)

@@ -140,12 +140,11 @@ def check_teacher(model: Model) -> bool:
         if is_softmax_attention(teacher, length, 1):
             return True
     name = getattr(teacher, "__name__", type(teacher).__name__)
-    raise InvalidInput(
-        "teacher",
-        f"{name}, {length} tokens, rank {model.teacher_rank}",
+    rule = (
         "must be softmax attention of two or more tokens with teacher_rank 1, alone or as a "
-        "MixedTeacher: for others the posterior of the teacher's fields is not worked out",
+        "MixedTeacher: for others the posterior of the teacher's fields is not worked out"
     )
+    raise InvalidInput("teacher", f"{name}, {length} tokens, rank {model.teacher_rank}", rule)
 
 
 def transitions(length: int) -> tuple[float, float]:
@@ -223,10 +222,8 @@ def test_error_at(model: Model, overlap: float, seed: int = 0) -> tuple[float, f
     values = []
     for points in _points(3 * length, seed):
         a, z, other = (part[..., None] for part in np.split(points, 3, axis=1))
-        first, second = (
-            np.asarray(call_many(model.teacher, scale * (common * a + own * noise)))
-            for noise in (z, other)
-        )
+        fields = (scale * (common * a + own * noise) for noise in (z, other))
+        first, second = (np.asarray(call_many(model.teacher, h)) for h in fields)
         values.append(0.5 * np.mean((first - second) ** 2, axis=0).sum(axis=0) @ model.rho / length)
     return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))
 

@@ -108,11 +108,8 @@ class Coordinates:
         size_r = np.einsum("gii->", self._symmetric(inverse)) / count
         field = np.sqrt(size_w * self._rho.mean())
         field = field + (np.max(np.abs(modes)) if modes.size else 0.0)
-        sizes = [size_w, size_r, np.sqrt(size_w), field]
-        parts = (weight, inverse, signal, modes)
-        return np.concatenate(
-            [np.full(part.size, size) for part, size in zip(parts, sizes, strict=True)]
-        )
+        counts = [part.size for part in (weight, inverse, signal, modes)]
+        return np.repeat([size_w, size_r, np.sqrt(size_w), field], counts)
 
     def held_at_zero(self, start: Vector) -> Bool[np.ndarray, " n"]:
         """Coordinates that a symmetry of the model keeps at zero when started from `start`."""

@@ -72,12 +72,8 @@ class Critical:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and strings, ready for JSON."""
-        names = ("alpha_c", "alpha_c_stderr", "alpha_l", "alpha_l_stderr", "linear_test_error")
-        return {
-            **{name: getattr(self, name) for name in names},
-            "trusted": self.trusted,
-            "message": self.message,
-        }
+        solutions = ("semantic", "positional")
+        return {name: value for name, value in vars(self).items() if name not in solutions}
 
 
 @in_double_precision
@@ -136,9 +132,7 @@ def critical_line(
 
     Examples
     --------
-    >>> line = dp.critical_line(
-    ...     dp.positional_semantic, [0.3], smallest=0.8, largest=2.0, log2_points=12
-    ... )
+    >>> line = dp.critical_line(dp.positional_semantic, [0.3], largest=2.0, log2_points=12)
     >>> len(line)
     1
     """
@@ -153,8 +147,8 @@ def _searching(
     """The search in steps; what is asked is checked before it runs."""
     smallest = validate.number("smallest", smallest, above=0)
     largest = validate.number("largest", largest, above=smallest)
-    coarse = replace(settings, log2_points=min(COARSE, settings.fixed_points))
-    return _search(model, smallest, largest, coarse, settings)
+    rough = replace(settings, log2_points=min(COARSE, settings.fixed_points))
+    return _search(_Pair(model, rough), _Pair(model, settings), smallest, largest)
 
 
 class _Pair:
@@ -180,14 +174,7 @@ def _gap(semantic: Solution, positional: Solution) -> float:
     return semantic.free_energy - positional.free_energy
 
 
-def _search(
-    model: Model,
-    smallest: float,
-    largest: float,
-    coarse: SolverSettings,
-    fine: SolverSettings,
-) -> Steps[Critical]:
-    rough = _Pair(model, coarse)
+def _search(rough: _Pair, exact: _Pair, smallest: float, largest: float) -> Steps[Critical]:
     alpha = min(max(FIRST, smallest), largest)
     pair = yield from rough.at(alpha)
     linear = pair[0].linear_test_error
@@ -201,21 +188,15 @@ def _search(
         following = alpha * FACTOR if above else alpha / FACTOR
         if not smallest <= following <= largest:
             what = "positional" if above else "semantic"
-            return _nothing(
-                linear,
-                f"the {what} branch has the lower loss in all of [{smallest:g}, {largest:g}]",
-            )
+            where = f"[{smallest:g}, {largest:g}]"
+            return _nothing(linear, f"the {what} branch has the lower loss in all of {where}")
         alpha = following
         pair = yield from rough.at(alpha)
     (low, gap_low), (high, gap_high) = bracket[True], bracket[False]
     if not (math.isfinite(gap_low) and math.isfinite(gap_high)):
-        return _nothing(
-            linear,
-            f"one branch ends between alpha = {low:g} and {high:g}, before the losses cross",
-        )
+        where = f"between alpha = {low:g} and {high:g}"
+        return _nothing(linear, f"one branch ends {where}, before the losses cross")
     guess = straight_root(low, gap_low, high, gap_high)
-
-    exact = _Pair(model, fine)
     pair = yield from exact.at(guess)
     for _ in range(8):
         if not (pair[0].there and pair[1].there):
@@ -231,16 +212,10 @@ def _search(
     difference = semantic.samples["train_loss"] - positional.samples["train_loss"]
     alpha_c, error = guess, standard_error(difference) / abs(slope)
     alpha_l, error_l = yield from _beats_linear(exact.semantic, semantic, linear, largest)
-    trusted = semantic.stability.trusted and positional.stability.trusted
-    doubts = [
-        f"{solution.found}: {solution.stability.reason}"
-        for solution in pair
-        if not solution.stability.trusted
-    ]
-    message = "; ".join(doubts) or "both branches can be trusted at alpha_c"
-    return Critical(
-        alpha_c, error, alpha_l, error_l, linear, trusted, message, semantic, positional
-    )
+    doubtful = [solution for solution in pair if not solution.stability.trusted]
+    doubts = "; ".join(f"{solution.found}: {solution.stability.reason}" for solution in doubtful)
+    message = doubts or "both branches can be trusted at alpha_c"
+    return Critical(alpha_c, error, alpha_l, error_l, linear, not doubtful, message, *pair)
 
 
 def _beats_linear(

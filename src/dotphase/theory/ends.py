@@ -103,19 +103,14 @@ def branch_end(
     def holds(solution: Solution) -> bool:
         return solution.there and (solution.stability.trusted or not trusted)
 
-    def follow(alpha: float) -> Steps[tuple[Follower, Solution]]:
-        follower = Follower(model, branch, chosen)
-        return follower, (yield from follower.at(alpha))
-
     def look() -> Steps[BranchEnd | None]:
         good, bad = inside, outside
-        follower, first = yield from follow(good)
-        if not holds(first):
+        follower = Follower(model, branch, chosen)
+        if not holds((yield from follower.at(good))):
             return None
         # Towards the far end in steps that continuation can follow.
         for alpha in np.geomspace(inside, outside, 9)[1:]:
-            solution = yield from follower.at(float(alpha))
-            if not holds(solution):
+            if not holds((yield from follower.at(float(alpha)))):
                 bad = float(alpha)
                 break
             good = float(alpha)
@@ -123,7 +118,8 @@ def branch_end(
             return None
         while abs(good - bad) > accuracy * good:
             middle = (good + bad) / 2
-            follower, _ = yield from follow(good)
+            follower = Follower(model, branch, chosen)
+            yield from follower.at(good)
             solution = yield from follower.at(middle)
             good, bad = (middle, bad) if holds(solution) else (good, middle)
         return BranchEnd(branch, good, bad)

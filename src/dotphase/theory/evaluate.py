@@ -96,9 +96,6 @@ def _compile(structure: tuple[Any, Any, tuple[_Same, ...]]) -> _Compiled:
 
         return call
 
-    def start(model: Model, overlaps: Overlaps, points: Array) -> Track:
-        return fresh_track(model, overlaps, points)
-
     def step(
         model: Model, overlaps: Overlaps, points: Array, track: Track, call: Array
     ) -> tuple[Array, Track]:
@@ -111,10 +108,10 @@ def _compile(structure: tuple[Any, Any, tuple[_Same, ...]]) -> _Compiled:
         return mean_responses(model, overlaps, points, SCRAMBLES, track)
 
     return _Compiled(
-        start=_CompiledOnce(whole(start)),
+        start=_CompiledOnce(whole(fresh_track)),
         step=_CompiledOnce(whole(step)),
         respond=_CompiledOnce(whole(respond)),
-        start_lanes=_CompiledOnce(jax.vmap(whole(start), in_axes=(0, 0, None))),
+        start_lanes=_CompiledOnce(jax.vmap(whole(fresh_track), in_axes=(0, 0, None))),
         step_lanes=_CompiledOnce(jax.vmap(whole(step), in_axes=(0, 0, None, 0, None))),
         respond_lanes=_CompiledOnce(jax.vmap(whole(respond), in_axes=(0, 0, None, 0))),
     )
@@ -266,12 +263,8 @@ def device_blocks(
 
 def _blocks_of(query: Query[Any]) -> tuple[Float[Array, "dims points"], ...]:
     model = query.evaluator.model
-    return device_blocks(
-        query.log2_points,
-        model.length * model.student_rank,
-        model.length * model.teacher_rank,
-        query.seed,
-    )
+    student, teacher = (model.length * rank for rank in (model.student_rank, model.teacher_rank))
+    return device_blocks(query.log2_points, student, teacher, query.seed)
 
 
 def _flat(overlaps: Overlaps) -> Float[np.ndarray, " n"]:
@@ -281,9 +274,17 @@ def _flat(overlaps: Overlaps) -> Float[np.ndarray, " n"]:
 
 def _unflat(model: Model, flat: Float[Array, " n"]) -> Overlaps:
     length, r, t = model.length, model.student_rank, model.teacher_rank
-    shapes = [(length, r, r), (length, r), (length, r, r), (length, r, t)]
-    parts = jnp.split(flat, np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1])
-    return Overlaps(*(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)))
+    return Overlaps(*_cut(flat, [(length, r, r), (length, r), (length, r, r), (length, r, t)]))
+
+
+def _cut(values: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
+    """Parts of the given shapes, one after the other, of the last axis."""
+    parts, begin = [], 0
+    for shape in shapes:
+        end = begin + math.prod(shape)
+        parts.append(values[..., begin:end].reshape(*values.shape[:-1], *shape))
+        begin = end
+    return parts
 
 
 def _over_blocks(work: Callable[[int], T], count: int) -> list[T]:
@@ -310,12 +311,7 @@ def _averages(query: AverageQuery, rows: Float[np.ndarray, "scrambles n"]) -> Av
     model = query.evaluator.model
     length, r, t = model.length, model.student_rank, model.teacher_rank
     shapes = [(length, r), (length, r, r), (length, r, t), (length, r, r), (), (), ()]
-    parts, begin = [], 0
-    for shape in shapes:
-        end = begin + math.prod(shape)
-        parts.append(rows[:, begin:end].reshape(len(rows), *shape))
-        begin = end
-    return Averages(*parts)
+    return Averages(*_cut(rows, shapes))
 
 
 def _stack(trees: Sequence[Any]) -> Any:

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -155,9 +156,8 @@ def population_flow(
     def speed(_: float, flat: np.ndarray) -> np.ndarray:
         return field.velocity(flat.reshape(3, -1)).ravel()
 
-    found = solve_ivp(
-        speed, (0.0, float(clock[-1])), start.ravel(), t_eval=clock, rtol=RTOL, atol=ATOL
-    )
+    span = (0.0, float(clock[-1]))
+    found = solve_ivp(speed, span, start.ravel(), t_eval=clock, rtol=RTOL, atol=ATOL)
     if not found.success or not np.all(np.isfinite(found.y)):
         raise RuntimeError(f"the flow could not be integrated: {found.message}")
     path = found.y.reshape(3, -1, clock.size).swapaxes(1, 2)
@@ -222,18 +222,15 @@ def flow_fixed_points(
     field = _Field(model, alpha)
     found: list[FlowPoint] = []
     axis = np.linspace(0, validate.number("reach", reach, above=0), starts)
-    for m in axis:
-        for t in axis:
-            answer = root(lambda x: field.plane_velocity(x[:, None])[:, 0], [m, t], tol=1e-11)
-            place = np.abs(answer.x)
-            place[place < 1e-7] = 0.0
-            if not answer.success or np.any(place > reach):
-                continue
-            point = field.point(place)
-            if all(
-                abs(point.m - other.m) + abs(point.theta - other.theta) > SAME for other in found
-            ):
-                found.append(point)
+    for start in product(axis, axis):
+        answer = root(lambda x: field.plane_velocity(x[:, None])[:, 0], start, tol=1e-11)
+        place = np.abs(answer.x)
+        place[place < 1e-7] = 0.0
+        if not answer.success or np.any(place > reach):
+            continue
+        new = field.point(place)
+        if all(abs(new.m - old.m) + abs(new.theta - old.theta) > SAME for old in found):
+            found.append(new)
     return sorted(found, key=lambda point: point.loss)
 
 
@@ -282,9 +279,8 @@ class _Field:
         _, by_m, by_t, by_w = self.slopes(state)
         m, t, w = state
         k = 2 * by_w + self.pull
-        return np.stack(
-            [-k * m - self.length * by_m, -k * t - by_t, -2 * (k * w + t * by_t + m * by_m)]
-        )
+        speed = -k * m - self.length * by_m, -k * t - by_t, -2 * (k * w + t * by_t + m * by_m)
+        return np.stack(speed)
 
     def plane_velocity(self, place: Float[np.ndarray, "2 starts"]) -> Float[np.ndarray, "2 starts"]:
         """d(m, t)/dtau in the plane."""

@@ -104,10 +104,8 @@ class Follower:
             start, jacobian = self._last
             solution, jacobian = yield from find(goal, start, self._memory, jacobian)
         if solution is None or not solution.there:
-            self._memory = Memory()
-            again, jacobian = yield from find(
-                goal, self._own_start, self._memory, careful=not self._ended
-            )
+            self._memory, careful = Memory(), not self._ended
+            again, jacobian = yield from find(goal, self._own_start, self._memory, careful=careful)
             solution = again if solution is None or again.on_branch else solution
         self._last = (solution.overlaps, jacobian) if solution.there else None
         self._ended = not solution.on_branch

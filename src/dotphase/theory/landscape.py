@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Unpack
 
 import numpy as np
@@ -142,13 +143,11 @@ def landscape(
     """
     settings = with_changes(settings, SETTINGS, changes)
     rows = landscape_rows(model, alpha, m, theta, settings)
-    done = 0
+    done = count(1)
 
     def report(_: np.ndarray) -> None:
-        nonlocal done
-        done += 1
         if progress is not None:
-            progress(done)
+            progress(next(done))
 
     return assemble(model, alpha, m, theta, run(rows, progress=report))
 
@@ -165,11 +164,7 @@ def landscape_rows(
 
 
 def assemble(
-    model: Model,
-    alpha: float,
-    m: Grid,
-    theta: Grid,
-    rows: Sequence[RowValues],
+    model: Model, alpha: float, m: Grid, theta: Grid, rows: Sequence[RowValues]
 ) -> Landscape:
     """The landscape from the results of its rows."""
     values = np.moveaxis(np.asarray(rows), -1, 0)

@@ -57,24 +57,17 @@ def check_overlaps(model: Model, overlaps: Any) -> Overlaps:
     """A user's overlaps as arrays of the right shapes, or `InvalidInput`."""
     length, r, t = model.length, model.student_rank, model.teacher_rank
     shapes = {"q": (length, r, r), "m": (length, r), "V": (length, r, r), "theta": (length, r, t)}
-    checked = Overlaps(
-        *(
-            validate.array(f"start.{name}", getattr(overlaps, name, None), shape)
-            for name, shape in shapes.items()
-        )
-    )
+    given = {name: getattr(overlaps, name, None) for name in shapes}
+    parts = [validate.array(f"start.{name}", given[name], shape) for name, shape in shapes.items()]
+    checked = Overlaps(*parts)
     for name in ("q", "V"):
         value = getattr(checked, name)
         if not np.allclose(value, value.swapaxes(1, 2)) or np.linalg.eigvalsh(value).min() <= 0:
-            raise InvalidInput(
-                f"start.{name}", value.tolist(), "must be symmetric and positive definite"
-            )
+            rule = "must be symmetric and positive definite"
+            raise InvalidInput(f"start.{name}", value.tolist(), rule)
     if not admissible(model, checked):
-        raise InvalidInput(
-            "start.theta",
-            checked.theta.tolist(),
-            "must leave sigma_l^2 I - theta_l^T q_l^{-1} theta_l positive definite",
-        )
+        rule = "must leave sigma_l^2 I - theta_l^T q_l^{-1} theta_l positive definite"
+        raise InvalidInput("start.theta", checked.theta.tolist(), rule)
     return checked
 
 
@@ -97,10 +90,8 @@ def is_nothing(overlaps: Overlaps, model: Model) -> bool:
 
 def norms_of(overlaps: Overlaps) -> dict[str, float]:
     """Frobenius norms of the overlaps of token 1, in the order q, m, V, theta."""
-    return {
-        name: float(np.linalg.norm(np.asarray(part)[0]))
-        for name, part in overlaps._asdict().items()
-    }
+    parts = overlaps._asdict().items()
+    return {name: float(np.linalg.norm(np.asarray(part)[0])) for name, part in parts}
 
 
 def matrix_sqrt(matrix: Float[AnyArray, "... n n"]) -> Float[Array, "... n n"]:

@@ -42,9 +42,8 @@ class Plane:
             raise InvalidInput("ranks of student and teacher", ranks, "must both be 1")
         gram = np.asarray(model.positions)
         if gram[0, 0] <= 0 or not np.allclose(gram, np.outer(gram[0], gram[0]) / gram[0, 0]):
-            raise InvalidInput(
-                "positions", gram.tolist(), "must be of rank one with p_1 different from zero"
-            )
+            rule = "must be of rank one with p_1 different from zero"
+            raise InvalidInput("positions", gram.tolist(), rule)
         return cls(float(model.rho[0]), float(gram[0, 0]), gram[0] / gram[0, 0])
 
     def weight(self, m: F, t: F) -> F:

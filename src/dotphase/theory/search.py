@@ -87,21 +87,15 @@ class Evaluation:
     def responses(self) -> Steps[Responses]:
         """Linear response of the proximal map there."""
         query = self.query
-        return ask(
-            ResponseQuery(
-                query.evaluator, query.overlaps, query.log2_points, query.seed, self.answer.tracks
-            )
-        )
+        asked = (query.evaluator, query.overlaps, query.log2_points, query.seed)
+        return ask(ResponseQuery(*asked, self.answer.tracks))
 
 
 class Search:
     """One problem on its way to a fixed point: asks for averages and counts how often."""
 
-    def __init__(
-        self, problem: Problem, settings: SolverSettings, memory: Memory | None = None
-    ) -> None:
-        self.problem, self.settings = problem, settings
-        self.memory = memory or Memory()
+    def __init__(self, problem: Problem, settings: SolverSettings, memory: Memory) -> None:
+        self.problem, self.settings, self.memory = problem, settings, memory
         self.count = 0
         self._last: Evaluation | None = None
 
@@ -111,14 +105,8 @@ class Search:
         if last and last.log2_points == log2_points and np.array_equal(last.x, x):
             return last
         call = memory.calls.get(log2_points, 0)
-        query = AverageQuery(
-            self.problem.evaluator,
-            self.problem.overlaps(x),
-            log2_points,
-            self.settings.seed,
-            memory.tracks.get(log2_points),
-            call,
-        )
+        asked = (self.problem.evaluator, self.problem.overlaps(x), log2_points, self.settings.seed)
+        query = AverageQuery(*asked, memory.tracks.get(log2_points), call)
         answer = yield from ask(query)
         memory.tracks[log2_points] = answer.tracks
         memory.calls[log2_points] = call + 1

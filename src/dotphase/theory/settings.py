@@ -47,9 +47,7 @@ class SolverSettings:
             "seed": validate.whole("seed", self.seed, at_least=0),
         }
         if self.log2_points is not None:
-            checked["log2_points"] = validate.whole(
-                "log2_points", self.log2_points, at_least=BLOCK_LOG2, at_most=24
-            )
+            checked["log2_points"] = self.fixed_points
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 

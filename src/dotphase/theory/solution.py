@@ -13,6 +13,9 @@ from dotphase.theory.classification import belongs
 from dotphase.theory.overlaps import Overlaps, norms_of
 from dotphase.theory.stability import Stability
 
+#: What JSON leaves out.
+UNSHOWN = ("model", "free_energy", "samples", "loss_slope")
+
 
 @dataclass(frozen=True)
 class Solution:
@@ -89,39 +92,16 @@ class Solution:
 
     def to_dict(self) -> dict[str, Any]:
         """The solution as plain numbers, lists and strings, ready for JSON."""
-        return {
-            "alpha": self.alpha,
-            "branch": self.branch,
-            "found": self.found,
-            "overlaps": {
-                name: np.asarray(part).tolist() for name, part in self.overlaps._asdict().items()
-            },
+        shown = {name: value for name, value in vars(self).items() if name not in UNSHOWN}
+        parts = self.overlaps._asdict()
+        return shown | {
+            "overlaps": {name: np.asarray(part).tolist() for name, part in parts.items()},
             "norms": self.norms,
-            "train_loss": self.train_loss,
-            "test_error": self.test_error,
-            "linear_test_error": self.linear_test_error,
-            "residual": self.residual,
-            "iterations": self.iterations,
-            "converged": self.converged,
-            "message": self.message,
-            "stability": {
-                "replicon": self.stability.replicon,
-                "jump_weight": self.stability.jump_weight,
-                "trusted": self.stability.trusted,
-                "reason": self.stability.reason,
-            },
-            "stderr": self.stderr,
-            "log2_points": self.log2_points,
-            "seed": self.seed,
-            "seconds": self.seconds,
+            "stability": dict(vars(self.stability)),
         }
 
     def __str__(self) -> str:
-        values = {
-            **self.norms,
-            "train_loss": self.train_loss,
-            "test_error": self.test_error,
-        }
+        values = {**self.norms, "train_loss": self.train_loss, "test_error": self.test_error}
         labels = {"train_loss": "training loss", "test_error": "test error"}
         head = f"{self.found} branch at alpha = {self.alpha:g}"
         tokens = "" if np.ptp(self.model.sigma) == 0 else " (q, m, V, theta: norms for token 1)"
@@ -135,9 +115,8 @@ class Solution:
         lines = [head + tokens]
         for name, value in values.items():
             error = with_error(value, self.stderr[name])
-            note = (
-                "   linear layer " + f"{self.linear_test_error:.6f}" if name == "test_error" else ""
-            )
+            linear = f"   linear layer {self.linear_test_error:.6f}"
+            note = linear if name == "test_error" else ""
             lines.append(f"  {labels.get(name, name):<13} {error}{note}")
         state = "converged" if self.converged else "NOT CONVERGED"
         lines.append(

@@ -57,16 +57,10 @@ def standard_errors(samples: dict[str, Float[np.ndarray, " scrambles"]]) -> dict
 def worst_error(here: Evaluation, errors: dict[str, float]) -> float:
     """Largest relative standard error of the results that do not vanish by symmetry."""
     model = here.problem.model
-    values = {
-        **norms_of(here.overlaps),
-        "train_loss": here.train_loss,
-        "test_error": here.test_error,
-    }
+    values = norms_of(here.overlaps)
+    values |= {"train_loss": here.train_loss, "test_error": here.test_error}
     vanishing = BRANCHES[classify(model, here.overlaps)].vanishing
     values["q"] = max(values["q"], NOTHING * float(model.rho[0]))
-    ratios = [
-        errors[name] / value
-        for name, value in values.items()
-        if value > 0 and name not in vanishing
-    ]
+    shown = {name: value for name, value in values.items() if name not in vanishing}
+    ratios = [errors[name] / value for name, value in shown.items() if value > 0]
     return float(np.max(ratios)) if np.all(np.isfinite(ratios)) else math.inf

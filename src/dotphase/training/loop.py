@@ -106,10 +106,6 @@ class Optimiser:
     end_lr: float | None = None
 
 
-def _never(point: Point) -> Bool[Array, ""]:
-    return jnp.zeros((), bool)
-
-
 def first_order(
     transform_of: Callable[[Any], optax.GradientTransformation], minibatch: bool = False
 ) -> Callable[[Objective, Schedule], Method]:
@@ -133,11 +129,10 @@ def first_order(
         def step(point: Point, count: Array) -> Point:
             updates, memory = transform.update(point.gradient, point.memory, point.weights)
             weights = optax.apply_updates(point.weights, updates)
-            return Point(
-                weights, *evaluate(weights, jax.random.fold_in(schedule.key, count)), memory
-            )
+            key = jax.random.fold_in(schedule.key, count)
+            return Point(weights, *evaluate(weights, key), memory)
 
-        return Method(begin, step, _never)
+        return Method(begin, step, lambda point: jnp.zeros((), bool))
 
     return build
 

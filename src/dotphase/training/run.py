@@ -90,24 +90,8 @@ def train(
     >>> training.converged, training.runs[0].mechanism
     (True, 'semantic')
     """
-    settings = changed(settings or TrainingSettings(), changes)
-    # Optax mixes precisions in its own state, so single precision is the setting of all of it.
-    with jax.enable_x64(settings.precision == np.float64):
-        return _train(model, alpha, d, seeds, first, start, settings, on_step, on_run)
-
-
-def _train(
-    model: Model,
-    alpha: float,
-    d: int,
-    seeds: int,
-    first: int,
-    start: str | StartFunction,
-    settings: TrainingSettings,
-    on_step: OnStep | None,
-    on_run: Callable[[Run], None] | None,
-) -> Training:
     began = time.perf_counter()
+    settings = changed(settings or TrainingSettings(), changes)
     n = count_sentences(model, alpha, d)
     begin = resolve(model, start, settings.scale)
     seeds = validate.whole("seeds", seeds, at_least=1)
@@ -128,7 +112,9 @@ def _train(
             seconds=time.perf_counter() - began,
         )
 
-    with keeping(runs, result), memory.explained(batch):
+    # Optax mixes precisions in its own state, so single precision is the setting of all of it.
+    double = jax.enable_x64(settings.precision == np.float64)
+    with double, keeping(runs, result), memory.explained(batch):
         for begun in range(first, last, batch):
             # The last batch is filled up to the same size, so that nothing is compiled again.
             numbers = np.arange(begun, begun + batch)
@@ -192,7 +178,7 @@ def optimise_runs(
 ) -> Progress:
     """Train a batch of runs, some steps at a time; the axis of the batch comes first everywhere."""
     steps = int(recipe.steps)
-    taken, now = 0, _advance(model, data, recipe, keys, weights, jnp.asarray(min(STRIDE, steps)))
+    now = _advance(model, data, recipe, keys, weights, jnp.asarray(min(STRIDE, steps)))
     while True:
         taken = int(jnp.max(now.taken))
         if on_step is not None:

@@ -10,5 +10,5 @@ if TYPE_CHECKING:
     from dotphase.finite.begin import Start
 
 STARTS: Choices[Start] = Choices(
-    "start", "dotphase.finite.starts", "START", first=("semantic", "positional", "mixed", "random")
+    "start", __name__, "START", first=("semantic", "positional", "mixed", "random")
 )

@@ -10,12 +10,12 @@ import xarray as xr
 from scipy.optimize import brentq
 
 from dotphase import plot
-from dotphase.experiments.curve import curve
 from dotphase.model import Model
 from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item, evenly
 from dotphase.report.rows import number, shown
 from dotphase.report.store import Parts
+from dotphase.report.sweeps import theory_curve
 from dotphase.report.verdict import Row, between_engines
 from dotphase.theory.bayes import alpha_of_overlap, bayes_optimal, transitions
 
@@ -27,11 +27,10 @@ CHECKED = (0.3, 0.45)
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     """Both branches, the Bayes-optimal line, and its overlap by two more ways."""
     model = positional_semantic(omega=OMEGA)
-    asked = {"alphas": sizes["alphas"], "rtol": sizes["rtol"], "most": sizes["most"]}
     best = parts.study("theory-bayes", "bayes", {"omega": OMEGA}, {"alpha": sizes["lines"]})
     weak, exact = transitions(model.length)
     return {
-        "theory": parts.call("theory", curve, model, **asked),
+        "theory": theory_curve(parts, "theory", model, sizes),
         "theory-bayes": best.assign(weak_recovery_alpha=weak, exact_recovery_alpha=exact),
         "theory-checks": parts.call("theory-checks", _checks, model, samples=sizes["samples"]),
     }
@@ -77,21 +76,12 @@ def compare(datasets: Datasets) -> list[Row]:
     """Overlaps by two quadratures, and the transitions against their closed forms."""
     checks, rows = datasets["theory-checks"], []
     for alpha in CHECKED:
-        point = checks.sel(alpha=alpha)
-        rows.append(
-            between_engines(
-                "overlap M", {"alpha": alpha},
-                number(point, "sampled"),
-                (float(point["overlap"]), 0.0), ("sampling", "quadrature"), share=0.0,
-            )
-        )  # fmt: skip
+        point, at = checks.sel(alpha=alpha), {"alpha": alpha}
+        sampled, found = number(point, "sampled"), (float(point["overlap"]), 0.0)
+        rows.append(between_engines("overlap M", at, sampled, found, "sampling", share=0.0))
     for name, exact in zip(("weak", "exact"), transitions(2), strict=True):
-        rows.append(
-            between_engines(
-                f"{name} recovery", {"tokens": 2}, (exact, 0.0), (float(checks[name]), 0.0),
-                ("closed form", "fixed-point equation"), share=1e-3,
-            )
-        )  # fmt: skip
+        at, pair = {"tokens": 2}, ((exact, 0.0), (float(checks[name]), 0.0))
+        rows.append(between_engines(f"{name} recovery", at, *pair, "closed form", share=1e-3))
     return rows
 
 
@@ -110,20 +100,14 @@ def remarks(datasets: Datasets) -> list[str]:
     ]
 
 
-ITEM = Item(
-    title="The Bayes-optimal line",
-    compute=compute,
-    draw=draw,
-    compare=compare,
-    remarks=remarks,
-    sizes={
-        "quick": {
-            "alphas": evenly(0.4, 2.0, 5), "rtol": 5e-2, "most": 12,
-            "lines": evenly(0.05, 2.0, 40), "samples": 20_000,
-        },
-        "full": {
-            "alphas": evenly(0.1, 2.0, 20), "rtol": 1e-2, "most": 15,
-            "lines": evenly(0.02, 2.0, 100), "samples": 400_000,
-        },
+SIZES = {
+    "quick": {
+        "alphas": evenly(0.4, 2.0, 5), "rtol": 5e-2, "most": 12,
+        "lines": evenly(0.05, 2.0, 40), "samples": 20_000,
     },
-)  # fmt: skip
+    "full": {
+        "alphas": evenly(0.1, 2.0, 20), "rtol": 1e-2, "most": 15,
+        "lines": evenly(0.02, 2.0, 100), "samples": 400_000,
+    },
+}  # fmt: skip
+ITEM = Item("The Bayes-optimal line", compute, draw, compare, SIZES, remarks)

@@ -26,12 +26,11 @@ QUANTITIES = ("train_loss", "test_error", "theta", "m")
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     """Both branches in the limit, and runs at each dimension."""
     rows = [
-        training_grid(parts, f"runs-{d}", alphas=[ALPHA], omegas=[OMEGA], d=d, seeds=sizes["seeds"])
+        training_grid(parts, f"runs-{d}", {**sizes, "d": d}, [ALPHA], [OMEGA])
         for d in sizes["dimensions"]
     ]
     asked = {"alphas": [ALPHA], "rtol": sizes["rtol"], "most": 18}
-    model = positional_semantic(omega=OMEGA)
-    theory = parts.call("theory", curve, model, **asked)
+    theory = parts.call("theory", curve, positional_semantic(omega=OMEGA), **asked)
     runs = xr.concat(
         [row[[*QUANTITIES, "converged"]].isel(alpha=0, omega=0, drop=True) for row in rows],
         xr.Variable("d", list(sizes["dimensions"])),
@@ -76,27 +75,13 @@ def compare(datasets: Datasets) -> list[Row]:
     rows = []
     for branch, overlap in OVERLAP.items():
         point = theory.sel(branch=branch)
+        at = {"branch": branch, "d": "to infinity"}
         for name in (*LOSSES, overlap):
-            rows.append(
-                between_engines(
-                    name,
-                    {"branch": branch, "d": "to infinity"},
-                    number(point, name),
-                    limit(runs, branch, name),
-                    ("theory", "training"),
-                )
-            )
-        slope, error = spread_exponent(runs, branch, overlap)
-        rows.append(
-            between_engines(
-                f"exponent of the spread of {overlap} in d",
-                {"branch": branch},
-                (-0.5, 0.0),
-                (slope, error),
-                ("central limit", "training"),
-                share=0.0,
-            )
-        )
+            found = limit(runs, branch, name)
+            rows.append(between_engines(name, at, number(point, name), found))
+        name, at = f"exponent of the spread of {overlap} in d", {"branch": branch}
+        found = spread_exponent(runs, branch, overlap)
+        rows.append(between_engines(name, at, (-0.5, 0.0), found, "central limit", share=0.0))
     return rows
 
 
@@ -110,14 +95,8 @@ def remarks(datasets: Datasets) -> list[str]:
     ]
 
 
-ITEM = Item(
-    title="Concentration with d at alpha = 1.5",
-    compute=compute,
-    draw=draw,
-    compare=compare,
-    remarks=remarks,
-    sizes={
-        "quick": {"dimensions": (10, 100, 200, 400), "seeds": 10, "rtol": 5e-3},
-        "full": {"dimensions": (10, 20, 50, 100, 200, 500, 1000), "seeds": 64, "rtol": 2e-3},
-    },
-)
+SIZES = {
+    "quick": {"dimensions": (10, 100, 200, 400), "seeds": 10, "rtol": 5e-3},
+    "full": {"dimensions": (10, 20, 50, 100, 200, 500, 1000), "seeds": 64, "rtol": 2e-3},
+}
+ITEM = Item("Concentration with d at alpha = 1.5", compute, draw, compare, SIZES, remarks)

@@ -17,6 +17,7 @@ from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item
 from dotphase.report.rows import number
 from dotphase.report.store import Parts
+from dotphase.report.sweeps import mean_and_error
 from dotphase.report.verdict import Row, between_engines
 from dotphase.theory.flow import flow_field, flow_fixed_points, population_flow
 
@@ -47,21 +48,17 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
 def _descent(many: float, dimensions: list[int], paths: int, records: int) -> xr.Dataset:
     """Means and errors of the overlaps at two dimensions, and their limit if linear in 1/d."""
     model = positional_semantic(omega=OMEGA)
-    rows = [
+    small, large = (
         descent(model, many, d, **START, until=UNTIL, seeds=paths, records=records)
         for d in dimensions
-    ]
-    small, large = (xr.concat([row.mean("seed"), row.std("seed", ddof=1) / np.sqrt(paths)],
-                              xr.Variable("part", ["mean", "stderr"])) for row in rows)  # fmt: skip
+    )
     a = dimensions[1] / (dimensions[1] - dimensions[0])
     found = xr.Dataset(attrs={"alpha": many, "dimensions": dimensions, "seeds": paths})
     for name in OVERLAPS:
-        first, second = small[name].sel(part="mean"), large[name].sel(part="mean")
-        found[name] = (a * second - (a - 1) * first).drop_vars("part")
-        errors = (part[name].sel(part="stderr", drop=True) for part in (small, large))
-        below, above = errors
+        (first, below), (second, above) = (mean_and_error(runs[name]) for runs in (small, large))
+        found[name] = a * second - (a - 1) * first
         found[f"{name}_stderr"] = np.hypot(a * above, (a - 1) * below)
-        found[f"{name}_large"] = second.drop_vars("part")
+        found[f"{name}_large"] = second
     return found
 
 
@@ -88,17 +85,13 @@ def _field(alpha: float, count: int) -> xr.Dataset:
     m_speed, theta_speed, loss, _ = flow_field(model, m, theta, alpha=alpha)
     points = flow_fixed_points(model, alpha=alpha)
     axes = ("theta", "m")
-    return xr.Dataset(
-        {
-            "m_speed": (axes, m_speed), "theta_speed": (axes, theta_speed), "loss": (axes, loss),
-            "point_m": ("point", [point.m for point in points]),
-            "point_theta": ("point", [point.theta for point in points]),
-            "point_loss": ("point", [point.loss for point in points]),
-            "point_stable": ("point", [int(point.stable) for point in points]),
-            "point_rate": ("point", [max(point.rates) for point in points]),
-        },
-        coords={"m": m, "theta": theta},
-    )  # fmt: skip
+    fields = {"m_speed": (axes, m_speed), "theta_speed": (axes, theta_speed), "loss": (axes, loss)}
+    found = xr.Dataset(fields, {"m": m, "theta": theta})
+    for name in ("m", "theta", "loss"):
+        found[f"point_{name}"] = ("point", [getattr(point, name) for point in points])
+    found["point_stable"] = ("point", [int(point.stable) for point in points])
+    found["point_rate"] = ("point", [max(point.rates) for point in points])
+    return found
 
 
 def draw(datasets: Datasets) -> Any:
@@ -112,21 +105,17 @@ def draw(datasets: Datasets) -> Any:
 
 def compare(datasets: Datasets) -> list[Row]:
     """Flow against gradient descent, in the limit of large d, half way and at the end."""
-    flow, runs, rows = datasets["theory-flow"], datasets["runs-descent"], []
+    alpha, rows = float(datasets["runs-descent"].attrs["alpha"]), []
     for tau in (UNTIL / 2, UNTIL):
-        point = runs.sel(tau=tau, method="nearest")
+        flow, runs = (
+            datasets[name].sel(tau=tau, method="nearest")
+            for name in ("theory-flow", "runs-descent")
+        )
+        at = {"tau": tau, "alpha": alpha}
         for name in OVERLAPS:
-            rows.append(
-                between_engines(
-                    name,
-                    {"tau": tau, "alpha": float(runs.attrs["alpha"])},
-                    (float(flow[name].sel(tau=tau, method="nearest")), 0.0),
-                    number(point, name),
-                    ("population flow", "gradient descent, d to infinity"),
-                    # Corrections of order 1/alpha and of second order in 1/d.
-                    share=1 / float(runs.attrs["alpha"]),
-                )
-            )
+            pair = (float(flow[name]), 0.0), number(runs, name)
+            # Corrections of order 1/alpha and of second order in 1/d.
+            rows.append(between_engines(name, at, *pair, "population flow", share=1 / alpha))
     return rows
 
 
@@ -169,23 +158,17 @@ def remarks(datasets: Datasets) -> list[str]:
     return lines
 
 
-ITEM = Item(
-    title="Basins of attraction and the population flow",
-    compute=compute,
-    draw=draw,
-    compare=compare,
-    remarks=remarks,
-    sizes={
-        "quick": {
-            "alphas": [1.0, 2.0, 4.0], "scales": [0.01, 0.1, 1.0], "d": 100, "seeds": 4,
-            "steps": {"gd": 1500, "adam": 600, "sgd": 2000}, "many": 20.0,
-            "dimensions": [50, 100], "paths": 8, "records": 8, "grid": 13,
-        },
-        "full": {
-            "alphas": [0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0],
-            "scales": [0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 1.0], "d": 100, "seeds": 32,
-            "steps": {"gd": 3000, "adam": 1500, "sgd": 6000}, "many": 40.0,
-            "dimensions": [100, 200], "paths": 12, "records": 16, "grid": 25,
-        },
+SIZES = {
+    "quick": {
+        "alphas": [1.0, 2.0, 4.0], "scales": [0.01, 0.1, 1.0], "d": 100, "seeds": 4,
+        "steps": {"gd": 1500, "adam": 600, "sgd": 2000}, "many": 20.0,
+        "dimensions": [50, 100], "paths": 8, "records": 8, "grid": 13,
     },
-)  # fmt: skip
+    "full": {
+        "alphas": [0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0],
+        "scales": [0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 1.0], "d": 100, "seeds": 32,
+        "steps": {"gd": 3000, "adam": 1500, "sgd": 6000}, "many": 40.0,
+        "dimensions": [100, 200], "paths": 12, "records": 16, "grid": 25,
+    },
+}  # fmt: skip
+ITEM = Item("Basins of attraction and the population flow", compute, draw, compare, SIZES, remarks)

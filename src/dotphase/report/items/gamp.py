@@ -62,29 +62,16 @@ def compare(datasets: Datasets) -> list[Row]:
             if not np.isfinite(error):
                 # Fluctuations between data sets where there is one run only: of order 1/sqrt(d).
                 error = abs(measured) / float(last.attrs["d"]) ** 0.5
-            rows.append(
-                between_engines(
-                    f"{name} at iteration {int(last['iteration'])}",
-                    {"start": start},
-                    (float(last[f"{name}_predicted"]), 0.0),
-                    (measured, error),
-                    ("state evolution", "message passing"),
-                    share=0.03,
-                )
-            )
+            quantity = f"{name} at iteration {int(last['iteration'])}"
+            pair = (float(last[f"{name}_predicted"]), 0.0), (measured, error)
+            origin = "state evolution"
+            rows.append(between_engines(quantity, {"start": start}, *pair, origin, share=0.03))
     cosine = float(datasets["semantic"]["overlap_with_trained"].min())
-    rows.append(
-        within(
-            "cosine with the trained student",
-            {"start": "semantic"},
-            1.0,
-            (cosine, 0.0),
-            1e-6,
-            "training, this run",
-            "same data, same minimum",
-        )
-    )
-    return rows
+    same = within(
+        "cosine with the trained student", {"start": "semantic"}, 1.0, (cosine, 0.0), 1e-6,
+        "training, this run", "same data, same minimum",
+    )  # fmt: skip
+    return [*rows, same]
 
 
 def remarks(datasets: Datasets) -> list[str]:
@@ -106,14 +93,8 @@ def remarks(datasets: Datasets) -> list[str]:
     return lines
 
 
-ITEM = Item(
-    title="Message passing against state evolution",
-    compute=compute,
-    draw=draw,
-    compare=compare,
-    remarks=remarks,
-    sizes={
-        "quick": {"d": 500, "seeds": 2, "iterations": 60},
-        "full": {"d": 1000, "seeds": 4, "iterations": 200},
-    },
-)
+SIZES = {
+    "quick": {"d": 500, "seeds": 2, "iterations": 60},
+    "full": {"d": 1000, "seeds": 4, "iterations": 200},
+}
+ITEM = Item("Message passing against state evolution", compute, draw, compare, SIZES, remarks)

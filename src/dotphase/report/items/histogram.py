@@ -83,11 +83,4 @@ def remarks(datasets: Datasets) -> list[str]:
     return lines
 
 
-ITEM = Item(
-    title="The histogram task: attention and accuracy",
-    compute=compute,
-    draw=draw,
-    compare=compare,
-    remarks=remarks,
-    sizes=SIZES,
-)
+ITEM = Item("The histogram task: attention and accuracy", compute, draw, compare, SIZES, remarks)

@@ -11,14 +11,13 @@ import xarray as xr
 
 from dotphase import plot
 from dotphase._numerics.crossing import last_fall
-from dotphase.experiments.curve import curve
 from dotphase.experiments.diagram import diagram
 from dotphase.figures.winners import mechanism
 from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item
 from dotphase.report.rows import OVERLAP, finite_size, number, over_seeds, shown, usable
 from dotphase.report.store import Parts
-from dotphase.report.sweeps import trained_crossing, training_grid
+from dotphase.report.sweeps import theory_curve, trained_crossing, training_grid
 from dotphase.report.verdict import Row, between_engines
 
 OMEGA = 0.3
@@ -28,21 +27,15 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     """For each length trained students and both branches; for each rank a map of the branches."""
     found: Datasets = {}
     for length, alphas in sizes["trained"].items():
-        found[f"runs-{length}"] = training_grid(
-            parts, f"runs-{length}", alphas=list(alphas), omegas=[OMEGA], d=sizes["d"],
-            seeds=sizes["seeds"], length=length,
-        )  # fmt: skip
+        name = f"runs-{length}"
+        found[name] = training_grid(parts, name, sizes, alphas, [OMEGA], length=length)
     for length, alphas in sizes["alphas"].items():
-        found[f"theory-{length}"] = parts.call(
-            f"theory-{length}", curve, positional_semantic(OMEGA, length=length),
-            alphas=list(alphas), log2_points=sizes["log2_points"],
-        )  # fmt: skip
+        name, model = f"theory-{length}", positional_semantic(OMEGA, length=length)
+        found[name] = theory_curve(parts, name, model, {**sizes, "alphas": alphas})
     for rank in sizes["ranks"]:
         informed = ("semantic",) if rank == 1 else ("mixed", "semantic")
-        found[f"theory-rank-{rank}"] = parts.call(
-            f"theory-rank-{rank}", diagram, partial(positional_semantic, student_rank=rank),
-            informed=informed, **sizes["map"],
-        )  # fmt: skip
+        name, family = f"theory-rank-{rank}", partial(positional_semantic, student_rank=rank)
+        found[name] = parts.call(name, diagram, family, informed=informed, **sizes["map"])
     return found
 
 
@@ -52,27 +45,19 @@ def _lengths(datasets: Datasets) -> list[int]:
 
 def lines(datasets: Datasets) -> xr.Dataset:
     """alpha_c and alpha_l against the length, in theory, and the crossings of the runs."""
-    rows: dict[str, list[float]] = {}
+    found = []
     for length in _lengths(datasets):
         theory = datasets[f"theory-{length}"].sortby("alpha")
-        trained, error = trained_crossing(both_minima(datasets[f"runs-{length}"].isel(omega=0)))
-        alpha_l, alpha_l_error = passes_linear(theory)
-        alpha_c = float(theory["crossing"])
-        row = {
-            "alpha_c": alpha_c,
-            "alpha_c_stderr": float(theory["crossing_stderr"]),
-            "alpha_l": alpha_l,
-            "alpha_l_stderr": alpha_l_error,
-            "trained": trained,
-            "trained_stderr": error,
-            "trusted": _trusted_around(theory, alpha_c),
+        numbers = {
+            "alpha_c": number(theory, "crossing"),
+            "alpha_l": passes_linear(theory),
+            "trained": trained_crossing(both_minima(datasets[f"runs-{length}"].isel(omega=0))),
         }
-        for name, value in row.items():
-            rows.setdefault(name, []).append(value)
-    return xr.Dataset(
-        {name: ("length", values) for name, values in rows.items()},
-        coords={"length": _lengths(datasets)},
-    )
+        row = xr.Dataset({"trusted": _trusted_around(theory, numbers["alpha_c"][0])})
+        for name, (value, error) in numbers.items():
+            row = row.assign({name: value, f"{name}_stderr": error})
+        found.append(row)
+    return xr.concat(found, xr.Variable("length", _lengths(datasets)))
 
 
 def passes_linear(theory: xr.Dataset) -> tuple[float, float]:
@@ -145,20 +130,13 @@ def compare(datasets: Datasets) -> list[Row]:
                 continue
             alpha = float(max(both))
             point = branch_theory.sel(alpha=alpha)
-            ended = stayed(runs, branch).sel(alpha=alpha)
-            if int(ended.sum()) < 2:
+            ended = np.flatnonzero(stayed(runs, branch).sel(alpha=alpha).values)
+            if ended.size < 2:
                 continue
-            values = runs[overlap].sel(start=branch, alpha=alpha)
-            rows.append(
-                between_engines(
-                    overlap,
-                    {"L": length, "branch": branch, "alpha": alpha, "runs": int(ended.sum())},
-                    number(point, overlap),
-                    over_seeds(values.isel(seed=np.flatnonzero(ended.values))),
-                    ("theory", "training"),
-                    share=finite_size(runs),
-                )
-            )
+            ours = over_seeds(runs[overlap].sel(start=branch, alpha=alpha).isel(seed=ended))
+            at = {"L": length, "branch": branch, "alpha": alpha, "runs": ended.size}
+            pair = number(point, overlap), ours
+            rows.append(between_engines(overlap, at, *pair, share=finite_size(runs)))
     return rows
 
 
@@ -180,21 +158,17 @@ def remarks(datasets: Datasets) -> list[str]:
         )
     for length in _lengths(datasets):
         left = ~stayed(datasets[f"runs-{length}"].isel(omega=0), "positional")
+        shares = [f"{float(a):g}: {float(left.sel(alpha=a).mean()):.2f}" for a in left["alpha"]]
         texts.append(
             f"L = {length}: share of the runs from the positional start that leave it, by alpha: "
-            + "; ".join(
-                f"{float(a):g}: {float(left.sel(alpha=a).mean()):.2f}" for a in left["alpha"]
-            )
+            + "; ".join(shares)
             + "."
         )
     for title, theory in _maps(datasets):
         winner = mechanism(theory)
-        cells = int(winner.size)
-        counts = ", ".join(
-            f"{name} in {int((winner == name).sum())}"
-            for name in ("positional", "semantic", "mixed")
-        )
-        texts.append(f"Lowest minimum, {title}: {counts} of {cells} cells.")
+        names = ("positional", "semantic", "mixed")
+        counts = ", ".join(f"{name} in {int((winner == name).sum())}" for name in names)
+        texts.append(f"Lowest minimum, {title}: {counts} of {winner.size} cells.")
     return texts
 
 
@@ -207,24 +181,18 @@ FULL = {
     6: [0.2, 0.3, 0.4, 0.5, 0.7, 1.0],
 }
 
-ITEM = Item(
-    title="Longer sentences and higher rank",
-    compute=compute,
-    draw=draw,
-    compare=compare,
-    remarks=remarks,
-    sizes={
-        "quick": {
-            "alphas": {2: [1.0, 1.5], 3: [0.45, 0.8]}, "log2_points": 12, "d": 150, "seeds": 4,
-            "trained": {2: [1.01, 1.5], 3: [0.45, 0.8]}, "ranks": [], "map": {},
-        },
-        "full": {
-            "alphas": FULL, "trained": FULL,
-            "log2_points": 14, "d": 500, "seeds": 8, "ranks": [1, 2, 3],
-            "map": {
-                "alphas": [0.4, 0.7, 1.0, 1.3, 1.6, 2.0], "values": [0.0, 0.15, 0.3, 0.45],
-                "log2_points": 12,
-            },
+SIZES = {
+    "quick": {
+        "alphas": {2: [1.0, 1.5], 3: [0.45, 0.8]}, "log2_points": 12, "d": 150, "seeds": 4,
+        "trained": {2: [1.01, 1.5], 3: [0.45, 0.8]}, "ranks": [], "map": {},
+    },
+    "full": {
+        "alphas": FULL, "trained": FULL,
+        "log2_points": 14, "d": 500, "seeds": 8, "ranks": [1, 2, 3],
+        "map": {
+            "alphas": [0.4, 0.7, 1.0, 1.3, 1.6, 2.0], "values": [0.0, 0.15, 0.3, 0.45],
+            "log2_points": 12,
         },
     },
-)  # fmt: skip
+}  # fmt: skip
+ITEM = Item("Longer sentences and higher rank", compute, draw, compare, SIZES, remarks)

@@ -20,13 +20,10 @@ SHARE = 1e-3
 
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     """Ridge regression on a grid, and the limits of the paper's model."""
+    fixed = {"log2_points": sizes["log2_points"]}
+    sweep = {"ridge": sizes["ridges"], "alpha": sizes["alphas"]}
     return {
-        "theory-ridge": parts.study(
-            "theory-ridge",
-            "regression",
-            fixed={"log2_points": sizes["log2_points"]},
-            sweep={"ridge": sizes["ridges"], "alpha": sizes["alphas"]},
-        ),
+        "theory-ridge": parts.study("theory-ridge", "regression", fixed, sweep),
         "theory-paper": parts.call("theory-paper", paper_limits, log2_points=sizes["paper_points"]),
     }
 
@@ -42,23 +39,16 @@ def compare(datasets: Datasets) -> list[Row]:
     point = ridge.isel(ridge=0).sel(alpha=1.0)
     at = {"alpha": 1.0, "ridge": float(point["ridge"])}
     for name in NUMBERS:
-        rows.append(
-            between_engines(
-                f"ridge regression, {name}", at, (float(point[f"{name}_exact"]), 0.0),
-                number(point, name), ("closed form", "solver"), share=SHARE,
-            )
-        )  # fmt: skip
+        pair = (float(point[f"{name}_exact"]), 0.0), number(point, name)
+        quantity = f"ridge regression, {name}"
+        rows.append(between_engines(quantity, at, *pair, "closed form", share=SHARE))
     for name in paper["limit"].values:
         row = paper.sel(limit=name)
         # An expected zero leaves no share; rounding is what may be left.
         error = float(row["stderr"]) if float(row["expected"]) else 1e-12
-        rows.append(
-            between_engines(
-                str(name), {}, (float(row["expected"]), 0.0), (float(row["found"]), error),
-                ("closed form or one variable", "solver"),
-                share=SHARE,
-            )
-        )  # fmt: skip
+        pair = (float(row["expected"]), 0.0), (float(row["found"]), error)
+        origin = "closed form or one variable"
+        rows.append(between_engines(str(name), {}, *pair, origin, share=SHARE))
     return rows
 
 
@@ -80,20 +70,16 @@ def remarks(datasets: Datasets) -> list[str]:
     return lines
 
 
-ITEM = Item(
-    title="Limits that are known: ridge regression and others",
-    compute=compute,
-    draw=draw,
-    compare=compare,
-    remarks=remarks,
-    sizes={
-        "quick": {
-            "alphas": [0.25, 0.5, 1.0, 2.0, 4.0], "ridges": [0.01, 0.1, 1.0], "log2_points": 14,
-            "paper_points": 14,
-        },
-        "full": {
-            "alphas": [0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0],
-            "ridges": [0.01, 0.1, 1.0], "log2_points": 17, "paper_points": 17,
-        },
+SIZES = {
+    "quick": {
+        "alphas": [0.25, 0.5, 1.0, 2.0, 4.0], "ridges": [0.01, 0.1, 1.0], "log2_points": 14,
+        "paper_points": 14,
     },
-)  # fmt: skip
+    "full": {
+        "alphas": [0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0],
+        "ridges": [0.01, 0.1, 1.0], "log2_points": 17, "paper_points": 17,
+    },
+}  # fmt: skip
+ITEM = Item(
+    "Limits that are known: ridge regression and others", compute, draw, compare, SIZES, remarks
+)

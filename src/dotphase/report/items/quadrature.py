@@ -12,7 +12,7 @@ from dotphase import plot
 from dotphase._numerics.quadrature import gauss_hermite
 from dotphase.model import Model
 from dotphase.model.paper import positional_semantic
-from dotphase.report.facts import facts
+from dotphase.report.facts import Fact, facts
 from dotphase.report.item import Datasets, Item
 from dotphase.report.rows import number
 from dotphase.report.rules import crossing, degree_seven
@@ -46,32 +46,34 @@ def _rules(model: Model, near: float, orders: list[int]) -> xr.Dataset:
 
 def draw(datasets: Datasets) -> Any:
     """alpha_c against the number of nodes."""
+    return plot.quadrature(datasets["points"], datasets["rules"], _published().value)
+
+
+def _published() -> Fact:
     (fact,) = (fact for fact in facts("alpha_c") if fact.at["omega"] == OMEGA)
-    return plot.quadrature(datasets["points"], datasets["rules"], fact.value)
+    return fact
 
 
 def compare(datasets: Datasets) -> list[Row]:
     """The published value, and our own with a quarter of the points."""
-    points = datasets["points"]
+    points, rules = datasets["points"], datasets["rules"]
     last, before = points.isel(nodes=-1), points.isel(nodes=-2)
-    (fact,) = (fact for fact in facts("alpha_c") if fact.at["omega"] == OMEGA)
+    ours, rule = number(last, "alpha_c"), (float(rules["alpha_c"][-1]), 0.0)
     settled = (
         f"ours moves by {abs(float(last['alpha_c'] - before['alpha_c'])):.4f} from 2^"
         f"{int(np.log2(before['nodes']))} to 2^{int(np.log2(last['nodes']))} points, a rule of "
-        f"degree 7 gives {float(datasets['rules']['alpha_c'][0]):.3f}, Gauss-Hermite with "
-        f"{int(datasets['rules']['nodes'][-1])} nodes {float(datasets['rules']['alpha_c'][-1]):.4f}"
+        f"degree 7 gives {float(rules['alpha_c'][0]):.3f}, Gauss-Hermite with "
+        f"{int(rules['nodes'][-1])} nodes {rule[0]:.4f}"
     )
     return [
-        against_equations(fact, *number(last, "alpha_c"), settled),
+        against_equations(_published(), *ours, settled),
         between_engines(
             "alpha_c with fewer points", {"omega": OMEGA, "points": int(before["nodes"])},
-            number(last, "alpha_c"), number(before, "alpha_c"),
-            (f"{int(last['nodes'])} points", "fewer"), share=0.0,
+            ours, number(before, "alpha_c"), f"{int(last['nodes'])} points", share=0.0,
         ),
         between_engines(
-            "alpha_c from the largest Gauss-Hermite rule", {"omega": OMEGA},
-            number(last, "alpha_c"), (float(datasets["rules"]["alpha_c"][-1]), 0.0),
-            ("Sobol points", "fixed rule"), share=0.005,
+            "alpha_c from the largest Gauss-Hermite rule", {"omega": OMEGA}, ours, rule,
+            "Sobol points", share=0.005,
         ),
     ]  # fmt: skip
 
@@ -97,14 +99,8 @@ def remarks(datasets: Datasets) -> list[str]:
     ]
 
 
-ITEM = Item(
-    title="What the quadrature does to alpha_c",
-    compute=compute,
-    draw=draw,
-    compare=compare,
-    remarks=remarks,
-    sizes={
-        "quick": {"log2": [12, 14, 16], "orders": [4, 5, 7]},
-        "full": {"log2": [12, 13, 14, 15, 16, 17, 18, 19], "orders": [3, 4, 5, 6, 7, 8, 9, 10, 11]},
-    },
-)
+SIZES = {
+    "quick": {"log2": [12, 14, 16], "orders": [4, 5, 7]},
+    "full": {"log2": [12, 13, 14, 15, 16, 17, 18, 19], "orders": [3, 4, 5, 6, 7, 8, 9, 10, 11]},
+}
+ITEM = Item("What the quadrature does to alpha_c", compute, draw, compare, SIZES, remarks)

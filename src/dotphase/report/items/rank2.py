@@ -11,7 +11,7 @@ from dotphase import plot
 from dotphase.experiments.diagram import diagram
 from dotphase.figures.parts.maps import Panel, gain_panel
 from dotphase.model.paper import positional_semantic
-from dotphase.report.item import Datasets, Item
+from dotphase.report.item import Datasets, Item, evenly
 from dotphase.report.rows import finite_size, usable
 from dotphase.report.store import Parts
 from dotphase.report.sweeps import training_grid
@@ -27,21 +27,10 @@ def _family(omega: float) -> Any:
 
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     """The branches on the grid, and students trained from a semantic and a positional start."""
-    runs = training_grid(
-        parts,
-        "runs",
-        alphas=sizes["trained_alphas"],
-        omegas=sizes["trained_omegas"],
-        d=sizes["d"],
-        seeds=sizes["seeds"],
-        student_rank=2,
-    )
-    asked = {
-        "alphas": sizes["alphas"],
-        "values": sizes["omegas"],
-        "log2_points": sizes["log2_points"],
-    }
-    theory = parts.call("theory", diagram, _family, informed=INFORMED, **asked)
+    trained = sizes["trained_alphas"], sizes["trained_omegas"]
+    runs = training_grid(parts, "runs", sizes, *trained, student_rank=2)
+    asked = {"alphas": sizes["alphas"], "values": sizes["omegas"], "informed": INFORMED}
+    theory = parts.call("theory", diagram, _family, log2_points=sizes["log2_points"], **asked)
     return {"theory": theory, "runs": runs}
 
 
@@ -73,16 +62,9 @@ def compare(datasets: Datasets) -> list[Row]:
         mean = float(predicted.mean())
         # Cells are independent data sets: their scatter gives the error of the mean.
         error = float(np.std(gap, ddof=1) / np.sqrt(gap.size))
-        rows.append(
-            between_engines(
-                f"{name} of the lowest minimum, mean over cells",
-                {"cells": int(gap.size)},
-                (mean, 0.0),
-                (mean + float(np.mean(gap)), error),
-                ("theory", "training"),
-                share=finite_size(runs),
-            )
-        )
+        quantity, at = f"{name} of the lowest minimum, mean over cells", {"cells": int(gap.size)}
+        pair = (mean, 0.0), (mean + float(np.mean(gap)), error)
+        rows.append(between_engines(quantity, at, *pair, share=finite_size(runs)))
     return rows
 
 
@@ -117,22 +99,16 @@ def remarks(datasets: Datasets) -> list[str]:
     return lines
 
 
-ITEM = Item(
-    title="A student of rank two",
-    compute=compute,
-    draw=draw,
-    compare=compare,
-    remarks=remarks,
-    sizes={
-        "quick": {
-            "alphas": [0.5, 1.0, 1.5, 2.0], "omegas": [0.1, 0.3, 0.5], "log2_points": 12, "d": 100,
-            "seeds": 2, "trained_alphas": [0.5, 1.0, 1.5, 2.0], "trained_omegas": [0.1, 0.3, 0.5],
-        },
-        "full": {
-            "alphas": np.round(np.linspace(0.2, 2.0, 10), 4).tolist(),
-            "omegas": np.round(np.linspace(0, 0.5, 6), 4).tolist(), "log2_points": 14, "d": 1000,
-            "seeds": 2, "trained_alphas": np.round(np.linspace(0.2, 2.0, 16), 4).tolist(),
-            "trained_omegas": np.round(np.linspace(0, 0.5, 11), 4).tolist(),
-        },
+SIZES = {
+    "quick": {
+        "alphas": [0.5, 1.0, 1.5, 2.0], "omegas": [0.1, 0.3, 0.5], "log2_points": 12, "d": 100,
+        "seeds": 2, "trained_alphas": [0.5, 1.0, 1.5, 2.0], "trained_omegas": [0.1, 0.3, 0.5],
     },
-)  # fmt: skip
+    "full": {
+        "alphas": evenly(0.2, 2.0, 10),
+        "omegas": evenly(0, 0.5, 6), "log2_points": 14, "d": 1000,
+        "seeds": 2, "trained_alphas": evenly(0.2, 2.0, 16),
+        "trained_omegas": evenly(0, 0.5, 11),
+    },
+}  # fmt: skip
+ITEM = Item("A student of rank two", compute, draw, compare, SIZES, remarks)

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from dotphase import plot
-from dotphase.experiments.curve import curve
 from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item, evenly
 from dotphase.report.rows import finite_size, number, shown, theory_and_training
 from dotphase.report.store import Parts
-from dotphase.report.sweeps import training_grid
+from dotphase.report.sweeps import theory_curve, training_grid
 from dotphase.report.verdict import Row
 
 BASE = {"omega": 0.3, "sigma": 0.5, "ridge": 0.01}
@@ -33,28 +32,22 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
             name = key(parameter, value)
             if f"theory-{name}" in found:
                 continue
-            model: dict[str, Any] = {**BASE, parameter: value}
+            rest: dict[str, Any] = {**BASE, parameter: value}
+            model, omegas = positional_semantic(**rest), [rest.pop("omega")]
             found[f"runs-{name}"] = training_grid(
-                parts, f"runs-{name}", alphas=list(sizes["trained"]), omegas=[model["omega"]],
-                sigma=model["sigma"], ridge=model["ridge"], d=sizes["d"], seeds=sizes["seeds"],
-            )  # fmt: skip
-            asked = {"alphas": sizes["alphas"], "rtol": sizes["rtol"], "most": sizes["most"]}
-            found[f"theory-{name}"] = parts.call(
-                f"theory-{name}", curve, positional_semantic(**model), **asked
+                parts, f"runs-{name}", sizes, sizes["trained"], omegas, **rest
             )
+            found[f"theory-{name}"] = theory_curve(parts, f"theory-{name}", model, sizes)
     return found
 
 
 def draw(datasets: Datasets) -> Any:
     """One column for each parameter."""
-    columns = {
-        parameter: [
-            (value, datasets[f"theory-{key(parameter, value)}"],
-             datasets[f"runs-{key(parameter, value)}"])
-            for value in values
-        ]
-        for parameter, values in SLICES.items()
-    }  # fmt: skip
+    columns: dict[str, list[Any]] = {parameter: [] for parameter in SLICES}
+    for parameter, values in SLICES.items():
+        for value in values:
+            name = key(parameter, value)
+            columns[parameter].append((value, datasets[f"theory-{name}"], datasets[f"runs-{name}"]))
     return plot.slices(columns)
 
 
@@ -81,20 +74,14 @@ def remarks(datasets: Datasets) -> list[str]:
     return lines
 
 
-ITEM = Item(
-    title="Slices in omega, sigma and lambda",
-    compute=compute,
-    draw=draw,
-    compare=compare,
-    remarks=remarks,
-    sizes={
-        "quick": {
-            "alphas": evenly(0.2, 2.0, 6), "rtol": 2e-2, "most": 13, "d": 200, "seeds": 2,
-            "trained": (0.8, 1.4, 2.0),
-        },
-        "full": {
-            "alphas": evenly(0.2, 2.0, 19), "rtol": 5e-3, "most": 17, "d": 1000, "seeds": 8,
-            "trained": evenly(0.2, 2.0, 10),
-        },
+SIZES = {
+    "quick": {
+        "alphas": evenly(0.2, 2.0, 6), "rtol": 2e-2, "most": 13, "d": 200, "seeds": 2,
+        "trained": (0.8, 1.4, 2.0),
     },
-)  # fmt: skip
+    "full": {
+        "alphas": evenly(0.2, 2.0, 19), "rtol": 5e-3, "most": 17, "d": 1000, "seeds": 8,
+        "trained": evenly(0.2, 2.0, 10),
+    },
+}  # fmt: skip
+ITEM = Item("Slices in omega, sigma and lambda", compute, draw, compare, SIZES, remarks)

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from dotphase import plot
-from dotphase.experiments.curve import curve
 from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item
 from dotphase.report.rows import OVERLAP, differences
 from dotphase.report.store import Parts
+from dotphase.report.sweeps import theory_curve
 from dotphase.report.verdict import Row
 
 OMEGA, ALPHA, D = 0.3, 2.0, 100
+THEORY = {"alphas": [ALPHA], "rtol": 5e-3, "most": 17}
 STARTS, OPTIMIZERS = ("semantic", "positional", "random"), ("gd", "adam")
 MECHANISMS = ("semantic", "positional", "mixed", "uninformed")
 
@@ -28,8 +29,7 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
         fixed={"omega": OMEGA, "alpha": ALPHA, "d": D, "held_out": 2},
         sweep={"optimizer": OPTIMIZERS, "start": STARTS, "first": range(sizes["seeds"])},
     ).rename(first="seed")
-    model = positional_semantic(omega=OMEGA)
-    theory = parts.call("theory", curve, model, alphas=[ALPHA], rtol=5e-3, most=17)
+    theory = theory_curve(parts, "theory", positional_semantic(omega=OMEGA), THEORY)
     return {"theory": theory.isel(alpha=0), "runs": runs}
 
 
@@ -43,7 +43,7 @@ def compare(datasets: Datasets) -> list[Row]:
     rows = []
     for start in OVERLAP:
         pair = [datasets["runs"].sel(start=start, optimizer=name) for name in OPTIMIZERS]
-        rows += differences(pair, ["train_loss"], {"start": start}, ("gradient descent", "Adam"))
+        rows += differences(pair, ["train_loss"], {"start": start}, "gradient descent")
     return rows
 
 
@@ -60,11 +60,7 @@ def remarks(datasets: Datasets) -> list[str]:
     return lines
 
 
+SIZES = {"quick": {"seeds": 12}, "full": {"seeds": 100}}
 ITEM = Item(
-    title="Informed and random starts, gradient descent and Adam",
-    compute=compute,
-    draw=draw,
-    compare=compare,
-    remarks=remarks,
-    sizes={"quick": {"seeds": 12}, "full": {"seeds": 100}},
+    "Informed and random starts, gradient descent and Adam", compute, draw, compare, SIZES, remarks
 )

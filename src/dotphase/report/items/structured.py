@@ -10,7 +10,6 @@ import numpy as np
 import xarray as xr
 
 from dotphase import plot
-from dotphase.experiments.curve import curve
 from dotphase.experiments.grid import grid
 from dotphase.experiments.real_tokens import train_on_table
 from dotphase.finite.embeddings import (
@@ -36,6 +35,7 @@ from dotphase.report.rows import (
     theory_and_training,
 )
 from dotphase.report.store import Parts
+from dotphase.report.sweeps import theory_curve
 from dotphase.report.verdict import Row
 
 OMEGA = 0.3
@@ -50,33 +50,22 @@ def _model(exponent: float, omega: float = OMEGA) -> Model:
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     """Runs and theory for each spectrum, alpha_c against the exponent, and real tokens."""
     found: Datasets = {}
-    asked = {"alphas": sizes["trained"], "omegas": [OMEGA], "d": sizes["d"]}
-    asked |= {"seeds": sizes["seeds"]}
+    alphas, d, seeds = sizes["trained"], sizes["d"], sizes["seeds"]
+    asked = {"alphas": alphas, "omegas": [OMEGA], "d": d, "seeds": seeds, "atoms": ATOMS}
     for exponent in EXPONENTS:
-        shape = {"exponent": exponent, "atoms": ATOMS}
-        train = partial(
-            grid, partial(_model, exponent), sizes["trained"], [OMEGA], sizes["d"],
-            seeds=sizes["seeds"],
-        )  # fmt: skip
-        found[f"runs-{exponent:g}"] = parts.get(f"runs-{exponent:g}", asked | shape, train)
+        train = partial(grid, partial(_model, exponent), alphas, [OMEGA], d, seeds=seeds)
+        name = f"runs-{exponent:g}"
+        found[name] = parts.get(name, asked | {"exponent": exponent}, train)
     found |= _tokens(parts, sizes)
     for exponent in EXPONENTS:
-        found[f"theory-{exponent:g}"] = _branches(
-            parts, f"theory-{exponent:g}", _model(exponent), sizes["alphas"], sizes
-        )
+        name = f"theory-{exponent:g}"
+        found[name] = theory_curve(parts, name, _model(exponent), sizes)
     # Along the exponents the mean variance of the tokens is kept.
     fixed = {"omega": OMEGA, "atoms": ATOMS, "log2_points": sizes["critical_points"]}
     found["theory-critical"] = parts.study(
         "theory-critical", "critical", fixed, {"exponent": sizes["exponents"]}
     )
     return found
-
-
-def _branches(
-    parts: Parts, name: str, model: Model, alphas: Sequence[float], sizes: Mapping[str, Any]
-) -> xr.Dataset:
-    asked = {"alphas": alphas, "rtol": sizes["rtol"], "most": sizes["most"]}
-    return parts.call(name, curve, model, **asked)
 
 
 def _tokens(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
@@ -95,7 +84,7 @@ def _tokens(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     for kind in KINDS:
         model = positional_semantic(omega=OMEGA, spectrum=prepare(table, kind).spectrum)
         name = f"theory-real-{kind}"
-        found[name] = _branches(parts, name, model, alphas, sizes)
+        found[name] = theory_curve(parts, name, model, {**sizes, "alphas": alphas})
     return found
 
 
@@ -129,9 +118,8 @@ def compare(datasets: Datasets) -> list[Row]:
         )  # fmt: skip
     for kind in KINDS:
         if f"runs-real-{kind}" in datasets:
-            rows += _universality(
-                datasets[f"runs-like-{kind}"], datasets[f"runs-real-{kind}"], kind
-            )
+            like, real = datasets[f"runs-like-{kind}"], datasets[f"runs-real-{kind}"]
+            rows += _universality(like, real, kind)
     return rows
 
 
@@ -142,8 +130,7 @@ def _universality(like: xr.Dataset, real: xr.Dataset, kind: str) -> list[Row]:
         for alpha in real["alpha"].values:
             pair = [some.sel(start=branch, alpha=alpha) for some in (like, real)]
             at = {"tokens": kind, "branch": branch, "alpha": float(alpha)}
-            names = ("Gaussian tokens", "real tokens")
-            rows += differences(pair, (*LOSSES, overlap), at, names, share=0.0)
+            rows += differences(pair, (*LOSSES, overlap), at, "Gaussian tokens", share=0.0)
     return rows
 
 
@@ -182,23 +169,17 @@ def remarks(datasets: Datasets) -> list[str]:
     return lines
 
 
-ITEM = Item(
-    title="Tokens that are not white",
-    compute=compute,
-    draw=draw,
-    compare=compare,
-    remarks=remarks,
-    sizes={
-        "quick": {
-            "alphas": [1.0, 1.5, 2.0], "rtol": 1e-2, "most": 12, "d": 192, "seeds": 4,
-            "trained": [1.5, 2.0], "exponents": [0.0, 0.5, 1.0], "critical_points": 12,
-            "token_seeds": 0, "token_alphas": [2.0],
-        },
-        "full": {
-            "alphas": evenly(0.8, 2.5, 18), "rtol": 5e-3, "most": 15,
-            "d": 768, "seeds": 16, "trained": [1.0, 1.5, 2.0],
-            "exponents": [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8], "critical_points": 15,
-            "token_seeds": 16, "token_alphas": [1.5, 2.5],
-        },
+SIZES = {
+    "quick": {
+        "alphas": [1.0, 1.5, 2.0], "rtol": 1e-2, "most": 12, "d": 192, "seeds": 4,
+        "trained": [1.5, 2.0], "exponents": [0.0, 0.5, 1.0], "critical_points": 12,
+        "token_seeds": 0, "token_alphas": [2.0],
     },
-)  # fmt: skip
+    "full": {
+        "alphas": evenly(0.8, 2.5, 18), "rtol": 5e-3, "most": 15,
+        "d": 768, "seeds": 16, "trained": [1.0, 1.5, 2.0],
+        "exponents": [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8], "critical_points": 15,
+        "token_seeds": 16, "token_alphas": [1.5, 2.5],
+    },
+}  # fmt: skip
+ITEM = Item("Tokens that are not white", compute, draw, compare, SIZES, remarks)

@@ -9,13 +9,12 @@ import numpy as np
 import xarray as xr
 
 from dotphase import plot
-from dotphase.experiments.curve import curve
 from dotphase.model.paper import positional_semantic
 from dotphase.report.facts import Fact, facts
 from dotphase.report.item import Datasets, Item, evenly
 from dotphase.report.rows import number, over_seeds, shown, theory_and_training
 from dotphase.report.store import Parts
-from dotphase.report.sweeps import training_grid
+from dotphase.report.sweeps import theory_curve, training_grid
 from dotphase.report.verdict import Row, against_equations, against_runs
 
 OMEGA, SIGMA = 0.3, 0.5
@@ -25,20 +24,11 @@ PUBLISHED = (1.005, 1.5025, 2.0)
 
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     """Both branches along alpha, the critical points, and trained students."""
-    runs = training_grid(
-        parts,
-        "runs",
-        alphas=list(sizes["trained"]),
-        omegas=[OMEGA],
-        d=sizes["d"],
-        seeds=sizes["seeds"],
-        sigma=SIGMA,
-    )
+    runs = training_grid(parts, "runs", sizes, sizes["trained"], [OMEGA], sigma=SIGMA)
     model = positional_semantic(omega=OMEGA, sigma=SIGMA)
-    asked = {name: sizes[name] for name in ("alphas", "rtol", "most")}
     fixed = {"omega": OMEGA, "sigma": SIGMA, "log2_points": sizes["critical_points"]}
     return {
-        "theory": parts.call("theory", curve, model, **asked),
+        "theory": theory_curve(parts, "theory", model, sizes),
         "critical": parts.study("critical", "critical", fixed),
         "runs": runs,
     }
@@ -100,20 +90,14 @@ def _alphas(count: int, first: float = 0.2) -> list[float]:
     return np.union1d(evenly(first, 2.0, count), PUBLISHED).tolist()
 
 
-ITEM = Item(
-    title="The transition at omega = .3",
-    compute=compute,
-    draw=draw,
-    compare=compare,
-    remarks=remarks,
-    sizes={
-        "quick": {
-            "alphas": _alphas(8), "rtol": 1e-2, "most": 15, "critical_points": 16,
-            "d": 1000, "seeds": 3, "trained": PUBLISHED,
-        },
-        "full": {
-            "alphas": _alphas(28), "rtol": 2e-3, "most": 18, "critical_points": 18,
-            "d": 1000, "seeds": 24, "trained": _alphas(10),
-        },
+SIZES = {
+    "quick": {
+        "alphas": _alphas(8), "rtol": 1e-2, "most": 15, "critical_points": 16,
+        "d": 1000, "seeds": 3, "trained": PUBLISHED,
     },
-)  # fmt: skip
+    "full": {
+        "alphas": _alphas(28), "rtol": 2e-3, "most": 18, "critical_points": 18,
+        "d": 1000, "seeds": 24, "trained": _alphas(10),
+    },
+}  # fmt: skip
+ITEM = Item("The transition at omega = .3", compute, draw, compare, SIZES, remarks)

@@ -9,12 +9,11 @@ import numpy as np
 import xarray as xr
 
 from dotphase import plot
-from dotphase.experiments.curve import curve
 from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item, evenly
 from dotphase.report.rows import finite_size, number, shown, theory_and_training
 from dotphase.report.store import Parts
-from dotphase.report.sweeps import trained_crossing, training_grid
+from dotphase.report.sweeps import theory_curve, trained_crossing, training_grid
 from dotphase.report.verdict import Row, between_engines
 
 OMEGA = 0.3
@@ -24,17 +23,13 @@ STUDENTS = {"tied": False, "untied": True}
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     """Both students: trained from both starts on the same data, and both branches."""
     found: Datasets = {}
-    students = {name: STUDENTS[name] for name in sizes["students"]}
-    for name, separate in students.items():
-        found[f"runs-{name}"] = training_grid(
-            parts, f"runs-{name}", alphas=list(sizes["trained"]), omegas=[OMEGA], d=sizes["d"],
-            seeds=sizes["seeds"], untied=separate,
-        )  # fmt: skip
-    for name, separate in students.items():
-        found[f"theory-{name}"] = parts.call(
-            f"theory-{name}", curve, positional_semantic(OMEGA, untied=separate),
-            alphas=list(sizes["alphas"]), log2_points=sizes["log2_points"],
-        )  # fmt: skip
+    for student in sizes["students"]:
+        name, trained = f"runs-{student}", sizes["trained"]
+        untied = STUDENTS[student]
+        found[name] = training_grid(parts, name, sizes, trained, [OMEGA], untied=untied)
+    for student in sizes["students"]:
+        name, model = f"theory-{student}", positional_semantic(OMEGA, untied=STUDENTS[student])
+        found[name] = theory_curve(parts, name, model, sizes)
     return found
 
 
@@ -56,13 +51,10 @@ def _students(datasets: Datasets) -> list[str]:
 
 def draw(datasets: Datasets) -> Any:
     """Tied and untied students against alpha."""
+    parts = ("theory", "runs")
     return plot.family(
         [
-            (
-                name,
-                per_column(datasets[f"theory-{name}"], name),
-                per_column(datasets[f"runs-{name}"], name),
-            )
+            (name, *(per_column(datasets[f"{part}-{name}"], name) for part in parts))
             for name in _students(datasets)
         ]
     )
@@ -75,16 +67,8 @@ def compare(datasets: Datasets) -> list[Row]:
         theory, runs = datasets[f"theory-{name}"], datasets[f"runs-{name}"].isel(omega=0)
         share = finite_size(runs)
         rows += theory_and_training(theory, runs, {"student": name}, share=share)
-        rows.append(
-            between_engines(
-                "alpha_c",
-                {"student": name},
-                number(theory, "crossing"),
-                trained_crossing(runs),
-                ("theory", "training"),
-                share=share,
-            )
-        )
+        pair = number(theory, "crossing"), trained_crossing(runs)
+        rows.append(between_engines("alpha_c", {"student": name}, *pair, share=share))
     return rows
 
 
@@ -110,22 +94,16 @@ def remarks(datasets: Datasets) -> list[str]:
     return lines
 
 
-ITEM = Item(
-    title="Separate queries and keys",
-    compute=compute,
-    draw=draw,
-    compare=compare,
-    remarks=remarks,
-    sizes={
-        "quick": {
-            "students": ["untied"], "alphas": [1.6, 2.3, 3.0], "log2_points": 12, "d": 200,
-            "seeds": 4,
-            "trained": (1.6, 2.3, 3.0),
-        },
-        "full": {
-            "students": ["tied", "untied"],
-            "alphas": evenly(0.8, 3.2, 13), "log2_points": 14, "d": 500,
-            "seeds": 8, "trained": (1.0, 1.2, 1.4, 1.8, 2.0, 2.2, 2.4, 2.8, 3.2),
-        },
+SIZES = {
+    "quick": {
+        "students": ["untied"], "alphas": [1.6, 2.3, 3.0], "log2_points": 12, "d": 200,
+        "seeds": 4,
+        "trained": (1.6, 2.3, 3.0),
     },
-)  # fmt: skip
+    "full": {
+        "students": ["tied", "untied"],
+        "alphas": evenly(0.8, 3.2, 13), "log2_points": 14, "d": 500,
+        "seeds": 8, "trained": (1.0, 1.2, 1.4, 1.8, 2.0, 2.2, 2.4, 2.8, 3.2),
+    },
+}  # fmt: skip
+ITEM = Item("Separate queries and keys", compute, draw, compare, SIZES, remarks)

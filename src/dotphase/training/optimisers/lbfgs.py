@@ -43,14 +43,8 @@ def lbfgs(objective: Objective, schedule: Schedule) -> Method:
 
     def step(point: Point, count: Array) -> Point:
         state, idle, best = point.memory
-        updates, state = transform.update(
-            point.gradient,
-            state,
-            point.weights,
-            value=point.value,
-            grad=point.gradient,
-            value_fn=value,
-        )
+        known = {"value": point.value, "grad": point.gradient, "value_fn": value}
+        updates, state = transform.update(point.gradient, state, point.weights, **known)
         weights = optax.apply_updates(point.weights, updates)
         # The line search has evaluated the loss where it stopped, and remembers it.
         loss = optax.tree_utils.tree_get(state, "value")
