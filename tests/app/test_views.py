@@ -12,7 +12,7 @@ from dotphase.app.trainings import Trainings, read_training
 from dotphase.errors import InvalidInput
 from dotphase.experiments.attention import attention_matrices
 
-TRAINING = {"d": 40, "seeds": 1, "seed": 3, "start": "semantic"}
+TRAINING = {"d": 40, "seeds": 2, "seed": 3, "start": "semantic"}
 
 
 def test_attention_of_a_known_student(paper):
@@ -87,7 +87,7 @@ def test_code_of_a_view_gives_its_numbers(capsys):
     code = snippets(Point(alpha=2.0, mixing="0.7,0.4"), TRAINING, 0, "")["train"]["python"]
     exec(compile(code, "train", "exec"), {})
     model = Point(mixing="0.7,0.4").model()
-    runs = dp.train(model, 2.0, 40, seeds=1, seed=3, start="semantic")
+    runs = dp.train(model, 2.0, **TRAINING)
     printed = capsys.readouterr().out
     assert " ".join(str(runs).split()[:6]) in " ".join(printed.split())
 

@@ -37,7 +37,7 @@ class Files:
     def __init__(self, out: str | None, plot: str | None) -> None:
         from dotphase.storage.files import check_writable
 
-        self.dataset = check_writable("--out", out, (".nc",)) if out else None
+        self.dataset = None if out is None else check_writable("--out", out, (".nc",))
         self.figure = figure_path(plot)
 
     def write(self, dataset: Any, draw: str) -> None:
