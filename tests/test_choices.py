@@ -71,12 +71,12 @@ def trained(answer, paper, **new):
 def test_an_optimiser(add, answer, capsys, paper):
     add(
         "dotphase.training.optimisers",
-        "lion",
+        "lion_of_three_steps",
         "import optax\nfrom dotphase.training.loop import Optimiser, first_order\n"
         "OPTIMISER = Optimiser(first_order(optax.lion), steps=3, lr=0.01)\n",
     )
-    assert trained(answer, paper, optimizer="lion").iterations == 3
-    assert helps(capsys, "train", "lion")
+    assert trained(answer, paper, optimizer="lion_of_three_steps").iterations == 3
+    assert helps(capsys, "train", "lion_of_three_steps")
 
 
 def test_a_start(add, answer, capsys, paper):

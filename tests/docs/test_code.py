@@ -100,7 +100,9 @@ def test_the_example_of_a_public_name_runs(name):
     for test in examples(name):
         for example in test.examples:
             example.source = share(example.source)
-        doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=said.append)
+        doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS).run(
+            test, out=said.append
+        )
     assert not said, "".join(said)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import dotphase as dp
+from dotphase.model.derivatives import is_softmax_attention
 from dotphase.theory.branches import BRANCHES
 from models import POSITIONS, identity, softmax, three_tokens
 
@@ -196,8 +197,13 @@ def test_general_path_agrees_with_the_closed_form(paper):
     def teacher(h):
         return 0.7 * softmax(h) + 0.3 * jnp.array([[0.6, 0.4], [0.4, 0.6]])
 
+    def student(h):  # softmax in a spelling that is not recognised
+        weights = jnp.exp(h @ h.T)
+        return weights / weights.sum(axis=1, keepdims=True)
+
+    assert is_softmax_attention(softmax, 2, 1) and not is_softmax_attention(student, 2, 1)
     plain = dp.Model(
-        teacher=teacher, student=softmax, length=2, sigma=0.5,
+        teacher=teacher, student=student, length=2, sigma=0.5,
         positions=[[1.0, -1.0], [-1.0, 1.0]], ridge=0.01,
     )  # fmt: skip
     one = dp.solve(paper, 1.5, "semantic", log2_points=12)

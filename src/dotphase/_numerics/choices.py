@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import Generic, TypeVar
 
 from dotphase._numerics import validate
+from dotphase.errors import InvalidInput
 
 T = TypeVar("T")
 
@@ -68,8 +69,13 @@ class Choices(Mapping[str, T], Generic[T]):
             return self._registered[name]
         if name not in self.names():
             raise KeyError(name)
-        home = import_module(f"{self.package}.{name.replace('-', '_')}")
-        option: T = getattr(home, self.attribute)
+        home = f"{self.package}.{name.replace('-', '_')}"
+        try:
+            option: T = getattr(import_module(home), self.attribute)
+        except (AttributeError, ImportError, SyntaxError, TypeError) as error:
+            reason = " ".join(str(error).split())
+            rule = f"has a file {home} that does not define {self.attribute} ({reason})"
+            raise InvalidInput(self.what, name, rule) from error
         return option
 
     def __contains__(self, name: object) -> bool:

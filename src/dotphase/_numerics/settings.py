@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -19,5 +20,7 @@ def changed(settings: S, changes: Mapping[str, Any]) -> S:
     known = [field.name for field in fields(settings)]
     for name in changes:
         if name not in known:
-            raise TypeError(f"unknown keyword {name!r}; settings are {', '.join(known)}")
+            near = get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"settings are {', '.join(known)}"
+            raise TypeError(f"unknown keyword {name!r}; {hint}")
     return replace(settings, **changes)

@@ -224,6 +224,8 @@ class Asked:
         kind = self.family.parameters[name].kind
         if not isinstance(kind, Number | Whole):
             raise InvalidInput("parameter", name, "must be a number to be swept")
+        if self.reference is not None and name in self.values:
+            raise InvalidInput("set", f"{name}={self.values[name]}", "must not be swept as well")
 
         def value_of(number: float) -> Any:
             whole = isinstance(kind, Whole) and float(number).is_integer()

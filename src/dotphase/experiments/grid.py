@@ -113,7 +113,7 @@ def grid(
     d: int,
     *,
     parameter: str = "omega",
-    starts: Sequence[str] = ("semantic", "positional"),
+    starts: str | Sequence[str] = ("semantic", "positional"),
     seeds: int = 2,
     optimizer: str = "lbfgs",
     seed: int = 0,
@@ -134,7 +134,7 @@ def grid(
         Dimension of a token.
     parameter : str
         What the parameter is called in the result.
-    starts : names of starts
+    starts : names of starts, or one name
         As in `train`; they share the data of a cell.
     seeds : int
         Data sets per cell.
@@ -164,6 +164,7 @@ def grid(
     ('alpha', 'omega', 'seed', 'start')
     """
     began = time.perf_counter()
+    starts = (starts,) if isinstance(starts, str) else starts
     places = [float(value) for value in values]
     models = stack([family(value) for value in places], parameter, d)
     model = models.members[0]

@@ -114,6 +114,9 @@ class Model(eqx.Module):
         0.1
         """
         same = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        for name, value in changes.items():
+            if name not in same:
+                raise InvalidInput(name, value, f"is no part of a Model: {', '.join(same)}")
         return Model(**(same | changes))
 
     @property
