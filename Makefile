@@ -30,7 +30,7 @@ explore: $(READY)
 	$(BIN)/dotphase explore
 
 test: $(READY) lint docs
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 3 --dist loadfile
 
 lint: $(READY)
 	$(BIN)/ruff check .

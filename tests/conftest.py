@@ -14,16 +14,17 @@ import pytest
 import dotphase as dp
 
 ROOT = Path(__file__).resolve().parents[1]
-# What one test has compiled serves all others: in the other process, in the programs that tests
-# start, and in the next run.
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+# What one test has compiled serves all others: in the other processes, in the programs that tests
+# start, and in later runs, in this checkout or another.
 KEPT = {
-    "jax_compilation_cache_dir": str(ROOT / ".pytest_cache/compiled"),
+    "jax_compilation_cache_dir": str(CACHE / "dotphase" / "tests"),
     "jax_persistent_cache_min_compile_time_secs": "0",
     "jax_persistent_cache_min_entry_size_bytes": "0",
 }
 for name, value in KEPT.items():
-    os.environ.setdefault(name.upper(), value)
-    jax.config.update(name, value if name.endswith("dir") else 0)
+    chosen = os.environ.setdefault(name.upper(), value)
+    jax.config.update(name, chosen if name.endswith("dir") else int(chosen))
 
 REFERENCE = ROOT.parent / "shared" / "reference"
 
@@ -41,6 +42,13 @@ def quick_to_compile() -> Iterator[None]:
     jax.config.update("jax_disable_most_optimizations", True)
     yield
     jax.config.update("jax_disable_most_optimizations", False)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_rooms(request: pytest.FixtureRequest) -> None:
+    """The rooms in which all files are like that."""
+    if request.path.parent.name in ("finite", "training", "baselines"):
+        request.getfixturevalue("quick_to_compile")
 
 
 @pytest.fixture
