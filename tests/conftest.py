@@ -38,10 +38,15 @@ def double_precision() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def quick_to_compile() -> Iterator[None]:
-    """For files whose functions are compiled for small sizes and run a few times."""
+    """For files whose functions are compiled for small sizes and run a few times.
+
+    What was compiled in one way must not serve the files that want the other.
+    """
+    jax.clear_caches()
     jax.config.update("jax_disable_most_optimizations", True)
     yield
     jax.config.update("jax_disable_most_optimizations", False)
+    jax.clear_caches()
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -184,8 +184,10 @@ def test_settings_are_an_object_or_keywords(paper):
     assert first.optimizer == "gd" and first.runs[0].iterations == 7
     longer = dp.train(paper, ALPHA, D, seeds=1, settings=settings, steps=9)
     assert longer.runs[0].iterations == 9
-    with pytest.raises(TypeError, match="'stepz'; settings are optimizer, steps"):
+    with pytest.raises(TypeError, match="'stepz'; did you mean steps"):
         dp.train(paper, ALPHA, D, stepz=3)
+    with pytest.raises(TypeError, match="'colour'; settings are optimizer, steps"):
+        dp.train(paper, ALPHA, D, colour=3)
     assert list(TrainingFields.__annotations__) == [f.name for f in fields(settings)]
 
 
