@@ -157,3 +157,20 @@ def test_options_of_a_running_program():
         choices.register("answer", 43)
     choices.forget("answer")
     assert "answer" not in choices
+
+
+@pytest.mark.parametrize("text", ["OPTIMIZER = 1\n", "OPTIMISER = (\n", "import no_such_module\n"])
+def test_a_file_that_defines_nothing_is_named_in_one_line(add, paper, text):
+    add("dotphase.training.optimisers", "broken", text)
+    with pytest.raises(dp.InvalidInput, match="does not define OPTIMISER") as caught:
+        dp.train(paper, 2.0, 24, seeds=1, optimizer="broken")
+    assert "\n" not in str(caught.value) and "optimisers.broken" in str(caught.value)
+
+
+def test_a_parameter_is_set_or_swept_not_both(tmp_path, capsys):
+    out = tmp_path / "d.nc"
+    asked = ["--model", "ridge-regression", "--set", "ridge=0.1", "--parameter", "ridge"]
+    grid = ["--values", "0.1:0.2:2", "--alphas", "1:2:2", "--out", str(out)]
+    assert _run(["diagram", *asked, *grid]) == 2
+    assert "must not be swept as well" in capsys.readouterr().err
+    assert not out.exists()

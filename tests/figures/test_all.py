@@ -63,8 +63,9 @@ def test_a_figure_is_one_function_that_writes_its_file(name, arguments, tmp_path
     function = getattr(dp.plot, name)
     assert function.__module__ == f"dotphase.figures.{name}" and function.__name__ == name
     assert inspect.signature(function).parameters["path"].default is None
-    if name not in arguments:
-        return  # drawn by the example of its docstring
+    if name not in arguments:  # then the example of its docstring must draw it
+        assert f"dp.plot.{name}(" in function.__doc__
+        return
     figure = function(*arguments[name], path=tmp_path / "figure.svg")
     assert (tmp_path / "figure.svg").stat().st_size > 5000
     assert all(
