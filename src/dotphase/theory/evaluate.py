@@ -138,13 +138,13 @@ class _CompiledOnce:
 class Answer:
     """Averages with one row per scramble, and the state of the proximal map."""
 
-    averages: Averages
+    averages: Any
     tracks: Tracks
 
     @property
-    def mean(self) -> Averages:
+    def mean(self) -> Any:
         """Averages over all scrambles."""
-        return Averages(*(np.mean(part, axis=0) for part in self.averages))
+        return jax.tree.map(lambda part: np.mean(part, axis=0), self.averages)
 
 
 @dataclass(frozen=True)

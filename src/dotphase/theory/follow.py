@@ -23,7 +23,6 @@ from dotphase.finite.linear import linear_test_error
 from dotphase.model import Model
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.classification import belongs, classify
-from dotphase.theory.evolution import free_energy
 from dotphase.theory.overlaps import Overlaps, is_nothing
 from dotphase.theory.problem import Free
 from dotphase.theory.search import (
@@ -284,7 +283,7 @@ def _dress(
         found=classify(goal.model, here.overlaps),
         overlaps=Overlaps(*(np.asarray(part) for part in here.overlaps)),
         train_loss=here.train_loss,
-        free_energy=float(free_energy(goal.model, goal.alpha, here.overlaps, here.mean)),
+        free_energy=here.free_energy,
         test_error=here.test_error,
         linear_test_error=goal.linear,
         residual=point.residual,

@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from dotphase._numerics.fixed_point import FixedPoint, Iteration, fixed_point
 from dotphase._numerics.outcome import Outcome
-from dotphase.theory.evaluate import Answer, AverageQuery, ResponseQuery, Tracks
-from dotphase.theory.evolution import Averages, test_error, training_energy
-from dotphase.theory.overlaps import Overlaps
+from dotphase.theory.evaluate import Answer, Query, ResponseQuery, Tracks
 from dotphase.theory.problem import Problem
 from dotphase.theory.settings import SolverSettings
 from dotphase.theory.stability import Responses
@@ -47,19 +46,19 @@ class Evaluation:
     query, answer : what was asked there, and the averages
     """
 
-    problem: Problem
+    problem: Problem[Any, Any]
     x: Vector
     log2_points: int
-    query: AverageQuery
+    query: Query[Answer]
     answer: Answer
 
-    @property
-    def overlaps(self) -> Overlaps:
+    @cached_property
+    def overlaps(self) -> Any:
         """The overlaps there."""
-        return self.query.overlaps
+        return self.problem.overlaps(self.x)
 
     @cached_property
-    def mean(self) -> Averages:
+    def mean(self) -> Any:
         """Averages over all points."""
         return self.answer.mean
 
@@ -76,13 +75,17 @@ class Evaluation:
     @property
     def test_error(self) -> float:
         """eps_g at x."""
-        return float(test_error(self.problem.model, self.mean))
+        return float(self.problem.test_error(self.mean))
 
     @property
     def train_loss(self) -> float:
         """eps_t at x, if it is a fixed point."""
-        problem = self.problem
-        return float(training_energy(problem.model, problem.alpha, self.overlaps, self.mean))
+        return float(self.problem.train_loss(self.x, self.mean))
+
+    @property
+    def free_energy(self) -> float:
+        """The same from a function that is stationary there."""
+        return float(self.problem.free_energy(self.x, self.mean))
 
     def responses(self) -> Steps[Responses]:
         """Linear response of the proximal map there."""
@@ -94,7 +97,9 @@ class Evaluation:
 class Search:
     """One problem on its way to a fixed point: asks for averages and counts how often."""
 
-    def __init__(self, problem: Problem, settings: SolverSettings, memory: Memory) -> None:
+    def __init__(
+        self, problem: Problem[Any, Any], settings: SolverSettings, memory: Memory
+    ) -> None:
         self.problem, self.settings, self.memory = problem, settings, memory
         self.count = 0
         self._last: Evaluation | None = None
@@ -105,8 +110,8 @@ class Search:
         if last and last.log2_points == log2_points and np.array_equal(last.x, x):
             return last
         call = memory.calls.get(log2_points, 0)
-        asked = (self.problem.evaluator, self.problem.overlaps(x), log2_points, self.settings.seed)
-        query = AverageQuery(*asked, memory.tracks.get(log2_points), call)
+        asked = (x, log2_points, self.settings.seed, memory.tracks.get(log2_points), call)
+        query = self.problem.query(*asked)
         answer = yield from ask(query)
         memory.tracks[log2_points] = answer.tracks
         memory.calls[log2_points] = call + 1
