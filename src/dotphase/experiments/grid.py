@@ -30,7 +30,7 @@ from dotphase._numerics.precision import in_double_precision
 from dotphase._numerics.quadrature import Rule
 from dotphase.errors import InvalidInput
 from dotphase.finite import memory
-from dotphase.finite.batches import MOST, bytes_of_run, choose_batch, over_runs
+from dotphase.finite.batches import MOST, bytes_of_run, choose_batch, on_cpu, over_runs
 from dotphase.finite.begin import StartFunction, begin, resolve
 from dotphase.finite.data import count_sentences, draw, position_vectors
 from dotphase.finite.keys import Purpose, keys_at
@@ -48,8 +48,10 @@ from dotphase.training.kernel import Recipe, begin_at, finish, optimise
 from dotphase.training.loop import Progress
 from dotphase.training.settings import TrainingSettings
 
-#: Data sets are padded to a multiple of the largest size over this many, to share compiled code.
-SIZES = 2
+#: Data sets are padded to the largest size, or to half of it, to share compiled code. The second
+#: size is worth its compilation where the tokens of all cells take more bytes than this, on a
+#: CPU and on an accelerator: padding is read too.
+SECOND_SIZE = 2**32, 2**40
 #: Most cells at once on a CPU.
 CROWD = 16
 #: Steps between two looks at which cells have ended.
@@ -85,10 +87,6 @@ class Family(NamedTuple):
     arrays: Any
     positions: Float[Array, "members tokens d"]
     rest: Any
-
-    def at(self, numbers: Int[np.ndarray, " cells"]) -> tuple[Any, Float[Array, "cells tokens d"]]:
-        """Numbers and positions of some of the models, in this order."""
-        return jax.tree.map(lambda leaf: leaf[numbers], (self.arrays, self.positions))
 
 
 class Throughput(NamedTuple):
@@ -194,8 +192,7 @@ def grid(
     )
     rule, recipe = quadrature(model), settings.recipe(d, max(sizes))
     root = jax.random.key(seed)
-    quantum = -(-max(sizes) // SIZES)
-    padded = [-(-n // quantum) * quantum for n in sizes]
+    padded = _padded(sizes, model.length * d * 8 * cells.done[0].size)
     useful, trained = 0.0, 0
     for size in sorted(set(padded), reverse=True):
         todo = [place for place in np.ndindex(cells.done.shape)
@@ -217,6 +214,14 @@ def grid(
     return cells.dataset(Throughput(trained, seconds, useful, *rates))
 
 
+def _padded(sizes: Sequence[int], each: int) -> list[int]:
+    """Sizes that data sets of the given sizes are padded to; a sentence of each takes so many
+    bytes in all."""
+    worth = SECOND_SIZE[0 if on_cpu() else 1]
+    quantum = -(-max(sizes) // (2 if sum(sizes) * each > worth else 1))
+    return [-(-n // quantum) * quantum for n in sizes]
+
+
 def stack(members: Sequence[Model], parameter: str, d: int) -> Family:
     """Put models on one axis; they must agree in everything but numbers."""
     if not members:
@@ -234,7 +239,7 @@ def stack(members: Sequence[Model], parameter: str, d: int) -> Family:
 
 
 class _Lane(NamedTuple):
-    """A cell in training: the numbers of its model, its key, its data, and a run for every start."""
+    """A cell in training: numbers of its model, key, data, and a run for every start."""
 
     arrays: Any
     key: Array
@@ -255,8 +260,8 @@ def _work(
 
     def begin(places: Sequence[tuple[int, ...]]) -> _Lane:
         index: Int[np.ndarray, "cells 3"] = np.asarray(places)
-        keys, counts = keys_at(root, jnp.asarray(index)), jnp.asarray(sizes[index[:, 0]])
-        return _begin(models.rest, starts, recipe, (*models.at(index[:, 1]), counts, keys), size)
+        numbers, counts = (models.arrays, models.positions), sizes[index[:, 0]]
+        return _begin(models.rest, starts, recipe, numbers, root, index, counts, size)
 
     def advance(lanes: _Lane) -> tuple[_Lane, Bool[Array, " cells"]]:
         runs, finished = _advance(models.rest, recipe, lanes)
@@ -270,10 +275,14 @@ def _begin(
     rest: Any,
     starts: tuple[StartFunction, ...],
     recipe: Recipe,
-    cells: tuple[Any, Float[Array, "cells tokens d"], Int[Array, " cells"], Array],
+    numbers: tuple[Any, Float[Array, "members tokens d"]],
+    root: Array,
+    index: Int[Array | np.ndarray, "cells 3"],
+    counts: Int[Array | np.ndarray, " cells"],
     size: int,
 ) -> _Lane:
-    """Draw the data of every cell: numbers and positions of a model, sentences, and a key."""
+    """Draw the data of every cell, given by its place in the grid and its number of sentences."""
+    arrays, positions = jax.tree.map(lambda leaf: leaf[index[:, 1]], numbers)
 
     def one(arrays: Any, positions: Array, n: Array, key: Array) -> _Lane:
         model = eqx.combine(arrays, rest)
@@ -281,10 +290,13 @@ def _begin(
         data = prepare(model, drawn, n)
         for_start, teacher_weights = Purpose.START.of(key), drawn.teacher_weights
         first = [begin(model, start, for_start, teacher_weights, positions) for start in starts]
-        runs = jax.vmap(lambda weights: begin_at(model, data.reduced, recipe, key, weights))
-        return _Lane(arrays, key, data, runs(jnp.stack(first)))
 
-    return over_runs(one)(*cells)
+        def launched(weights: Weights) -> Progress:
+            return begin_at(model, data.reduced, recipe, key, weights)
+
+        return _Lane(arrays, key, data, jax.vmap(launched)(jnp.stack(first)))
+
+    return over_runs(one)(arrays, positions, counts, keys_at(root, jnp.asarray(index)))
 
 
 @eqx.filter_jit
@@ -391,7 +403,7 @@ class _Grid:
 def _speed(model: Model, d: int, n: int, batch: int | None) -> tuple[float, float, float]:
     """Gradients per second, the bandwidth they read tokens with, and that of a plain copy."""
     # Enough to outlast the start of a kernel, on a GPU too.
-    total = 2**28 if jax.devices()[0].platform == "cpu" else 2**32
+    total = 2**28 if on_cpu() else 2**32
     lanes = batch or int(np.clip(total // (n * model.length * d * 8), 1, MOST))
     z = jnp.ones((lanes, n, model.length, d))
     small = jnp.ones((lanes, model.length, model.length, n))

@@ -53,7 +53,7 @@ def in_lanes(
             places, begun = zip(*filled, strict=True)
             new = work.begin(begun)
             lanes = _take(new, np.zeros(count, int)) if lanes is None else lanes
-            lanes = _put(lanes, new, np.asarray(places))
+            lanes = _put((new, np.asarray(places)), lanes)
             held.update(some)
         if not held:
             return
@@ -62,8 +62,8 @@ def in_lanes(
         over = [lane for lane in held if stopped[lane]]
         if len(over) < len(held):
             over = over[: len(over) // part * part]
-        for done, places in in_batches(over, part):
-            found = work.finish(_take(lanes, np.asarray(places)))
+        for done, read in in_batches(over, part):
+            found = work.finish(_take(lanes, np.asarray(read)))
             results = {name: np.asarray(value)[: len(done)] for name, value in found.items()}
             yield [held.pop(lane) for lane in done], results
 
@@ -73,6 +73,7 @@ def _take(lanes: Any, places: Int[np.ndarray, " some"]) -> Any:
     return jax.tree.map(lambda leaf: leaf[places], lanes)
 
 
-@eqx.filter_jit(donate="all")
-def _put(lanes: Any, new: Any, places: Int[np.ndarray, " some"]) -> Any:
+@eqx.filter_jit(donate="all-except-first")
+def _put(what: tuple[Any, Int[np.ndarray, " some"]], lanes: Any) -> Any:
+    new, places = what
     return jax.tree.map(lambda leaf, part: leaf.at[places].set(part), lanes, new)

@@ -87,9 +87,7 @@ def train_from(
     return jax.vmap(lambda weights: train_one(model, data, recipe, key, weights))(starts)
 
 
-def begin_at(
-    model: Model, data: Reduced, recipe: Recipe, key: Array, weights: Weights
-) -> Progress:
+def begin_at(model: Model, data: Reduced, recipe: Recipe, key: Array, weights: Weights) -> Progress:
     """A run before its first step, to go on with `optimise`."""
     return launch(*_method(model, data, recipe, key), weights)
 
