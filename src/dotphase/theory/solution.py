@@ -103,7 +103,7 @@ class Solution:
     def __str__(self) -> str:
         values = {**self.norms, "train_loss": self.train_loss, "test_error": self.test_error}
         labels = {"train_loss": "training loss", "test_error": "test error"}
-        head = f"{self.found} branch at alpha = {self.alpha:g}"
+        head = f"{self.found} branch at alpha = {self.alpha:g}: {self.stability.described}"
         tokens = "" if np.ptp(self.model.sigma) == 0 else " (q, m, V, theta: norms for token 1)"
         if not self.converged:
             head = (
