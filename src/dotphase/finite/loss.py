@@ -170,14 +170,25 @@ def data_loss(model: Model, reduced: Reduced, x: Float[Array, "tokens r n"]) -> 
     return jnp.sum(reduced.used * sentence_losses(model, reduced, x))
 
 
+def training_loss(
+    model: Model, reduced: Reduced, weights: Weights, x: Float[Array, "tokens r n"]
+) -> Float[Array, ""]:
+    """``sum_mu ell + (ridge/2) |Q|^2`` of weights Q whose projections X are known.
+
+    No token is touched: along a line ``Q + t P`` the projections are ``X + t Y``, and any t
+    costs n numbers.
+    """
+    return data_loss(model, reduced, x) + 0.5 * model.ridge * jnp.sum(weights**2)
+
+
 def value_and_gradient(
     model: Model, reduced: Reduced, weights: Weights
 ) -> tuple[Float[Array, ""], Weights]:
-    """Training loss ``sum_mu ell + (ridge/2) |Q|^2`` and its gradient in Q."""
+    """Training loss and its gradient in Q: two products with the tokens."""
     x = project(reduced.z, weights)
-    value, force = jax.value_and_grad(lambda y: data_loss(model, reduced, y))(x)
-    value = value + 0.5 * model.ridge * jnp.sum(weights**2)
-    return value, collect(reduced.z, force) + model.ridge * weights
+    slopes = jax.value_and_grad(lambda q, y: training_loss(model, reduced, q, y), (0, 1))
+    value, (direct, force) = slopes(weights, x)
+    return value, direct + collect(reduced.z, force)
 
 
 def hessian_product(

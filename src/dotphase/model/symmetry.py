@@ -8,9 +8,11 @@ import numpy as np
 from jaxtyping import Float
 
 from dotphase._numerics.precision import in_double_precision
+from dotphase._numerics.remember import remembered
 from dotphase.model.definition import Attention, call_many
 
 
+@remembered(64)
 @in_double_precision
 def unseen_signs(function: Attention, length: int, rank: int) -> list[Float[np.ndarray, " n"]]:
     """The sign flips of columns that an attention function does not see."""

@@ -149,6 +149,8 @@ def _mean(
 
 
 def _sqrt(matrix: np.ndarray) -> np.ndarray:
+    if matrix.shape[-1] == 1:
+        return np.sqrt(matrix)
     values, vectors = np.linalg.eigh(matrix)
     return (vectors * np.sqrt(values)[..., None, :]) @ vectors.swapaxes(-1, -2)
 
