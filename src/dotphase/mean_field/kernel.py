@@ -21,7 +21,7 @@ number grows with the steps, not with d.
 
 Two laws of the fresh vectors are offered. The *exact* one is that of gradient descent at a given d
 (on the loss of the limit, ``Model.loss``). In the *limit* b_lj is its new direction times its
-length, and the xi are quasi-random at first and made orthogonal to each other: n sentences are then
+length, and the xi are quasi-random at first and of length sqrt n: n sentences are then
 points of an average, and the result is that of dynamical mean-field theory up to the error of
 the average. ``sum_s xi_ls (a_s^T w)`` is its Gaussian field, ``sum_j g_lj (b_lj^T w)`` its
 memory, and ``xi_ls^T g_l`` its responses, by integration by parts. Either way the steps are those
@@ -194,7 +194,9 @@ def launch(
     heads = jnp.einsum("ks,lsn->lkn", begun.teacher @ shown[:, :base].T, teacher)
     target = over_points(model.teacher)(sigma * heads)
     left = tuple(jnp.zeros((r * room, n), dtype) for _ in range(length))
-    fields = tuple(jnp.zeros((len(right), n), dtype).at[:t].set(row) for row in teacher)
+    fields = tuple(
+        jnp.zeros((len(right), n), dtype).at[:t].set(rows.astype(dtype)) for rows in teacher
+    )
     zero = jnp.zeros
     state = State(
         zero((), int), weights, weights, right, fields, left,
@@ -321,8 +323,6 @@ def _look(
     n, fields = fresh.shape[-1], []
     for drawn, seen, left in zip(fresh, state.fields, state.left, strict=True):
         xi = drawn.astype(seen.dtype)
-        if not rule.exact:
-            xi = xi - _mix(_outer(xi, seen), seen) / n
         xi = xi - _mix(_outer(xi, left), left)
         if not rule.exact:
             xi = xi * (np.sqrt(n) / jnp.linalg.norm(xi, axis=1, keepdims=True))
