@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,6 +26,10 @@ KEPT = {
 for name, value in KEPT.items():
     chosen = os.environ.setdefault(name.upper(), value)
     jax.config.update(name, chosen if name.endswith("dir") else int(chosen))
+
+# Programs that tests start are interrupted by them, also where this process was started with the
+# signal ignored (from a script's background job) and would hand that on.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REFERENCE = ROOT.parent / "shared" / "reference"
 

@@ -15,7 +15,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from dotphase._numerics.outcome import Outcome
-from dotphase.finite.loss import Reduced, Weights, value_and_gradient
+from dotphase.finite.loss import (
+    Reduced,
+    Weights,
+    collect,
+    project,
+    training_loss,
+    value_and_gradient,
+)
 from dotphase.finite.measure import Measured, measure
 from dotphase.finite.prepare import Prepared
 from dotphase.model import Model
@@ -78,6 +85,11 @@ def train_from(
 ) -> Trained:
     """`train_one` from several starts on the same data: one pass over the tokens serves all."""
     return jax.vmap(lambda weights: train_one(model, data, recipe, key, weights))(starts)
+
+
+def begin_at(model: Model, data: Reduced, recipe: Recipe, key: Array, weights: Weights) -> Progress:
+    """A run before its first step, to go on with `optimise`."""
+    return launch(*_method(model, data, recipe, key), weights)
 
 
 def optimise(
@@ -157,4 +169,10 @@ def objective(model: Model, data: Reduced, minibatch: int) -> Objective:
         )
         return value_and_gradient(model, part, weights)
 
-    return Objective(full, estimate)
+    return Objective(
+        value_and_gradient=full,
+        estimate=estimate,
+        project=lambda weights: project(data.z, weights),
+        loss=lambda weights, fields: training_loss(model, data, weights, fields),
+        collect=lambda force: collect(data.z, force),
+    )
