@@ -80,14 +80,14 @@ def test_it_follows_training(three_tokens):
     rule = {"steps": STEPS, "lr": 1.0}
     path = dp.dynamics(three_tokens, 1.5, start, **rule, **SMALL)
     runs = dp.train(
-        three_tokens, 1.5, 200, seeds=6, start=start, optimizer="gd", record=True, **rule
+        three_tokens, 1.5, 100, seeds=4, start=start, optimizer="gd", record=True, **rule
     )
     assert path.trusted_until == STEPS
     for name in ("train_loss", "test_error", "theta", "m", "q"):
         trained = runs.path[name]
-        error = np.hypot(trained.std("seed", ddof=1) / np.sqrt(6), path.stderr[name])
+        error = np.hypot(trained.std("seed", ddof=1) / 2, path.stderr[name])
         off = np.abs(trained.mean("seed") - getattr(path, name))
-        assert bool(np.all(off <= 4 * error + 0.02 * np.abs(getattr(path, name)))), name
+        assert bool(np.all(off <= 4 * error + 0.03 * np.abs(getattr(path, name)))), name
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.6])
@@ -169,10 +169,10 @@ def test_symmetric_starts_stay_symmetric(paper):
 
 def test_ensembles_grow_until_the_accuracy_is_met_or_say_that_it_is_not(paper):
     rule = {"steps": 4, "lr": 8.0, "repetitions": 4}
-    grown = dp.dynamics(paper, 1.0, **rule, log2_ensemble=6, rtol=1e-3, most=12)
+    grown = dp.dynamics(paper, 1.0, **rule, log2_ensemble=7, rtol=2e-3, most=9)
     assert grown.accurate
     assert grown.sentences > 2**7
-    stopped = dp.dynamics(paper, 1.0, **rule, log2_ensemble=6, rtol=2e-4, most=7)
+    stopped = dp.dynamics(paper, 1.0, **rule, log2_ensemble=7, rtol=2e-4, most=8)
     assert not stopped.accurate
     assert "rtol" in stopped.message
 
@@ -190,7 +190,7 @@ def test_repetitions_that_disagree_are_not_trusted(paper):
     path = dp.dynamics(
         paper, 1.5, start, steps=60, lr=20.0, log2_ensemble=9, repetitions=6, rtol=None
     )
-    assert 0 < path.trusted_until < 60
+    assert 5 < path.trusted_until < 60
     assert "NOT TRUSTED after step" in path.message
 
 

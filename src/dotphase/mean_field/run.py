@@ -193,7 +193,7 @@ def _enough(
         found = repeat_many(descent, count, settings.repetitions, on_repetition)
         return _Averages(count, _samples(descent.model, found), found)
 
-    level = max(settings.log2_ensemble, (descent.least_sentences - 1).bit_length() + 1)
+    level = max(settings.log2_ensemble, (descent.least_sentences - 1).bit_length())
     if sentences is not None or settings.rtol is None:
         only = averages(sentences or 2**level)
         return _Found(only, {name: np.sqrt(only.variance(name)) for name in QUANTITIES})
@@ -201,11 +201,8 @@ def _enough(
     while True:
         stderr = {name: _with_shift(smaller, larger, name) for name in QUANTITIES}
         found = _Found(larger, stderr)
-        if (
-            _accurate(found, settings.rtol)
-            or level >= settings.most
-            or _first_diverged(larger) is not None
-        ):
+        ended = level >= settings.most or _first_diverged(larger) is not None
+        if ended or _accurate(found, settings.rtol):
             return found
         level += 1
         smaller, larger = larger, averages(2**level)
@@ -268,11 +265,13 @@ def _trusted_until(descent: Descent, found: _Found, diverged: int | None) -> int
     sizes = {name: np.abs(rows).max(axis=0) for name, rows in samples.items()}
     # As large as q allows: relative to themselves, overlaps of nearly nothing are always noisy.
     sizes["theta"], sizes["m"] = np.sqrt(rho * sizes["q"]), np.sqrt(longest / rho * sizes["q"])
-    for name, rows in samples.items():
-        off = np.maximum(np.ptp(rows, axis=0), 2 * np.nan_to_num(found.stderr[name][: last + 1]))
-        where = np.flatnonzero(off > APART * np.maximum.accumulate(sizes[name]) + 1e-12)
-        last = min(last, int(where[0]) - 1) if where.size else last
-    return last
+    apart = [
+        np.maximum(np.ptp(rows, axis=0), 2 * np.nan_to_num(found.stderr[name][: last + 1]))
+        > APART * np.maximum.accumulate(sizes[name]) + 1e-12
+        for name, rows in samples.items()
+    ]
+    where = np.flatnonzero(np.any(apart, axis=0))
+    return int(where[0]) - 1 if where.size else last
 
 
 def _trajectory(

@@ -39,10 +39,10 @@ class DynamicsSettings:
     8
     """
 
-    log2_ensemble: int = 13
+    log2_ensemble: int = 12
     repetitions: int = 8
     rtol: float | None = 0.005
-    most: int = 15
+    most: int = 14
     seed: int = 0
     dtype: str = "float64"
 
