@@ -86,11 +86,11 @@ def transition(
                     )  # fmt: skip
         linear_level(error, critical["linear_test_error"], "linear layer")
         for axis in axes:
-            for name, style in (("alpha_c", "-"), ("alpha_l", ":")):
+            for name, dashes in (("alpha_c", "-"), ("alpha_l", ":")):
                 place = float(critical[name])
                 if np.isfinite(place):
                     text = rf"$\{name} = {place:.3f}$" if axis is difference else None
-                    axis.axvline(place, color=ink(), lw=1, ls=style, label=text)
+                    axis.axvline(place, color=ink(), lw=1, ls=dashes, label=text)
         scientific(difference, error)
         overlap.set_ylim(bottom=0)
         error.set_ylim(bottom=0)
