@@ -29,6 +29,8 @@ SLICES: dict[str, dict[str, float]] = {
     "ridge-0.1": {"ridge": 0.1},
     "ridge-0.001": {"ridge": 0.001},
 }
+#: Where the curvature, of order sigma^4, asks for smaller steps.
+RULE_OF = {"sigma-0.7": {"lr": 1.0}}
 #: Rules that are compared, by name: what they are called, and how they differ.
 RULES: dict[str, tuple[str, dict[str, float]]] = {
     "plain": ("gradient descent", {}),
@@ -49,11 +51,10 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
         found[f"minima-{name}"] = theory_curve(
             parts, f"minima-{name}", model, {**sizes["minima"], "alphas": alphas}
         )
-        found[f"ends-{name}"] = descended(
-            parts, f"ends-{name}", model, alphas, sizes["log2_ensemble"]
-        )
+        rule = DESCENT | RULE_OF.get(name, {})
+        found[f"ends-{name}"] = descended(parts, f"ends-{name}", model, alphas, sizes, rule)
         found[f"runs-{name}"] = training_grid(
-            parts, f"runs-{name}", sizes, alphas, [OMEGA], DESCENT, **changes
+            parts, f"runs-{name}", sizes, alphas, [OMEGA], rule, **changes
         )
     model = positional_semantic(OMEGA)
     asked = {"alphas": sizes["basins"][0], "scales": sizes["scales"], "seeds": sizes["basins"][1]}

@@ -35,7 +35,7 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
         "theory": theory_curve(parts, "theory", model, sizes),
         "critical": parts.study("critical", "critical", fixed),
         "runs": runs,
-        "ends": descended(parts, "ends", model, sizes["ends"], sizes["log2_ensemble"]),
+        "ends": descended(parts, "ends", model, sizes["ends"], sizes),
         "runs-descent": training_grid(
             parts, "runs-descent", {**sizes, "seeds": sizes["descents"]}, sizes["trained"], [OMEGA],
             DESCENT, sigma=SIGMA,
