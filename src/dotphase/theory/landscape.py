@@ -38,7 +38,7 @@ from dotphase.model.definition import Model, refuse_spectrum
 from dotphase.theory.evolution import resolvent
 from dotphase.theory.overlaps import Conjugates, Overlaps
 from dotphase.theory.plane import Plane
-from dotphase.theory.problem import Problem, Vector
+from dotphase.theory.problem import Symmetric, Vector
 from dotphase.theory.search import Evaluation, Memory, Search, iterate
 from dotphase.theory.settings import SolverFields, SolverSettings, check_alpha, with_changes
 from dotphase.theory.steps import Steps, run
@@ -201,7 +201,7 @@ def _row(
 
 
 @dataclass(frozen=True, eq=False)
-class Prescribed(Problem):
+class Prescribed(Symmetric):
     """State evolution of the rest of Q at given m and t; x = log of (its part of W, R)."""
 
     plane: Plane

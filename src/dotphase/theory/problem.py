@@ -3,27 +3,41 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Generic, TypeVar
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from dotphase.model import Model
 from dotphase.theory.coordinates import Coordinates
-from dotphase.theory.evaluate import Evaluator
-from dotphase.theory.evolution import Averages, conjugates, next_overlaps
-from dotphase.theory.overlaps import Conjugates, Overlaps, admissible
+from dotphase.theory.evaluate import Answer, AverageQuery, Evaluator, Query, Tracks, evaluator_of
+from dotphase.theory.evolution import (
+    Averages,
+    conjugates,
+    free_energy,
+    next_overlaps,
+    test_error,
+    training_energy,
+)
+from dotphase.theory.overlaps import Conjugates, Overlaps, admissible, norms_of
 
 Vector = Float[np.ndarray, " n"]
+#: Values with one entry per scramble, or none.
+Values = Float[np.ndarray, "..."]
+#: The order parameters of a kind of problem.
+O = TypeVar("O")
+#: The averages it needs.
+M = TypeVar("M")
 
 
 @dataclass(frozen=True, eq=False)
-class Problem(ABC):
-    """State evolution of a model at one alpha, in coordinates x of the overlaps.
+class Problem(ABC, Generic[O, M]):
+    """A map on vectors at one alpha: what is asked at x, and what follows from the answer.
 
-    Which coordinates those are, and what else is held, is for the kinds of problems to say:
-    all overlaps are free (`Free`), or some are prescribed (`dotphase.theory.landscape`).
+    Kinds of problems differ in their order parameters and in the averages these ask for.
     """
 
     model: Model
@@ -32,15 +46,38 @@ class Problem(ABC):
     @cached_property
     def evaluator(self) -> Evaluator:
         """The model, ready to be evaluated."""
-        return Evaluator(self.model)
+        return evaluator_of(self.model)
 
     @abstractmethod
-    def overlaps(self, x: Vector) -> Overlaps:
+    def overlaps(self, x: Vector) -> O:
         """The overlaps with coordinates x."""
 
     @abstractmethod
-    def image(self, x: Vector, hats: Conjugates) -> np.ndarray:
-        """The coordinates after one step, ``F(x)``; leading axes are kept."""
+    def query(
+        self, x: Vector, log2_points: int, seed: int, tracks: Tracks, call: int
+    ) -> Query[Answer]:
+        """What has to be known at x: averages over points, with the proximal map started from
+        `tracks`."""
+
+    @abstractmethod
+    def advance(self, x: Vector, averages: M) -> np.ndarray:
+        """``F(x)`` from the averages at x; NaN where it is not defined. Leading axes are kept."""
+
+    @abstractmethod
+    def norms(self, x: Vector) -> dict[str, float]:
+        """Sizes of the overlaps by name."""
+
+    @abstractmethod
+    def free_energy(self, x: Vector, averages: M) -> Values:
+        """The training loss from a function that is stationary at the fixed point."""
+
+    @abstractmethod
+    def train_loss(self, x: Vector, averages: M) -> Values:
+        """eps_t at x, if it is a fixed point."""
+
+    @abstractmethod
+    def test_error(self, averages: M) -> Values:
+        """eps_g from the averages."""
 
     @abstractmethod
     def scale(self, x: Vector) -> Vector:
@@ -54,20 +91,48 @@ class Problem(ABC):
         """Which coordinates move; the others are held."""
         return np.arange(x.size)
 
+
+class Symmetric(Problem[Overlaps, Averages]):
+    """State evolution of a model, which is replica symmetric, in coordinates x of the overlaps.
+
+    Which coordinates those are, and what else is held, is for the kinds of problems to say:
+    all overlaps are free (`Free`), or some are prescribed (`dotphase.theory.landscape`).
+    """
+
+    @abstractmethod
+    def image(self, x: Vector, hats: Conjugates) -> np.ndarray:
+        """The coordinates after one step, ``F(x)``; leading axes are kept."""
+
+    def query(
+        self, x: Vector, log2_points: int, seed: int, tracks: Tracks, call: int
+    ) -> Query[Answer]:
+        return AverageQuery(self.evaluator, self.overlaps(x), log2_points, seed, tracks, call)
+
     def conjugates(self, overlaps: Overlaps, averages: Averages) -> Conjugates:
         """Conjugate parameters from the averages at given overlaps."""
         return conjugates(self.model, self.alpha, overlaps, averages)
 
     def advance(self, x: Vector, averages: Averages) -> np.ndarray:
-        """``F(x)`` from the averages at x; NaN where it is not defined."""
         try:
             return self.image(x, self.conjugates(self.overlaps(x), averages))
         except np.linalg.LinAlgError:
             return np.full_like(x, np.nan)
 
+    def norms(self, x: Vector) -> dict[str, float]:
+        return norms_of(self.overlaps(x))
+
+    def free_energy(self, x: Vector, averages: Averages) -> Values:
+        return free_energy(self.model, self.alpha, self.overlaps(x), averages)
+
+    def train_loss(self, x: Vector, averages: Averages) -> Values:
+        return training_energy(self.model, self.alpha, self.overlaps(x), averages)
+
+    def test_error(self, averages: Averages) -> Values:
+        return test_error(self.model, averages)
+
 
 @dataclass(frozen=True, eq=False)
-class Free(Problem):
+class Free(Symmetric):
     """All overlaps are free, but for those that a symmetry of the start holds at zero.
 
     Attributes
@@ -86,11 +151,22 @@ class Free(Problem):
         held = coordinates.held_at_zero(coordinates.pack(start))
         return cls(model, alpha, coordinates, held)
 
+    @property
+    def opened(self) -> Free:
+        """The same with nothing held."""
+        return replace(self, held=np.zeros_like(self.held))
+
     def free(self, x: Vector) -> Int[np.ndarray, " free"]:
         return np.flatnonzero(~self.held)
 
     def overlaps(self, x: Vector) -> Overlaps:
-        return self.coordinates.unpack(x)
+        return self._unpack(np.asarray(x, dtype=float).tobytes())
+
+    @cached_property
+    def _unpack(self) -> Callable[[bytes], Overlaps]:
+        # The same x is looked at several times on its way: asked, judged, measured.
+        unpack = self.coordinates.unpack
+        return lru_cache(maxsize=16)(lambda values: unpack(np.frombuffer(values)))
 
     def image(self, x: Vector, hats: Conjugates) -> np.ndarray:
         image = self.coordinates.pack(next_overlaps(self.model, hats))
@@ -101,4 +177,4 @@ class Free(Problem):
         return self.coordinates.scale(x)
 
     def admissible(self, x: Vector) -> bool:
-        return admissible(self.model, self.coordinates.unpack(x))
+        return admissible(self.model, self.overlaps(x))

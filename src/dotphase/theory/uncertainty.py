@@ -10,8 +10,7 @@ from jaxtyping import Float
 from dotphase._numerics.quadrature import SCRAMBLES
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.classification import classify
-from dotphase.theory.evolution import free_energy, test_error
-from dotphase.theory.overlaps import NOTHING, Overlaps, is_nothing, norms_of
+from dotphase.theory.overlaps import NOTHING, is_nothing, norms_of
 from dotphase.theory.search import Evaluation, Jacobian
 
 #: Turns a standard error from few scrambles into one that covers 68% (Student's t).
@@ -28,19 +27,19 @@ def scramble_values(
     a Jacobian nothing is known, unless the student is zero, which all scrambles agree on.
     """
     problem, x, averages = here.problem, here.x, here.answer.averages
-    names = (*Overlaps._fields, "train_loss", "test_error")
+    sizes = tuple(problem.norms(x))
     shifts = np.zeros((SCRAMBLES, x.size))
     slopes = np.zeros(x.size)
     if jacobian is not None:
         shifts = jacobian.newton(here.images - here.image)
         slopes[jacobian.free] = jacobian.test
     elif not is_nothing(here.overlaps, problem.model):
-        return {name: np.full(SCRAMBLES, np.nan) for name in names}
-    norms = [norms_of(problem.overlaps(x + shift)) for shift in shifts]
+        return {name: np.full(SCRAMBLES, np.nan) for name in (*sizes, "train_loss", "test_error")}
+    norms = [problem.norms(x + shift) for shift in shifts]
     return {
-        **{name: np.asarray([one[name] for one in norms]) for name in Overlaps._fields},
-        "train_loss": free_energy(problem.model, problem.alpha, here.overlaps, averages),
-        "test_error": test_error(problem.model, averages) + shifts @ slopes,
+        **{name: np.asarray([one[name] for one in norms]) for name in sizes},
+        "train_loss": problem.free_energy(x, averages),
+        "test_error": problem.test_error(averages) + shifts @ slopes,
     }
 
 

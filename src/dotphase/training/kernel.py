@@ -47,6 +47,7 @@ class Recipe(eqx.Module):
     optimiser : how to step
     minibatch : sentences of a mini-batch
     lr, steps, tolerance : size of a step, most steps, norm of the gradient at which to stop
+    momentum : share of the last step that is added, where the optimiser has it
     """
 
     optimiser: Optimiser = eqx.field(static=True)
@@ -54,6 +55,7 @@ class Recipe(eqx.Module):
     lr: Float[Array, ""]
     steps: Int[Array, ""]
     tolerance: Float[Array, ""]
+    momentum: Float[Array, ""]
 
 
 class Trained(NamedTuple):
@@ -146,7 +148,7 @@ def record(
 
 
 def _method(model: Model, data: Reduced, recipe: Recipe, key: Array) -> tuple[Method, Schedule]:
-    schedule = Schedule(recipe.lr, recipe.steps, recipe.tolerance, key)
+    schedule = Schedule(recipe.lr, recipe.steps, recipe.tolerance, key, recipe.momentum)
     return recipe.optimiser.build(objective(model, data, recipe.minibatch), schedule), schedule
 
 

@@ -64,12 +64,14 @@ class Schedule(NamedTuple):
     steps : most steps
     tolerance : norm of the gradient at which to stop
     key : randomness of mini-batches
+    momentum : share of the last step that is added, by the optimiser of that name
     """
 
     lr: Float[Array, ""]
     steps: Int[Array, ""]
     tolerance: Float[Array, ""]
     key: Array
+    momentum: Float[Array, ""]
 
 
 class Point(NamedTuple):
