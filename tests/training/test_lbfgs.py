@@ -35,7 +35,8 @@ def objective():
 
 
 def method(objective):
-    schedule = Schedule(jnp.ones(()), jnp.asarray(100), jnp.asarray(1e-9), jax.random.key(0))
+    one = jnp.ones(())
+    schedule = Schedule(lr=one, steps=100 * one, tolerance=1e-9 * one, key=None, momentum=one)
     return lbfgs(objective, schedule)
 
 
