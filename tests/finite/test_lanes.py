@@ -4,9 +4,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from dotphase.finite import lanes
 from dotphase.finite.lanes import PARTS, Work, in_lanes
 
 ROUND = 4
+
+
+@pytest.fixture(autouse=True)
+def one_thread(monkeypatch):
+    """What is called to be compiled would be noted with the rest."""
+    monkeypatch.setattr(lanes, "_aside", lambda function, argument: None)
 
 
 class Counting:
@@ -20,14 +27,14 @@ class Counting:
         goal = jnp.asarray(items)
         return {"goal": goal, "count": jnp.zeros_like(goal)}
 
-    def advance(self, lanes):
+    def advance(self, state):
         self.rounds += 1
-        count = jnp.minimum(lanes["count"] + ROUND, lanes["goal"])
-        return {**lanes, "count": count}, count == lanes["goal"]
+        count = jnp.minimum(state["count"] + ROUND, state["goal"])
+        return {**state, "count": count}, count == state["goal"]
 
-    def finish(self, lanes):
-        self.read.append(lanes["goal"].shape[0])
-        return {"counted": lanes["count"]}
+    def finish(self, state):
+        self.read.append(state["goal"].shape[0])
+        return {"counted": state["count"]}
 
     def work(self):
         return Work(self.begin, self.advance, self.finish)

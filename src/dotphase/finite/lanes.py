@@ -8,10 +8,12 @@ the lanes that have finished are read out and filled again, so that nobody waits
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int
 
@@ -51,6 +53,7 @@ def in_lanes(
     free, held, lanes = list(range(count)), dict[int, T](), None
     ended: list[tuple[list[T], dict[str, Array]]] = []
     ahead = next(waiting, None)
+    compiled = None if ahead is None else _aside(work.finish, ahead[1])
     while held or ahead:
         while ahead and free:
             some, new = ahead
@@ -69,11 +72,27 @@ def in_lanes(
         if len(over) < len(held):
             over = over[: len(over) // part * part]
         ended = []
+        if over and compiled is not None:
+            compiled.result()
         for some_lanes, filled in in_batches(over, part):
             found = work.finish(_take(lanes, np.asarray(filled)))
             ended.append(([held.pop(lane) for lane in some_lanes], found))
             free += filled
     yield from _read(ended)
+
+
+def _aside(function: Callable[[Any], Any], argument: Any) -> Future[Any]:
+    """Call a function in a thread: it is compiled while others are."""
+    double = jnp.result_type(float) == np.float64
+
+    def call() -> None:
+        with jax.enable_x64(double):
+            function(argument)
+
+    thread = ThreadPoolExecutor(1)
+    called = thread.submit(call)
+    thread.shutdown(wait=False)
+    return called
 
 
 def _read(
