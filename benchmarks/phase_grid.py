@@ -22,6 +22,9 @@ import jax
 import numpy as np
 import xarray as xr
 
+#: Attributes that say with what and when a dataset was computed.
+VERSIONS = ("software", "started", "python", "jax", "numpy")
+
 
 def grid(text: str) -> list[float]:
     first, last, count = text.split(":")
@@ -69,7 +72,10 @@ def main() -> int:
         measured = figures(dataset)
         write_text(json.dumps(measured, indent=2) + "\n", kept)
     report(measured)
-    means = means_over_seeds(dataset).assign_attrs(measured)
+    means = means_over_seeds(dataset)
+    # Versions are those of the run that trained, which need not be this one.
+    means.attrs = {name: value for name, value in means.attrs.items() if name not in VERSIONS}
+    means = means.assign_attrs(measured)
     print(f"written               {write_dataset(means, options.out.with_suffix('.nc'))}")
     return 0
 
@@ -80,6 +86,7 @@ def figures(dataset: xr.Dataset) -> dict[str, Any]:
     runs, seconds = int(attrs["runs"]), float(attrs["seconds"])
     return {
         "device": jax.devices()[0].device_kind,
+        **{name: attrs[name] for name in VERSIONS},
         "d": int(attrs["d"]),
         **{f"{name}s": dataset.sizes[name] for name in ("alpha", "omega", "seed", "start")},
         "runs": runs,
