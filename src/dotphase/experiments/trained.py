@@ -54,12 +54,12 @@ def fitted_crossing(runs: xr.Dataset, near: float) -> tuple[float, float]:
     return _fitted(paired_difference(runs).mean("seed"), None, near)
 
 
-def means_over_seeds(runs: xr.Dataset) -> xr.Dataset:
+def means_over_seeds(dataset: xr.Dataset) -> xr.Dataset:
     """A grid of trained students without its single runs.
 
     Parameters
     ----------
-    runs : xarray.Dataset
+    dataset : xarray.Dataset
         From `dotphase.grid`, with a semantic and a positional start.
 
     Returns
@@ -78,21 +78,21 @@ def means_over_seeds(runs: xr.Dataset) -> xr.Dataset:
     >>> dp.analysis.means_over_seeds(runs)["alpha_c"].dims
     ('omega',)
     """
-    parameter = str(runs.attrs["parameter"])
-    means = {name: runs[name] for name in QUANTITIES}
-    means["loss_difference"] = paired_difference(runs)
-    means["test_gain"] = runs["linear_test_error"] - _of_the_lowest(runs)
-    found = runs[["linear_test_error"]].drop_dims(("alpha", "seed", "start"), errors="ignore")
+    parameter = str(dataset.attrs["parameter"])
+    means = {name: dataset[name] for name in QUANTITIES}
+    means["loss_difference"] = paired_difference(dataset)
+    means["test_gain"] = dataset["linear_test_error"] - _of_the_lowest(dataset)
+    found = dataset[["linear_test_error"]].drop_dims(("alpha", "seed", "start"), errors="ignore")
     for name, values in means.items():
         found[name], found[f"{name}_stderr"] = mean_and_error(values)
-    found["converged"] = runs["converged"].mean("seed")
-    found["stayed"] = (runs["mechanism"] == runs["start"]).mean("seed")
+    found["converged"] = dataset["converged"].mean("seed")
+    found["stayed"] = (dataset["mechanism"] == dataset["start"]).mean("seed")
     pair = found["loss_difference"], found["loss_difference_stderr"]
     places = [_crossing(*(each.sel({parameter: value}) for each in pair))
-              for value in runs[parameter].values]  # fmt: skip
+              for value in dataset[parameter].values]  # fmt: skip
     for number, name in enumerate(("alpha_c", "alpha_c_stderr")):
         found[name] = parameter, np.asarray([place[number] for place in places])
-    return found.assign(seeds=runs.sizes["seed"]).assign_attrs(runs.attrs)
+    return found.assign(seeds=dataset.sizes["seed"]).assign_attrs(dataset.attrs)
 
 
 def _of_the_lowest(runs: xr.Dataset) -> xr.DataArray:
