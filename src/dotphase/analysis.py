@@ -2,6 +2,7 @@
 
 from dotphase.experiments.attention import attention_matrices
 from dotphase.experiments.basins import basin_shares
+from dotphase.experiments.trained import means_over_seeds
 from dotphase.finite.linear import linear_test_error
 from dotphase.model.glm import ridge_regression
 from dotphase.theory.ends import branch_end
@@ -15,5 +16,6 @@ __all__ = [
     "continue_in_alpha",
     "landscape",
     "linear_test_error",
+    "means_over_seeds",
     "ridge_regression",
 ]
