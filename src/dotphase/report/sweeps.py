@@ -14,6 +14,10 @@ from dotphase.model.paper import positional_semantic
 from dotphase.report.store import Parts
 from dotphase.storage.asked import digest
 
+#: Gradient descent that theory and students share: for two tokens about as far as the paper's 5000
+#: steps of .15, and small enough to be stable.
+DESCENT: dict[str, Any] = {"optimizer": "gd", "lr": 4.0, "steps": 127}
+
 
 def training_grid(
     parts: Parts,
@@ -21,22 +25,24 @@ def training_grid(
     sizes: Mapping[str, Any],
     alphas: Sequence[float],
     omegas: Sequence[float],
+    rule: Mapping[str, Any] | None = None,
     **parameters: Any,
 ) -> xr.Dataset:
     """A grid of `dotphase.experiments.grid`, kept as a part, its cells even when it is stopped.
 
-    `sizes` has d and the seeds; `parameters` are those of the models besides omega, as in
+    `sizes` has d and the seeds, `rule` the optimiser and its steps, if they are to differ from
+    those of a grid; `parameters` are those of the models besides omega, as in
     `positional_semantic`.
     """
-    d, seeds = sizes["d"], sizes["seeds"]
-    asked = {"alphas": alphas, "omegas": omegas, "d": d, "seeds": seeds, **parameters}
+    d, seeds, rule = sizes["d"], sizes["seeds"], dict(rule or {})
+    asked = {"alphas": alphas, "omegas": omegas, "d": d, "seeds": seeds, **rule, **parameters}
     unfinished = parts.path(f"{name}-{digest(asked)}.npz")
 
     def family(omega: float) -> Model:
         return positional_semantic(omega, **parameters)
 
     dataset = parts.get(
-        name, asked, lambda: grid(family, alphas, omegas, d, seeds=seeds, out=unfinished)
+        name, asked, lambda: grid(family, alphas, omegas, d, seeds=seeds, out=unfinished, **rule)
     )
     unfinished.unlink(missing_ok=True)
     return dataset
@@ -46,3 +52,12 @@ def theory_curve(parts: Parts, name: str, model: Model, sizes: Mapping[str, Any]
     """Both branches along the alphas of `sizes`, as finely as these say; kept as a part."""
     asked = {key: sizes[key] for key in ("alphas", "rtol", "most", "log2_points") if key in sizes}
     return parts.call(name, curve, model, **asked)
+
+
+def descended(
+    parts: Parts, name: str, model: Model, alphas: Sequence[float], log2_ensemble: int
+) -> xr.Dataset:
+    """Where the steps of `DESCENT` lead to in the limit of large d; kept as a part."""
+    asked = {"alphas": alphas, "log2_ensemble": log2_ensemble, "engine": "dynamics"}
+    rule = {key: DESCENT[key] for key in ("lr", "steps")}
+    return parts.call(name, curve, model, **asked, **rule)
