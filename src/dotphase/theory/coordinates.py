@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from dotphase.model import Model
-from dotphase.model.symmetry import unseen_signs
+from dotphase.model.symmetry import unseen_signs, unseen_turns
 from dotphase.theory.overlaps import NOTHING, Overlaps
 
 Vector = Float[np.ndarray, " n"]
@@ -118,6 +118,29 @@ class Coordinates:
         field = field + (np.abs(modes).max() if modes.size else 0.0)
         counts = [part.size for part in (weight, inverse, signal, modes)]
         return np.repeat([size_w, size_r, np.sqrt(size_w), field], counts)
+
+    def part(self, name: str) -> Bool[np.ndarray, " n"]:
+        """Which coordinates belong to one of the overlaps q, V, theta and m."""
+        places = np.arange(self.basis.shape[1] * self.model.student_rank + self._cuts[-1])
+        which = np.searchsorted(self._cuts, places, side="right")
+        return np.asarray(which == ("q", "V", "theta", "m").index(name))
+
+    @cached_property
+    def directions(self) -> Overlaps:
+        """The overlaps along each coordinate but those of V, on a leading axis."""
+        units = np.eye(self.part("V").size)[~self.part("V")]
+        return Overlaps(*map(np.stack, zip(*map(self.unpack, units), strict=True)))
+
+    def turns(self, vector: Vector) -> Float[np.ndarray, "turns n"]:
+        """How the coordinates change when columns of Q, or of Q*, are turned unseen."""
+        model = self.model
+        q, m, V, theta = self.unpack(vector)
+        found = []
+        for a in unseen_turns(model.student, model.length, model.student_rank):
+            found.append(Overlaps(a.T @ q + q @ a, m @ a, a.T @ V + V @ a, a.T @ theta))
+        for a in unseen_turns(model.teacher, model.length, model.teacher_rank):
+            found.append(Overlaps(0 * q, 0 * m, 0 * V, theta @ a))
+        return np.asarray([self.pack(one) for one in found]).reshape(-1, vector.size)
 
     @cached_property
     def _mean_rho(self) -> float:

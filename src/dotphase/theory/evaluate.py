@@ -33,6 +33,7 @@ from dotphase._numerics.remember import Same, remembered
 from dotphase.model import Model
 from dotphase.model.definition import Attention
 from dotphase.model.symmetry import unseen_signs
+from dotphase.theory.coordinates import Coordinates
 from dotphase.theory.evolution import Averages, force_averages, fresh_track
 from dotphase.theory.overlaps import Overlaps
 from dotphase.theory.stability import Responses, mean_responses
@@ -126,8 +127,10 @@ def _compile(structure: tuple[Any, Any, tuple[Same, ...]]) -> _Compiled:
         rows = [part.reshape(SCRAMBLES, -1) for part in averages]
         return jnp.concatenate(rows, axis=1), track
 
-    def respond(model: Model, overlaps: Overlaps, points: Array, track: Track) -> Responses:
-        return mean_responses(model, overlaps, points, SCRAMBLES, track)
+    def respond(
+        model: Model, overlaps: Overlaps, points: Array, track: Track, directions: Overlaps
+    ) -> Responses:
+        return mean_responses(model, overlaps, points, SCRAMBLES, track, directions)
 
     return _Compiled(
         start=_CompiledOnce(whole(fresh_track)),
@@ -135,7 +138,7 @@ def _compile(structure: tuple[Any, Any, tuple[Same, ...]]) -> _Compiled:
         respond=_CompiledOnce(whole(respond)),
         start_lanes=_CompiledOnce(jax.vmap(whole(fresh_track), in_axes=(0, 0, None))),
         step_lanes=_CompiledOnce(jax.vmap(whole(step), in_axes=(0, 0, None, 0, None))),
-        respond_lanes=_CompiledOnce(jax.vmap(whole(respond), in_axes=(0, 0, None, 0))),
+        respond_lanes=_CompiledOnce(jax.vmap(whole(respond), in_axes=(0, 0, None, 0, 0))),
     )
 
 
@@ -269,15 +272,26 @@ class ResponseQuery(Query[Responses]):
     tracks: Tracks
 
     @property
+    def directions(self) -> Overlaps:
+        """Along which the slopes are taken: the coordinates of the overlaps, but for V."""
+        return Coordinates.of(self.evaluator.model).directions
+
+    @property
+    def group(self) -> Any:
+        return *super().group, len(self.directions.m)
+
+    @property
     def mirror(self) -> Mirror | None:
         return self.evaluator.mirror(self.overlaps)
 
     def alone(self) -> Responses:
         flat, blocks = _flat(self.overlaps), _blocks_of(self)
         arrays, run = self.evaluator.arrays, self.evaluator.compiled
+        along = self.directions
 
         def work(index: int) -> Responses:
-            return jax.device_get(run.respond(arrays, flat, blocks[index], self.tracks[index]))
+            some = run.respond(arrays, flat, blocks[index], self.tracks[index], along)
+            return jax.device_get(some)
 
         return _join(_over_blocks(work, len(blocks)))
 
@@ -285,10 +299,11 @@ class ResponseQuery(Query[Responses]):
     def together(queries: Sequence[ResponseQuery]) -> list[Responses]:
         run = queries[0].evaluator.compiled
         arrays, flat = _stacked(queries)
+        along = _stack([query.directions for query in queries])
         blocks = []
         for index, block in enumerate(_blocks_of(queries[0])):
             tracks = _stack([query.tracks[index] for query in queries])
-            blocks.append(jax.device_get(run.respond_lanes(arrays, flat, block, tracks)))
+            blocks.append(jax.device_get(run.respond_lanes(arrays, flat, block, tracks, along)))
         mean = _join(blocks)
         return [_lane(mean, lane) for lane in range(len(queries))]
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
+from jaxtyping import Float
 
 from dotphase._numerics.fixed_point import FixedPoint
 from dotphase._numerics.outcome import Outcome
@@ -24,6 +25,7 @@ from dotphase.finite.linear import linear_test_error
 from dotphase.model import Model
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.classification import belongs, classify
+from dotphase.theory.multipliers import multipliers, whole_jacobian
 from dotphase.theory.overlaps import Overlaps, is_nothing
 from dotphase.theory.problem import Free
 from dotphase.theory.search import (
@@ -40,7 +42,7 @@ from dotphase.theory.search import (
 )
 from dotphase.theory.settings import FEWEST, SolverSettings
 from dotphase.theory.solution import Solution
-from dotphase.theory.stability import Responses, Stability, judge
+from dotphase.theory.stability import Multipliers, Responses, Stability, judge
 from dotphase.theory.steps import Steps
 from dotphase.theory.uncertainty import scramble_values, standard_errors, worst_error
 
@@ -148,23 +150,31 @@ def one_point(
     goal = Goal(model, alpha, branch, settings, linear_test_error(model, seed=settings.seed))
     memory = Memory()
     solution, _ = yield from find(goal, start, memory)
-    if not solution.on_branch:
-        reached = yield from _from_afar(goal, memory)
-        solution = reached or solution
+    lost = not solution.on_branch
+    if branch in BRANCHES and (lost or solution.stability.kind == "saddle"):
+        # A saddle may be a weak look-alike of a minimum that its own start has missed.
+        solution = (yield from _from_afar(goal, memory, minimum=not lost)) or solution
     return solution
 
 
-def _from_afar(goal: Goal, memory: Memory) -> Steps[Solution | None]:
-    """Walk to a point from where its branch is easier to find; None if it is lost on the way."""
+def _from_afar(goal: Goal, memory: Memory, *, minimum: bool) -> Steps[Solution | None]:
+    """Walk to a point from where its branch is easier to find; None if it is lost on the way.
+
+    Where a `minimum` is wanted, anything else is none.
+    """
     alpha, branch = goal.alpha, goal.branch
     far = alpha / REACH if BRANCHES[branch].from_few else alpha * REACH
-    path = Follower(goal.model, branch, replace(goal.settings, log2_points=FEWEST + 1))
+    few = COARSE if minimum else FEWEST + 1
+    path = Follower(goal.model, branch, replace(goal.settings, log2_points=few))
     for step in np.geomspace(far, alpha, STEPS):
         solution = yield from path.at(float(step))
         if not solution.there:
             return None
+    if minimum and solution.stability.kind == "saddle":
+        return None
     solution, _ = yield from find(goal, solution.overlaps, memory.for_another(), path.jacobian)
-    return solution if solution.there else None
+    wanted = solution.there and (not minimum or solution.stability.kind == "minimum")
+    return solution if wanted else None
 
 
 def find(
@@ -252,10 +262,32 @@ def find(
             jacobian = None
 
     here = yield from search.evaluate(point.x, level)
-    responses = None
+    responses, found = None, Multipliers()
     if point.outcome.success and math.isfinite(here.train_loss):
         responses = yield from here.responses()
-    return _dress(goal, point, here, jacobian, responses, search.count, began), jacobian
+        whole = yield from whole_jacobian(search, here, jacobian, responses)
+        jacobian = _sharper(jacobian, whole)
+        found = multipliers(problem, here.x, whole)
+        while found.kind == "marginal" and settings.log2_points is None and level < settings.most:
+            # Minimum or saddle: more points may tell.
+            level = min(level + 2, settings.most)
+            finer = yield from search.evaluate(point.x, level)
+            whole = yield from whole_jacobian(
+                search, finer, jacobian, (yield from finer.responses())
+            )
+            found = multipliers(problem, finer.x, whole)
+    return _dress(goal, point, here, jacobian, responses, found, search.count, began), jacobian
+
+
+def _sharper(
+    jacobian: Jacobian | None, whole: Float[np.ndarray, "scrambles n n"]
+) -> Jacobian | None:
+    """The Jacobian with the columns that are known without differences."""
+    if jacobian is None:
+        return None
+    free = jacobian.free
+    matrix = np.mean(whole, axis=0)[np.ix_(free, free)]
+    return Jacobian.of(free, matrix, jacobian.test) or jacobian
 
 
 def _enough(here: Evaluation, jacobian: Jacobian | None, settings: SolverSettings) -> int:
@@ -284,6 +316,7 @@ def _dress(
     here: Evaluation,
     jacobian: Jacobian | None,
     responses: Responses | None,
+    found: Multipliers,
     count: int,
     began: float,
 ) -> Solution:
@@ -295,7 +328,7 @@ def _dress(
     if responses is None:
         stability = Stability(math.nan, math.nan, False, "the iteration did not converge")
     else:
-        stability = judge(goal.model, goal.alpha, here.overlaps, here.mean, responses)
+        stability = judge(goal.model, goal.alpha, here.overlaps, here.mean, responses, found)
         worst = worst_error(here, errors)
         if worst > settings.rtol and settings.log2_points is None:
             message += (

@@ -177,6 +177,23 @@ class Jacobian:
         """Whether no eigenvalue of J lies beyond 1, so that short enough steps lead there."""
         return bool(np.all(np.linalg.eigvals(self.inverse).real > 0))
 
+    @classmethod
+    def of(
+        cls, free: np.ndarray, matrix: Float[np.ndarray, "n n"], test: Vector
+    ) -> Jacobian | None:
+        """From the derivatives of the map; None where they say nothing."""
+        if not np.all(np.isfinite(matrix)):
+            return None
+        try:
+            return cls(free, np.linalg.inv(np.eye(free.size) - matrix), test)
+        except np.linalg.LinAlgError:
+            return None
+
+    @property
+    def matrix(self) -> Float[np.ndarray, "n n"]:
+        """J itself, on the free coordinates."""
+        return np.eye(self.free.size) - np.linalg.inv(self.inverse)
+
     def newton(self, residual: np.ndarray) -> np.ndarray:
         """``(1 - J)^{-1} residual`` on the free coordinates; rows are separate residuals."""
         step = np.zeros_like(residual)
@@ -196,14 +213,15 @@ class Jacobian:
         return replace(self, inverse=inverse * size[:, None] / size[None, :])
 
 
-def differentiate(search: Search, x: Vector, log2_points: int) -> Steps[Jacobian | None]:
-    """Measure the Jacobian of the map in the free coordinates; None where it cannot be."""
+def differences(
+    search: Search, x: Vector, log2_points: int, along: np.ndarray
+) -> Steps[tuple[Float[np.ndarray, "n k"], Vector] | None]:
+    """Derivatives of the map and of the test error in some coordinates; None outside the domain."""
     problem = search.problem
-    free = problem.free(x)
     scale = problem.scale(x)
     here = yield from search.evaluate(x, log2_points)
     columns, slopes = [], []
-    for index in free:
+    for index in along:
         for sign in (1.0, -1.0):
             moved = x.copy()
             moved[index] += sign * DIFFERENCE * scale[index]
@@ -213,16 +231,19 @@ def differentiate(search: Search, x: Vector, log2_points: int) -> Steps[Jacobian
             return None
         there = yield from search.evaluate(moved, log2_points)
         step = moved[index] - x[index]
-        columns.append((there.image - here.image)[free] / step)
+        columns.append((there.image - here.image) / step)
         slopes.append((there.test_error - here.test_error) / step)
-    jacobian = np.stack(columns, axis=1)
-    if not np.all(np.isfinite(jacobian)):
+    return np.stack(columns, axis=1), np.asarray(slopes)
+
+
+def differentiate(search: Search, x: Vector, log2_points: int) -> Steps[Jacobian | None]:
+    """Measure the Jacobian of the map in the free coordinates; None where it cannot be."""
+    free = search.problem.free(x)
+    measured = yield from differences(search, x, log2_points, free)
+    if measured is None:
         return None
-    try:
-        inverse = np.linalg.inv(np.eye(free.size) - jacobian)
-    except np.linalg.LinAlgError:
-        return None
-    return Jacobian(free, inverse, np.asarray(slopes))
+    columns, slopes = measured
+    return Jacobian.of(free, columns[free], slopes)
 
 
 def refine(
