@@ -38,6 +38,7 @@ from dotphase.theory.search import (
     iterate,
     refine,
     refine_or_iterate,
+    settle,
 )
 from dotphase.theory.settings import FEWEST, SolverSettings
 from dotphase.theory.solution import Solution
@@ -217,13 +218,13 @@ def find(
             jacobian = None  # the neighbour's Jacobian is out of date
     if point is None:
         rough = replace(settings.iteration_on(coarse), tolerance=1e-3, floor=1e-2)
-        point = yield from iterate(search, x, coarse, rough)
+        point = yield from settle(search, x, coarse, rough)
         for size, share in OTHER_STARTS:
             if point.outcome is not Outcome.LEFT_DOMAIN:
                 break
             # The first steps went out of bounds: weights too small, or a response too large.
             x = problem.coordinates.pack(_rescaled(start, size, share))
-            point = yield from iterate(search, x, coarse, rough)
+            point = yield from settle(search, x, coarse, rough)
         if careful and astray(point):
             # Acceleration may have hopped; short damped steps show whether the branch is there.
             slow = replace(rough, memory=0, step=0.2, limit=150)

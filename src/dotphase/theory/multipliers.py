@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from dotphase._numerics.quadrature import BLOCK_LOG2
+from dotphase._numerics.quadrature import SMALLEST_LOG2
 from dotphase.theory.evolution import next_overlaps
 from dotphase.theory.overlaps import Conjugates
 from dotphase.theory.problem import Free, Vector
@@ -77,7 +77,7 @@ def whole_jacobian(
     held = np.flatnonzero(response & problem.held)
     if held.size:
         opened = Search(problem.opened, search.settings, search.memory)
-        measured = yield from differences(opened, x, max(here.log2_points - 2, BLOCK_LOG2), held)
+        measured = yield from differences(opened, x, max(here.log2_points - 2, SMALLEST_LOG2), held)
         if measured is not None:
             whole[:, :, held] = measured[0]
     return whole
