@@ -16,6 +16,7 @@ from dotphase.figures.parts.lines import (
     TEST_ERROR,
     at_one_value,
     branch_line,
+    is_saddle,
     linear_level,
     loss_gap,
     overlap_scale,
@@ -90,7 +91,9 @@ def transition(
 
 def _difference(axis: Any, theory: xr.Dataset, runs: xr.Dataset | None) -> None:
     colour = COLOURS["mixed"]
-    gap = loss_gap(theory["train_loss"].where(theory["on_branch"].astype(bool)), "branch")
+    gap = loss_gap(
+        theory["train_loss"].where(theory["on_branch"].astype(bool) & ~is_saddle(theory)), "branch"
+    )
     axis.axhline(0, color=ink(), lw=0.7)
     axis.plot(gap["alpha"], gap, color=colour, label="theory")
     trusted = theory["trusted"].astype(bool).sel(branch=list(OWN)).all("branch")
