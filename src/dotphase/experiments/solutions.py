@@ -70,4 +70,5 @@ def variables(
 
 def is_minimum(branch: xr.Dataset) -> xr.DataArray:
     """Where a branch is there and nothing says that it is a saddle."""
-    return branch["on_branch"].astype(bool) & (branch["kind"] != "saddle")
+    there = branch["on_branch"].astype(bool)
+    return there & (branch["kind"] != "saddle") if "kind" in branch else there

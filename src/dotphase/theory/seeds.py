@@ -17,6 +17,7 @@ from dotphase.theory.branches import BRANCHES
 from dotphase.theory.classification import PRESENT, alignment
 from dotphase.theory.overlaps import Overlaps
 from dotphase.theory.solution import Solution
+from dotphase.theory.stability import Stability
 
 #: How many other seeds are asked, and the distance between them: far from those of a user.
 OTHERS, APART = 4, 100_003
@@ -55,8 +56,21 @@ def combined(solution: Solution, others: list[Solution]) -> Solution:
     message = chosen.message
     if len(on) not in (0, len(every)):
         message += f"; the branch is found with {len(on)} of {len(every)} seeds"
+    chosen = replace(chosen, message=message, stability=_of_one_mind(chosen, agreeing))
     if len(agreeing) < 3:
-        return replace(chosen, message=message)
+        return chosen
     ranges = {name: (float(some.min()), float(some.max())) for name, some in values.items()}
     errors = {name: FEW * float(np.std(some, ddof=1)) for name, some in values.items()}
-    return replace(chosen, message=message, stderr=errors, ranges=ranges)
+    return replace(chosen, stderr=errors, ranges=ranges)
+
+
+def _of_one_mind(chosen: Solution, agreeing: list[Solution]) -> Stability:
+    """The verdict; where other seeds have another kind of point, it cannot be told which."""
+    verdict = chosen.stability
+    kinds = {one.stability.kind for one in agreeing}
+    if len(kinds) == 1:
+        return verdict
+    reason = "minimum or saddle: other points say otherwise"
+    if not verdict.trusted:
+        reason += f"; {verdict.reason}"
+    return replace(verdict, kind="marginal", towards=(), trusted=False, reason=reason)

@@ -59,7 +59,7 @@ def command(
 
 def _summary(dataset: Any) -> dict[str, Any]:
     shown = ("train_loss", "test_error", "q", "m", "V", "theta")
-    told = ("found", "on_branch", "converged", "trusted", *shown)
+    told = ("found", "on_branch", "converged", "kind", "trusted", *shown)
     single = ("linear_test_error", "crossing", "crossing_stderr")
     return {
         "alphas": dataset["alpha"].values,
@@ -82,7 +82,7 @@ def _print_table(dataset: Any) -> None:
         name: [part for part in ("theta", "m") if part not in BRANCHES[name].vanishing]
         for name in branches
     }
-    table = Table(title="branches against alpha (? theory not trusted, - no such branch)")
+    table = Table(title="branches against alpha (s saddle, ? theory not trusted, - no such branch)")
     table.add_column("alpha", justify="right")
     for name in branches:
         for column in ("loss", "test error", *overlaps[name]):
@@ -96,6 +96,7 @@ def _print_table(dataset: Any) -> None:
                 cells += ["-"] * (2 + len(overlaps[name]))
                 continue
             doubt = "" if bool(point["trusted"]) else "?"
+            doubt = "s" if point["kind"] == "saddle" else doubt
             cells.append(f"{float(point['train_loss']):.6f}{doubt}")
             cells.append(f"{float(point['test_error']):.6f}")
             cells += [f"{float(point[part]):.4f}" for part in overlaps[name]]
