@@ -122,7 +122,8 @@ def at_points(
     away = track.x - fields.omega
     force = over_points(partial(matvec, problem.precision))(away)
     loss = over_points(lambda x, t: derivatives(x, t).value)
-    at_x = loss(track.x, fields.target)
+    # One after the other in a loop, which is compiled once.
+    at_x, test = jax.lax.map(lambda x: loss(x, fields.target), jnp.stack([track.x, fields.omega]))
     moreau = 0.5 * over_points(dot)(away, force) + at_x
     force = force.reshape(model.length, model.student_rank, -1)
 
@@ -133,7 +134,7 @@ def at_points(
         gxi=force[:, :, None] * fields.xi[:, None],
         loss=at_x,
         moreau=moreau,
-        test=loss(fields.omega, fields.target),
+        test=test,
     )
     return values, track
 
