@@ -24,7 +24,7 @@ OTHERS, APART = 4, 100_003
 #: Relative standard error of an overlap above which other seeds are asked.
 LARGE = 0.03
 #: Factor around `PRESENT` within which they are asked whether a branch exists.
-CLOSE = 5.0
+CLOSE = 10.0
 #: Turns the standard deviation of five values into an error that covers 68% (Student's t).
 FEW = 1.14
 
