@@ -74,7 +74,7 @@ def test_what_cannot_be_is_refused():
     model = dp.positional_semantic()
     with pytest.raises(dp.InvalidInput, match="engine = 'magic': must be one of"):
         dp.curve(model, [1.0], engine="magic")
-    with pytest.raises(dp.InvalidInput, match="start = .*nowhere.*must be different ones of"):
+    with pytest.raises(dp.InvalidInput, match=r"start = .*nowhere.*must be different ones of"):
         dp.curve(model, [1.0], engine="dynamics", start="nowhere")
     with pytest.raises(TypeError, match="log2_points"):
         dp.curve(model, [1.0], engine="dynamics", log2_points=12)

@@ -87,8 +87,9 @@ def test_sentences_can_be_drawn_as_well():
 
 def test_what_cannot_be_is_refused():
     model = dp.positional_semantic()
-    for field, change in (("alpha", {"alphas": [0.0]}), ("scale", {"scales": [-1.0]}),
-                          ("d", {"d": 1}), ("draws", {"draws": 0}), ("steps", {"steps": 0})):  # fmt: skip
+    changes = {"alphas": [0.0], "scales": [-1.0], "d": 1, "draws": 0, "steps": 0}
+    for name, value in changes.items():
+        field, change = name.removesuffix("s") if isinstance(value, list) else name, {name: value}
         asked = {"alphas": [1.0], "scales": [0.1], "d": 100} | change
         with pytest.raises(dp.InvalidInput, match=f"{field} = "):
             dp.outcomes(model, **asked)

@@ -16,6 +16,7 @@ from dotphase.figures.parts.lines import (
     TEST_ERROR,
     at_one_value,
     branch_line,
+    is_saddle,
     linear_level,
     loss_gap,
     overlap_scale,
@@ -86,11 +87,11 @@ def transition(
                     )  # fmt: skip
         linear_level(error, critical["linear_test_error"], "linear layer")
         for axis in axes:
-            for name, style in (("alpha_c", "-"), ("alpha_l", ":")):
+            for name, dashes in (("alpha_c", "-"), ("alpha_l", ":")):
                 place = float(critical[name])
                 if np.isfinite(place):
                     text = rf"$\{name} = {place:.3f}$" if axis is difference else None
-                    axis.axvline(place, color=ink(), lw=1, ls=style, label=text)
+                    axis.axvline(place, color=ink(), lw=1, ls=dashes, label=text)
         scientific(difference, error)
         overlap.set_ylim(bottom=0)
         error.set_ylim(bottom=0)
@@ -105,7 +106,9 @@ def _difference(
 ) -> None:
     colour = COLOURS["mixed"]
     style: dict[str, Any] = {"label": "theory"}
-    gap = loss_gap(theory["train_loss"].where(theory["on_branch"].astype(bool)), "branch")
+    gap = loss_gap(
+        theory["train_loss"].where(theory["on_branch"].astype(bool) & ~is_saddle(theory)), "branch"
+    )
     axis.axhline(0, color=ink(), lw=0.7)
     if ends is not None:
         reached = loss_gap(ends.sortby("alpha")["train_loss"], "branch")
