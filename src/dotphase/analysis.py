@@ -6,14 +6,16 @@ from dotphase.finite.linear import linear_test_error
 from dotphase.model.glm import ridge_regression
 from dotphase.theory.ends import branch_end
 from dotphase.theory.landscape import landscape
-from dotphase.theory.solve import continue_in_alpha
+from dotphase.theory.solve import complexity, continue_in_alpha, solve_many_broken
 
 __all__ = [
     "attention_matrices",
     "basin_shares",
     "branch_end",
+    "complexity",
     "continue_in_alpha",
     "landscape",
     "linear_test_error",
     "ridge_regression",
+    "solve_many_broken",
 ]

@@ -5,6 +5,8 @@ from dotphase.finite.data import Dataset
 from dotphase.finite.runs import Run
 from dotphase.message_passing.result import MessagePassing
 from dotphase.theory.bayes import BayesOptimal
+from dotphase.theory.breaking import Broken, Complexity
+from dotphase.theory.breaking_evolution import BrokenOverlaps
 from dotphase.theory.critical import Critical
 from dotphase.theory.ends import BranchEnd
 from dotphase.theory.flow import Flow, FlowPoint
@@ -17,6 +19,9 @@ __all__ = [
     "Baseline",
     "BayesOptimal",
     "BranchEnd",
+    "Broken",
+    "BrokenOverlaps",
+    "Complexity",
     "Critical",
     "Curvature",
     "Dataset",

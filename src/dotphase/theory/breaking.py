@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,7 +22,7 @@ from scipy.interpolate import PchipInterpolator
 
 from dotphase._numerics.fixed_point import Iteration
 from dotphase.theory.breaking_evolution import BrokenOverlaps
-from dotphase.theory.breaking_problem import INNER, Clustered, broken_norms
+from dotphase.theory.breaking_problem import Clustered, broken_norms, enough_inside
 from dotphase.theory.classification import belongs, classify
 from dotphase.theory.overlaps import is_nothing
 from dotphase.theory.problem import Free, Vector
@@ -45,7 +46,7 @@ FIRST = (1e-3, 1 / 16, 1 / 4, 1.0)
 FACTOR, LAST = 2.0, 64.0
 #: log2 of the outer points on which the path begins, of those on which it is followed, and of
 #: those on which its end is found again.
-FEW, PATH, END = 12, 13, 15
+FEW, PATH, END = 12, 13, 14
 #: Evaluations after which the derivatives are measured again.
 PATIENCE = 5
 #: Share of W below which clusters are points.
@@ -322,36 +323,61 @@ class Broken:
 MODEL_ERRORS = ("train_loss", "test_error", "theta", "m")
 
 
-def breaking(symmetric: Solution, settings: SolverSettings, inner: int = INNER) -> Steps[Broken]:
-    """One step of breaking from a replica-symmetric solution, in steps."""
+def breaking(
+    solving: Steps[Solution], settings: SolverSettings, inner: int | None = None
+) -> Steps[Broken]:
+    """One step of breaking from a replica-symmetric solution, both in steps.
+
+    Parameters
+    ----------
+    inner : int, optional
+        Most inner points to use; as many as the model needs by default.
+    """
     began = time.perf_counter()
+    symmetric = yield from solving
     if not symmetric.there or is_nothing(symmetric.overlaps, symmetric.model):
         why = symmetric.message if not symmetric.there else "the student is zero"
-        return _unbroken(symmetric, symmetric.there, why, inner, 0, began)
+        return _unbroken(symmetric, symmetric.there, why, 0, 0, began)
     walk = _Walk(symmetric, settings, inner)
-    if not (yield from walk.to(FIRST[0] * walk.unit)):
-        return _unbroken(symmetric, False, walk.failure, inner, walk.count, began)
+    inside = walk.problem.points_inside
+    arrived = yield from walk.to_top()
+    if not arrived:
+        return _unbroken(symmetric, False, walk.failure, inside, walk.count, began)
     if walk.closed:
         message = "replica symmetric: the clusters of minima are points"
-        return _unbroken(symmetric, True, message, inner, walk.count, began)
-    for factor in FIRST[1:]:
-        if not (yield from walk.to(factor * walk.unit)):
-            return _unbroken(symmetric, False, walk.failure, inner, walk.count, began)
-    while walk.rising and walk.last.y < LAST * walk.unit:
-        if not (yield from walk.to(FACTOR * walk.last.y)):
-            return _unbroken(symmetric, False, walk.failure, inner, walk.count, began)
-    found = math.isfinite(walk.path.top()[0])
-    if found and not (yield from walk.to(walk.path.top()[0])):
-        return _unbroken(symmetric, False, walk.failure, inner, walk.count, began)
-    fixed = settings.log2_points is not None
-    end = (yield from walk.again(END)) if found and not fixed else walk.nodes[-1]
-    return _dress(symmetric, walk, end, found, inner, began)
+        return _unbroken(symmetric, True, message, inside, walk.count, began)
+    end = walk.nodes[-1]
+    found = not walk.rising
+    if found and settings.log2_points is None:
+        end = yield from walk.again(END)
+    return _dress(symmetric, walk, end, found, began)
+
+
+def counting(
+    solving: Steps[Solution],
+    settings: SolverSettings,
+    parisi: Sequence[float] | None = None,
+    inner: int | None = None,
+) -> Steps[Complexity | None]:
+    """The complexity along y in steps; None where there is no branch, or no clusters."""
+    symmetric = yield from solving
+    if not symmetric.there or is_nothing(symmetric.overlaps, symmetric.model):
+        return None
+    walk = _Walk(symmetric, settings, inner)
+    arrived = yield from walk.to_top()
+    if not arrived or walk.closed:
+        return None
+    asked = [walk.nodes[-1].y * factor for factor in (2.0, 4.0)] if parisi is None else parisi
+    for y in sorted(asked):
+        if not (yield from walk.to(y)):
+            break
+    return _curve_of(symmetric, walk.path)
 
 
 class _Walk:
     """A branch on its way along y."""
 
-    def __init__(self, symmetric: Solution, settings: SolverSettings, inner: int) -> None:
+    def __init__(self, symmetric: Solution, settings: SolverSettings, inner: int | None) -> None:
         model, alpha, overlaps = symmetric.model, symmetric.alpha, symmetric.overlaps
         self.symmetric = symmetric
         # Nodes are one Newton step away from where the iteration stops: it need not go far.
@@ -360,7 +386,13 @@ class _Walk:
         self.unit = 1 / symmetric.loss_slope
         free = Free.started(model, alpha, overlaps)
         self.problem = Clustered(
-            model, alpha, free.coordinates, free.held, FIRST[0] * self.unit, self.unit, inner
+            model,
+            alpha,
+            free.coordinates,
+            free.held,
+            parisi=FIRST[0] * self.unit,
+            unit=self.unit,
+            inner=inner or enough_inside(model),
         )
         self.level = settings.log2_points or PATH
         self.memory = Memory()
@@ -392,6 +424,23 @@ class _Walk:
         overlaps = self.nodes[-1].overlaps
         own = np.trace(overlaps.q1[0] - overlaps.q0[0])
         return bool(own < CLOSED * np.trace(overlaps.q1[0]))
+
+    def to_top(self) -> Steps[bool]:
+        """From y = 0 to where F has its maximum, or as far as F rises; whether that succeeded.
+
+        Stops at once where the clusters are points.
+        """
+        for factor in FIRST:
+            if not (yield from self.to(factor * self.unit)):
+                return False
+            if self.closed:
+                return True
+        while self.rising and self.last.y < LAST * self.unit:
+            if not (yield from self.to(FACTOR * self.last.y)):
+                return False
+        if self.rising:
+            return True
+        return (yield from self.to(self.path.top()[0]))
 
     def to(self, y: float) -> Steps[bool]:
         """Go to another y, from the node next to it; whether that succeeded."""
@@ -441,9 +490,7 @@ class _Walk:
         return None
 
 
-def _dress(
-    symmetric: Solution, walk: _Walk, end: Node, found: bool, inner: int, began: float
-) -> Broken:
+def _dress(symmetric: Solution, walk: _Walk, end: Node, found: bool, began: float) -> Broken:
     """The result from a path whose last node is the top of F, or as far as it went."""
     path = walk.path
     first, top = path.nodes[0], walk.nodes[-1]
