@@ -51,8 +51,9 @@ FEW, PATH, END = 12, 13, 14
 PATIENCE = 5
 #: Share of W below which clusters are points.
 CLOSED = 1e-4
-#: Share of the replica-symmetric W with which the clusters start.
-OPEN = 0.2
+#: Shares of the replica-symmetric W with which the clusters may start; the first admissible one
+#: counts.
+OPEN = (0.2, 0.05, 0.01, 1e-3, 1e-4)
 #: Relative error of y above which F is called flat.
 FLAT = 0.3
 
@@ -400,8 +401,10 @@ class _Walk:
         self.count = 0
         self.failure = ""
         q, m, V, theta = overlaps
-        start = BrokenOverlaps((1 - OPEN) * q, q, m, V, theta, np.asarray(self.unit))
-        self.x = self.problem.pack(start)
+        y = np.asarray(self.unit)
+        starts = [BrokenOverlaps((1 - share) * q, q, m, V, theta, y) for share in OPEN]
+        packed = [self.problem.pack(start) for start in starts]
+        self.x = next((x for x in packed if self.problem.admissible(x)), packed[-1])
 
     @property
     def path(self) -> Path:
@@ -497,7 +500,10 @@ def _dress(symmetric: Solution, walk: _Walk, end: Node, found: bool, began: floa
     curvature = path.top()[1]
     parisi, parisi_error = math.nan, math.nan
     if found:
-        parisi = end.y - end.slope / curvature
+        # No further from the top than the nodes beside it: where F is flat, noise decides.
+        near = np.sort(np.abs(np.log(path.y / top.y)))[1]
+        guess = end.y - end.slope / curvature
+        parisi = float(np.clip(guess, top.y * math.exp(-near), top.y * math.exp(near)))
         parisi_error = standard_error(end.samples["slope"] / curvature)
 
     gain = path.gain_at(top.y, path.slope)
