@@ -17,6 +17,8 @@ from dotphase.model.untied import untied as untied
 from dotphase._numerics.fixed_point import Iteration as Iteration
 from dotphase.experiments.curve import curve as curve
 from dotphase.experiments.diagram import diagram as diagram
+from dotphase.mean_field.run import dynamics as dynamics
+from dotphase.mean_field.settings import DynamicsSettings as DynamicsSettings
 from dotphase.theory.critical import critical as critical
 from dotphase.theory.critical import critical_line as critical_line
 from dotphase.theory.overlaps import Overlaps as Overlaps
@@ -27,6 +29,7 @@ from dotphase.theory.solve import solve_many as solve_many
 # Finite dimension
 from dotphase.baselines.fit import baseline as baseline
 from dotphase.experiments.basins import basins as basins
+from dotphase.finite.begin import start_from as start_from
 from dotphase.finite.data import sample as sample
 from dotphase.experiments.compare import compare as compare
 from dotphase.experiments.grid import grid as grid

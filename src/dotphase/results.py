@@ -3,6 +3,7 @@
 from dotphase.baselines.fit import Baseline
 from dotphase.finite.data import Dataset
 from dotphase.finite.runs import Run
+from dotphase.mean_field.result import Trajectory
 from dotphase.message_passing.result import MessagePassing
 from dotphase.theory.bayes import BayesOptimal
 from dotphase.theory.breaking import Broken, Complexity
@@ -32,4 +33,5 @@ __all__ = [
     "Run",
     "Solution",
     "Training",
+    "Trajectory",
 ]

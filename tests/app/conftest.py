@@ -81,7 +81,7 @@ def site(tmp_path_factory):
         process.kill()
         process.communicate()
     assert process.returncode == 130
-    assert errors.strip() == "dotphase: interrupted; finished work is kept"
+    assert errors.strip() == "dotphase: interrupted"
 
 
 @pytest.fixture(scope="session")

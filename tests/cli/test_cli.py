@@ -121,13 +121,23 @@ def test_help_has_an_example_and_needs_no_jax():
     assert done.stdout.count("Usage: ") == 1 + len(COMMANDS)
 
 
-def test_interrupt_exits_with_130(tmp_path):
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["curve", "--alphas", "0.3:2:200", "--out", "c.nc", "--log2-points", "18"],
+        # This one is compiling most of the time.
+        ["amp", "--d", "50", "--alpha", "1", "--seeds", "60"],
+    ],
+    ids=["computing", "compiling"],
+)
+def test_interrupt_exits_with_130(tmp_path, command):
     process = subprocess.Popen(
-        [sys.executable, "-m", "dotphase", "curve", "--alphas", "0.3:2:200", "--out", "c.nc",
-         "--points", "18"],
-        cwd=tmp_path, stderr=subprocess.PIPE, text=True,
+        [sys.executable, "-m", "dotphase", *command],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
         env={"PATH": "", "HOME": str(tmp_path), "PYTHONPATH": ":".join(sys.path)},
-    )  # fmt: skip
+    )
     try:
         compiled = tmp_path / ".cache/dotphase/compiled"
         wait_for(lambda: compiled.is_dir() and any(compiled.iterdir()), "the work to begin")
@@ -138,5 +148,26 @@ def test_interrupt_exits_with_130(tmp_path):
         process.kill()
         process.communicate()
     assert process.returncode == 130
-    assert "interrupted" in err
+    assert err.strip() == "dotphase: interrupted"
     assert not (tmp_path / "c.nc").exists()
+
+
+def test_an_unforeseen_error_is_one_line_and_a_traceback_on_request(monkeypatch, capsys):
+    def broken(*arguments, **options):
+        raise ZeroDivisionError("two\nlines")
+
+    monkeypatch.setattr("dotphase.theory.solve.solve", broken)
+    assert _run(["solve", "--alpha", "1"]) == 1
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1 and "ZeroDivisionError: two lines" in err and "--debug" in err
+    assert _run(["--debug", "solve", "--alpha", "1"]) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_an_output_that_is_full(tmp_path):
+    done = subprocess.run(
+        f"{sys.executable} -m dotphase histogram --help > /dev/full", shell=True,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1 and "No space left" in done.stderr

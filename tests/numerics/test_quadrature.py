@@ -1,23 +1,33 @@
 import numpy as np
 import pytest
 
-from dotphase._numerics.quadrature import BLOCK_LOG2, SCRAMBLES, gaussian_blocks
+from dotphase._numerics.quadrature import BLOCK_LOG2, SCRAMBLES, SMALLEST_LOG2, gaussian_blocks
 
 
 def test_same_seed_same_points_other_seed_other_points():
-    first = gaussian_blocks(BLOCK_LOG2, 2, 2, 0)
+    first = gaussian_blocks(SMALLEST_LOG2, 2, 2, 0)
     gaussian_blocks.cache_clear()
-    np.testing.assert_array_equal(first, gaussian_blocks(BLOCK_LOG2, 2, 2, 0))
-    assert not np.allclose(first, gaussian_blocks(BLOCK_LOG2, 2, 2, 1))
+    np.testing.assert_array_equal(first, gaussian_blocks(SMALLEST_LOG2, 2, 2, 0))
+    assert not np.allclose(first, gaussian_blocks(SMALLEST_LOG2, 2, 2, 1))
 
 
-def test_blocks_have_one_shape_and_more_points_extend_the_sequence():
-    small = gaussian_blocks(BLOCK_LOG2, 3, 3, 5)
-    large = gaussian_blocks(BLOCK_LOG2 + 2, 3, 3, 5)
-    per_scramble = 2**BLOCK_LOG2 // SCRAMBLES
-    assert small.shape == (1, SCRAMBLES, per_scramble, 6)
-    assert large.shape == (4, SCRAMBLES, per_scramble, 6)
-    np.testing.assert_array_equal(small[0], large[0])
+@pytest.mark.parametrize("halved", [False, True])
+def test_blocks_have_one_shape_and_more_points_extend_the_sequence(halved):
+    small = gaussian_blocks(SMALLEST_LOG2, 3, 3, 5, halved)
+    large = gaussian_blocks(SMALLEST_LOG2 + 2, 3, 3, 5, halved)
+    shape = (SCRAMBLES, 2**BLOCK_LOG2 // SCRAMBLES, 6)
+    blocks = 1 if halved else 2
+    assert small.shape == (blocks, *shape)
+    assert large.shape == (4 * blocks, *shape)
+    np.testing.assert_array_equal(small, large[:blocks])
+
+
+@pytest.mark.parametrize("mirror", [(-1, -1), (1, -1)])
+def test_half_of_the_points_and_their_mirror_images_are_all_of_them(mirror):
+    half, whole = (gaussian_blocks(13, 2, 2, 0, halved).reshape(-1, 4) for halved in (True, False))
+    images = half * np.repeat(mirror, 2)
+    both = np.concatenate([half, images])
+    np.testing.assert_array_equal(*(some[np.lexsort(some.T)] for some in (both, whole)))
 
 
 @pytest.mark.parametrize(("student", "teacher"), [(1, 1), (2, 2), (4, 2), (9, 3)])

@@ -26,9 +26,10 @@ def test_points_are_kept_as_they_were(tmp_path):
             [PointResult(4, values, None, 0.5), PointResult(1, None, "why", 0.1)], [0, 5]
         )
         journal.record([PointResult(0, bad, None, 0.5)])
-        assert journal.done() == {0, 4}
         found = read_journal(tmp_path / "s")
         assert found.active and found.running == (5,)
+    with Journal.open(tmp_path / "s", ASKED, ABOUT) as journal:
+        assert journal.done == {0, 4} and journal.damaged == 0
     found = read_journal(tmp_path / "s")
     assert found.asked == ASKED and found.about == ABOUT
     assert not found.active and found.running == ()
@@ -93,6 +94,47 @@ def test_other_databases_are_refused(tmp_path, kind):
     with pytest.raises(InvalidInput):
         read_journal(tmp_path)
     assert contents(tmp_path) == before
+
+
+def test_a_row_that_has_changed_on_the_disk_is_computed_again(tmp_path):
+    with Journal.open(tmp_path, ASKED, ABOUT) as journal:
+        journal.record([PointResult(k, {"value": 0.5 + k}, None, 0.1) for k in range(4)])
+    database = sqlite3.connect(tmp_path / DATABASE)
+    with database:
+        database.execute("UPDATE points SET result = replace(result, '2.5', '6.5')")
+        database.execute("UPDATE points SET result = substr(result, 1, 5) WHERE place = 0")
+    database.close()
+    found = read_journal(tmp_path)
+    assert [outcome.values for outcome in found.outcomes] == [{"value": 1.5}, {"value": 3.5}]
+    assert found.damaged == 2
+    with Journal.open(tmp_path, ASKED, ABOUT) as journal:
+        assert journal.done == {1, 3} and journal.damaged == 2
+        journal.record([PointResult(k, {"value": 0.5 + k}, None, 0.1) for k in (0, 2)])
+    assert len(read_journal(tmp_path).outcomes) == 4 and not read_journal(tmp_path).damaged
+
+
+def test_flipped_bits_never_become_data(tmp_path, rng):
+    folder = tmp_path / "s"
+    with Journal.open(folder, ASKED, ABOUT) as journal:
+        points = [PointResult(k, {"value": 1 / (k + 3)}, None, 0.1) for k in range(50)]
+        journal.record(points)
+    truth = {outcome.index: outcome.values for outcome in points}
+    sound = (folder / DATABASE).read_bytes()
+    refused = dropped = 0
+    for place in rng.integers(8 * len(sound), size=200):
+        damaged = bytearray(sound)
+        damaged[place // 8] ^= 1 << (place % 8)
+        (folder / DATABASE).write_bytes(damaged)
+        try:
+            found = read_journal(folder)
+        except InvalidInput:
+            refused += 1
+            continue
+        dropped += found.damaged
+        assert found.asked == ASKED and found.about == ABOUT
+        assert len(found.outcomes) + found.damaged == len(truth)
+        assert all(truth[outcome.index] == outcome.values for outcome in found.outcomes)
+    assert refused and dropped
 
 
 def test_a_folder_that_was_barely_begun_is_used(tmp_path):

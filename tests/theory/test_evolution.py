@@ -6,8 +6,21 @@ import pytest
 
 import dotphase as dp
 from dotphase._numerics.quadrature import SCRAMBLES
-from dotphase.theory.evaluate import AverageQuery, Evaluator, ResponseQuery, device_blocks
-from dotphase.theory.evolution import conjugates, draw_fields, free_energy, next_overlaps
+from dotphase.theory.evaluate import (
+    AverageQuery,
+    Evaluator,
+    Mirror,
+    ResponseQuery,
+    device_blocks,
+)
+from dotphase.theory.evolution import (
+    conjugates,
+    draw_fields,
+    force_averages,
+    free_energy,
+    fresh_track,
+    next_overlaps,
+)
 from dotphase.theory.overlaps import Overlaps
 from models import ridge_regression
 
@@ -105,11 +118,12 @@ def test_scrambles_average_to_the_mean(paper):
 def test_lanes_agree_with_single_queries():
     models = [dp.positional_semantic(omega=omega, ridge=0.01 + omega) for omega in (0.1, 0.3, 0.6)]
     points = [_overlaps(0.1, 0.0, 12.0, 0.15), _overlaps(0.05, 0.25, 11.0, 0.0),
-              _overlaps(0.08, 0.1, 18.0, 0.02)]  # fmt: skip
+              _overlaps(0.08, 0.0, 18.0, 0.02)]  # fmt: skip
     queries = [
         AverageQuery(Evaluator(model), point, 12, 0)
         for model, point in zip(models, points, strict=True)
     ]
+    assert len({query.group for query in queries}) == 1
     answers = AverageQuery.together(queries)
     asked = [
         ResponseQuery(query.evaluator, query.overlaps, 12, 0, answer.tracks)
@@ -130,3 +144,47 @@ def test_a_lane_with_nan_leaves_the_others_alone(paper):
     assert np.all(np.isnan(answers[1].averages.test))
     np.testing.assert_allclose(answers[0].mean.test, good.alone().mean.test, rtol=1e-9)
     np.testing.assert_allclose(answers[2].mean.test, answers[0].mean.test, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("point", "mirror", "odd"),
+    [
+        ((0.1, 0.0, 12.0, 0.15), Mirror.BOTH, "g"),
+        ((0.05, 0.25, 11.0, 0.0), Mirror.TEACHER, "gy"),
+    ],
+)
+def test_what_is_left_out_by_symmetry_would_say_the_same(paper, point, mirror, odd):
+    overlaps = _overlaps(*point)
+    query = AverageQuery(Evaluator(paper), overlaps, 12, 0)
+    assert query.mirror is mirror
+    (block,) = device_blocks(12, 2, 2, 0, halved=True)
+    student = -1.0 if mirror is Mirror.BOTH else 1.0
+    each = []
+    for points in (block, block * np.array([[student], [student], [-1.0], [-1.0]])):
+        track = fresh_track(paper, overlaps, points)
+        values, _ = force_averages(paper, overlaps, points, SCRAMBLES, track, np.int32(0))
+        each.append({name: np.asarray(part) for name, part in values._asdict().items()})
+    averages = query.alone().averages._asdict()
+    for name, value in each[0].items():
+        sign = -1 if name == odd else 1
+        np.testing.assert_allclose(value, sign * each[1][name], rtol=1e-6, atol=1e-9)
+        expected = 0 * value if name == odd else value
+        np.testing.assert_allclose(averages[name], expected, rtol=1e-6, atol=1e-9)
+
+
+def test_without_a_symmetry_no_point_is_left_out(paper):
+    whole = AverageQuery(Evaluator(paper), _overlaps(0.08, 0.1, 18.0, 0.02), 12, 0)
+    one = np.full((1, 1, 1), 0.5)
+    linear = Overlaps(one, np.zeros((1, 1)), one, one)
+    for query in (whole, AverageQuery(Evaluator(ridge_regression()), linear, 12, 0)):
+        assert not query.halved
+
+
+def test_more_points_start_where_fewer_have_been_left(paper):
+    overlaps = _overlaps(0.1, 0.0, 12.0, 0.15)
+    evaluator = Evaluator(paper)
+    few = AverageQuery(evaluator, overlaps, 12, 0).alone()
+    many = AverageQuery(evaluator, overlaps, 13, 0, few.tracks, 1).alone()
+    fresh = AverageQuery(evaluator, overlaps, 13, 0, (), 1).alone()
+    assert len(many.tracks) == 2 * len(few.tracks)
+    np.testing.assert_allclose(many.mean.loss, fresh.mean.loss, rtol=1e-6)

@@ -8,8 +8,10 @@ command line can name the options before anything heavy is loaded, and a new opt
 
 from __future__ import annotations
 
+import os
 import pkgutil
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from importlib import import_module
 from typing import Generic, TypeVar
 
@@ -17,6 +19,19 @@ from dotphase._numerics import validate
 from dotphase.errors import InvalidInput
 
 T = TypeVar("T")
+
+
+def _folder(path: str) -> tuple[str, int]:
+    """A folder and when its list of files last changed."""
+    return path, os.stat(path).st_mtime_ns if os.path.isdir(path) else 0
+
+
+@lru_cache(maxsize=64)
+def _files(*folders: tuple[str, int]) -> tuple[str, ...]:
+    """Names of the modules in folders; to list them at every use would take longer than a step of
+    a solver."""
+    found = pkgutil.iter_modules([path for path, _ in folders])
+    return tuple(info.name for info in found if not info.name.startswith("_"))
 
 
 class Choices(Mapping[str, T], Generic[T]):
@@ -43,10 +58,9 @@ class Choices(Mapping[str, T], Generic[T]):
     def names(self) -> tuple[str, ...]:
         """Names of all options; nothing is imported."""
         found = set(self._registered)
-        for info in pkgutil.iter_modules(import_module(self.package).__path__):
-            if not info.name.startswith("_"):
-                hyphened = info.name.replace("_", "-")
-                found.add(hyphened if hyphened in self._first else info.name)
+        for name in _files(*map(_folder, import_module(self.package).__path__)):
+            hyphened = name.replace("_", "-")
+            found.add(hyphened if hyphened in self._first else name)
         known = [name for name in self._first if name in found]
         return (*known, *sorted(found - set(known)))
 

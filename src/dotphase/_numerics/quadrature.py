@@ -5,9 +5,10 @@ others scrambled Sobol points (`normal_points`).
 
 In the averages of the theory the proximal map jumps, so the integrands are discontinuous and
 Gauss-Hermite rules converge slowly. Sobol points completed by their antithetic images
-``(+-xi, +-y)`` converge steadily; independent scrambles give the error of every average.
-`gaussian_blocks` lays them out in blocks of equal size, so that one compiled function serves any
-number of them.
+``(+-xi, +-y)`` converge steadily; independent scrambles give the error of every average. Where a
+symmetry makes the integrands the same at a point and at its mirror image, ``(-xi, -y)`` or
+``(xi, -y)``, one of the two is enough. `gaussian_blocks` lays the points out in blocks of equal
+size, so that one compiled function serves any number of them.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ from scipy.stats import qmc
 SCRAMBLES = 8
 #: Signs of (xi, y) in the antithetic images.
 IMAGES = ((1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0))
-#: log2 of the number of points in one block: the smallest quadrature there is.
-BLOCK_LOG2 = 12
+#: log2 of the number of points in one block, and of the smallest quadrature there is: a block
+#: of points that stand for their mirror images too.
+BLOCK_LOG2 = 11
+SMALLEST_LOG2 = BLOCK_LOG2 + 1
 
 
 class Rule(NamedTuple):
@@ -55,18 +58,20 @@ def normal_points(
 
 @lru_cache(maxsize=32)
 def gaussian_blocks(
-    log2_points: int, student_dims: int, teacher_dims: int, seed: int
+    log2_points: int, student_dims: int, teacher_dims: int, seed: int, halved: bool = False
 ) -> Float[np.ndarray, "blocks scrambles points dims"]:
     """Standard normal points in blocks, the same seed always giving the same points.
 
     Parameters
     ----------
     log2_points : int
-        log2 of the number of points in all, at least `BLOCK_LOG2`.
+        log2 of the number of points in all, at least `SMALLEST_LOG2`.
     student_dims, teacher_dims : int
         Dimensions of ``xi`` (L r) and of ``y`` (L t).
     seed : int
         Seed of the scrambles. A larger `log2_points` extends the same sequences.
+    halved : bool
+        Whether every point stands for its mirror image too; only ``(+-xi, y)`` are kept then.
 
     Returns
     -------
@@ -74,13 +79,14 @@ def gaussian_blocks(
         Every image of a point lies in the same block and scramble as the point.
     """
     dims = student_dims + teacher_dims
-    blocks = 2 ** (log2_points - BLOCK_LOG2)
-    per_block = 2**BLOCK_LOG2 // (SCRAMBLES * len(IMAGES))
+    kept = IMAGES[::2] if halved else IMAGES
+    blocks = 2 ** (log2_points - BLOCK_LOG2) // (2 if halved else 1)
+    per_block = 2**BLOCK_LOG2 // (SCRAMBLES * len(kept))
     base = np.empty((SCRAMBLES, blocks, per_block, dims))
     for scramble, child in enumerate(np.random.SeedSequence(seed).spawn(SCRAMBLES)):
         normal = normal_points(dims, blocks * per_block, np.random.default_rng(child))
         base[scramble] = normal.reshape(blocks, per_block, dims)
-    signs = np.asarray([[s] * student_dims + [u] * teacher_dims for s, u in IMAGES])
+    signs = np.asarray([[s] * student_dims + [u] * teacher_dims for s, u in kept])
     images = base[:, :, None] * signs[None, None, :, None]
     points = images.reshape(SCRAMBLES, blocks, -1, dims).swapaxes(0, 1)
     points = np.ascontiguousarray(points)

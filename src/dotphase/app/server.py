@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from dotphase._numerics import interrupt
 from dotphase.app.routes import Explorer, Read
 from dotphase.errors import InvalidInput
 
@@ -71,6 +72,10 @@ class Server(ThreadingHTTPServer):
         # can make its own name point here; it cannot make the browser send ours.
         names = {f"{name}:{port}" for name in (host, "localhost")}
         self.hosts = names if host.startswith("127.") else None
+
+    def service_actions(self) -> None:
+        """Called several times a second: whether to end."""
+        interrupt.check()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A window that was closed while it was answered is nothing to report."""

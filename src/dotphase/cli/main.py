@@ -1,18 +1,30 @@
 """Entry point: the group of commands, and how errors become exit codes.
 
-0 done; 2 bad input, one line on stderr; 3 not converged or the branch does not exist;
-130 interrupted. Nothing heavy is imported until a command runs, so `--help` is quick.
+0 done; 1 an error nobody foresaw; 2 bad input, one line on stderr; 3 not converged or the branch
+does not exist; 130 interrupted. Nothing heavy is imported until a command runs, so `--help` is
+quick.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import threading
+import time
+import traceback
 from collections.abc import Sequence
 
 import click
 
+from dotphase._numerics import interrupt
 from dotphase.cli.commands import COMMANDS
 from dotphase.errors import InvalidInput
+
+#: Seconds after an interrupt in which a command may notice it.
+PATIENCE = 1.2
+#: Seconds between two looks whether the command is done.
+LOOK = 0.05
 
 
 class _Commands(click.Group):
@@ -31,32 +43,88 @@ class _Commands(click.Group):
     epilog="Example: dotphase solve --alpha 1.5 --branch semantic",
 )
 @click.version_option(package_name="dotphase", prog_name="dotphase")
-def cli() -> None:
+@click.option("--debug", is_flag=True, help="Show the traceback of an unforeseen error.")
+def cli(debug: bool) -> None:
     """Positional and semantic learning in dot-product attention, solved exactly."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and exit with its code."""
-    code = _run(arguments)
-    sys.stdout.flush()
+    code = _interruptible(arguments)
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        if code != 130:
+            code = _refuse(f"the output cannot be written ({error.strerror})")
+        os._exit(code)  # Python would try, and complain, once more
+    if code == 130:
+        os._exit(code)  # other threads may be compiling, and cannot be ended otherwise
     sys.exit(code)
 
 
+def _interruptible(arguments: Sequence[str] | None) -> int:
+    """Run a command beside the thread that takes signals, so that none of them hits a compiler.
+
+    A command that hears of the interrupt puts away what is finished; one that does not within
+    `PATIENCE` seconds is compiling, and has nothing to put away.
+    """
+    codes: list[int] = []
+    worker = threading.Thread(target=lambda: codes.append(_run(arguments)), daemon=True)
+    stopped: list[float] = []
+
+    def stop(number: int, frame: object) -> None:
+        interrupt.ask()
+        stopped.append(time.monotonic())
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Background jobs of a script are started with the interrupt ignored, and stay so.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, stop)
+    threading.excepthook = _complain
+    worker.start()
+    while worker.is_alive():
+        worker.join(LOOK)  # without a limit it would go on waiting after the signal
+        late = stopped and time.monotonic() - stopped[0] > PATIENCE and not interrupt.heard()
+        if late or len(stopped) > 1:
+            click.echo("dotphase: interrupted", err=True)
+            os._exit(130)
+    return codes[0] if codes else 1
+
+
+def _complain(failed: threading.ExceptHookArgs) -> None:
+    """What a thread that nobody waits for died of, unless it was asked to stop."""
+    if not issubclass(failed.exc_type, KeyboardInterrupt):
+        threading.__excepthook__(failed)
+
+
 def _run(arguments: Sequence[str] | None) -> int:
+    given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        result = cli.main(
-            args=None if arguments is None else list(arguments), standalone_mode=False
-        )
+        result = cli.main(args=given, standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         return 2
     except click.ClickException as error:
         return _refuse(error.format_message())
     except (click.Abort, KeyboardInterrupt):
-        click.echo("dotphase: interrupted; finished work is kept", err=True)
+        click.echo("dotphase: interrupted", err=True)
         return 130
     except InvalidInput as error:
         return _refuse(str(error))
+    except OSError as error:
+        what = error.filename or "the output"
+        return _refuse(f"{what} cannot be read or written ({error.strerror or error})")
+    except MemoryError:
+        return _refuse("not enough memory for what was asked; use smaller sizes")
+    except Exception as error:
+        if "--debug" in given:
+            traceback.print_exc()
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        more = "please report it with the command" + (
+            "" if "--debug" in given else "; --debug before the command shows where it was"
+        )
+        click.echo(f"dotphase: unforeseen error ({what[:300]}); {more}", err=True)
+        return 1
     return result if isinstance(result, int) else 0
 
 

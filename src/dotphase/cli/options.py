@@ -181,17 +181,22 @@ def task_options(task: str, *names: str, **defaults: Any) -> Callable[[F], F]:
     from dotphase.sweep.tasks import TASKS
 
     known = TASKS[task].parameters
-    chosen = {name: known[name] for name in names or known}
+    return parameter_options(
+        replace(known[name], default=defaults.get(name, known[name].default))
+        for name in names or known
+    )
+
+
+def parameter_options(parameters: Iterable[Parameter]) -> Callable[[F], F]:
+    """Options of parameters, which the command is given as the mapping `parameters`."""
+    chosen = list(parameters)
 
     def add(function: F) -> F:
         @wraps(function)
         def wrapped(**values: Any) -> Any:
-            return function(parameters={name: values.pop(name) for name in chosen}, **values)
+            return function(parameters={one.name: values.pop(one.name) for one in chosen}, **values)
 
-        options = (
-            option(one, default=defaults.get(name, one.default)) for name, one in chosen.items()
-        )
-        return _add(wrapped, options)  # type: ignore[return-value]
+        return _add(wrapped, map(option, chosen))  # type: ignore[return-value]
 
     return add
 

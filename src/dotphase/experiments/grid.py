@@ -1,16 +1,18 @@
 """Training on a grid of alpha and of a parameter of the model, from several starts.
 
-Cells (alpha, value, seed) are trained many at a time in one compiled call. Data sets of
-different sizes share it by padding: unused sentences have weight zero. The starts of a cell
-share its data, so that one pass over the tokens serves all of them and their training
-losses can be compared without the noise of different data. Results are kept after every
-batch, and a run that was stopped goes on where it was.
+Cells (alpha, value, seed) are trained many at a time, in lanes of one compiled call; a cell that
+has ended makes room for the next. Data are drawn where they are used. Data sets of different sizes
+share compiled code by padding: unused sentences have weight zero. The starts of a cell share its
+data, so that one pass over the tokens serves all of them and their training losses can be
+compared without the noise of different data. Results are kept on the way, and a run that was
+stopped goes on where it was.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from dotphase._numerics import validate
 from dotphase._numerics.outcome import Outcome
@@ -28,26 +30,34 @@ from dotphase._numerics.precision import in_double_precision
 from dotphase._numerics.quadrature import Rule
 from dotphase.errors import InvalidInput
 from dotphase.finite import memory
-from dotphase.finite.batches import MOST, bytes_of_run, choose_batch, in_batches
+from dotphase.finite.batches import MOST, bytes_of_run, choose_batch, on_cpu, over_runs
 from dotphase.finite.begin import StartFunction, begin, resolve
 from dotphase.finite.data import count_sentences, draw, position_vectors
 from dotphase.finite.keys import Purpose, keys_at
+from dotphase.finite.lanes import Work, in_lanes
 from dotphase.finite.linear import linear_test_error
 from dotphase.finite.loss import Form, Reduced, Weights, value_and_gradient
 from dotphase.finite.overlaps import mechanisms_of
-from dotphase.finite.prepare import prepare
+from dotphase.finite.prepare import Prepared, prepare
 from dotphase.finite.test_error import attention_error, quadrature
 from dotphase.model import Model
 from dotphase.storage.files import check_writable
 from dotphase.storage.kept import Kept
 from dotphase.storage.provenance import describe_model, provenance
-from dotphase.training.kernel import Recipe, train_from
+from dotphase.training.kernel import Recipe, begin_at, finish, optimise
+from dotphase.training.loop import Progress
 from dotphase.training.settings import TrainingSettings
 
-#: Data sets are padded to a multiple of the largest size over this many, to share compiled code.
-SIZES = 2
+#: Data sets are padded to the largest size, or to half of it, to share compiled code. The second
+#: size is worth its compilation where the tokens of all cells take more bytes than this, on a
+#: CPU and on an accelerator: padding is read too.
+SECOND_SIZE = 2**32, 2**40
 #: Most cells at once on a CPU.
 CROWD = 16
+#: Steps between two looks at which cells have ended.
+ROUND = 8
+#: Seconds between two times that results are written.
+EVERY = 5.0
 
 FIELDS = (
     "train_loss",
@@ -77,10 +87,6 @@ class Family(NamedTuple):
     arrays: Any
     positions: Float[Array, "members tokens d"]
     rest: Any
-
-    def at(self, numbers: Int[np.ndarray, " cells"]) -> tuple[Any, Float[Array, "cells tokens d"]]:
-        """Numbers and positions of some of the models, in this order."""
-        return jax.tree.map(lambda leaf: leaf[numbers], (self.arrays, self.positions))
 
 
 class Throughput(NamedTuple):
@@ -145,8 +151,8 @@ def grid(
     batch : int, optional
         Cells trained at once; chosen to fit into memory if not given.
     out : path, optional
-        An .npz file that is rewritten after every batch; cells found there are not
-        computed again.
+        An .npz file that is rewritten every few seconds; cells found there are not computed
+        again.
     throughput : bool
         Time single gradients and a plain copy as well, for the attributes of the result.
     progress : callable, optional
@@ -186,31 +192,34 @@ def grid(
     )
     rule, recipe = quadrature(model), settings.recipe(d, max(sizes))
     root = jax.random.key(seed)
-    quantum = -(-max(sizes) // SIZES)
-    padded = [-(-n // quantum) * quantum for n in sizes]
+    padded = _padded(sizes, model.length * d * 8 * cells.done[0].size)
     useful, trained = 0.0, 0
     for size in sorted(set(padded), reverse=True):
         todo = [place for place in np.ndindex(cells.done.shape)
                 if padded[place[0]] == size and not cells.done[place]]  # fmt: skip
         each = bytes_of_run(model, size, d, np.dtype("float64"))
         lanes = choose_batch(batch, each, len(todo), d, crowd=CROWD)
-        for some, filled in in_batches(todo, lanes):
-            index: Int[np.ndarray, "cells 3"] = np.asarray(filled)
-            counts = jnp.asarray([sizes[i] for i in index[:, 0]])
-            lot = (*models.at(index[:, 1]), counts, keys_at(root, jnp.asarray(index)))
-            with memory.explained(lanes):
-                found = _train(models.rest, chosen, recipe, lot, rule, size)
-                result = {name: np.asarray(found[name])[: len(some)] for name in FIELDS}
-            cells.keep(some, result)
-            steps = result["iterations"].sum(axis=1)
-            counted = np.asarray([sizes[i] for i, _, _ in some])
-            useful += float(np.sum(steps * counted)) * 2 * model.length * d * 8
-            trained += len(some) * len(starts)
-            if progress is not None:
-                progress(int(cells.done.sum()), cells.done.size)
+        work = _work(models, chosen, recipe, rule, root, np.asarray(sizes), size)
+        with memory.explained(lanes), cells.keeping():
+            for some, result in in_lanes(work, todo, lanes):
+                cells.add(some, result)
+                steps = result["iterations"].sum(axis=1)
+                counted = np.asarray([sizes[i] for i, _, _ in some])
+                useful += float(np.sum(steps * counted)) * 2 * model.length * d * 8
+                trained += len(some) * len(starts)
+                if progress is not None:
+                    progress(int(cells.done.sum()), cells.done.size)
     seconds = time.perf_counter() - began
     rates = _speed(model, d, max(sizes), batch) if throughput else (np.nan,) * 3
     return cells.dataset(Throughput(trained, seconds, useful, *rates))
+
+
+def _padded(sizes: Sequence[int], each: int) -> list[int]:
+    """Sizes that data sets of the given sizes are padded to; a sentence of each takes so many
+    bytes in all."""
+    worth = SECOND_SIZE[0 if on_cpu() else 1]
+    quantum = -(-max(sizes) // (2 if sum(sizes) * each > worth else 1))
+    return [-(-n // quantum) * quantum for n in sizes]
 
 
 def stack(members: Sequence[Model], parameter: str, d: int) -> Family:
@@ -229,36 +238,99 @@ def stack(members: Sequence[Model], parameter: str, d: int) -> Family:
     return Family(tuple(members), stacked, positions, parts[0][1])
 
 
+class _Lane(NamedTuple):
+    """A cell in training: numbers of its model, key, data, and a run for every start."""
+
+    arrays: Any
+    key: Array
+    data: Prepared
+    runs: Progress
+
+
+def _work(
+    models: Family,
+    starts: tuple[StartFunction, ...],
+    recipe: Recipe,
+    rule: Rule,
+    root: Array,
+    sizes: Int[np.ndarray, " alphas"],
+    size: int,
+) -> Work[tuple[int, ...]]:
+    """Training of cells (number of alpha, of the value, seed), padded to `size` sentences."""
+
+    def begin(places: Sequence[tuple[int, ...]]) -> _Lane:
+        index: Int[np.ndarray, "cells 3"] = np.asarray(places)
+        numbers, counts = (models.arrays, models.positions), sizes[index[:, 0]]
+        return _begin(models.rest, starts, recipe, numbers, root, index, counts, size)
+
+    def advance(lanes: _Lane) -> tuple[_Lane, Bool[Array, " cells"]]:
+        runs, finished = _advance(models.rest, recipe, lanes)
+        return lanes._replace(runs=runs), finished
+
+    return Work(begin, advance, lambda lanes: _finish(models.rest, recipe, rule, lanes))
+
+
 @eqx.filter_jit
-def _train(
+def _begin(
     rest: Any,
     starts: tuple[StartFunction, ...],
     recipe: Recipe,
-    cells: tuple[Any, Float[Array, "cells tokens d"], Int[Array, " cells"], Array],
-    rule: Rule,
+    numbers: tuple[Any, Float[Array, "members tokens d"]],
+    root: Array,
+    index: Int[Array | np.ndarray, "cells 3"],
+    counts: Int[Array | np.ndarray, " cells"],
     size: int,
-) -> dict[str, Array]:
-    """Train every cell from every start; results have axes (cell, start).
+) -> _Lane:
+    """Draw the data of every cell, given by its place in the grid and its number of sentences."""
+    arrays, positions = jax.tree.map(lambda leaf: leaf[index[:, 1]], numbers)
 
-    Cells are numbers and positions of a model (`Family.at`), sentences that count, and a key.
-    """
-
-    def cell(arrays: Any, positions: Array, n: Array, key: Array) -> dict[str, Array]:
+    def one(arrays: Any, positions: Array, n: Array, key: Array) -> _Lane:
         model = eqx.combine(arrays, rest)
         drawn = draw(model, size, key, positions)
         data = prepare(model, drawn, n)
         for_start, teacher_weights = Purpose.START.of(key), drawn.teacher_weights
         first = [begin(model, start, for_start, teacher_weights, positions) for start in starts]
-        trained = train_from(model, data, recipe, key, jnp.stack(first))
+
+        def launched(weights: Weights) -> Progress:
+            return begin_at(model, data.reduced, recipe, key, weights)
+
+        return _Lane(arrays, key, data, jax.vmap(launched)(jnp.stack(first)))
+
+    return over_runs(one)(arrays, positions, counts, keys_at(root, jnp.asarray(index)))
+
+
+@eqx.filter_jit
+def _advance(rest: Any, recipe: Recipe, lanes: _Lane) -> tuple[Progress, Bool[Array, " cells"]]:
+    """Some steps of every run; a cell has finished when all its runs have."""
+
+    def one(arrays: Any, key: Array, data: Prepared, runs: Progress) -> tuple[Progress, Array]:
+        model = eqx.combine(arrays, rest)
+
+        def go_on(now: Progress) -> Progress:
+            return optimise(model, data.reduced, recipe, key, now, now.taken + ROUND)
+
+        runs = jax.vmap(go_on)(runs)
+        return runs, jnp.all(runs.outcome != Outcome.RUNNING)
+
+    return over_runs(one)(*lanes)
+
+
+@eqx.filter_jit
+def _finish(rest: Any, recipe: Recipe, rule: Rule, lanes: _Lane) -> dict[str, Array]:
+    """What is reported of every cell, with axes (cell, start)."""
+
+    def one(arrays: Any, key: Array, data: Prepared, runs: Progress) -> dict[str, Array]:
+        model = eqx.combine(arrays, rest)
+        trained = jax.vmap(lambda end: finish(model, data, recipe, end))(runs)
 
         def test_error(weights: Weights) -> Array:
-            return attention_error(model, weights, teacher_weights, positions, rule)
+            return attention_error(model, weights, data.teacher_weights, data.positions, rule)
 
         # One start at a time: the points of the average take more room than the weights.
         errors = jax.lax.map(test_error, trained.weights)
         return {"test_error": errors, **trained.numbers()}
 
-    return jax.vmap(cell)(*cells)
+    return over_runs(one)(*lanes)
 
 
 @dataclass
@@ -271,6 +343,7 @@ class _Grid:
     path: Path | None
     done: np.ndarray = field(init=False)
     values: dict[str, np.ndarray] = field(init=False)
+    written: float = field(init=False, default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
         shape = tuple(len(values) for values in self.coords.values())
@@ -285,13 +358,27 @@ class _Grid:
         described = [describe_model(member) for member in self.models.members]
         return Kept(path, {**self.asked, **self.coords, "models": described})
 
-    def keep(self, places: Sequence[tuple[int, ...]], result: dict[str, np.ndarray]) -> None:
+    def add(self, places: Sequence[tuple[int, ...]], result: dict[str, np.ndarray]) -> None:
+        """Results of some cells, in memory; in the file when it was written long ago."""
         for lane, place in enumerate(places):
             for name in FIELDS:
                 self.values[name][place] = result[name][lane]
             self.done[place] = True
+        if time.monotonic() - self.written > EVERY:
+            self._write()
+
+    @contextmanager
+    def keeping(self) -> Iterator[None]:
+        """Write the file at the end of the work inside, also where it is interrupted."""
+        try:
+            yield
+        finally:
+            self._write()
+
+    def _write(self) -> None:
         if self.path is not None:
             self._file(self.path).keep_arrays({"done": self.done, **self.values})
+        self.written = time.monotonic()
 
     def dataset(self, speed: Throughput) -> xr.Dataset:
         axes = tuple(self.coords)
@@ -316,7 +403,7 @@ class _Grid:
 def _speed(model: Model, d: int, n: int, batch: int | None) -> tuple[float, float, float]:
     """Gradients per second, the bandwidth they read tokens with, and that of a plain copy."""
     # Enough to outlast the start of a kernel, on a GPU too.
-    total = 2**28 if jax.devices()[0].platform == "cpu" else 2**32
+    total = 2**28 if on_cpu() else 2**32
     lanes = batch or int(np.clip(total // (n * model.length * d * 8), 1, MOST))
     z = jnp.ones((lanes, n, model.length, d))
     small = jnp.ones((lanes, model.length, model.length, n))

@@ -18,9 +18,14 @@ T = TypeVar("T")
 #: Arrays of the size of the tokens that exist at once while a data set is made.
 COPIES = 4
 #: On an accelerator: share of the free memory that a batch may take, and most runs in it.
-SHARE, MOST = 0.5, 256
+SHARE, MOST = 0.5, 128
 #: On a CPU: bytes that a batch may take.
 CACHE = 2**25
+
+
+def on_cpu() -> bool:
+    """Whether JAX computes on a CPU."""
+    return jax.devices()[0].platform == "cpu"
 
 
 def bytes_of_run(model: Model, n: int, d: int, dtype: np.dtype) -> int:
@@ -47,7 +52,7 @@ def choose_batch(asked: int | None, each: int, count: int, d: int, *, crowd: int
         memory.check_batch(asked, each, room, d)
         return asked
     memory.check_batch(1, each, room, d)
-    if jax.devices()[0].platform == "cpu":
+    if on_cpu():
         return int(np.clip(CACHE // each, 1, min(crowd, count)))
     return int(np.clip(SHARE * room // each, 1, min(MOST, count)))
 

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 from dotphase._numerics.precision import in_double_precision
 from dotphase._numerics.prox import over_points
 from dotphase._numerics.quadrature import normal_points
+from dotphase._numerics.remember import remembered
 from dotphase.finite.data import Dataset
 from dotphase.finite.loss import project, token_products
 from dotphase.model import Model
@@ -20,6 +21,7 @@ from dotphase.model import Model
 _LOG2_POINTS = 14
 
 
+@remembered(256)
 @in_double_precision
 def linear_test_error(model: Model, *, seed: int = 0) -> float:
     """Test error of the linear positional layer ``f(x) = W x`` at alpha of order one.

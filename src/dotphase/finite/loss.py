@@ -21,7 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from dotphase._numerics.linalg import Entries, dot, total
+from dotphase._numerics.attention import Rows, tied_attention_derivatives
+from dotphase._numerics.linalg import UNROLL_LIMIT, Entries, dot, total
 from dotphase._numerics.prox import over_points
 from dotphase._numerics.softmax import Row, softmax_derivatives
 from dotphase._numerics.taylor import Derivatives, differentiate
@@ -132,6 +133,9 @@ def sentence_derivatives(
 def softmax_loss(x: Entries, form: Form) -> Derivatives:
     """``ell(X)`` for ``S = softmax(X X^T)``."""
     B, C, c = form
+    if len(x) > UNROLL_LIMIT:
+        found = tied_attention_derivatives(x, len(B), lambda S: _all_rows(S, B, C))
+        return found._replace(value=found.value + 0.5 * c)
     tokens = range(len(B))
     curvature = {(j, k): C[j, k] for j in tokens for k in tokens if j <= k}
 
@@ -143,6 +147,15 @@ def softmax_loss(x: Entries, form: Form) -> Derivatives:
 
     found = softmax_derivatives(x, len(B), row)
     return found._replace(value=found.value + 0.5 * c)
+
+
+def _all_rows(
+    S: Float[Array, "tokens tokens"],
+    B: Float[Array, "tokens tokens"],
+    C: Float[Array, "tokens tokens"],
+) -> Rows:
+    curved = S @ C
+    return Rows(jnp.sum(S * (0.5 * curved - B)), curved - B, curved, C)
 
 
 def sentence_losses(
@@ -157,14 +170,25 @@ def data_loss(model: Model, reduced: Reduced, x: Float[Array, "tokens r n"]) -> 
     return jnp.sum(reduced.used * sentence_losses(model, reduced, x))
 
 
+def training_loss(
+    model: Model, reduced: Reduced, weights: Weights, x: Float[Array, "tokens r n"]
+) -> Float[Array, ""]:
+    """``sum_mu ell + (ridge/2) |Q|^2`` of weights Q whose projections X are known.
+
+    No token is touched: along a line ``Q + t P`` the projections are ``X + t Y``, and any t
+    costs n numbers.
+    """
+    return data_loss(model, reduced, x) + 0.5 * model.ridge * jnp.sum(weights**2)
+
+
 def value_and_gradient(
     model: Model, reduced: Reduced, weights: Weights
 ) -> tuple[Float[Array, ""], Weights]:
-    """Training loss ``sum_mu ell + (ridge/2) |Q|^2`` and its gradient in Q."""
+    """Training loss and its gradient in Q: two products with the tokens."""
     x = project(reduced.z, weights)
-    value, force = jax.value_and_grad(lambda y: data_loss(model, reduced, y))(x)
-    value = value + 0.5 * model.ridge * jnp.sum(weights**2)
-    return value, collect(reduced.z, force) + model.ridge * weights
+    slopes = jax.value_and_grad(lambda q, y: training_loss(model, reduced, q, y), (0, 1))
+    value, (direct, force) = slopes(weights, x)
+    return value, direct + collect(reduced.z, force)
 
 
 def hessian_product(

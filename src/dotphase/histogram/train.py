@@ -22,7 +22,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float
 
-from dotphase._numerics import validate
+from dotphase._numerics import interrupt, validate
 from dotphase._numerics.outcome import Outcome
 from dotphase.errors import Interrupted
 from dotphase.histogram.checkpoint import Checkpoint
@@ -179,6 +179,7 @@ def train(
     times: list[float] = []
     try:
         while len(curves) < plan.epochs and (active := _active(curves, runs, plan.target)).any():
+            interrupt.check()
             began = time.perf_counter()
             state, row = advance(state, fixed, active, data, len(curves), plan)
             _refuse_nonfinite(row[:, active], len(curves))

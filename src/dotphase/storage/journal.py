@@ -5,11 +5,15 @@ in a transaction of its own that has reached the disk when the call returns; a p
 killed at any moment leaves all finished rows readable. Points that nobody has worked on have no
 row. The database says what was asked; another question is refused. A lock on a file beside it
 says whether somebody is at work.
+
+Every row carries a mark made of its contents: a row that has changed on the disk is not believed,
+and its point is computed again.
 """
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import sqlite3
@@ -26,15 +30,14 @@ from dotphase.storage.asked import as_asked, difference
 #: Files of a journal's folder.
 DATABASE, LOCK = "study.sqlite", "study.lock"
 #: Marks our databases ("dotp"), and the version of their layout.
-APPLICATION, LAYOUT = 0x646F7470, 2
+APPLICATION, LAYOUT = 0x646F7470, 3
 
 _SCHEMA = (
-    "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
-    "CREATE TABLE runs (started REAL NOT NULL, software TEXT NOT NULL)",
+    "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL, mark TEXT NOT NULL)",
+    "CREATE TABLE runs (started REAL NOT NULL, software TEXT NOT NULL, mark TEXT NOT NULL)",
     "CREATE TABLE points (place INTEGER PRIMARY KEY, "
     "state TEXT NOT NULL CHECK (state IN ('running', 'done', 'failed')), "
-    "result TEXT, reason TEXT, seconds REAL, finished REAL)",
-    "CREATE INDEX by_state ON points (state, finished)",
+    "result TEXT, reason TEXT, seconds REAL, finished REAL, mark TEXT NOT NULL)",
     f"PRAGMA application_id = {APPLICATION}",
     f"PRAGMA user_version = {LAYOUT}",
 )
@@ -61,10 +64,24 @@ class Journal:
     """An open journal: its folder is locked and its database can be written.
 
     Use `Journal.open`; then record what happens, and `close`.
+
+    Attributes
+    ----------
+    folder : where it is kept
+    done : places of the points that were done when it was opened
+    damaged : number of rows that had changed on the disk and were dropped
     """
 
-    def __init__(self, folder: Path, lock: IO[bytes], database: sqlite3.Connection) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        lock: IO[bytes],
+        database: sqlite3.Connection,
+        done: frozenset[int],
+        damaged: int,
+    ) -> None:
         self.folder, self._lock, self._database = folder, lock, database
+        self.done, self.damaged = done, damaged
 
     @classmethod
     def open(
@@ -87,27 +104,19 @@ class Journal:
                 lock = stack.enter_context(_lock(folder))
                 database = sqlite3.connect(folder / DATABASE, timeout=60)
                 stack.callback(database.close)
-                _begin(database, asked, about)
+                done, damaged = _begin(database, asked, about)
                 stack.pop_all()
-        return cls(folder, lock, database)
+        return cls(folder, lock, database, done, damaged)
 
     def record(self, finished: Iterable[PointResult] = (), started: Iterable[int] = ()) -> None:
         """Write down what became of points and which are next; on disk when this returns."""
         now = time.time()
+        rows = [_row(outcome, now) for outcome in finished]
+        rows += [_marked(place, "running", None, None, None, None) for place in started]
         with storage_errors(self.folder), self._database:
             self._database.executemany(
-                "INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?)",
-                [_row(outcome, now) for outcome in finished],
+                "INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?, ?)", rows
             )
-            self._database.executemany(
-                "INSERT OR REPLACE INTO points (place, state) VALUES (?, 'running')",
-                [(place,) for place in started],
-            )
-
-    def done(self) -> set[int]:
-        """Places of the points that are done."""
-        rows = self._database.execute("SELECT place FROM points WHERE state = 'done'")
-        return {place for (place,) in rows}
 
     def close(self) -> None:
         """Points that were being computed are no longer; the folder is free for others."""
@@ -139,6 +148,7 @@ class Contents:
     software : versions that later runs were made with, if they differ from the first
     outcomes : every finished or failed point, by its place
     running : places of the points being computed
+    damaged : number of rows that have changed on the disk; they are left out
     active : whether somebody is at work
     begun : when the last run began
     finished : when each of the outcomes was recorded
@@ -149,6 +159,7 @@ class Contents:
     software: tuple[str, ...]
     outcomes: tuple[PointResult, ...]
     running: tuple[int, ...]
+    damaged: int
     active: bool
     begun: float
     finished: tuple[float, ...]
@@ -166,26 +177,21 @@ def read_journal(folder: str | Path, *, values: bool = True) -> Contents:
     active = _is_locked(folder)
     with _reading(folder) as database:
         about = _about(database)
-        software = [row for (row,) in database.execute("SELECT DISTINCT software FROM runs")]
-        (begun,) = database.execute("SELECT MAX(started) FROM runs").fetchone()
-        result = "result" if values else "CASE state WHEN 'done' THEN '{}' END"
-        rows = database.execute(
-            f"SELECT place, {result}, reason, seconds, finished FROM points "
-            "WHERE state != 'running' ORDER BY place"
-        ).fetchall()
-        running = database.execute("SELECT place FROM points WHERE state = 'running'")
+        runs, _ = _sound(database, "runs")
+        points, damaged = _sound(database, "points", "ORDER BY place")
+        finished = [row for row in points if row[1] != "running"]
         return Contents(
             asked=about["asked"],
             about=about["provenance"],
-            software=tuple(one for one in software if one != about["provenance"].get("software")),
-            outcomes=tuple(
-                PointResult(place, None if result is None else json.loads(result), reason, seconds)
-                for place, result, reason, seconds, _ in rows
+            software=tuple(
+                dict.fromkeys(one for _, one in runs if one != about["provenance"].get("software"))
             ),
-            running=tuple(sorted(place for (place,) in running)) if active else (),
+            outcomes=tuple(_outcome(row, values) for row in finished),
+            running=tuple(row[0] for row in points if row[1] == "running") if active else (),
+            damaged=len(damaged),
             active=active,
-            begun=begun,
-            finished=tuple(row[-1] for row in rows),
+            begun=max((started for started, _ in runs), default=0.0),
+            finished=tuple(row[-1] for row in finished),
         )
 
 
@@ -203,7 +209,41 @@ def storage_errors(folder: Path) -> Iterator[None]:
 def _row(outcome: PointResult, now: float) -> tuple[Any, ...]:
     result = None if outcome.values is None else json.dumps(outcome.values)
     state = "failed" if outcome.values is None else "done"
-    return outcome.index, state, result, outcome.reason, outcome.seconds, now
+    return _marked(outcome.index, state, result, outcome.reason, float(outcome.seconds), now)
+
+
+def _outcome(row: tuple[Any, ...], values: bool) -> PointResult:
+    place, _, result, reason, seconds, _ = row
+    found = None if result is None else json.loads(result) if values else {}
+    return PointResult(place, found, reason, seconds)
+
+
+def _marked(*values: Any) -> tuple[Any, ...]:
+    """A row with the mark that tells whether it has changed."""
+    return *values, hashlib.blake2b(json.dumps(values).encode(), digest_size=16).hexdigest()
+
+
+def _sound(
+    database: sqlite3.Connection, table: str, order: str = ""
+) -> tuple[list[tuple[Any, ...]], list[int]]:
+    """The rows of a table that are as they were written, and the numbers of the others."""
+    # As bytes: text that is no longer UTF-8 must not end the reading.
+    database.text_factory = bytes
+    try:
+        rows = database.execute(f"SELECT rowid, * FROM {table} {order}").fetchall()
+    finally:
+        database.text_factory = str
+    sound, damaged = [], []
+    for number, *stored in rows:
+        row = tuple(
+            value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+            for value in stored
+        )
+        if _marked(*row[:-1]) == row:
+            sound.append(row[:-1])
+        else:
+            damaged.append(number)
+    return sound, damaged
 
 
 def _check_folder(folder: Path, asked: dict[str, Any]) -> None:
@@ -254,8 +294,13 @@ def _is_locked(folder: Path) -> bool:
     return False
 
 
-def _begin(database: sqlite3.Connection, asked: dict[str, Any], about: Mapping[str, Any]) -> None:
-    """The tables of a new journal, and a line for this run, in one transaction."""
+def _begin(
+    database: sqlite3.Connection, asked: dict[str, Any], about: Mapping[str, Any]
+) -> tuple[frozenset[int], int]:
+    """The tables of a new journal, and a line for this run, in one transaction.
+
+    Returns the places of the points that are done and the number of rows that were damaged.
+    """
     database.execute("PRAGMA journal_mode = WAL")
     # Every commit reaches the disk, so that even a power cut loses no finished point.
     database.execute("PRAGMA synchronous = FULL")
@@ -264,10 +309,15 @@ def _begin(database: sqlite3.Connection, asked: dict[str, Any], about: Mapping[s
         if not _is_begun(database):
             for statement in _SCHEMA:
                 database.execute(statement)
-            rows = {"asked": json.dumps(asked), "provenance": json.dumps(dict(about))}
-            database.executemany("INSERT INTO about VALUES (?, ?)", rows.items())
-        database.execute("DELETE FROM points WHERE state = 'running'")
-        database.execute("INSERT INTO runs VALUES (?, ?)", (time.time(), about["software"]))
+            texts = {"asked": json.dumps(asked), "provenance": json.dumps(dict(about))}
+            rows = [_marked(*row) for row in texts.items()]
+            database.executemany("INSERT INTO about VALUES (?, ?, ?)", rows)
+        points, damaged = _sound(database, "points")
+        dropped = damaged + [row[0] for row in points if row[1] == "running"]
+        database.executemany("DELETE FROM points WHERE rowid = ?", [(one,) for one in dropped])
+        now = _marked(time.time(), about["software"])
+        database.execute("INSERT INTO runs VALUES (?, ?, ?)", now)
+    return frozenset(row[0] for row in points if row[1] == "done"), len(damaged)
 
 
 def _is_begun(database: sqlite3.Connection) -> bool:
@@ -295,13 +345,23 @@ def _reading(folder: Path) -> Iterator[sqlite3.Connection]:
             if begun and layout != LAYOUT:
                 rule = "was written by another version of dotphase"
                 raise InvalidInput("study", str(folder), rule)
+            (state,) = database.execute("PRAGMA integrity_check(1)").fetchone()
+            if state != "ok":
+                raise InvalidInput("study", str(folder), _damaged(state))
             yield database
-    except sqlite3.Error as error:
-        raise InvalidInput("study", str(folder), f"cannot be read ({error})") from None
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        raise InvalidInput("study", str(folder), _damaged(str(error))) from None
+
+
+def _damaged(what: str) -> str:
+    shown = what.splitlines()[0] if what else "unreadable"
+    return f"cannot be read: {DATABASE} is damaged ({shown}); use a new folder"
 
 
 def _about(database: sqlite3.Connection) -> dict[str, dict[str, Any]]:
     if not _is_begun(database):
         raise InvalidInput("study", DATABASE, "holds nothing: the study was not begun")
-    rows = database.execute("SELECT name, value FROM about")
+    rows, damaged = _sound(database, "about")
+    if damaged or {name for name, _ in rows} != {"asked", "provenance"}:
+        raise InvalidInput("study", DATABASE, _damaged("what was asked has changed"))
     return {name: json.loads(value) for name, value in rows}

@@ -17,6 +17,7 @@ from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from typing import Any
 
+from dotphase._numerics import interrupt
 from dotphase.errors import InvalidInput
 from dotphase.storage.journal import PointResult
 from dotphase.sweep.local import Step, chunks_of
@@ -27,7 +28,7 @@ from dotphase.sweep.worker import ENVIRONMENT
 #: Seconds after which a task hands back what it has.
 BUDGET = 5.0
 #: Seconds to wait for a scheduler to answer, and between two looks whether it still does.
-CONNECT, LOOK = 15, 2.0
+CONNECT, LOOK = 5, 0.5
 #: Seconds to wait for a result that is said to be there.
 FETCH = 5
 #: Reason of a point that workers die of.
@@ -124,6 +125,7 @@ def _arrivals(client: Any, arrived: queue.SimpleQueue[Any], name: str) -> list[A
     """Tasks that have come back, at least one."""
     found: list[Any] = []
     while not found:
+        interrupt.check()
         with suppress(queue.Empty):
             found.append(arrived.get(timeout=LOOK))
             while True:

@@ -28,6 +28,7 @@ class Status:
     state : "finished", "running" or "stopped"
     total, done, failed, pending : numbers of points; those being computed are pending
     running : swept values of the points being computed
+    damaged : rows that have changed on the disk; the next run computes these points again
     failures : swept values and reason of the points that failed
     rate : points finished per second of late; None if not known
     seconds_left : at this rate; None if not known
@@ -44,6 +45,7 @@ class Status:
     failed: int
     pending: int
     running: tuple[dict[str, Any], ...]
+    damaged: int
     failures: tuple[dict[str, Any], ...]
     rate: float | None
     seconds_left: float | None
@@ -61,6 +63,10 @@ class Status:
             lines[0] += f", {self.failed} failed"
         if self.running:
             lines[0] += f", {len(self.running)} being computed"
+        if self.damaged:
+            lines.append(
+                f"  {self.damaged} rows are damaged on the disk and will be computed again"
+            )
         if self.rate and self.pending:
             left = f"{self.seconds_left:.0f} s left" if self.seconds_left is not None else ""
             lines.append(f"  {self.rate:.3g} points a second, {left}")
@@ -120,6 +126,7 @@ def read_status(folder: str | Path) -> Status:
         failed=len(failures),
         pending=pending,
         running=tuple(study.place(place) for place in found.running),
+        damaged=found.damaged,
         failures=tuple(study.place(one.index) | {"reason": one.reason} for one in failures),
         rate=rate,
         seconds_left=pending / rate if rate else None,

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import dotphase
+from dotphase._numerics import interrupt
 from dotphase.errors import InvalidInput
 from dotphase.storage.journal import PointResult
 from dotphase.sweep.spec import Study
@@ -34,6 +35,8 @@ COMMAND = ("-m", "dotphase.sweep.worker")
 DEATHS = 3
 #: Most neighbouring points that are set aside for a worker at a time.
 CHUNK = 32
+#: Seconds between two looks whether the study is to stop.
+LOOK = 0.2
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ def in_this_process(study: Study, todo: Sequence[int]) -> Generator[Step, None, 
     """Compute points one after another, where they are asked for."""
     finished: tuple[PointResult, ...] = ()
     for place in todo:
+        interrupt.check()
         yield Step(finished, (place,))
         finished = (compute_point(**study.question(place)),)
     yield Step(finished, ())
@@ -126,10 +130,13 @@ def _next(worker: _Worker, crew: list[_Worker], chunks: deque[deque[int]]) -> in
 
 def _drain(messages: queue.SimpleQueue[Any]) -> list[Any]:
     """All messages there are, at least one."""
-    found = [messages.get()]
-    with suppress(queue.Empty):
-        while True:
-            found.append(messages.get_nowait())
+    found: list[Any] = []
+    while not found:
+        interrupt.check()
+        with suppress(queue.Empty):
+            found.append(messages.get(timeout=LOOK))
+            while True:
+                found.append(messages.get_nowait())
     return found
 
 

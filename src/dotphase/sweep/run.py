@@ -43,6 +43,7 @@ class Progress:
     total, done, failed : numbers of points
     rate : points finished per second of late; None if not known
     seconds_left : at this rate; None if not known
+    damaged : rows that had changed on the disk since they were written; they are computed again
     """
 
     total: int
@@ -50,6 +51,7 @@ class Progress:
     failed: int
     rate: float | None
     seconds_left: float | None
+    damaged: int
 
 
 def run_study(
@@ -105,15 +107,14 @@ def run_study(
     with _terminable(), open_journal(folder, chosen, about) as journal:
         try:
             remove_leftovers(Path(folder) / DATASET)
-            done = journal.done()
-            todo = [place for place in range(chosen.size) if place not in done]
+            todo = [place for place in range(chosen.size) if place not in journal.done]
             if on == "here" or not todo:
                 steps = in_this_process(chosen, todo)
             elif on == "local":
                 steps = on_processes(chosen, todo, count)
             else:
                 steps = on_dask(chosen, todo, count, scheduler)
-            _follow(steps, journal, chosen.size, len(done), progress)
+            _follow(steps, journal, chosen.size, progress)
             dataset = read_study(folder)
             with storage_errors(Path(folder)):
                 write_dataset(dataset, Path(folder) / DATASET)
@@ -126,14 +127,13 @@ def _follow(
     steps: Generator[Step, None, None],
     journal: Journal,
     total: int,
-    done: int,
     progress: Callable[[Progress], None] | None,
 ) -> None:
     """Write down what comes back, before anything new is sent out."""
     report = progress or (lambda now: None)
-    failed, begun = 0, time.time()
+    done, failed, begun = len(journal.done), 0, time.time()
     recent: deque[float] = deque(maxlen=RECENT + 1)
-    report(Progress(total, done, failed, None, None))
+    report(Progress(total, done, failed, None, None, journal.damaged))
     with closing(steps):
         for step in steps:
             if step.finished or step.started:
@@ -146,7 +146,7 @@ def _follow(
             recent.extendleft([now] * len(step.finished))
             rate = rate_of(begun, list(recent), now)
             left = (total - done - failed) / rate if rate else None
-            report(Progress(total, done, failed, rate, left))
+            report(Progress(total, done, failed, rate, left, journal.damaged))
 
 
 def read_study(folder: str | Path) -> xr.Dataset:

@@ -49,11 +49,11 @@ from dotphase.theory.evolution import (
     lift,
     matrix_root,
     mean_fields,
+    mean_of_scrambles,
     per_token,
     prox_problem,
     remainder,
     resolvent,
-    scramble_means,
     source,
     transpose,
 )
@@ -214,7 +214,7 @@ def cluster_averages(
     )
     root = matrix_sqrt(overlaps.q1 - overlaps.q0)
     centre = jnp.asarray(overlaps.parisi) * apply_each(root, g).reshape(length * r, outer)
-    return jax.tree.map(partial(scramble_means, scrambles), values), Clusters(track, centre)
+    return jax.tree.map(partial(mean_of_scrambles, scrambles), values), Clusters(track, centre)
 
 
 def broken_conjugates(

@@ -110,12 +110,12 @@ class ClusterQuery(AverageQuery):
         sizes = (model.length, model.student_rank, model.teacher_rank)
         return _compile(self.evaluator.structure, *sizes, self.inner)
 
-    def averages(self, rows: Float[np.ndarray, "scrambles n"]) -> BrokenAverages:
+    def averages(self, rows: Float[np.ndarray, "scrambles n"]) -> Any:
         model = self.evaluator.model
         length, r, t = model.length, model.student_rank, model.teacher_rank
         square = (length, r, r)
         shapes = [(length, r), square, square, (length, r, t), square, (), (), (), ()]
-        return BrokenAverages(*cut(rows, shapes))
+        return self.without_odd(BrokenAverages(*cut(rows, shapes)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +168,7 @@ class Clustered(Problem[BrokenOverlaps, BrokenAverages]):
         return BrokenOverlaps(q0, q1, m, V, theta, np.asarray(self.parisi))
 
     def query(
-        self, x: Vector, log2_points: int, seed: int, tracks: Tracks | None, call: int
+        self, x: Vector, log2_points: int, seed: int, tracks: Tracks, call: int
     ) -> Query[Answer]:
         asked = (self.evaluator, self.overlaps(x), log2_points, seed, tracks, call)
         return ClusterQuery(*asked, self.inner)

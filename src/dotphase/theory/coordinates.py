@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from dotphase.model import Model
-from dotphase.model.symmetry import unseen_signs
+from dotphase.model.symmetry import unseen_signs, unseen_turns
 from dotphase.theory.overlaps import NOTHING, Overlaps
 
 Vector = Float[np.ndarray, " n"]
@@ -91,8 +91,8 @@ class Coordinates:
 
     def unpack(self, vector: Vector) -> Overlaps:
         """The overlaps with the given coordinates."""
-        r = self.model.student_rank
-        weight, inverse, signal, modes = np.split(vector, self._cuts)
+        r = self._rank
+        weight, inverse, signal, modes = self._split(vector)
         return Overlaps(
             q=self.unpack_squares(weight),
             m=self.basis @ modes.reshape(-1, r),
@@ -100,8 +100,18 @@ class Coordinates:
             theta=self.rho * signal.reshape(self._groups, r, -1),
         )
 
+    @cached_property
+    def _rank(self) -> int:
+        return self.model.student_rank
+
+    def _split(self, vector: Vector) -> tuple[Vector, Vector, Vector, Vector]:
+        first, second, third = self._cuts
+        return vector[:first], vector[first:second], vector[second:third], vector[third:]
+
     def _symmetric(self, upper: Vector) -> Float[np.ndarray, "groups r r"]:
-        r = self.model.student_rank
+        r = self._rank
+        if r == 1:
+            return upper.reshape(-1, 1, 1)
         matrix = np.empty((self._groups, r, r))
         row, column = self._triangle
         matrix[:, row, column] = matrix[:, column, row] = upper.reshape(self._groups, -1)
@@ -114,15 +124,41 @@ class Coordinates:
         the size they would have if the student were aligned. A strong ridge drives W itself
         to zero: below `NOTHING` there is no student left to measure against.
         """
-        r = self.model.student_rank
-        weight, inverse, signal, modes = np.split(vector, self._cuts)
-        count = r * self._groups
+        weight, inverse, signal, modes = self._split(vector)
+        count = self._rank * self._groups
         size_w = max(np.einsum("gii->", self._symmetric(weight)) / count, NOTHING)
         size_r = np.einsum("gii->", self._symmetric(inverse)) / count
-        field = np.sqrt(size_w * self.rho.mean())
-        field = field + (np.max(np.abs(modes)) if modes.size else 0.0)
+        field = np.sqrt(size_w * self._mean_rho)
+        field = field + (np.abs(modes).max() if modes.size else 0.0)
         counts = [part.size for part in (weight, inverse, signal, modes)]
         return np.repeat([size_w, size_r, np.sqrt(size_w), field], counts)
+
+    def part(self, name: str) -> Bool[np.ndarray, " n"]:
+        """Which coordinates belong to one of the overlaps q, V, theta and m."""
+        places = np.arange(self.basis.shape[1] * self.model.student_rank + self._cuts[-1])
+        which = np.searchsorted(self._cuts, places, side="right")
+        return np.asarray(which == ("q", "V", "theta", "m").index(name))
+
+    @cached_property
+    def directions(self) -> Overlaps:
+        """The overlaps along each coordinate but those of V, on a leading axis."""
+        units = np.eye(self.part("V").size)[~self.part("V")]
+        return Overlaps(*map(np.stack, zip(*map(self.unpack, units), strict=True)))
+
+    def turns(self, vector: Vector) -> Float[np.ndarray, "turns n"]:
+        """How the coordinates change when columns of Q, or of Q*, are turned unseen."""
+        model = self.model
+        q, m, V, theta = self.unpack(vector)
+        found = []
+        for a in unseen_turns(model.student, model.length, model.student_rank):
+            found.append(Overlaps(a.T @ q + q @ a, m @ a, a.T @ V + V @ a, a.T @ theta))
+        for a in unseen_turns(model.teacher, model.length, model.teacher_rank):
+            found.append(Overlaps(0 * q, 0 * m, 0 * V, theta @ a))
+        return np.asarray([self.pack(one) for one in found]).reshape(-1, vector.size)
+
+    @cached_property
+    def _mean_rho(self) -> float:
+        return float(self.rho.mean())
 
     def held_at_zero(self, start: Vector) -> Bool[np.ndarray, " n"]:
         """Coordinates that a symmetry of the model keeps at zero when started from `start`."""

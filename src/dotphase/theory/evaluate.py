@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from enum import Enum
 from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -28,7 +29,11 @@ from jaxtyping import Array, Float
 from dotphase._numerics.precision import in_double_precision
 from dotphase._numerics.prox import Track
 from dotphase._numerics.quadrature import SCRAMBLES, gaussian_blocks
+from dotphase._numerics.remember import Same, remembered
 from dotphase.model import Model
+from dotphase.model.definition import Attention
+from dotphase.model.symmetry import unseen_signs
+from dotphase.theory.coordinates import Coordinates
 from dotphase.theory.evolution import Averages, force_averages, fresh_track
 from dotphase.theory.overlaps import Overlaps
 from dotphase.theory.stability import Responses, mean_responses
@@ -54,25 +59,43 @@ class Evaluator:
         self.arrays = jax.device_put(arrays)
         leaves, shape = jax.tree.flatten(static)
         sizes = tuple(np.shape(leaf) for leaf in jax.tree.leaves(arrays))
-        self.structure = (shape, sizes, tuple(_Same(leaf) for leaf in leaves))
+        self.structure = (shape, sizes, tuple(Same(leaf) for leaf in leaves))
         self.compiled = _compile(self.structure)
+        self.even_student = _is_even(model.student, model.length, model.student_rank)
+        self.even_teacher = _is_even(model.teacher, model.length, model.teacher_rank)
+
+    def mirror(self, overlaps: Overlaps) -> Mirror | None:
+        """The change of signs under which the averages at given overlaps are the same."""
+        if self.even_teacher and not np.any(overlaps.theta):
+            return Mirror.TEACHER
+        if self.even_teacher and self.even_student and not np.any(overlaps.m):
+            return Mirror.BOTH
+        return None
+
+
+#: The evaluator of a model, made once.
+evaluator_of = remembered(32)(Evaluator)
+
+
+class Mirror(Enum):
+    """Changes of signs of all fields of a kind that leave the proximal problem what it was.
+
+    Where S does not see the sign of X, T not that of h*, and m = 0, turning all fields around
+    turns X and g around: E[g] = 0. Where T does not see the sign of h* and theta = 0, turning
+    those of the teacher around changes nothing: E[g y^T] = 0. Points then come in pairs of which
+    one is enough, and what is odd is zero.
+    """
+
+    BOTH = "xi and y"
+    TEACHER = "y"
+
+
+def _is_even(function: Attention, length: int, rank: int) -> bool:
+    return any(np.all(signs < 0) for signs in unseen_signs(function, length, rank))
 
 
 def _spectrum(model: Model) -> Any:
     return model.spectrum
-
-
-class _Same:
-    """A key that is equal for the same object only, and keeps that object alive."""
-
-    def __init__(self, value: object) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.value is other.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
 
 
 class Stepping(NamedTuple):
@@ -93,15 +116,17 @@ class Compiled(NamedTuple):
 
 
 #: What models must share to share what is compiled.
-Structure = tuple[Any, Any, tuple[_Same, ...]]
+Structure = tuple[Any, Any, tuple[Same, ...]]
 
 
 @lru_cache(maxsize=64)
 def _compile(structure: Structure) -> Compiled:
     """Jitted functions for all models of one structure."""
 
-    def respond(model: Model, flat: Array, points: Array, track: Track) -> Responses:
-        return mean_responses(model, _unflat(model, flat), points, SCRAMBLES, track)
+    def respond(
+        model: Model, flat: Array, points: Array, track: Track, directions: Overlaps
+    ) -> Responses:
+        return mean_responses(model, _unflat(model, flat), points, SCRAMBLES, track, directions)
 
     def start(model: Model, flat: Array, points: Array) -> Track:
         return fresh_track(model, _unflat(model, flat), points)
@@ -115,7 +140,7 @@ def _compile(structure: Structure) -> Compiled:
     return Compiled(
         averages=compile_stepping(structure, start, step),
         respond=_CompiledOnce(whole),
-        respond_lanes=_CompiledOnce(jax.vmap(whole, in_axes=(0, 0, None, 0))),
+        respond_lanes=_CompiledOnce(jax.vmap(whole, in_axes=(0, 0, None, 0, 0))),
     )
 
 
@@ -195,7 +220,17 @@ class Query(ABC, Generic[A]):
     @property
     def group(self) -> Any:
         """What two queries must share to be answered together."""
-        return type(self), self.evaluator.structure, self.log2_points, self.seed
+        return type(self), self.evaluator.structure, self.log2_points, self.seed, self.halved
+
+    @property
+    def mirror(self) -> Mirror | None:
+        """The symmetry by which half of the points are left out, if any."""
+        return None
+
+    @property
+    def halved(self) -> bool:
+        """Whether every point stands for its mirror image too."""
+        return self.mirror is not None
 
     @abstractmethod
     def alone(self) -> A:
@@ -213,11 +248,12 @@ class AverageQuery(Query[Answer]):
 
     Attributes
     ----------
-    tracks : state of the proximal map from the last answer on the same points, if any
+    tracks : state of the proximal map from the last answer on the same points, or on the first
+        of them, if any
     call : how many queries went before on these points; chooses the probe of the prox
     """
 
-    tracks: Tracks | None = None
+    tracks: Tracks = ()
     call: int = 0
 
     @property
@@ -230,7 +266,20 @@ class AverageQuery(Query[Answer]):
         model = self.evaluator.model
         length, r, t = model.length, model.student_rank, model.teacher_rank
         shapes = [(length, r), (length, r, r), (length, r, t), (length, r, r), (), (), ()]
-        return Averages(*cut(rows, shapes))
+        return self.without_odd(Averages(*cut(rows, shapes)))
+
+    def without_odd(self, averages: Any) -> Any:
+        """The averages with those at zero that are odd in what the points leave out."""
+        match self.mirror:
+            case Mirror.BOTH:
+                return averages._replace(g=np.zeros_like(averages.g))
+            case Mirror.TEACHER:
+                return averages._replace(gy=np.zeros_like(averages.gy))
+        return averages
+
+    @property
+    def mirror(self) -> Mirror | None:
+        return self.evaluator.mirror(self.overlaps)
 
     def alone(self) -> Answer:
         flat, blocks = _flat(self.overlaps), _blocks_of(self)
@@ -239,7 +288,8 @@ class AverageQuery(Query[Answer]):
 
         def work(index: int) -> tuple[np.ndarray, Track]:
             block = blocks[index]
-            track = self.tracks[index] if self.tracks else run.start(arrays, flat, block)
+            known = index < len(self.tracks)
+            track = self.tracks[index] if known else run.start(arrays, flat, block)
             rows, track = run.step(arrays, flat, block, track, call)
             return np.asarray(rows), track
 
@@ -256,10 +306,10 @@ class AverageQuery(Query[Answer]):
         averages, tracks = [], []
         for index, block in enumerate(_blocks_of(first)):
             fresh = None
-            if any(query.tracks is None for query in queries):
+            if any(index >= len(query.tracks) for query in queries):
                 fresh = run.start_lanes(arrays, flat, block)
             given = [
-                _lane(fresh, lane) if query.tracks is None else query.tracks[index]
+                query.tracks[index] if index < len(query.tracks) else _lane(fresh, lane)
                 for lane, query in enumerate(queries)
             ]
             rows, track = run.step_lanes(arrays, flat, block, _stack(given), call)
@@ -278,12 +328,27 @@ class ResponseQuery(Query[Responses]):
 
     tracks: Tracks
 
+    @property
+    def directions(self) -> Overlaps:
+        """Along which the slopes are taken: the coordinates of the overlaps, but for V."""
+        return Coordinates.of(self.evaluator.model).directions
+
+    @property
+    def group(self) -> Any:
+        return *super().group, len(self.directions.m)
+
+    @property
+    def mirror(self) -> Mirror | None:
+        return self.evaluator.mirror(self.overlaps)
+
     def alone(self) -> Responses:
         flat, blocks = _flat(self.overlaps), _blocks_of(self)
         arrays, run = self.evaluator.arrays, self.evaluator.compiled
+        along = self.directions
 
         def work(index: int) -> Responses:
-            return jax.device_get(run.respond(arrays, flat, blocks[index], self.tracks[index]))
+            some = run.respond(arrays, flat, blocks[index], self.tracks[index], along)
+            return jax.device_get(some)
 
         return _join(_over_blocks(work, len(blocks)))
 
@@ -291,20 +356,21 @@ class ResponseQuery(Query[Responses]):
     def together(queries: Sequence[ResponseQuery]) -> list[Responses]:
         run = queries[0].evaluator.compiled
         arrays, flat = _stacked(queries)
+        along = _stack([query.directions for query in queries])
         blocks = []
         for index, block in enumerate(_blocks_of(queries[0])):
             tracks = _stack([query.tracks[index] for query in queries])
-            blocks.append(jax.device_get(run.respond_lanes(arrays, flat, block, tracks)))
+            blocks.append(jax.device_get(run.respond_lanes(arrays, flat, block, tracks, along)))
         mean = _join(blocks)
         return [_lane(mean, lane) for lane in range(len(queries))]
 
 
 @lru_cache(maxsize=12)
 def device_blocks(
-    log2_points: int, student_dims: int, teacher_dims: int, seed: int
+    log2_points: int, student_dims: int, teacher_dims: int, seed: int, halved: bool = False
 ) -> tuple[Float[Array, "dims points"], ...]:
     """The Gaussian points on the device, one array per block, points on the last axis."""
-    blocks = gaussian_blocks(log2_points, student_dims, teacher_dims, seed)
+    blocks = gaussian_blocks(log2_points, student_dims, teacher_dims, seed, halved)
     dims = student_dims + teacher_dims
     return tuple(jnp.asarray(np.ascontiguousarray(b.reshape(-1, dims).T)) for b in blocks)
 
@@ -312,7 +378,7 @@ def device_blocks(
 def _blocks_of(query: Query[Any]) -> tuple[Float[Array, "dims points"], ...]:
     model = query.evaluator.model
     student, teacher = (model.length * rank for rank in (model.student_rank, model.teacher_rank))
-    return device_blocks(query.log2_points, student, teacher, query.seed)
+    return device_blocks(query.log2_points, student, teacher, query.seed, query.halved)
 
 
 def _flat(overlaps: Any) -> Float[np.ndarray, " n"]:

@@ -28,6 +28,7 @@ class Fields(NamedTuple):
 
     xi: Float[Array, "tokens r points"]
     y: Float[Array, "tokens t points"]
+    h: Float[Array, "tokens t points"]
     omega: Float[Array, "dims points"]
     target: Float[Array, "tokens tokens points"]
 
@@ -68,7 +69,7 @@ def draw_fields(model: Model, overlaps: Overlaps, points: Float[Array, "dims poi
     omega = jnp.asarray(overlaps.m)[..., None] + apply_each(root, xi)
     h = apply_each(known.swapaxes(1, 2), xi) + apply_each(matrix_sqrt(left), y)
     target = over_points(model.teacher)(h)
-    return Fields(xi, y, omega.reshape(cut, -1), target)
+    return Fields(xi, y, h, omega.reshape(cut, -1), target)
 
 
 def apply_each(
@@ -102,7 +103,7 @@ def force_averages(
 ) -> tuple[Averages, Track]:
     """Averages over one block of points, one row per scramble, and the updated track."""
     values, track = at_points(model, overlaps, points, track, call)
-    return jax.tree.map(partial(scramble_means, scrambles), values), track
+    return jax.tree.map(partial(mean_of_scrambles, scrambles), values), track
 
 
 def at_points(
@@ -121,7 +122,8 @@ def at_points(
     away = track.x - fields.omega
     force = over_points(partial(matvec, problem.precision))(away)
     loss = over_points(lambda x, t: derivatives(x, t).value)
-    at_x = loss(track.x, fields.target)
+    # One after the other in a loop, which is compiled once.
+    at_x, test = jax.lax.map(lambda x: loss(x, fields.target), jnp.stack([track.x, fields.omega]))
     moreau = 0.5 * over_points(dot)(away, force) + at_x
     force = force.reshape(model.length, model.student_rank, -1)
 
@@ -132,12 +134,12 @@ def at_points(
         gxi=force[:, :, None] * fields.xi[:, None],
         loss=at_x,
         moreau=moreau,
-        test=loss(fields.omega, fields.target),
+        test=test,
     )
     return values, track
 
 
-def scramble_means(
+def mean_of_scrambles(
     scrambles: int, values: Float[Array, "... scrambles*points"]
 ) -> Float[Array, "scrambles ..."]:
     """Mean of each scramble, as a product with ones: a plain reduction is not vectorised."""
@@ -149,6 +151,8 @@ def scramble_means(
 
 def matrix_root(matrix: np.ndarray) -> np.ndarray:
     """Symmetric square root; NaN where the matrix is not positive semi-definite."""
+    if matrix.shape[-1] == 1:
+        return np.sqrt(matrix)
     values, vectors = np.linalg.eigh(matrix)
     return (vectors * np.sqrt(values)[..., None, :]) @ vectors.swapaxes(-1, -2)
 

@@ -2,9 +2,10 @@
 
 A point is found in three stages. On few Gaussian points it is found, with damping and
 acceleration that stay on the branch (`dotphase._numerics.fixed_point`). There the Jacobian of
-the map is measured by finite differences. With its help the point is moved to the fixed point
-on many points in a few evaluations, and the spread of the independent scrambles is turned into
-standard errors; points are added until those meet the tolerance.
+the map is measured by finite differences, and with it the errors, which say how many points are
+needed. The Jacobian moves the point to the fixed point on those in a few evaluations, and the
+spread of the independent scrambles is turned into standard errors; points are added until those
+meet the tolerance.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
+from jaxtyping import Float
 
 from dotphase._numerics.fixed_point import FixedPoint
 from dotphase._numerics.outcome import Outcome
@@ -23,6 +25,7 @@ from dotphase.finite.linear import linear_test_error
 from dotphase.model import Model
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.classification import belongs, classify
+from dotphase.theory.multipliers import multipliers, whole_jacobian
 from dotphase.theory.overlaps import Overlaps, is_nothing
 from dotphase.theory.problem import Free
 from dotphase.theory.search import (
@@ -30,6 +33,7 @@ from dotphase.theory.search import (
     Jacobian,
     Memory,
     Search,
+    closer,
     differentiate,
     iterate,
     refine,
@@ -37,7 +41,7 @@ from dotphase.theory.search import (
 )
 from dotphase.theory.settings import FEWEST, SolverSettings
 from dotphase.theory.solution import Solution
-from dotphase.theory.stability import Responses, Stability, judge
+from dotphase.theory.stability import Multipliers, Responses, Stability, judge
 from dotphase.theory.steps import Steps
 from dotphase.theory.uncertainty import scramble_values, standard_errors, worst_error
 
@@ -53,6 +57,8 @@ OTHER_STARTS = tuple((size, share) for size in (1.0, 2.0, 4.0) for share in (1.0
 RATE = 0.8
 #: The errors are themselves known to a quarter or so: they must clear the tolerance by this.
 MARGIN = 1.5
+#: Share of points that can jump below which a Jacobian measured on few points will do.
+FEW_JUMPS = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,23 +149,31 @@ def one_point(
     goal = Goal(model, alpha, branch, settings, linear_test_error(model, seed=settings.seed))
     memory = Memory()
     solution, _ = yield from find(goal, start, memory)
-    if not solution.on_branch:
-        reached = yield from _from_afar(goal, memory)
-        solution = reached or solution
+    lost = not solution.on_branch
+    if branch in BRANCHES and (lost or solution.stability.kind == "saddle"):
+        # A saddle may be a weak look-alike of a minimum that its own start has missed.
+        solution = (yield from _from_afar(goal, memory, minimum=not lost)) or solution
     return solution
 
 
-def _from_afar(goal: Goal, memory: Memory) -> Steps[Solution | None]:
-    """Walk to a point from where its branch is easier to find; None if it is lost on the way."""
+def _from_afar(goal: Goal, memory: Memory, *, minimum: bool) -> Steps[Solution | None]:
+    """Walk to a point from where its branch is easier to find; None if it is lost on the way.
+
+    Where a `minimum` is wanted, anything else is none.
+    """
     alpha, branch = goal.alpha, goal.branch
     far = alpha / REACH if BRANCHES[branch].from_few else alpha * REACH
-    path = Follower(goal.model, branch, replace(goal.settings, log2_points=FEWEST + 1))
+    few = COARSE if minimum else FEWEST + 1
+    path = Follower(goal.model, branch, replace(goal.settings, log2_points=few))
     for step in np.geomspace(far, alpha, STEPS):
         solution = yield from path.at(float(step))
         if not solution.there:
             return None
+    if minimum and solution.stability.kind == "saddle":
+        return None
     solution, _ = yield from find(goal, solution.overlaps, memory.for_another(), path.jacobian)
-    return solution if solution.there else None
+    wanted = solution.there and (not minimum or solution.stability.kind == "minimum")
+    return solution if wanted else None
 
 
 def find(
@@ -218,8 +232,16 @@ def find(
         if not careful and astray(point):
             level = coarse  # known to be lost already: what is there instead need not be precise
         working = yield from differentiate(search, point.x, coarse)
-        point, working = yield from refine_or_iterate(search, point.x, level, working)
         jacobian = None
+        if point.outcome.success and coarse < level < settings.most and working is not None:
+            here = yield from search.evaluate(point.x, coarse)
+            jacobian = working if _jump_share(here) < FEW_JUMPS else None
+            if settings.log2_points is None:
+                level = max(level, _enough(here, working, settings))
+            x = yield from closer(search, point.x, level - 2, working)
+        else:
+            x = point.x
+        point, working = yield from refine_or_iterate(search, x, level, working)
 
     while point.outcome.success:
         nothing = is_nothing(problem.overlaps(point.x), goal.model)
@@ -230,20 +252,55 @@ def find(
         here = yield from search.evaluate(point.x, level)
         if settings.log2_points is not None or level >= settings.most or level == coarse:
             break
-        errors = standard_errors(scramble_values(here, jacobian))
-        excess = MARGIN * worst_error(here, errors) / settings.rtol
-        if excess <= 1:
+        wanted = _enough(here, jacobian, settings)
+        if wanted <= level:
             break
-        wanted = level + max(1, math.ceil(math.log2(min(excess, 1e6)) / RATE))
-        level = min(wanted, level + 4, settings.most)
+        level = wanted
         point, working = yield from refine_or_iterate(search, point.x, level, jacobian or working)
-        jacobian = None if level > FEWEST + 2 else jacobian
+        if level > FEWEST + 2 and _jump_share(here) >= FEW_JUMPS:
+            jacobian = None
 
     here = yield from search.evaluate(point.x, level)
-    responses = None
+    responses, found = None, Multipliers()
     if point.outcome.success and math.isfinite(here.train_loss):
         responses = yield from here.responses()
-    return _dress(goal, point, here, jacobian, responses, search.count, began), jacobian
+        whole = yield from whole_jacobian(search, here, jacobian, responses)
+        jacobian = _sharper(jacobian, whole)
+        found = multipliers(problem, here.x, whole)
+        while found.kind == "marginal" and settings.log2_points is None and level < settings.most:
+            # Minimum or saddle: more points may tell.
+            level = min(level + 2, settings.most)
+            finer = yield from search.evaluate(point.x, level)
+            whole = yield from whole_jacobian(
+                search, finer, jacobian, (yield from finer.responses())
+            )
+            found = multipliers(problem, finer.x, whole)
+    return _dress(goal, point, here, jacobian, responses, found, search.count, began), jacobian
+
+
+def _sharper(
+    jacobian: Jacobian | None, whole: Float[np.ndarray, "scrambles n n"]
+) -> Jacobian | None:
+    """The Jacobian with the columns that are known without differences."""
+    if jacobian is None:
+        return None
+    free = jacobian.free
+    matrix = np.mean(whole, axis=0)[np.ix_(free, free)]
+    return Jacobian.of(free, matrix, jacobian.test) or jacobian
+
+
+def _enough(here: Evaluation, jacobian: Jacobian | None, settings: SolverSettings) -> int:
+    """log2 of the points on which the errors will meet the tolerance; at most four more than now,
+    because errors from few points are rough."""
+    errors = standard_errors(scramble_values(here, jacobian))
+    excess = MARGIN * worst_error(here, errors) / settings.rtol
+    more = math.ceil(math.log2(min(max(excess, 1e-6), 1e6)) / RATE)
+    return min(here.log2_points + min(more, 4), settings.most)
+
+
+def _jump_share(here: Evaluation) -> float:
+    """Share of the points at which the proximal map has a second minimum to jump to."""
+    return float(np.mean([np.mean(track.rival) for track in here.answer.tracks]))
 
 
 def _rescaled(start: Overlaps, size: float, share: float) -> Overlaps:
@@ -258,6 +315,7 @@ def _dress(
     here: Evaluation,
     jacobian: Jacobian | None,
     responses: Responses | None,
+    found: Multipliers,
     count: int,
     began: float,
 ) -> Solution:
@@ -269,7 +327,7 @@ def _dress(
     if responses is None:
         stability = Stability(math.nan, math.nan, False, "the iteration did not converge")
     else:
-        stability = judge(goal.model, goal.alpha, here.overlaps, here.mean, responses)
+        stability = judge(goal.model, goal.alpha, here.overlaps, here.mean, responses, found)
         worst = worst_error(here, errors)
         if worst > settings.rtol and settings.log2_points is None:
             message += (

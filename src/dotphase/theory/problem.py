@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -12,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 
 from dotphase.model import Model
 from dotphase.theory.coordinates import Coordinates
-from dotphase.theory.evaluate import Answer, AverageQuery, Evaluator, Query, Tracks
+from dotphase.theory.evaluate import Answer, AverageQuery, Evaluator, Query, Tracks, evaluator_of
 from dotphase.theory.evolution import (
     Averages,
     conjugates,
@@ -45,7 +46,7 @@ class Problem(ABC, Generic[O, M]):
     @cached_property
     def evaluator(self) -> Evaluator:
         """The model, ready to be evaluated."""
-        return Evaluator(self.model)
+        return evaluator_of(self.model)
 
     @abstractmethod
     def overlaps(self, x: Vector) -> O:
@@ -53,7 +54,7 @@ class Problem(ABC, Generic[O, M]):
 
     @abstractmethod
     def query(
-        self, x: Vector, log2_points: int, seed: int, tracks: Tracks | None, call: int
+        self, x: Vector, log2_points: int, seed: int, tracks: Tracks, call: int
     ) -> Query[Answer]:
         """What has to be known at x: averages over points, with the proximal map started from
         `tracks`."""
@@ -103,7 +104,7 @@ class Symmetric(Problem[Overlaps, Averages]):
         """The coordinates after one step, ``F(x)``; leading axes are kept."""
 
     def query(
-        self, x: Vector, log2_points: int, seed: int, tracks: Tracks | None, call: int
+        self, x: Vector, log2_points: int, seed: int, tracks: Tracks, call: int
     ) -> Query[Answer]:
         return AverageQuery(self.evaluator, self.overlaps(x), log2_points, seed, tracks, call)
 
@@ -150,11 +151,22 @@ class Free(Symmetric):
         held = coordinates.held_at_zero(coordinates.pack(start))
         return cls(model, alpha, coordinates, held)
 
+    @property
+    def opened(self) -> Free:
+        """The same with nothing held."""
+        return replace(self, held=np.zeros_like(self.held))
+
     def free(self, x: Vector) -> Int[np.ndarray, " free"]:
         return np.flatnonzero(~self.held)
 
     def overlaps(self, x: Vector) -> Overlaps:
-        return self.coordinates.unpack(x)
+        return self._unpack(np.asarray(x, dtype=float).tobytes())
+
+    @cached_property
+    def _unpack(self) -> Callable[[bytes], Overlaps]:
+        # The same x is looked at several times on its way: asked, judged, measured.
+        unpack = self.coordinates.unpack
+        return lru_cache(maxsize=16)(lambda values: unpack(np.frombuffer(values)))
 
     def image(self, x: Vector, hats: Conjugates) -> np.ndarray:
         image = self.coordinates.pack(next_overlaps(self.model, hats))
@@ -165,4 +177,4 @@ class Free(Symmetric):
         return self.coordinates.scale(x)
 
     def admissible(self, x: Vector) -> bool:
-        return admissible(self.model, self.coordinates.unpack(x))
+        return admissible(self.model, self.overlaps(x))

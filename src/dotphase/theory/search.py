@@ -31,6 +31,11 @@ class Memory:
         self.tracks = dict(tracks or {})
         self.calls: dict[int, int] = {}
 
+    def on(self, log2_points: int) -> Tracks:
+        """On so many points, or on fewer: those are the first of them."""
+        known = [level for level in self.tracks if level <= log2_points]
+        return self.tracks[max(known)] if known else ()
+
     def for_another(self) -> Memory:
         """For a problem nearby, which starts where this one is, but with probes of its own."""
         return Memory(self.tracks)
@@ -102,22 +107,22 @@ class Search:
     ) -> None:
         self.problem, self.settings, self.memory = problem, settings, memory
         self.count = 0
-        self._last: Evaluation | None = None
+        self._last: dict[int, Evaluation] = {}
 
     def evaluate(self, x: Vector, log2_points: int) -> Steps[Evaluation]:
         """Averages at the overlaps with coordinates x."""
-        last, memory = self._last, self.memory
-        if last and last.log2_points == log2_points and np.array_equal(last.x, x):
+        last, memory = self._last.get(log2_points), self.memory
+        if last is not None and np.array_equal(last.x, x):
             return last
         call = memory.calls.get(log2_points, 0)
-        asked = (x, log2_points, self.settings.seed, memory.tracks.get(log2_points), call)
+        asked = (x, log2_points, self.settings.seed, memory.on(log2_points), call)
         query = self.problem.query(*asked)
         answer = yield from ask(query)
         memory.tracks[log2_points] = answer.tracks
         memory.calls[log2_points] = call + 1
         self.count += 1
-        self._last = Evaluation(self.problem, x, log2_points, query, answer)
-        return self._last
+        self._last[log2_points] = Evaluation(self.problem, x, log2_points, query, answer)
+        return self._last[log2_points]
 
 
 def iterate(search: Search, x: Vector, log2_points: int, iteration: Iteration) -> Steps[FixedPoint]:
@@ -141,6 +146,23 @@ class Jacobian:
     inverse: Float[np.ndarray, "n n"]
     test: Vector
 
+    @classmethod
+    def of(
+        cls, free: np.ndarray, matrix: Float[np.ndarray, "n n"], test: Vector
+    ) -> Jacobian | None:
+        """From the derivatives of the map; None where they say nothing."""
+        if not np.all(np.isfinite(matrix)):
+            return None
+        try:
+            return cls(free, np.linalg.inv(np.eye(free.size) - matrix), test)
+        except np.linalg.LinAlgError:
+            return None
+
+    @property
+    def matrix(self) -> Float[np.ndarray, "n n"]:
+        """J itself, on the free coordinates."""
+        return np.eye(self.free.size) - np.linalg.inv(self.inverse)
+
     def newton(self, residual: np.ndarray) -> np.ndarray:
         """``(1 - J)^{-1} residual`` on the free coordinates; rows are separate residuals."""
         step = np.zeros_like(residual)
@@ -160,14 +182,15 @@ class Jacobian:
         return replace(self, inverse=inverse * size[:, None] / size[None, :])
 
 
-def differentiate(search: Search, x: Vector, log2_points: int) -> Steps[Jacobian | None]:
-    """Measure the Jacobian of the map in the free coordinates; None where it cannot be."""
+def differences(
+    search: Search, x: Vector, log2_points: int, along: np.ndarray
+) -> Steps[tuple[Float[np.ndarray, "n k"], Vector] | None]:
+    """Derivatives of the map and of the test error in some coordinates; None outside the domain."""
     problem = search.problem
-    free = problem.free(x)
     scale = problem.scale(x)
     here = yield from search.evaluate(x, log2_points)
     columns, slopes = [], []
-    for index in free:
+    for index in along:
         for sign in (1.0, -1.0):
             moved = x.copy()
             moved[index] += sign * DIFFERENCE * scale[index]
@@ -177,16 +200,19 @@ def differentiate(search: Search, x: Vector, log2_points: int) -> Steps[Jacobian
             return None
         there = yield from search.evaluate(moved, log2_points)
         step = moved[index] - x[index]
-        columns.append((there.image - here.image)[free] / step)
+        columns.append((there.image - here.image) / step)
         slopes.append((there.test_error - here.test_error) / step)
-    jacobian = np.stack(columns, axis=1)
-    if not np.all(np.isfinite(jacobian)):
+    return np.stack(columns, axis=1), np.asarray(slopes)
+
+
+def differentiate(search: Search, x: Vector, log2_points: int) -> Steps[Jacobian | None]:
+    """Measure the Jacobian of the map in the free coordinates; None where it cannot be."""
+    free = search.problem.free(x)
+    measured = yield from differences(search, x, log2_points, free)
+    if measured is None:
         return None
-    try:
-        inverse = np.linalg.inv(np.eye(free.size) - jacobian)
-    except np.linalg.LinAlgError:
-        return None
-    return Jacobian(free, inverse, np.asarray(slopes))
+    columns, slopes = measured
+    return Jacobian.of(free, columns[free], slopes)
 
 
 def refine(
@@ -220,6 +246,16 @@ def refine(
         step = jacobian.newton(residual)
         x = x + step / max(1.0, float(np.max(np.abs(step) / scale)) / 0.2)
     return best, jacobian
+
+
+def closer(search: Search, x: Vector, log2_points: int, jacobian: Jacobian) -> Steps[Vector]:
+    """One Newton step on some of the points, before `refine` uses all of them."""
+    if log2_points <= max(search.memory.tracks, default=0):
+        return x
+    residual = (yield from search.evaluate(x, log2_points)).image - x
+    moved = x + jacobian.newton(residual)
+    small = np.max(np.abs(moved - x) / search.problem.scale(x)) < 0.2
+    return moved if small and search.problem.admissible(moved) else x
 
 
 def refine_or_iterate(

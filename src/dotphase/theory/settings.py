@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 
 from dotphase._numerics import validate
 from dotphase._numerics.fixed_point import Iteration
-from dotphase._numerics.quadrature import BLOCK_LOG2
+from dotphase._numerics.quadrature import SMALLEST_LOG2
 from dotphase._numerics.settings import changed
 
 #: log2 of the fewest and, by default, most points a result is reported from.
@@ -43,7 +43,7 @@ class SolverSettings:
     def __post_init__(self) -> None:
         checked: dict[str, Any] = {
             "rtol": validate.number("rtol", self.rtol, above=0),
-            "most": validate.whole("most", self.most, at_least=BLOCK_LOG2, at_most=24),
+            "most": validate.whole("most", self.most, at_least=SMALLEST_LOG2, at_most=24),
             "seed": validate.whole("seed", self.seed, at_least=0),
         }
         if self.log2_points is not None:
@@ -54,7 +54,7 @@ class SolverSettings:
     @property
     def fixed_points(self) -> int:
         """`log2_points`, for those who need all their results on the same points."""
-        return validate.whole("log2_points", self.log2_points, at_least=BLOCK_LOG2, at_most=24)
+        return validate.whole("log2_points", self.log2_points, at_least=SMALLEST_LOG2, at_most=24)
 
     def iteration_on(self, log2_points: int) -> Iteration:
         """Settings of the iteration on a given number of points.

@@ -78,8 +78,13 @@ class Solution:
 
     @property
     def there(self) -> bool:
-        """Whether the branch asked for was found and the solver converged on it."""
+        """Whether a fixed point of the branch asked for was found, be it a minimum or a saddle."""
         return self.on_branch and self.converged
+
+    @property
+    def is_minimum(self) -> bool:
+        """Whether the branch asked for is there and nothing says that it is a saddle."""
+        return self.there and self.stability.kind != "saddle"
 
     def value(self, name: str) -> float:
         """One of the norms, or a result by its name."""
@@ -103,7 +108,7 @@ class Solution:
     def __str__(self) -> str:
         values = {**self.norms, "train_loss": self.train_loss, "test_error": self.test_error}
         labels = {"train_loss": "training loss", "test_error": "test error"}
-        head = f"{self.found} branch at alpha = {self.alpha:g}"
+        head = f"{self.found} branch at alpha = {self.alpha:g}: {self.stability.described}"
         tokens = "" if np.ptp(self.model.sigma) == 0 else " (q, m, V, theta: norms for token 1)"
         if not self.converged:
             head = (

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 import jax
 
-from dotphase._numerics import validate
+from dotphase._numerics import interrupt, validate
 from dotphase._numerics.precision import in_double_precision
 from dotphase.theory.evaluate import A, Query
 
@@ -67,6 +67,7 @@ class Stepper(Generic[T]):
 
     def step(self) -> bool:
         """Answer one query; whether there are more."""
+        interrupt.check()
         query = self.query
         if query is not None:
             self.send(query.alone())

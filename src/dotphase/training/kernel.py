@@ -15,7 +15,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from dotphase._numerics.outcome import Outcome
-from dotphase.finite.loss import Reduced, Weights, value_and_gradient
+from dotphase.finite.loss import (
+    Reduced,
+    Weights,
+    collect,
+    project,
+    training_loss,
+    value_and_gradient,
+)
 from dotphase.finite.measure import Measured, measure
 from dotphase.finite.prepare import Prepared
 from dotphase.model import Model
@@ -40,6 +47,7 @@ class Recipe(eqx.Module):
     optimiser : how to step
     minibatch : sentences of a mini-batch
     lr, steps, tolerance : size of a step, most steps, norm of the gradient at which to stop
+    momentum : share of the last step that is added, where the optimiser has it
     """
 
     optimiser: Optimiser = eqx.field(static=True)
@@ -47,6 +55,7 @@ class Recipe(eqx.Module):
     lr: Float[Array, ""]
     steps: Int[Array, ""]
     tolerance: Float[Array, ""]
+    momentum: Float[Array, ""]
 
 
 class Trained(NamedTuple):
@@ -76,6 +85,11 @@ def train_from(
 ) -> Trained:
     """`train_one` from several starts on the same data: one pass over the tokens serves all."""
     return jax.vmap(lambda weights: train_one(model, data, recipe, key, weights))(starts)
+
+
+def begin_at(model: Model, data: Reduced, recipe: Recipe, key: Array, weights: Weights) -> Progress:
+    """A run before its first step, to go on with `optimise`."""
+    return launch(*_method(model, data, recipe, key), weights)
 
 
 def optimise(
@@ -134,7 +148,7 @@ def record(
 
 
 def _method(model: Model, data: Reduced, recipe: Recipe, key: Array) -> tuple[Method, Schedule]:
-    schedule = Schedule(recipe.lr, recipe.steps, recipe.tolerance, key)
+    schedule = Schedule(recipe.lr, recipe.steps, recipe.tolerance, key, recipe.momentum)
     return recipe.optimiser.build(objective(model, data, recipe.minibatch), schedule), schedule
 
 
@@ -155,4 +169,10 @@ def objective(model: Model, data: Reduced, minibatch: int) -> Objective:
         )
         return value_and_gradient(model, part, weights)
 
-    return Objective(full, estimate)
+    return Objective(
+        value_and_gradient=full,
+        estimate=estimate,
+        project=lambda weights: project(data.z, weights),
+        loss=lambda weights, fields: training_loss(model, data, weights, fields),
+        collect=lambda force: collect(data.z, force),
+    )

@@ -28,6 +28,9 @@ from jaxtyping import Array, Bool, Float, Int
 from dotphase._numerics.outcome import Outcome
 from dotphase.finite.loss import Weights
 
+#: Projections of all sentences, sentences on the last axis.
+Fields = Float[Array, "tokens r n"]
+
 #: A loss this many times the one at the start has diverged.
 BLOWN_UP = 1e3
 
@@ -39,10 +42,17 @@ class Objective(NamedTuple):
     ----------
     value_and_gradient : of the full loss, at given weights
     estimate : the same from the sentences of a random mini-batch, scaled to all of them
+    project : weights Q to their projections X, on which the loss depends; linear, and half the
+        cost of a gradient
+    loss : of weights and their projections, at next to no cost
+    collect : the slope in X to its part of the gradient in Q; the other half of the cost
     """
 
     value_and_gradient: Callable[[Weights], tuple[Float[Array, ""], Weights]]
     estimate: Callable[[Weights, Array], tuple[Float[Array, ""], Weights]]
+    project: Callable[[Weights], Fields]
+    loss: Callable[[Weights, Fields], Float[Array, ""]]
+    collect: Callable[[Fields], Weights]
 
 
 class Schedule(NamedTuple):
@@ -54,12 +64,14 @@ class Schedule(NamedTuple):
     steps : most steps
     tolerance : norm of the gradient at which to stop
     key : randomness of mini-batches
+    momentum : share of the last step that is added, by the optimiser of that name
     """
 
     lr: Float[Array, ""]
     steps: Int[Array, ""]
     tolerance: Float[Array, ""]
     key: Array
+    momentum: Float[Array, ""]
 
 
 class Point(NamedTuple):

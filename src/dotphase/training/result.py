@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+import xarray as xr
 
 from dotphase.finite.runs import Runs
 
@@ -18,6 +20,7 @@ class Training(Runs):
     n : sentences in a data set
     runs : every `Run`
     seconds : wall time
+    path : loss, test error and overlaps of every run at every step, where they were recorded
 
     Examples
     --------
@@ -27,6 +30,7 @@ class Training(Runs):
     """
 
     optimizer: str
+    path: xr.Dataset | None = field(default=None, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain numbers, lists and strings, ready for JSON."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Unpack
+from typing import Any, Unpack
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+import xarray as xr
+from jaxtyping import Array, Float
 
 from dotphase._numerics import validate
 from dotphase._numerics.outcome import Outcome
@@ -18,16 +19,18 @@ from dotphase._numerics.quadrature import Rule
 from dotphase._numerics.settings import changed
 from dotphase.finite import memory
 from dotphase.finite.batches import bytes_of_run, choose_batch, over_runs
-from dotphase.finite.begin import StartFunction, name_of, resolve
+from dotphase.finite.begin import Prescribed, StartFunction, name_of, resolve
 from dotphase.finite.data import count_sentences, position_vectors
 from dotphase.finite.keys import Purpose, keys_at
 from dotphase.finite.loss import Reduced, Weights
-from dotphase.finite.measure import count_blocks, measure_run
+from dotphase.finite.measure import count_blocks, measure, measure_run
 from dotphase.finite.prepare import Prepared, prepare_runs
 from dotphase.finite.runs import Run, keeping
-from dotphase.finite.test_error import quadrature
+from dotphase.finite.test_error import attention_error, quadrature
 from dotphase.model import Model
+from dotphase.storage.provenance import provenance
 from dotphase.training.kernel import Recipe, optimise, settled
+from dotphase.training.kernel import record as follow
 from dotphase.training.loop import Progress
 from dotphase.training.result import Training
 from dotphase.training.settings import TrainingFields, TrainingSettings
@@ -35,7 +38,12 @@ from dotphase.training.settings import TrainingFields, TrainingSettings
 #: Steps between two looks at the clock, the progress bar and the keyboard.
 STRIDE = 250
 
+#: What is measured after every step besides the test error.
+OVERLAPS = ("train_loss", "theta", "m", "q")
+
 OnStep = Callable[[int, int], None]
+#: Quantities of one run at every step; none if nothing was recorded.
+Path = dict[str, Float[np.ndarray, " steps"]]
 
 
 def train(
@@ -45,7 +53,8 @@ def train(
     *,
     seeds: int = 8,
     first: int = 0,
-    start: str | StartFunction = "semantic",
+    start: str | StartFunction | Prescribed = "semantic",
+    record: bool = False,
     settings: TrainingSettings | None = None,
     on_step: OnStep | None = None,
     on_run: Callable[[Run], None] | None = None,
@@ -63,15 +72,19 @@ def train(
         Number of runs, each with a data set of its own.
     first : int
         Number of the first run: run k is the same however many others there are.
-    start : {"semantic", "positional", "mixed", "random"} or callable
+    start : {"semantic", "positional", "mixed", "random"}, `start_from` or callable
         Where to begin; a callable takes (key, teacher_weights, positions) and returns Q.
+    record : bool
+        Whether to measure the students after every step as well: `Training.path`, a dataset of
+        train_loss, test_error, theta, m and q over seed and step. A run that ends before its last
+        step stays where it is.
     settings : TrainingSettings, optional
         Optimiser, steps, precision and so on.
     on_step, on_run : callable, optional
         Called with (steps taken, most steps) while a batch is trained, and with each `Run`.
     **changes
         Fields of `TrainingSettings` that are to differ from `settings`: optimizer, steps, lr,
-        tolerance, minibatch, held_out, scale, seed, dtype, batch.
+        tolerance, minibatch, momentum, held_out, scale, seed, dtype, batch.
 
     Returns
     -------
@@ -99,6 +112,7 @@ def train(
     each = bytes_of_run(model, n, d, settings.precision)
     batch = choose_batch(settings.batch, each, seeds, d)
     runs: list[Run] = []
+    paths: list[Path] = []
 
     def result() -> Training:
         return Training(
@@ -110,7 +124,13 @@ def train(
             optimizer=settings.optimizer,
             runs=tuple(runs),
             seconds=time.perf_counter() - began,
+            path=_labelled(paths, runs, asked) if record else None,
         )
+
+    asked = provenance(
+        model, alpha=alpha, d=d, n=n, start=name_of(start), optimizer=settings.optimizer,
+        lr=settings.step_size, seed=settings.seed,
+    )  # fmt: skip
 
     # Optax mixes precisions in its own state, so single precision is the setting of all of it.
     double = jax.enable_x64(settings.precision == np.float64)
@@ -118,9 +138,11 @@ def train(
         for begun in range(first, last, batch):
             # The last batch is filled up to the same size, so that nothing is compiled again.
             numbers = np.arange(begun, begun + batch)
-            for run in _train_batch(model, d, n, begin, settings, numbers, on_step):
+            trained = _train_batch(model, d, n, begin, settings, numbers, on_step, record)
+            for run, path in trained:
                 if run.seed < last:
                     runs.append(run)
+                    paths.append(path)
                     if on_run is not None:
                         on_run(run)
     return result()
@@ -134,13 +156,20 @@ def _train_batch(
     settings: TrainingSettings,
     numbers: np.ndarray,
     on_step: OnStep | None,
-) -> Iterator[Run]:
+    record: bool,
+) -> Iterator[tuple[Run, Path]]:
     began = time.perf_counter()
     model, recipe = cast(model, settings.precision), settings.recipe(d, n)
     keys = keys_at(jax.random.key(settings.seed), jnp.asarray(numbers)[:, None])
     positions = jnp.asarray(position_vectors(model, d), settings.precision)
     data, first = prepare_runs(model, start, keys, n, positions)
-    end = optimise_runs(model, data.reduced, recipe, keys, first, on_step)
+    noted: dict[str, Array] = {}
+    if record:
+        end, noted = _record(
+            model, data, recipe, keys, first, quadrature(model), settings.most_steps
+        )
+    else:
+        end = optimise_runs(model, data.reduced, recipe, keys, first, on_step)
     blocks = count_blocks(settings.held_out)
     found = _measure(model, data, recipe, end, quadrature(model), keys, blocks)
     values = {name: np.asarray(value) for name, value in found.items()}
@@ -149,7 +178,7 @@ def _train_batch(
     seconds = (time.perf_counter() - began) / len(numbers)
     for lane, number in enumerate(numbers):
         outcome = Outcome(int(outcomes[lane]))
-        yield Run(
+        run = Run(
             seed=int(number),
             converged=outcome == Outcome.CONVERGED,
             reason=outcome.message,
@@ -159,6 +188,7 @@ def _train_batch(
             weights=weights[lane],
             **{name: float(value[lane]) for name, value in values.items()},
         )
+        yield run, {name: np.asarray(rows[lane]) for name, rows in noted.items()}
 
 
 def cast(model: Model, dtype: np.dtype) -> Model:
@@ -203,6 +233,42 @@ def _advance(
         return optimise(model, data, recipe, Purpose.STEPS.of(key), where, until)
 
     return over_runs(one)(data, keys, where)
+
+
+@eqx.filter_jit
+def _record(
+    model: Model,
+    data: Prepared,
+    recipe: Recipe,
+    keys: Array,
+    weights: Weights,
+    rule: Rule,
+    steps: int,
+) -> tuple[Progress, dict[str, Array]]:
+    """Train, and note what the students are like at the start and after every step."""
+
+    def one(data: Prepared, key: Array, weights: Weights) -> tuple[Progress, dict[str, Array]]:
+        def note(weights: Weights) -> dict[str, Array]:
+            found = measure(model, data, weights)._asdict()
+            error = attention_error(model, weights, data.teacher_weights, data.positions, rule)
+            return {name: found[name] for name in OVERLAPS} | {"test_error": error}
+
+        return follow(
+            model, data, recipe, Purpose.STEPS.of(key), weights, note, records=steps, every=1
+        )
+
+    return over_runs(one)(data, keys, weights)
+
+
+def _labelled(paths: list[Path], runs: list[Run], attributes: dict[str, Any]) -> xr.Dataset:
+    """What was noted of every run, over seed and step."""
+    rows = {name: np.stack([path[name] for path in paths]) for name in paths[0]}
+    steps = np.arange(rows["train_loss"].shape[1])
+    return xr.Dataset(
+        {name: (("seed", "step"), values) for name, values in rows.items()},
+        coords={"seed": [run.seed for run in runs], "step": steps},
+        attrs=attributes,
+    )
 
 
 @eqx.filter_jit

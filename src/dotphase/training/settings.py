@@ -20,6 +20,8 @@ from dotphase.training.optimisers import OPTIMISERS
 TOLERANCE = {"float64": 1e-6, "float32": 1e-5}
 #: Sentences of a mini-batch.
 MINIBATCH = 128
+#: Share of the last step that is added.
+MOMENTUM = 0.9
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ class TrainingSettings:
         precision, if not given.
     minibatch : int
         Sentences in a mini-batch of sgd.
+    momentum : float in [0, 1)
+        Share of the last step that the optimiser `momentum` adds.
     held_out : int
         Fresh sentences for `test_error_sampled`, rounded up to whole blocks.
     scale : float, optional
@@ -62,6 +66,7 @@ class TrainingSettings:
     lr: float | None = None
     tolerance: float | None = None
     minibatch: int = MINIBATCH
+    momentum: float = MOMENTUM
     held_out: int = HELD_OUT
     scale: float | None = None
     seed: int = 0
@@ -80,6 +85,8 @@ class TrainingSettings:
         for name, at_least in least.items():
             if getattr(self, name) is not None:
                 validate.whole(name, getattr(self, name), at_least=at_least)
+        if validate.number("momentum", self.momentum, at_least=0) >= 1:
+            raise InvalidInput("momentum", self.momentum, "must be >= 0 and < 1")
         check_dtype(self.dtype)
 
     @property
@@ -117,6 +124,7 @@ class TrainingSettings:
             lr=jnp.asarray(self.step_size, kind),
             steps=jnp.asarray(self.most_steps),
             tolerance=jnp.asarray(tolerance * float(np.sqrt(d)), kind),
+            momentum=jnp.asarray(self.momentum, kind),
         )
 
 
@@ -128,6 +136,7 @@ class TrainingFields(TypedDict, total=False):
     lr: float | None
     tolerance: float | None
     minibatch: int
+    momentum: float
     held_out: int
     scale: float | None
     seed: int

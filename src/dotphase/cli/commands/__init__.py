@@ -14,6 +14,6 @@ COMMANDS: Choices[click.Command] = Choices(
     "command",
     "dotphase.cli.commands",
     "command",
-    first=("solve", "curve", "critical", "diagram", "train", "amp", "compare", "histogram",
-           "study", "reproduce", "explore"),
+    first=("solve", "curve", "critical", "diagram", "dynamics", "train", "amp", "compare",
+           "histogram", "study", "reproduce", "explore"),
 )  # fmt: skip

@@ -36,6 +36,14 @@ def command(parameters: dict[str, Any], model: Asked, seed: int, as_json: bool) 
             value = getattr(found, name)
             shown = with_error(value, getattr(found, f"{name}_stderr"))
             click.echo(f"{name}           {shown if value == value else 'none'}")
+        for name, limits in found.limits.items():
+            for what, where, error in (
+                ("is a minimum up to" if name == "positional" else "is a minimum from",
+                 limits.stability_loss, limits.stability_loss_stderr),
+                ("ends at", limits.end, limits.end_stderr),
+            ):  # fmt: skip
+                shown = f"alpha = {with_error(where, error)}" if where == where else "no alpha"
+                click.echo(f"{name} branch {what} {shown}")
         click.echo(f"linear test error {found.linear_test_error:.6g}")
         doubtful = "NOT TRUSTED" if found.alpha_c == found.alpha_c else "no crossing"
         verdict = "trusted" if found.trusted else doubtful

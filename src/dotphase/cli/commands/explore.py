@@ -35,6 +35,11 @@ def command(port: int, host: str, no_browser: bool) -> int:
 
                 webbrowser.open(server.address)
             server.serve_forever()
-    finally:
+    except KeyboardInterrupt:
+        # What computes may be compiling for long and has nothing to lose; the process ends at once.
+        explorer.trainings.close()
+        raise
+    except BaseException:
         explorer.close()
+        raise
     return 0

@@ -58,7 +58,11 @@ def command(
 
         where = {"on": engine, "scheduler": scheduler, "workers": workers}
         asked: Any = {"scale": scale, "out": out, "where": where}
-        report = reproduce(chosen, **asked, progress=tell, finished=finished)
+        try:
+            report = reproduce(chosen, **asked, progress=tell, finished=finished)
+        except KeyboardInterrupt:
+            click.echo(f"dotphase: interrupted; finished parts are kept in {out}", err=True)
+            return 130
     from dotphase.experiments.agreement import AGREES, DIFFERS
     from dotphase.report.verdict import OFF
 

@@ -95,10 +95,19 @@ def status(folder: str, as_json: bool) -> int:
 
 
 @contextmanager
-def _progress(what: str) -> Iterator[Callable[[Progress], None] | None]:
-    """Points done, rate and time left, on one line of a terminal; nothing elsewhere."""
+def _progress(what: str) -> Iterator[Callable[[Progress], None]]:
+    """Points done, rate and time left, on one line of a terminal; elsewhere only what is wrong."""
+    told = False
+
+    def tell(now: Progress) -> None:
+        nonlocal told
+        if now.damaged and not told:
+            text = "are damaged on the disk: these points are computed again"
+            click.echo(f"dotphase: {now.damaged} rows of the journal {text}", err=True)
+        told = True
+
     if not sys.stderr.isatty():
-        yield None
+        yield tell
         return
     from rich.console import Console
     from rich.live import Live
@@ -109,6 +118,7 @@ def _progress(what: str) -> Iterator[Callable[[Progress], None] | None]:
 
         def show(now: Progress) -> None:
             nonlocal shown
+            tell(now)
             if time.monotonic() - shown < 0.1 and now.done + now.failed < now.total:
                 return  # drawing must not hold up the points
             shown = time.monotonic()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from dotphase.finite.begin import Scale, Start, without_positions
+from dotphase.finite.begin import Parts, Scale, Start, without_positions
 from dotphase.finite.loss import Weights
+from dotphase.finite.starts.positional import limit as along
 from dotphase.finite.starts.positional import positional
+from dotphase.finite.starts.semantic import limit as aligned
 from dotphase.model import Model
 
 
@@ -29,4 +31,13 @@ def _refused(model: Model, columns: int) -> str | None:
     return without_positions(model, columns)
 
 
-START = Start(mixed, refused=_refused)
+def limit(model: Model, columns: int, scale: float) -> Parts:
+    """The teacher's columns, then those of the positional start."""
+    own = model.teacher_rank
+    theta, m, rest = aligned(model, columns, scale)
+    others = along(model, columns - own, scale)
+    m[own:], rest[own:, own:] = others.m, others.rest
+    return Parts(theta, m, rest)
+
+
+START = Start(mixed, refused=_refused, limit=limit)

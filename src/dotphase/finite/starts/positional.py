@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
-from dotphase.finite.begin import Scale, Start, without_positions
+from dotphase.finite.begin import Parts, Scale, Start, position_modes, without_positions
 from dotphase.finite.loss import Weights
+from dotphase.finite.starts.random import limit as nowhere
 from dotphase.finite.starts.random import random
+from dotphase.model import Model
 
 
 def positional(
@@ -27,4 +30,13 @@ def positional(
     return jnp.concatenate([strongest[:, None], others], axis=1)
 
 
-START = Start(positional, refused=without_positions)
+def limit(model: Model, columns: int, scale: float) -> Parts:
+    """The same direction with ``|Q|^2 = d``: a unit vector would be zero in this limit."""
+    theta, m, rest = nowhere(model, columns, scale)
+    strongest = position_modes(model)[:, 0]
+    m[0] = strongest * np.where(strongest[0] < 0, -1.0, 1.0)
+    rest[0, 0] = 0.0
+    return Parts(theta, m, rest)
+
+
+START = Start(positional, refused=without_positions, limit=limit)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
-from dotphase.finite.begin import Scale, Start
+from dotphase.finite.begin import Parts, Scale, Start
 from dotphase.finite.loss import Weights
+from dotphase.model import Model
 
 
 def random(
@@ -19,4 +21,13 @@ def random(
     return jnp.asarray(scale, teacher_weights.dtype) * normal
 
 
-START = Start(random)
+def limit(model: Model, columns: int, scale: float) -> Parts:
+    """Orthogonal to everything: the overlaps are of order 1/sqrt d."""
+    return Parts(
+        np.zeros((columns, model.teacher_rank)),
+        np.zeros((columns, model.length)),
+        scale**2 * np.eye(columns),
+    )
+
+
+START = Start(random, limit=limit)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
-from dotphase.finite.begin import Scale, Start
+from dotphase.finite.begin import Parts, Scale, Start
 from dotphase.finite.loss import Weights
+from dotphase.finite.starts.random import limit as nowhere
 from dotphase.finite.starts.random import random
+from dotphase.model import Model
 
 
 def semantic(
@@ -18,4 +21,11 @@ def semantic(
     return jnp.concatenate([teacher_weights, padding], axis=1)[:, :columns]
 
 
-START = Start(semantic)
+def limit(model: Model, columns: int, scale: float) -> Parts:
+    """The first columns are the teacher's."""
+    _, m, rest = nowhere(model, columns, scale)
+    own = np.arange(columns) < model.teacher_rank
+    return Parts(np.eye(columns, model.teacher_rank), m, np.where(own, 0.0, rest))
+
+
+START = Start(semantic, limit=limit)

@@ -35,6 +35,8 @@ TASK = Task(
         Parameter("tolerance", Number(above=0), None,
                   "Gradient norm/sqrt(d) at which a run stops [default: by precision]."),
         Parameter("minibatch", Whole(1), 128, "Sentences of a step of sgd."),
+        Parameter("momentum", Number(at_least=0), 0.9,
+                  "Share of the last step that the optimiser momentum adds."),
         HELD_OUT,
         Parameter("first", Whole(0), 0, "Number of the first run of a seed."),
         Parameter("dtype", OneOf(("float64", "float32")), "float64", "Floating-point precision."),

@@ -10,5 +10,5 @@ if TYPE_CHECKING:
     from dotphase.training.loop import Optimiser
 
 OPTIMISERS: Choices[Optimiser] = Choices(
-    "optimizer", __name__, "OPTIMISER", first=("lbfgs", "gd", "adam", "sgd")
+    "optimizer", __name__, "OPTIMISER", first=("lbfgs", "gd", "momentum", "adam", "sgd")
 )

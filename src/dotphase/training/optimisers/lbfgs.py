@@ -1,4 +1,10 @@
-"""``lbfgs``: L-BFGS with a line search, which chooses the size of its steps itself."""
+"""``lbfgs``: L-BFGS with a line search, which chooses the size of its steps itself.
+
+The loss depends on the weights Q through their projections X = z Q/sqrt d, which are linear in
+Q. The line search works on pairs (Q, X): once the direction P is projected, any step along it costs
+n numbers and no product with the tokens. An iteration costs two such products, one for the
+direction and one for the gradient where the search ends, however often the search looks.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +15,7 @@ import optax
 from jaxtyping import Array
 
 from dotphase.finite.loss import Weights
-from dotphase.training.loop import Method, Objective, Optimiser, Point, Schedule
+from dotphase.training.loop import Fields, Method, Objective, Optimiser, Point, Schedule
 
 #: Past steps that are remembered.
 MEMORY = 10
@@ -18,44 +24,47 @@ LINE_SEARCH = 20
 #: Steps without any progress after which a run is given up.
 PATIENCE = 8
 
+Pair = tuple[Weights, Fields]
+
 
 def lbfgs(objective: Objective, schedule: Schedule) -> Method:
-    """Optax's L-BFGS with its zoom line search; the `lr` of the schedule is not used."""
+    """Optax's L-BFGS and zoom line search; the `lr` of the schedule is not used."""
+    metric = optax.scale_by_lbfgs(memory_size=MEMORY)
     search = optax.scale_by_zoom_linesearch(
         max_linesearch_steps=LINE_SEARCH, initial_guess_strategy="one"
     )
-    transform = optax.lbfgs(memory_size=MEMORY, linesearch=search)
 
-    @jax.custom_jvp
-    def value(weights: Weights) -> Array:
-        return objective.value_and_gradient(weights)[0]
+    def value(pair: Pair) -> Array:
+        return objective.loss(*pair)
 
-    @value.defjvp
-    def value_jvp(primals: tuple[Weights], tangents: tuple[Weights]) -> tuple[Array, Array]:
-        # The gradient is known; differentiating through its two products would cost more.
-        loss, gradient = objective.value_and_gradient(primals[0])
-        return loss, jnp.sum(gradient * tangents[0])
+    def gradient_of(slopes: Pair) -> Weights:
+        return slopes[0] + objective.collect(slopes[1])
 
     def begin(weights: Weights) -> Point:
-        loss, gradient = objective.value_and_gradient(weights)
-        state = transform.init(weights)
-        return Point(weights, loss, gradient, (state, jnp.zeros((), int), jnp.inf * loss))
+        pair = weights, objective.project(weights)
+        loss, slopes = jax.value_and_grad(value)(pair)
+        memory = metric.init(weights), pair[1], slopes, jnp.zeros((), int), jnp.inf * loss
+        return Point(weights, loss, gradient_of(slopes), memory)
 
     def step(point: Point, count: Array) -> Point:
-        state, idle, best = point.memory
-        known = {"value": point.value, "grad": point.gradient, "value_fn": value}
-        updates, state = transform.update(point.gradient, state, point.weights, **known)
-        weights = optax.apply_updates(point.weights, updates)
+        state, fields, slopes, idle, best = point.memory
+        uphill, state = metric.update(point.gradient, state, point.weights)
+        direction = -uphill, -objective.project(uphill)
+        pair = point.weights, fields
+        known = {"value": point.value, "grad": slopes, "value_fn": value}
+        change, found = search.update(direction, search.init(pair), pair, **known)
+        weights, fields = optax.apply_updates(pair, change)
         # The line search has evaluated the loss where it stopped, and remembers it.
-        loss = optax.tree_utils.tree_get(state, "value")
-        gradient = optax.tree_utils.tree_get(state, "grad")
+        loss, slopes = found.value, found.grad
+        gradient = gradient_of(slopes)
         slope = jnp.linalg.norm(gradient)
         small = 4 * np.finfo(loss.dtype).eps * jnp.abs(point.value)
         progress = (point.value - loss > small) | (slope < 0.99 * best)
         idle = jnp.where(progress, 0, idle + 1)
-        return Point(weights, loss, gradient, (state, idle, jnp.minimum(best, slope)))
+        memory = state, fields, slopes, idle, jnp.minimum(best, slope)
+        return Point(weights, loss, gradient, memory)
 
-    return Method(begin, step, lambda point: point.memory[1] >= PATIENCE)
+    return Method(begin, step, lambda point: point.memory[3] >= PATIENCE)
 
 
 OPTIMISER = Optimiser(lbfgs, steps=2000, lr=None, end_steps=1000)

@@ -1,0 +1,30 @@
+"""Stopping long work from outside at a moment when it can be stopped.
+
+An exception that a signal raises in the middle of a compilation crashes the compiler, or is lost
+in one of its callbacks. A program therefore asks (`ask`), and whatever computes for long looks
+(`check`) between two compiled calls. As a library nobody asks, and Ctrl-C does what it does in any
+Python program.
+"""
+
+from __future__ import annotations
+
+import threading
+
+_asked, _heard = threading.Event(), threading.Event()
+
+
+def ask() -> None:
+    """Ask whatever computes to stop; safe in a handler of signals."""
+    _asked.set()
+
+
+def check() -> None:
+    """Raise `KeyboardInterrupt` if somebody has asked to stop."""
+    if _asked.is_set():
+        _heard.set()
+        raise KeyboardInterrupt
+
+
+def heard() -> bool:
+    """Whether the work knows that it is to stop, and is putting away what is finished."""
+    return _heard.is_set()

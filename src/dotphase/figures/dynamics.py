@@ -1,0 +1,90 @@
+"""Gradient descent step by step: theory with its error, and trained students on it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dotphase.figures.parts.lines import TEST_ERROR, TRAIN_LOSS, overlap_scale, scientific
+from dotphase.figures.parts.style import COLOURS, drawing, ink, page
+
+#: Overlaps: what stands for each, and its colour.
+OVERLAPS = {
+    "theta": (r"$\theta/\sigma^2$", "semantic"),
+    "m": ("$|m|$", "positional"),
+    "q": (r"$q/\sigma^2$", "mixed"),
+}
+#: Steps at which trained students are shown.
+MARKED = 14
+
+
+def dynamics(
+    theory: xr.Dataset, path: str | Path | None = None, training: xr.Dataset | None = None
+) -> Any:
+    """Loss, test error and overlaps against the steps.
+
+    Lines are theory, with a band of two standard errors, dotted where it is not trusted; points are
+    trained students, means and standard errors over data sets.
+
+    Parameters
+    ----------
+    theory : xarray.Dataset
+        `dataset()` of what `dotphase.dynamics` gives.
+    training : xarray.Dataset, optional
+        `path` of what `dotphase.train` gives with ``record=True``.
+
+    Examples
+    --------
+    >>> small = {"log2_ensemble": 8, "repetitions": 2, "rtol": None}
+    >>> model = dp.positional_semantic()
+    >>> along = dp.dynamics(model, alpha=2.0, steps=5, lr=8.0, **small)
+    >>> rule = {"optimizer": "gd", "lr": 8.0, "steps": 5, "record": True}
+    >>> runs = dp.train(model, alpha=2.0, d=40, seeds=2, start="semantic", **rule)
+    >>> figure = dp.plot.dynamics(along.dataset(), "dynamics.png", runs.path)
+    """
+    size = overlap_scale(theory)
+    scales = {"theta": size, "q": size}
+    with drawing(path, 1, 3, size=(10.4, 3.4)) as (figure, axes):
+        panels = [(axes[0], "train_loss", ink(), "theory"), (axes[1], "test_error", ink(), None)]
+        panels += [(axes[2], name, COLOURS[kind], text) for name, (text, kind) in OVERLAPS.items()]
+        for axis, name, colour, label in panels:
+            _line(axis, theory, name, scales.get(name, 1.0), colour, label)
+            if training is not None:
+                _points(axis, training, name, scales.get(name, 1.0), colour)
+        if training is not None:
+            d = training.attrs["d"]
+            axes[0].plot([], [], "o", color=ink(), mfc=page(), label=f"training, $d = {d}$")
+        for axis, text in zip(axes, (TRAIN_LOSS, TEST_ERROR, "overlaps"), strict=True):
+            axis.set(xlabel="step", ylabel=text)
+        axes[2].set_ylim(bottom=0)
+        axes[0].legend()
+        axes[2].legend()
+        scientific(axes[0], axes[1])
+    return figure
+
+
+def _line(
+    axis: Any, theory: xr.Dataset, name: str, size: float, colour: str, label: str | None
+) -> None:
+    """A line with its band, full as far as it is trusted and dotted beyond."""
+    steps, trusted = theory["step"].values, theory["trusted"].values.astype(bool)
+    values, error = theory[name].values / size, theory[f"{name}_stderr"].values / size
+    axis.plot(steps, np.where(trusted, values, np.nan), color=colour, label=label)
+    axis.plot(steps, np.where(trusted, np.nan, values), color=colour, ls=":")
+    band = values - 2 * error, values + 2 * error
+    axis.fill_between(steps, *band, color=colour, alpha=0.2, lw=0)
+
+
+def _points(axis: Any, training: xr.Dataset, name: str, size: float, colour: str) -> None:
+    """Means over data sets at some of the steps: more of the early ones, where most happens."""
+    last = training.sizes["step"] - 1
+    marked = np.unique(np.round(last * np.linspace(0, 1, MARKED) ** 2).astype(int))
+    rows = training[name].isel(step=marked) / size
+    count = rows.sizes["seed"]
+    error = rows.std("seed", ddof=1) / np.sqrt(count) if count > 1 else None
+    axis.errorbar(
+        rows["step"], rows.mean("seed"), error, fmt="o", color=colour, mfc=page(), ms=4.5, lw=1
+    )

@@ -1,0 +1,52 @@
+"""The test error along a descent, from its overlaps."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from dotphase._numerics.prox import over_points
+from dotphase._numerics.quadrature import Rule, gauss_hermite, normal_points
+from dotphase.mean_field.kernel import Records
+from dotphase.model import Model
+
+#: Most dimensions of a product rule, its order in each, and log2 of the points otherwise.
+TENSOR_DIMS, ORDER, LOG2_POINTS = 4, 10, 12
+
+
+def points_of(model: Model, rng: np.random.Generator) -> Rule:
+    """Points of the average over the fields of teacher and student."""
+    dims = model.length * (model.student_rank + model.teacher_rank)
+    if dims <= TENSOR_DIMS:
+        return gauss_hermite(ORDER, dims)
+    count = 2**LOG2_POINTS
+    return Rule(normal_points(dims, count, rng).T, np.full(count, 1.0 / count))
+
+
+@eqx.filter_jit
+def test_errors(
+    model: Model, teacher: Float[Array, "t t"], records: Records, rule: Rule
+) -> Float[Array, " steps"]:
+    """``eps_g = (2/L) E ell(h + m; T(h*))`` at every step.
+
+    Fields of token l are Gaussian with covariance ``sigma_l^2`` times
+    ``[[Q*^T Q*, Q*^T Q], [Q^T Q*, Q^T Q]]/d``.
+    """
+    t, length = model.teacher_rank, model.length
+    zeta = jnp.asarray(rule.points).reshape(length, t + model.student_rank, -1)
+    sigma = jnp.asarray(model.sigma)[:, None, None]
+
+    def one(noted: Records) -> Float[Array, ""]:
+        top = jnp.concatenate([teacher, noted.theta.T], axis=1)
+        gram = jnp.concatenate([top, jnp.concatenate([noted.theta, noted.C], axis=1)])
+        values, vectors = jnp.linalg.eigh(gram)
+        root = vectors * jnp.sqrt(jnp.maximum(values, 0.0))
+        fields = sigma * jnp.einsum("ij,ljn->lin", root @ vectors.T, zeta)
+        target = over_points(model.teacher)(fields[:, :t])
+        losses = over_points(model.loss)(fields[:, t:] + noted.m[..., None], target)
+        return 2 / length * jnp.dot(losses, jnp.asarray(rule.weights))
+
+    return jax.lax.map(one, records)

@@ -1,0 +1,66 @@
+"""Settings of the dynamics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypedDict
+
+from dotphase._numerics import validate
+from dotphase.finite.data import check_dtype
+
+#: log2 of the fewest sentences of an ensemble.
+LEAST = 6
+
+
+@dataclass(frozen=True)
+class DynamicsSettings:
+    """How accurately the dynamics is computed.
+
+    Parameters
+    ----------
+    log2_ensemble : int
+        log2 of the effective sentences of a repetition; more are taken for many steps.
+    repetitions : int
+        Independent ensembles; their spread is the standard error. At finite d, runs.
+    rtol : float, optional
+        Ensembles are doubled until the standard errors, relative to the largest value that a
+        quantity has, are below this at every step; None for ensembles as large as they are.
+    most : int
+        log2 of the largest ensemble.
+    seed : int
+        Seed of everything random.
+    dtype : {"float64", "float32"}
+        Precision in which the history is kept; float32 needs half of the memory and time.
+
+    Examples
+    --------
+    >>> dp.DynamicsSettings(rtol=0.01).repetitions
+    8
+    """
+
+    log2_ensemble: int = 13
+    repetitions: int = 8
+    rtol: float | None = 0.005
+    most: int = 15
+    seed: int = 0
+    dtype: str = "float64"
+
+    def __post_init__(self) -> None:
+        validate.whole("log2_ensemble", self.log2_ensemble, at_least=LEAST, at_most=24)
+        validate.whole("most", self.most, at_least=LEAST, at_most=24)
+        validate.whole("repetitions", self.repetitions, at_least=1)
+        validate.whole("seed", self.seed, at_least=0)
+        if self.rtol is not None:
+            validate.number("rtol", self.rtol, above=0)
+        check_dtype(self.dtype)
+
+
+class DynamicsFields(TypedDict, total=False):
+    """The fields of `DynamicsSettings` as keywords of a function."""
+
+    log2_ensemble: int
+    repetitions: int
+    rtol: float | None
+    most: int
+    seed: int
+    dtype: str
