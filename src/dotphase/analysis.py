@@ -4,6 +4,7 @@ from dotphase.experiments.attention import attention_matrices
 from dotphase.experiments.basins import basin_shares
 from dotphase.finite.linear import linear_test_error
 from dotphase.model.glm import ridge_regression
+from dotphase.theory.breaking_critical import broken_critical
 from dotphase.theory.ends import branch_end
 from dotphase.theory.landscape import landscape
 from dotphase.theory.solve import complexity, continue_in_alpha, solve_many_broken
@@ -12,6 +13,7 @@ __all__ = [
     "attention_matrices",
     "basin_shares",
     "branch_end",
+    "broken_critical",
     "complexity",
     "continue_in_alpha",
     "landscape",

@@ -7,6 +7,7 @@ from dotphase.mean_field.result import Trajectory
 from dotphase.message_passing.result import MessagePassing
 from dotphase.theory.bayes import BayesOptimal
 from dotphase.theory.breaking import Broken, Complexity
+from dotphase.theory.breaking_critical import BrokenCritical
 from dotphase.theory.breaking_evolution import BrokenOverlaps
 from dotphase.theory.critical import Critical
 from dotphase.theory.ends import BranchEnd
@@ -21,6 +22,7 @@ __all__ = [
     "BayesOptimal",
     "BranchEnd",
     "Broken",
+    "BrokenCritical",
     "BrokenOverlaps",
     "Complexity",
     "Critical",

@@ -44,9 +44,10 @@ from dotphase.theory.uncertainty import standard_error
 FIRST = (1e-3, 1 / 16, 1 / 4, 1.0)
 #: Factor between those that follow while F rises, and the last one tried.
 FACTOR, LAST = 2.0, 64.0
-#: log2 of the outer points on which the path begins, of those on which it is followed, and of
-#: those on which its end is found again.
-FEW, PATH, END = 12, 13, 14
+#: log2 of the outer points on which the path begins, and of those on which it is followed.
+FEW, PATH = 13, 14
+#: Relative residual at which a node is found.
+TOLERANCE = 3e-4
 #: Evaluations after which the derivatives are measured again.
 PATIENCE = 5
 #: Share of W below which clusters are points.
@@ -81,27 +82,25 @@ class Node:
     samples: dict[str, Samples]
 
     @classmethod
-    def near(cls, here: Evaluation, jacobian: Jacobian) -> Node:
-        """From the averages next to the fixed point, one Newton step away from it."""
+    def at(cls, here: Evaluation, jacobian: Jacobian) -> Node:
+        """From the averages at the fixed point; that of each scramble is a Newton step away."""
         problem: Any = here.problem
         slopes = np.zeros(here.x.size)
         slopes[jacobian.free] = jacobian.test
         test_errors = problem.test_error(here.answer.averages)
 
-        def results(image: Vector, test_error: float) -> tuple[Vector, dict[str, float]]:
-            step = jacobian.newton(image - here.x)
-            x = here.x + step
-            found = problem.norms(x) | {
+        def results(step: Vector, test_error: float) -> dict[str, float]:
+            return problem.norms(here.x + step) | {
                 "test_error": test_error + float(step @ slopes),
-                "slope": float(x[-1]) / problem.unit**2,
+                "slope": float(here.image[-1] + step[-1]) / problem.unit**2,
             }
-            return x, found
 
-        x, found = results(here.image, here.test_error)
-        each = [results(*one)[1] for one in zip(here.images, test_errors, strict=True)]
+        found = results(np.zeros_like(here.x), here.test_error)
+        steps = jacobian.newton(here.images - here.image)
+        each = [results(*one) for one in zip(steps, test_errors, strict=True)]
         samples = {name: np.asarray([one[name] for one in each]) for name in found}
         slope, test_error = found.pop("slope"), found.pop("test_error")
-        return cls(problem, x, jacobian, found, test_error, slope, samples)
+        return cls(problem, here.x, jacobian, found, test_error, slope, samples)
 
     @property
     def y(self) -> float:
@@ -347,11 +346,7 @@ def breaking(
     if walk.closed:
         message = "replica symmetric: the clusters of minima are points"
         return _unbroken(symmetric, True, message, inside, walk.count, began)
-    end = walk.nodes[-1]
-    found = not walk.rising
-    if found and settings.log2_points is None:
-        end = yield from walk.again(END)
-    return _dress(symmetric, walk, end, found, began)
+    return _dress(symmetric, walk, began)
 
 
 def counting(
@@ -381,8 +376,7 @@ class _Walk:
     def __init__(self, symmetric: Solution, settings: SolverSettings, inner: int | None) -> None:
         model, alpha, overlaps = symmetric.model, symmetric.alpha, symmetric.overlaps
         self.symmetric = symmetric
-        # Nodes are one Newton step away from where the iteration stops: it need not go far.
-        loose = settings.iteration or Iteration(tolerance=1e-3, floor=1e-2)
+        loose = settings.iteration or Iteration(tolerance=TOLERANCE, floor=20 * TOLERANCE)
         self.settings = replace(settings, iteration=loose)
         self.unit = 1 / symmetric.loss_slope
         free = Free.started(model, alpha, overlaps)
@@ -452,23 +446,14 @@ class _Walk:
         if self.nodes:
             near = min(self.nodes, key=lambda node: abs(math.log(node.y / y)))
             x, jacobian = near.x, near.jacobian
-        node = yield from self._settle(search, x, self.level, jacobian)
+        node = yield from self._settle(search, x, jacobian)
         if node is not None:
             self.nodes.append(node)
         return node is not None
 
-    def again(self, level: int) -> Steps[Node]:
-        """The last node that was added, on more points."""
-        node = self.nodes[-1]
-        search = Search(node.problem, self.settings, self.memory)
-        better = yield from self._settle(search, node.x, level, node.jacobian)
-        return better or node
-
-    def _settle(
-        self, search: Search, x: Vector, level: int, jacobian: Jacobian | None
-    ) -> Steps[Node | None]:
+    def _settle(self, search: Search, x: Vector, jacobian: Jacobian | None) -> Steps[Node | None]:
         """The node next to x, if there is one and it is still on the branch."""
-        model, branch = self.symmetric.model, self.symmetric.branch
+        model, branch, level = self.symmetric.model, self.symmetric.branch, self.level
         problem: Any = search.problem
         where = f"y = {problem.parisi:.4g}"
         if jacobian is None:
@@ -477,9 +462,9 @@ class _Walk:
             x = rough.x
             jacobian = yield from differentiate(search, x, few)
         point, jacobian = yield from refine_or_iterate(search, x, level, jacobian)
-        if jacobian is None or (search.count > PATIENCE and level == self.level):
+        if jacobian is None or search.count > PATIENCE:
             # That of the neighbour is out of date.
-            jacobian = yield from differentiate(search, point.x, level)
+            jacobian = yield from differentiate(search, point.x, min(FEW, level))
         here = yield from search.evaluate(point.x, level)
         self.count += search.count
         if not point.outcome.success:
@@ -489,22 +474,18 @@ class _Walk:
         elif jacobian is None:
             self.failure = f"no derivatives at {where}"
         else:
-            return Node.near(here, jacobian)
+            return Node.at(here, jacobian)
         return None
 
 
-def _dress(symmetric: Solution, walk: _Walk, end: Node, found: bool, began: float) -> Broken:
+def _dress(symmetric: Solution, walk: _Walk, began: float) -> Broken:
     """The result from a path whose last node is the top of F, or as far as it went."""
-    path = walk.path
+    path, found = walk.path, not walk.rising
     first, top = path.nodes[0], walk.nodes[-1]
-    curvature = path.top()[1]
     parisi, parisi_error = math.nan, math.nan
     if found:
-        # No further from the top than the nodes beside it: where F is flat, noise decides.
-        near = np.sort(np.abs(np.log(path.y / top.y)))[1]
-        guess = end.y - end.slope / curvature
-        parisi = float(np.clip(guess, top.y * math.exp(-near), top.y * math.exp(near)))
-        parisi_error = standard_error(end.samples["slope"] / curvature)
+        parisi, curvature = path.top()
+        parisi_error = abs(standard_error(top.samples["slope"] / curvature))
 
     gain = path.gain_at(top.y, path.slope)
     gains = np.asarray([path.gain_at(top.y, slopes) for slopes in path.slopes])
@@ -520,7 +501,7 @@ def _dress(symmetric: Solution, walk: _Walk, end: Node, found: bool, began: floa
     q = errors.pop("q")
     within = math.hypot(q, standard_error(top.samples["q0"] - top.samples["q1"]))
     errors |= {"q0": within, "q1": q, "parisi": parisi_error}
-    errors["complexity"] = standard_error(end.y**2 * end.samples["slope"])
+    errors["complexity"] = standard_error(top.y**2 * top.samples["slope"])
     complexity = 0.0 if found else float(top.y**2 * path.slope[-1])
 
     low, high = _flat_range(path, top.y, gain, shift_stderr["train_loss"])
