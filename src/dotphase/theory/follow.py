@@ -25,6 +25,7 @@ from dotphase.finite.linear import linear_test_error
 from dotphase.model import Model
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.classification import belongs, classify
+from dotphase.theory.model_error import LAWS, explained, jump_share, model_errors, relative_errors
 from dotphase.theory.multipliers import multipliers, whole_jacobian
 from dotphase.theory.overlaps import Overlaps, is_nothing
 from dotphase.theory.problem import Free
@@ -348,8 +349,11 @@ def _dress(
     message = point.outcome.message
     if responses is None:
         stability = Stability(math.nan, math.nan, False, "the iteration did not converge")
+        broken = dict.fromkeys(LAWS, math.nan)
     else:
-        stability = judge(goal.model, goal.alpha, here.overlaps, here.mean, responses, found)
+        given = (goal.model, goal.alpha, here.overlaps, here.mean, responses)
+        broken = relative_errors(jump_share(*given), explained(goal.model, here.overlaps))
+        stability = judge(*given, found, broken)
         worst = worst_error(here, errors)
         if worst > settings.rtol and settings.log2_points is None:
             message += (
@@ -371,6 +375,7 @@ def _dress(
         converged=responses is not None,
         message=message,
         stderr=errors,
+        model_error=model_errors(here.overlaps, here.train_loss, here.test_error, broken),
         samples=samples,
         loss_slope=float(here.mean.moreau),
         stability=stability,
