@@ -182,7 +182,7 @@ def test_matrices_and_numbers_agree(model, symmetric):
     q, m, V, theta = (np.asarray(part) for part in symmetric.overlaps)
     mean = averages_at(
         model, opened(symmetric.overlaps, 0.15)._replace(parisi=np.asarray(300.0)), 300.0
-    )  # noqa: E501  fmt: skip
+    )
     wide = model.replace(student_rank=2)
     rank_one = broken_conjugates(
         model, ALPHA, opened(symmetric.overlaps, 0.15)._replace(parisi=np.asarray(300.0)), mean
