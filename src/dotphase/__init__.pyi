@@ -47,6 +47,9 @@ from dotphase.sweep.run import run_study as run_study
 from dotphase.sweep.spec import Study as Study
 from dotphase.sweep.spec import read_spec as read_spec
 
+# Settings
+from dotphase._numerics.compiled import keep_compiled as keep_compiled
+
 # Errors
 from dotphase.errors import Interrupted as Interrupted
 from dotphase.errors import InvalidInput as InvalidInput

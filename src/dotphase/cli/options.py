@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -308,36 +306,7 @@ def _asked(reference: str | None, settings: tuple[str, ...], paper: dict[str, An
 
 
 def prepare_jax() -> None:
-    """Keep compiled functions in the user's cache folder between runs of the command line.
+    """Keep all that is compiled: this is the program's own process, whose settings are ours."""
+    from dotphase._numerics.compiled import keep_for_process
 
-    This is the program's own process, so its JAX settings are ours to change; the library
-    leaves them alone.
-    """
-    import jax
-
-    for name, value in cache_settings().items():
-        jax.config.update(name, value)
-
-
-def cache_settings() -> dict[str, Any]:
-    """Settings of JAX that keep compiled functions, by name; none if there is nowhere to, or if
-    the user has chosen a folder."""
-    if os.environ.get("JAX_COMPILATION_CACHE_DIR"):
-        return {}
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = Path(base) / "dotphase" / "compiled"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return {}  # compile anew each time
-    return {
-        "jax_compilation_cache_dir": str(folder),
-        "jax_persistent_cache_min_compile_time_secs": 0,
-        "jax_persistent_cache_min_entry_size_bytes": 0,
-    }
-
-
-def share_cache() -> None:
-    """Let worker processes keep compiled functions as well; they read it from the environment."""
-    for name, value in cache_settings().items():
-        os.environ.setdefault(name.upper(), str(value))
+    keep_for_process()

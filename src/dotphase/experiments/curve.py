@@ -12,7 +12,7 @@ from dotphase._numerics import validate
 from dotphase._numerics.crossing import last_fall
 from dotphase.errors import InvalidInput
 from dotphase.experiments.ends import ends
-from dotphase.experiments.solutions import variables
+from dotphase.experiments.solutions import is_minimum, variables
 from dotphase.finite.linear import linear_test_error
 from dotphase.model import Model
 from dotphase.storage.provenance import provenance
@@ -64,8 +64,9 @@ def curve(
         Dimensions ``branch`` and ``alpha``; every result with its ``_stderr``. Where
         ``on_branch`` is false there is no such branch (then ``converged`` is true, and the
         values are those of the fixed point found instead) or the solver found nothing (then it
-        is false, and the values mean nothing). ``crossing`` is the alpha at which the training
-        losses of the semantic and positional branches cross, NaN if they do not on this grid.
+        is false, and the values mean nothing). ``kind`` says whether it is a minimum or a saddle.
+        ``crossing`` is the alpha at which the training losses of the semantic and the positional
+        minimum cross, NaN if they do not on this grid.
         Ends of descents have no V; the error holds what is still to come, and ``converged`` is
         false where that is much.
 
@@ -128,7 +129,7 @@ def crossing_of(dataset: xr.Dataset) -> tuple[float, float]:
         return np.nan, np.nan
     ordered = dataset.sortby("alpha")
     pair = [ordered.sel(branch=name) for name in ("semantic", "positional")]
-    valid = (pair[0]["on_branch"] & pair[1]["on_branch"]).values
+    valid = (is_minimum(pair[0]) & is_minimum(pair[1])).values
     alpha = ordered["alpha"].values[valid]
     gap = (pair[0]["train_loss"] - pair[1]["train_loss"]).values[valid]
     slope = None

@@ -16,6 +16,7 @@ from dotphase.figures.parts.lines import (
     TEST_ERROR,
     at_one_value,
     branch_line,
+    is_saddle,
     linear_level,
     loss_gap,
     overlap_scale,
@@ -105,7 +106,9 @@ def _difference(
 ) -> None:
     colour = COLOURS["mixed"]
     style: dict[str, Any] = {"label": "theory"}
-    gap = loss_gap(theory["train_loss"].where(theory["on_branch"].astype(bool)), "branch")
+    gap = loss_gap(
+        theory["train_loss"].where(theory["on_branch"].astype(bool) & ~is_saddle(theory)), "branch"
+    )
     axis.axhline(0, color=ink(), lw=0.7)
     if ends is not None:
         reached = loss_gap(ends.sortby("alpha")["train_loss"], "branch")

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
-from dotphase._numerics.crossing import last_fall
 from dotphase.experiments.curve import crossing_of, curve
 from dotphase.experiments.grid import grid
 from dotphase.finite.begin import start_from
@@ -80,52 +78,3 @@ def _descended(model: Model, alphas: Sequence[float], d: int, **rule: Any) -> xr
     both = both.assign_coords(branch=list(starts))
     both["crossing"], both["crossing_stderr"] = crossing_of(both)
     return both
-
-
-def mean_and_error(values: xr.DataArray, over: str = "seed") -> tuple[xr.DataArray, xr.DataArray]:
-    """Mean over seeds and its standard error; the error of a single seed is not known (NaN)."""
-    count = values.sizes[over]
-    if count < 2:
-        return values.mean(over), xr.full_like(values.mean(over), np.nan)
-    return values.mean(over), values.std(over, ddof=1) / np.sqrt(count)
-
-
-def paired_difference(runs: xr.Dataset) -> xr.DataArray:
-    """Semantic minus positional training loss of runs on the same data."""
-    loss = runs["train_loss"]
-    return loss.sel(start="semantic", drop=True) - loss.sel(start="positional", drop=True)
-
-
-def trained_crossing(runs: xr.Dataset) -> tuple[float, float]:
-    """Where the mean paired difference falls through zero along alpha, and its standard error.
-
-    Interpolated between the two alphas that enclose the crossing; NaN if there are none.
-    """
-    mean, error = mean_and_error(paired_difference(runs))
-    fall = last_fall(runs["alpha"].values, mean.values)
-    if fall is None:
-        return float("nan"), float("nan")
-    return fall.at, fall.error(error.values, independent=True)
-
-
-def fitted_crossing(runs: xr.Dataset, near: float) -> tuple[float, float]:
-    """Root of a parabola through the trained loss differences around `near`, and its error.
-
-    For fine grids with few seeds, where single differences have no error bar worth the name.
-    NaN with fewer than six values of alpha within 40% of `near`, or without a root there.
-    """
-    gap = paired_difference(runs).mean("seed")
-    alpha = gap["alpha"].values
-    close = np.abs(alpha / near - 1) < 0.4 if np.isfinite(near) else np.zeros(alpha.size, bool)
-    if close.sum() < 6:
-        return float("nan"), float("nan")
-    x, y = alpha[close] - near, gap.transpose("alpha").values[close]
-    parabola, covariance = np.polyfit(x, y, 2, cov=True)
-    roots = np.roots(parabola)
-    roots = roots[np.isreal(roots)].real
-    if roots.size == 0:
-        return float("nan"), float("nan")
-    root = float(roots[np.argmin(np.abs(roots))])
-    powers = root ** np.array([2, 1, 0])
-    spread = float(powers @ covariance @ powers)
-    return near + root, float(np.sqrt(spread)) / abs(float(np.polyval(np.polyder(parabola), root)))

@@ -90,7 +90,9 @@ def _summary(dataset: Any) -> dict[str, Any]:
     shown = [
         name for name in ("train_loss", "test_error", "q", "m", "V", "theta") if name in dataset
     ]
-    told = ("found", "on_branch", "converged", "trusted", *shown)
+    told = ["found", "on_branch", "converged", "trusted", *shown]
+    if "kind" in dataset:
+        told.append("kind")
     single = ("linear_test_error", "crossing", "crossing_stderr")
     return {
         "engine": dataset.attrs.get("engine", "state_evolution"),
@@ -116,7 +118,8 @@ def _print_table(dataset: Any) -> None:
     }
     ends = dataset.attrs.get("engine") == "dynamics"
     what = "ends of gradient descent" if ends else "branches"
-    table = Table(title=f"{what} against alpha (? theory not trusted, - no such branch)")
+    marks = "s saddle, ? theory not trusted, - no such branch"
+    table = Table(title=f"{what} against alpha ({marks})")
     table.add_column("alpha", justify="right")
     for name in branches:
         for column in ("loss", "test error", *overlaps[name]):
@@ -130,6 +133,7 @@ def _print_table(dataset: Any) -> None:
                 cells += ["-"] * (2 + len(overlaps[name]))
                 continue
             doubt = "" if bool(point["trusted"]) else "?"
+            doubt = "s" if "kind" in point and point["kind"] == "saddle" else doubt
             cells.append(f"{float(point['train_loss']):.6f}{doubt}")
             cells.append(f"{float(point['test_error']):.6f}")
             cells += [f"{float(point[part]):.4f}" for part in overlaps[name]]

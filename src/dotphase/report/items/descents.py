@@ -11,13 +11,14 @@ import xarray as xr
 from dotphase import plot
 from dotphase.experiments.basins import basin_shares, basins
 from dotphase.experiments.outcomes import outcomes
+from dotphase.experiments.trained import mean_and_error
 from dotphase.figures.parts.lines import SYMBOLS
 from dotphase.mean_field.run import dynamics
 from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item
 from dotphase.report.rows import number, over_seeds
 from dotphase.report.store import Parts
-from dotphase.report.sweeps import DESCENT, descended, mean_and_error, theory_curve, training_grid
+from dotphase.report.sweeps import DESCENT, descended, theory_curve, training_grid
 from dotphase.report.verdict import Row, between_engines
 from dotphase.training.run import train
 
