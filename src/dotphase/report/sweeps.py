@@ -9,7 +9,7 @@ import xarray as xr
 
 from dotphase.experiments.curve import crossing_of, curve
 from dotphase.experiments.grid import grid
-from dotphase.finite.begin import start_from
+from dotphase.finite.begin import Prescribed, start_from
 from dotphase.model import Model
 from dotphase.model.paper import positional_semantic
 from dotphase.report.store import Parts
@@ -72,6 +72,7 @@ def descended(
 
 def _descended(model: Model, alphas: Sequence[float], d: int, **rule: Any) -> xr.Dataset:
     """From both starts of `dotphase.train`: the positional one is a unit vector, m = 1/sqrt d."""
+    starts: dict[str, str | Prescribed]
     starts = {"semantic": "semantic", "positional": start_from(m=d**-0.5)}
     ends = [curve(model, alphas, engine="dynamics", start=one, **rule) for one in starts.values()]
     both = xr.concat(ends, "branch", data_vars="minimal", combine_attrs="override")

@@ -111,8 +111,8 @@ SIZES = {
     },
     "full": {
         "alphas": _alphas(28), "rtol": 2e-3, "most": 18, "critical_points": 18,
-        "d": 1000, "seeds": 24, "trained": _alphas(10), "descents": 24, "log2_ensemble": 13,
-        "ends": _alphas(19),
+        "d": 1000, "seeds": 24, "trained": _alphas(10), "descents": 24, "log2_ensemble": 12,
+        "ends": [0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.25, 1.5, 1.75, 2.0],
     },
 }  # fmt: skip
 ITEM = Item("The transition at omega = .3", compute, draw, compare, SIZES, remarks)
