@@ -2,6 +2,7 @@
 
 from dotphase.experiments.attention import attention_matrices
 from dotphase.experiments.basins import basin_shares
+from dotphase.experiments.model_error import model_error
 from dotphase.finite.linear import linear_test_error
 from dotphase.model.glm import ridge_regression
 from dotphase.theory.breaking_critical import broken_critical
@@ -18,6 +19,7 @@ __all__ = [
     "continue_in_alpha",
     "landscape",
     "linear_test_error",
+    "model_error",
     "ridge_regression",
     "solve_many_broken",
 ]
