@@ -162,11 +162,18 @@ class Coordinates:
 
     def held_at_zero(self, start: Vector) -> Bool[np.ndarray, " n"]:
         """Coordinates that a symmetry of the model keeps at zero when started from `start`."""
-        held = np.zeros(start.size, bool)
-        for signs in self._flips():
-            if np.array_equal(signs * start, start):
-                held |= signs < 0
-        return held
+        return np.any([signs < 0 for signs in self._symmetries(start)], axis=0)
+
+    def sectors(self, vector: Vector) -> list[Bool[np.ndarray, " n"]]:
+        """Coordinates that a small change can mix: those that all symmetries of `vector` turn
+        around alike. The free ones are one of them."""
+        signs = np.asarray(self._symmetries(vector))
+        _, number = np.unique(signs, axis=1, return_inverse=True)
+        return [np.ravel(number) == k for k in range(np.max(number) + 1)]
+
+    def _symmetries(self, vector: Vector) -> list[Vector]:
+        """The flips that leave a vector as it is; to flip nothing is one."""
+        return [signs for signs in self._flips() if np.array_equal(signs * vector, vector)]
 
     def _flips(self) -> list[Vector]:
         """For each sign flip of columns that the model does not see: the signs it gives

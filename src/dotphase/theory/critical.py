@@ -120,6 +120,7 @@ def critical(
     *,
     smallest: float = SMALLEST,
     largest: float = LARGEST,
+    limits: bool = True,
     settings: SolverSettings | None = None,
     **changes: Unpack[SolverFields],
 ) -> Critical:
@@ -131,6 +132,8 @@ def critical(
         Teacher, student and data.
     smallest, largest : float
         Range of alpha to search.
+    limits : bool
+        Whether to look for where each branch stops being a minimum and where it ends, too.
     settings, **changes
         As for `dotphase.solve`; `log2_points`, 17 by default, has to be fixed.
 
@@ -140,7 +143,8 @@ def critical(
     >>> 1.1 < found.alpha_c < 1.4
     True
     """
-    return run([_searching(model, smallest, largest, with_changes(settings, SETTINGS, changes))])[0]
+    settings = with_changes(settings, SETTINGS, changes)
+    return run([_searching(model, smallest, largest, limits, settings)])[0]
 
 
 @in_double_precision
@@ -150,6 +154,7 @@ def critical_line(
     *,
     smallest: float = SMALLEST,
     largest: float = LARGEST,
+    limits: bool = False,
     progress: Callable[[Critical], None] | None = None,
     settings: SolverSettings | None = None,
     **changes: Unpack[SolverFields],
@@ -175,17 +180,19 @@ def critical_line(
     1
     """
     settings = with_changes(settings, SETTINGS, changes)
-    work = [_searching(family(value), smallest, largest, settings) for value in values]
+    work = [_searching(family(value), smallest, largest, limits, settings) for value in values]
     return run(work, progress=progress)
 
 
 def _searching(
-    model: Model, smallest: float, largest: float, settings: SolverSettings
+    model: Model, smallest: float, largest: float, limits: bool, settings: SolverSettings
 ) -> Steps[Critical]:
     """The search in steps; what is asked is checked before it runs."""
     smallest = validate.number("smallest", smallest, above=0)
     largest = validate.number("largest", largest, above=smallest)
     rough = replace(settings, log2_points=min(COARSE, settings.fixed_points))
+    if not limits:
+        return _search(_Pair(model, rough), _Pair(model, settings), smallest, largest)
     return _with_limits(model, rough, settings, smallest, largest)
 
 

@@ -44,6 +44,8 @@ class Solution:
     log2_points : log2 of the number of Gaussian points used last
     seed : seed of their scrambles
     seconds : wall time
+    ranges : lowest and highest values over several seeds, where one set of points does not
+        determine the result; empty elsewhere
 
     Examples
     --------
@@ -73,6 +75,7 @@ class Solution:
     log2_points: int
     seed: int
     seconds: float
+    ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def on_branch(self) -> bool:
@@ -126,6 +129,11 @@ class Solution:
             linear = f"   linear layer {self.linear_test_error:.6f}"
             note = linear if name == "test_error" else ""
             lines.append(f"  {labels.get(name, name):<13} {error}{note}")
+        if self.ranges:
+            parts = [name for name in ("theta", "m") if self.ranges[name][1] > 0]
+            shown = [f"{name} from {low:.3g} to {high:.3g}" for name in parts
+                     for low, high in (self.ranges[name],)]  # fmt: skip
+            lines.append(f"  NOT DETERMINED by these points: over other seeds {', '.join(shown)}")
         state = "converged" if self.converged else "NOT CONVERGED"
         lines.append(
             f"  {state}: {self.message}; residual {self.residual:.1e} after "

@@ -184,6 +184,14 @@ def spreading(
     return mixed.reshape(-1, size, size)
 
 
+def jump_share(model: Model, alpha: float, hats: Conjugates, response: Responses) -> float:
+    """Share of the response that jumps of the proximal map carry, in [0, 1]."""
+    by_parts = np.einsum("l,lij->ij", model.rho, hats.Vhat)
+    smooth = -alpha * np.einsum("l,lij->ij", model.rho, np.mean(response.jacobian, axis=0))
+    jumps = float(np.linalg.norm(by_parts - smooth))
+    return jumps / (jumps + float(np.linalg.norm(smooth)))
+
+
 def judge(
     model: Model,
     alpha: float,
@@ -203,10 +211,7 @@ def judge(
     hats = conjugates(model, alpha, overlaps, averages)
     spread = alpha * spreading(model, resolvent(model, hats), np.asarray(response.squared))
     replicon = float(np.median(np.max(np.abs(np.linalg.eigvals(spread)), axis=-1)))
-    by_parts = np.einsum("l,lij->ij", model.rho, hats.Vhat)
-    smooth = -alpha * np.einsum("l,lij->ij", model.rho, np.mean(response.jacobian, axis=0))
-    jumps = float(np.linalg.norm(by_parts - smooth))
-    jump_weight = jumps / (jumps + float(np.linalg.norm(smooth)))
+    jump_weight = jump_share(model, alpha, hats, response)
     doubts = []
     if found.kind == "saddle":
         largest = ", ".join(f"{name} by {found.value[name]:.2f}" for name in found.rising)
