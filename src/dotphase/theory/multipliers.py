@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from dotphase._numerics.quadrature import BLOCK_LOG2
+from dotphase._numerics.quadrature import SMALLEST_LOG2
 from dotphase.theory.evolution import next_overlaps
 from dotphase.theory.overlaps import Conjugates
 from dotphase.theory.problem import Free, Vector
@@ -77,7 +77,7 @@ def whole_jacobian(
     held = np.flatnonzero(response & problem.held)
     if held.size:
         opened = Search(problem.opened, search.settings, search.memory)
-        measured = yield from differences(opened, x, max(here.log2_points - 2, BLOCK_LOG2), held)
+        measured = yield from differences(opened, x, max(here.log2_points - 2, SMALLEST_LOG2), held)
         if measured is not None:
             whole[:, :, held] = measured[0]
     return whole
@@ -88,8 +88,8 @@ def multipliers(
 ) -> Multipliers:
     """The multipliers from the Jacobians that the scrambles give; errors by leaving one out.
 
-    Directions that are held and those that are free do not mix; a turn of columns that the model
-    does not see changes nothing, and is left out.
+    Directions that the symmetries tell apart do not mix; a turn of columns that the model does
+    not see changes nothing, and is left out.
     """
     coordinates = problem.coordinates
     scale = coordinates.scale(x)
@@ -101,7 +101,7 @@ def multipliers(
     whole = np.mean(relative, axis=0)
     others = [(count * whole - one) / (count - 1) for one in relative]
     found = np.full((1 + count, len(TOWARDS)), -np.inf)
-    for sector in (problem.held, ~problem.held):
+    for sector in coordinates.sectors(x):
         a, b = (np.flatnonzero(sector & part) for part in (aligned, ~aligned))
         some = np.r_[a, b]
         if a.size and np.isfinite(whole[np.ix_(some, some)]).all():
