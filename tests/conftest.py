@@ -52,7 +52,7 @@ def quick_to_compile() -> Iterator[None]:
 @pytest.fixture(scope="module", autouse=True)
 def quick_rooms(request: pytest.FixtureRequest) -> None:
     """The rooms in which all files are like that."""
-    if request.path.parent.name in ("finite", "training", "baselines"):
+    if request.path.parent.name in ("finite", "training", "baselines", "mean_field"):
         request.getfixturevalue("quick_to_compile")
 
 

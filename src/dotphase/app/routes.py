@@ -143,8 +143,12 @@ def _window(query: Query) -> str:
 
 
 def _winner(values: Mapping[str, Any]) -> str | None:
-    """The branch with the lowest training loss among those that exist."""
-    there = {name: one["train_loss"] for name, one in values.items() if one and one["there"]}
+    """The branch that is the lowest minimum; a saddle does not count."""
+    there = {
+        name: one["train_loss"]
+        for name, one in values.items()
+        if one and one["there"] and one["stability"]["kind"] != "saddle"
+    }
     return min(there, key=lambda name: there[name]) if there else None
 
 

@@ -282,17 +282,21 @@ def model_options(function: F) -> F:
     return _add(wrapped, [*map(option, table.values()), *shared])  # type: ignore[return-value]
 
 
+def refuse_given(names: Iterable[str], because: str, instead: str = "") -> None:
+    """Refuse options that the user has given, of some names, because of another option."""
+    context = click.get_current_context()
+    for name in names:
+        if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
+            rule = f"must not be used with {because}" + instead.format(name)
+            raise InvalidInput("--" + name.replace("_", "-"), context.params[name], rule)
+
+
 def _asked(reference: str | None, settings: tuple[str, ...], paper: dict[str, Any]) -> Asked:
     if reference is None:
         if settings:
             raise InvalidInput("set", settings[0], "must be used with --model")
         return Asked(None, MODELS[PAPER], paper)
-    context = click.get_current_context()
-    for name, value in paper.items():
-        source = context.get_parameter_source(name)
-        if source is not click.core.ParameterSource.DEFAULT:
-            rule = f"must not be used with --model; a parameter {name} is --set {name}=..."
-            raise InvalidInput("--" + name.replace("_", "-"), value, rule)
+    refuse_given(paper, "--model", "; a parameter {0} is --set {0}=...")
     from dotphase.model.load import find_model
 
     if reference not in MODELS:
