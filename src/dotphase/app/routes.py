@@ -33,10 +33,10 @@ LONGEST_NAME = 32
 class Explorer:
     """Everything behind the page; its methods are safe to call from many threads."""
 
-    def __init__(self, jax_settings: Mapping[str, Any] | None = None) -> None:
+    def __init__(self) -> None:
         self.scheduler = Scheduler()
         self.solver = Solver(self.scheduler)
-        self.trainings = Trainings(jax_settings)
+        self.trainings = Trainings()
         self.warm = threading.Event()
         self._warming: threading.Thread | None = None
         self.reads: dict[str, Read] = {

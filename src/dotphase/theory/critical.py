@@ -74,6 +74,16 @@ class Critical:
     limits: dict[str, Limits] = field(default_factory=dict)
 
     @property
+    def alpha_c_model_error(self) -> float:
+        """How far breaking replica symmetry would move alpha_c: the larger of the errors of the two
+        losses, over the difference of their slopes."""
+        if self.semantic is None or self.positional is None:
+            return math.nan
+        pair = (self.semantic, self.positional)
+        slope = abs(self.semantic.loss_slope - self.positional.loss_slope)
+        return max(solution.model_error["train_loss"] for solution in pair) / slope
+
+    @property
     def stability_loss(self) -> dict[str, float]:
         """The alpha at which each branch stops being a minimum; NaN where there is none."""
         return {name: limits.stability_loss for name, limits in self.limits.items()}
@@ -97,6 +107,7 @@ class Critical:
         }
         return {
             **{name: value for name, value in vars(self).items() if name not in left_out},
+            "alpha_c_model_error": self.alpha_c_model_error,
             "stability_loss": self.stability_loss,
             "branch_end": self.branch_end,
             **errors,

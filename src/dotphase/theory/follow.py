@@ -25,6 +25,7 @@ from dotphase.finite.linear import linear_test_error
 from dotphase.model import Model
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.classification import belongs, classify
+from dotphase.theory.model_error import LAWS, explained, jump_share, model_errors, relative_errors
 from dotphase.theory.multipliers import multipliers, whole_jacobian
 from dotphase.theory.overlaps import Overlaps, is_nothing
 from dotphase.theory.problem import Free
@@ -38,6 +39,7 @@ from dotphase.theory.search import (
     iterate,
     refine,
     refine_or_iterate,
+    settle,
 )
 from dotphase.theory.seeds import APART, OTHERS, combined, needs_seeds
 from dotphase.theory.settings import FEWEST, SolverSettings
@@ -238,13 +240,13 @@ def find(
             jacobian = None  # the neighbour's Jacobian is out of date
     if point is None:
         rough = replace(settings.iteration_on(coarse), tolerance=1e-3, floor=1e-2)
-        point = yield from iterate(search, x, coarse, rough)
+        point = yield from settle(search, x, coarse, rough)
         for size, share in OTHER_STARTS:
             if point.outcome is not Outcome.LEFT_DOMAIN:
                 break
             # The first steps went out of bounds: weights too small, or a response too large.
             x = problem.coordinates.pack(_rescaled(start, size, share))
-            point = yield from iterate(search, x, coarse, rough)
+            point = yield from settle(search, x, coarse, rough)
         if careful and astray(point):
             # Acceleration may have hopped; short damped steps show whether the branch is there.
             slow = replace(rough, memory=0, step=0.2, limit=150)
@@ -347,8 +349,11 @@ def _dress(
     message = point.outcome.message
     if responses is None:
         stability = Stability(math.nan, math.nan, False, "the iteration did not converge")
+        broken = dict.fromkeys(LAWS, math.nan)
     else:
-        stability = judge(goal.model, goal.alpha, here.overlaps, here.mean, responses, found)
+        given = (goal.model, goal.alpha, here.overlaps, here.mean, responses)
+        broken = relative_errors(jump_share(*given), explained(goal.model, here.overlaps))
+        stability = judge(*given, found, broken)
         worst = worst_error(here, errors)
         if worst > settings.rtol and settings.log2_points is None:
             message += (
@@ -370,6 +375,7 @@ def _dress(
         converged=responses is not None,
         message=message,
         stderr=errors,
+        model_error=model_errors(here.overlaps, here.train_loss, here.test_error, broken),
         samples=samples,
         loss_slope=float(here.mean.moreau),
         stability=stability,

@@ -13,12 +13,13 @@ from dotphase import plot
 from dotphase._numerics.crossing import last_fall
 from dotphase.experiments.diagram import diagram
 from dotphase.experiments.solutions import is_minimum
+from dotphase.experiments.trained import trained_crossing
 from dotphase.figures.winners import mechanism
 from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item
 from dotphase.report.rows import OVERLAP, finite_size, number, over_seeds, shown, usable
 from dotphase.report.store import Parts
-from dotphase.report.sweeps import theory_curve, trained_crossing, training_grid
+from dotphase.report.sweeps import theory_curve, training_grid
 from dotphase.report.verdict import Row, between_engines
 
 OMEGA = 0.3

@@ -38,6 +38,7 @@ TASK = Task(
     {
         "alpha_c": Result(float, "alpha where the training losses cross"),
         "alpha_c_stderr": Result(float, "quadrature standard error"),
+        "alpha_c_model_error": Result(float, "how far breaking replica symmetry would move it"),
         "alpha_l": Result(float, "alpha where the test error passes that of the linear layer"),
         "alpha_l_stderr": Result(float, "quadrature standard error"),
         **LINEAR,
