@@ -85,16 +85,12 @@ def limits() -> dict[str, Any]:
     return {
         "bounds": bounds,
         "starts": STARTS,
-        "defaults": {**asdict(Lesson()), "repeats": REPEATS},
+        "defaults": {**Lesson().to_dict(), "repeats": REPEATS},
     }
 
 
 def read_lesson(query: Mapping[str, str]) -> Lesson:
-    """What a query asks to watch, checked.
-
-    In the limit the scale and the dimension do not matter unless the start is random; they are
-    then left at their defaults, so that the same lesson is not computed twice.
-    """
+    """What a query asks to watch, checked."""
     begin = OneOf(STARTS).read("begin", query.get("begin", Lesson.begin))
     numbers = {
         name: bounded(name, query.get(name, str(getattr(Lesson, name))), *bounds)
@@ -106,7 +102,10 @@ def read_lesson(query: Mapping[str, str]) -> Lesson:
 
 
 def in_the_limit(lesson: Lesson) -> Lesson:
-    """The lesson without what its theory does not depend on."""
+    """The lesson without what its theory does not depend on, so that it is computed once.
+
+    Scale and dimension matter in the limit only for the overlaps that a random start is given.
+    """
     if lesson.begin == "random":
         return lesson
     return Lesson(lesson.point, lesson.begin, lesson.lr, lesson.momentum, lesson.steps)

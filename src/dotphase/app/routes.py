@@ -57,6 +57,7 @@ class Explorer:
         }
         self.writes: dict[str, Read] = {
             "train": self.train, "descend": self.descend, "cancel": self.cancel,
+            "leave": self.leave,
         }  # fmt: skip
 
     def warm_up(self) -> None:
@@ -141,6 +142,11 @@ class Explorer:
     def cancel(self, query: Query) -> dict[str, Any]:
         """End a training."""
         return plain(self.trainings.cancel(query.get("job", "")).to_dict())
+
+    def leave(self, query: Query) -> dict[str, Any]:
+        """A window is closed: what a process computes for it alone ends."""
+        self.theories.leave(_window(query))
+        return {}
 
     def _growing(
         self, capacity: int, begin: Callable[[Scheduler, Point, Growing], None], **same: float

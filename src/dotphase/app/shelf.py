@@ -88,6 +88,12 @@ class Shelf:
             self.begin(key, thing)
         return thing
 
+    def leave(self, window: str) -> None:
+        """The window is closed."""
+        with self._lock:
+            self._watched.pop(window, None)
+            self._drop_unwatched()
+
     def __len__(self) -> int:
         return len(self._things)
 

@@ -1,6 +1,6 @@
 // Watch it learn: a descent step by step, theory and runs, played along a slider for time.
 
-import { get, pause, poll, post } from "./api.js";
+import { farewell, get, pause, poll, post } from "./api.js";
 import { byId, element, line } from "./dom.js";
 import { colour, draw, ink, mark as place, table } from "./figure.js";
 import { withError } from "./numbers.js";
@@ -45,6 +45,10 @@ export function build({ bounds, starts, defaults }, complain, accept, remember) 
     seek(Number(byId("time").value));
   });
   byId("play").addEventListener("click", () => (playing % 2 ? rest() : play()));
+  window.addEventListener("pagehide", () => {
+    farewell("leave");
+    if (job) farewell("cancel", { job });
+  });
   byId("other-sentence").addEventListener("click", () => {
     sentence = (sentence + 1) % SENTENCES;
     seek(step);
