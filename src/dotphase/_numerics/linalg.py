@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-UNROLL_LIMIT = 8
+UNROLL_LIMIT = 4
 
 #: A vector: its entries, or an array of them.
 Entries = Sequence[Array] | Float[Array, " n"]
@@ -107,15 +107,29 @@ def _factorise(upper: Any) -> tuple[list[list[Array]], list[list[Array]]]:
     return rows, left
 
 
+def _cholesky(matrix: Any) -> Float[Array, "n n"]:
+    """Lower factor of a large matrix; NaN where it is not positive definite."""
+    return jnp.linalg.cholesky(jnp.asarray(matrix), symmetrize_input=False)
+
+
 def is_positive_definite(matrix: Symmetric) -> Bool[Array, ""]:
     """Whether every pivot is positive."""
     if len(matrix) > UNROLL_LIMIT:
-        return jnp.all(jnp.isfinite(jnp.linalg.cholesky(jnp.asarray(matrix))))
+        return jnp.all(
+            jnp.isfinite(jnp.linalg.cholesky(jnp.asarray(matrix), symmetrize_input=False))
+        )
     _, rows = _factorise(matrix)
     positive = rows[0][0] > 0
     for row in rows[1:]:
         positive = positive & (row[0] > 0)
     return positive
+
+
+def solve_positive(matrix: Symmetric, right: Entries) -> Any:
+    """Solve ``matrix @ x = right`` for one positive definite matrix."""
+    if len(matrix) > UNROLL_LIMIT:
+        return jax.scipy.linalg.cho_solve((_cholesky(matrix), True), jnp.asarray(right))
+    return solve_symmetric(matrix, right)
 
 
 def solve_symmetric(matrix: Symmetric, right: Entries) -> Any:

@@ -18,14 +18,17 @@ it is needed:
    shown a second minimum at every call, the others in turn.
 
 The state carried between calls is a `Track`; a caller that changes omega and V a little
-and calls again pays for about three evaluations a point. Points lie on the last axis of
-every array, so that the compiler vectorises over them.
+and calls again pays for about four evaluations a point.
+
+Points lie on the last axis of every array, so that the compiler vectorises over them. Inside, those
+of large problems are moved to the first one, where matrix products and LAPACK want them. What a
+loss computes is compiled twice: for all points, and for those that need more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -36,6 +39,7 @@ from scipy.special import ndtri
 from scipy.stats import qmc
 
 from dotphase._numerics.linalg import (
+    UNROLL_LIMIT,
     Entries,
     added,
     dot,
@@ -44,9 +48,8 @@ from dotphase._numerics.linalg import (
     largest,
     matvec,
     product,
-    shifted,
     shifted_to_positive,
-    solve_symmetric,
+    solve_positive,
     subtracted,
     trace,
     upper_rows,
@@ -58,8 +61,8 @@ from dotphase._numerics.taylor import Derivatives
 Loss = Callable[[Entries, Any], Derivatives]
 
 FULL_STEPS = 2
-SETTLE_STEPS = 40
-SEARCH_STEPS = 25
+#: Most steps of those that have not settled, and of two searches for another minimum.
+MORE_STEPS = (40, 25, 25)
 CHUNK = 128
 #: Gradient, in units of the mean curvature of the quadratic part, at which a point has settled.
 SETTLED = 1e-8
@@ -69,6 +72,8 @@ SAME_MINIMUM = 1e-9
 TURNS = 4
 #: Distance between two minima, in units of V^{1/2}, above which they are different ones.
 APART = 1e-4
+#: How far a step that was refused is gone, at the next try.
+BACK = 0.25
 #: How many different probes there are; after as many calls all of them have been used.
 PROBES = 16
 
@@ -116,14 +121,19 @@ class Problem(NamedTuple):
 
 
 class Newton(NamedTuple):
-    """A Newton iterate, the derivatives there, and the shift that made its last step safe.
+    """A Newton iterate.
 
-    Vectors are entries and the Hessian upper rows, as in `dotphase._numerics.linalg`.
+    Attributes
+    ----------
+    x : the best place so far, as entries (`dotphase._numerics.linalg`)
+    value, slope : the objective there, and the largest entry of its gradient
+    ahead : the place to look at next
     """
 
     x: Any
-    at: Derivatives
-    shift: Float[Array, ""]
+    value: Float[Array, ""]
+    slope: Float[Array, ""]
+    ahead: Any
 
 
 @lru_cache(maxsize=64)
@@ -157,61 +167,80 @@ def proximal_map(loss: Loss, problem: Problem, track: Track, call: Int[Array, ""
     """
     problem, track = jax.tree.map(jnp.asarray, (problem, track))
     dims, count = problem.omega.shape
+    axis = 0 if dims > UNROLL_LIMIT else -1
+    omega, data, start = jax.tree.map(
+        lambda leaf: jnp.moveaxis(leaf, -1, axis), (problem.omega, problem.data, track.x)
+    )
+    problem = problem._replace(omega=omega, data=data)
     probe = jnp.asarray(probe_directions(dims))[call % PROBES]
-    newton = _newton(loss, problem)
-
-    def settle(state: _Guess, omega: Array, data: Any) -> _Guess:
-        found = _minimise(loss, state.x, problem._replace(omega=omega, data=data), SETTLE_STEPS)
-        return state._replace(x=_stacked(found.x), value=found.at.value)
-
-    def search(state: _Guess, omega: Array, data: Any) -> _Guess:
-        some = problem._replace(omega=omega, data=data)
-        settled = _newton(loss, some).settled
-        starts = jnp.stack([-state.x, _in_ball(state.value, some, probe)])
-
-        # A loop over the starts: what is inside is compiled once.
-        def try_start(which: Array, best: _Guess) -> _Guess:
-            other = _minimise(loss, starts[which], some, SEARCH_STEPS)
-            x, value = _stacked(other.x), other.at.value
-            apart = largest(jnp.sqrt(some.unit) * (x - best.x)) > APART
-            lower = value < best.value - SAME_MINIMUM * jnp.abs(best.value)
-            return _Guess(
-                x=jnp.where(lower, x, best.x),
-                value=jnp.where(lower, value, best.value),
-                rival=best.rival | (apart & settled(other)),
-            )
-
-        return jax.lax.fori_loop(0, len(starts), try_start, state)
+    newton = _newton(loss, problem, axis)
 
     # A loop and not straight code: fused steps would compute each other's exponentials again.
-    now = newton.evaluate(track.x)
-    now = jax.lax.fori_loop(0, FULL_STEPS, lambda _, state: newton.step(state), now)
-    there = newton.evaluate(_in_ball(now.at.value, problem, probe)).at
-    convex = over_points(is_positive_definite)(there.hessian)
-    suspect = track.suspect | ~convex | (there.value < now.at.value)
-
-    guess = _Guess(_stacked(now.x), now.at.value, track.rival)
-    guess = _where_selected(~newton.settled(now), settle, guess, problem)
+    begun = newton.begin(start)
+    now = jax.lax.fori_loop(0, 1 + FULL_STEPS, lambda _, state: newton.step(state), begun)
+    value, convex = newton.look(_in_ball(now.value, problem, probe, axis))
+    suspect = track.suspect | ~convex | (value < now.value)
     in_turn = (jnp.arange(count) + call) % TURNS == 0
-    guess = _where_selected(track.rival | (suspect & in_turn), search, guess, problem)
-    return Track(guess.x, suspect, guess.rival)
+    chosen = track.rival | (suspect & in_turn)
+    unsettled = ~newton.settled(now)
+
+    def improve(number: Array, part: _Guess, some: Problem) -> _Guess:
+        """Minimise from where a point is, from its mirror image, or from the probe."""
+        origins = (lambda: part.x, lambda: -part.x, lambda: _in_ball(part.reach, some, probe, axis))
+        origin = jax.lax.switch(number, origins)
+        found, settled = _minimise(loss, origin, some, jnp.asarray(MORE_STEPS)[number], axis)
+        x, value = _joined(found.x), found.value
+        scale = jnp.sqrt(problem.unit)
+        apart = _each(lambda one, other: largest(scale * (one - other)), axis)(x, part.x) > APART
+        own = number == 0
+        lower = own | (value < part.value - SAME_MINIMUM * jnp.abs(part.value))
+        return _Guess(
+            x=jnp.where(jnp.expand_dims(lower, 1 + axis), x, part.x),
+            value=jnp.where(lower, value, part.value),
+            reach=jnp.where(own, value, part.reach),
+            rival=part.rival | (~own & apart & settled),
+        )
+
+    def attempt(number: Array, guess: _Guess) -> _Guess:
+        selected = jnp.where(number == 0, unsettled, chosen)
+        return _where_selected(selected, partial(improve, number), guess, problem, axis)
+
+    guess = _Guess(_joined(now.x), now.value, now.value, track.rival)
+    guess = jax.lax.fori_loop(0, len(MORE_STEPS), attempt, guess)
+    return Track(jnp.moveaxis(guess.x, axis, -1), suspect, guess.rival)
 
 
 class _Guess(NamedTuple):
+    """Minimisers and their objectives; those that the search began with; second minima seen."""
+
     x: Float[Array, "dims points"]
     value: Float[Array, " points"]
+    reach: Float[Array, " points"]
     rival: Bool[Array, " points"]
 
 
-def _stacked(x: Any) -> Float[Array, "dims points"]:
+def _each(function: Callable[..., Any], axis: int) -> Callable[..., Any]:
+    return jax.vmap(function, in_axes=axis, out_axes=axis)
+
+
+def _joined(x: Any) -> Float[Array, "dims points"]:
     return jnp.stack(x) if isinstance(x, tuple) else x
 
 
-def _newton(loss: Loss, problem: Problem) -> _Pieces:
-    """The pieces of a batched Newton iteration: two beginnings, a step, a test for its end."""
+def _split(x: Float[Array, "dims points"], axis: int) -> Any:
+    """Vectors on the last axis as their entries; on the first one as they are."""
+    return entries(x) if axis else x
+
+
+def _newton(loss: Loss, problem: Problem, axis: int) -> _Pieces:
+    """The pieces of a batched Newton iteration.
+
+    An iterate is no more than what cannot be computed again: the compiler makes one kernel of
+    every array that a step hands on, and derivatives have many entries.
+    """
     precision, unit = problem.precision, problem.unit
     curvature = upper_rows(precision)
-    centre = entries(problem.omega)
+    each = partial(_each, axis=axis)
 
     def objective(x: Entries, omega: Entries, data: Any) -> Derivatives:
         value, gradient, hessian = loss(x, data)
@@ -223,82 +252,78 @@ def _newton(loss: Loss, problem: Problem) -> _Pieces:
             added(curvature, upper_rows(hessian)),
         )
 
-    def evaluate(x: Entries, omega: Entries, data: Any) -> Newton:
-        at = objective(x, omega, data)
-        return Newton(x, at, jnp.zeros_like(at.value))
-
     def begin(x: Entries) -> Newton:
-        """Before anything is known; one step from here does no more than evaluate."""
-        flat = upper_rows(jnp.eye(len(x)))
-        infinite = Derivatives(jnp.asarray(jnp.inf), jax.tree.map(jnp.zeros_like, x), flat)
-        return Newton(x, infinite, jnp.zeros(()))
+        """Before anything is known."""
+        infinite = jnp.asarray(jnp.inf)
+        return Newton(x, infinite, infinite, x)
 
     def step(now: Newton, omega: Entries, data: Any) -> Newton:
-        """One Newton step, kept only if it does not raise the objective.
+        """Look ahead: go there and a Newton step on, or most of the way back if it is no better.
 
-        A Hessian that is not positive definite is shifted until it is; a step that was
-        refused is tried again with a larger shift (Levenberg's rule), one that was taken
-        relaxes it.
+        A Hessian that is not positive definite is shifted until it is.
         """
-        safe = shifted(shifted_to_positive(now.at.hessian, 0.05 * unit), now.shift)
-        x = subtracted(now.x, solve_symmetric(safe, now.at.gradient))
-        at = objective(x, omega, data)
-        better = at.value <= now.at.value + 1e-14 * (1 + jnp.abs(now.at.value))
-        relaxed = jnp.where(now.shift < 1e-3 * unit, 0.0, 0.1 * now.shift)
-        raised = jnp.maximum(10 * now.shift, 0.1 * unit)
-        taken = Newton(x, at, relaxed)
-        refused = now._replace(shift=raised)
-        return jax.tree.map(lambda new, old: jnp.where(better, new, old), taken, refused)
+        value, gradient, hessian = objective(now.ahead, omega, data)
+        lower = value <= now.value + 1e-14 * (1 + jnp.abs(now.value))
+        on = subtracted(
+            now.ahead, solve_positive(shifted_to_positive(hessian, 0.05 * unit), gradient)
+        )
+        back = jax.tree.map(lambda x, ahead: x + BACK * (ahead - x), now.x, now.ahead)
+        there = Newton(now.ahead, value, largest(gradient), on)
+        here = now._replace(ahead=back)
+        return jax.tree.map(lambda new, old: jnp.where(lower, new, old), there, here)
 
-    def settled(now: Newton) -> Bool[Array, ""]:
-        return largest(now.at.gradient) <= SETTLED * unit
+    def look(x: Entries, omega: Entries, data: Any) -> tuple[Array, Array]:
+        value, _, hessian = objective(x, omega, data)
+        return value, is_positive_definite(hessian)
 
-    def begin_all(x: Float[Array, "dims points"]) -> Newton:
-        return over_points(begin)(entries(x))
-
-    def evaluate_all(x: Float[Array, "dims points"]) -> Newton:
-        return over_points(evaluate)(entries(x), centre, problem.data)
-
-    def step_all(now: Newton) -> Newton:
-        return over_points(step)(now, centre, problem.data)
-
-    return _Pieces(begin_all, evaluate_all, step_all, over_points(settled))
+    centre = _split(problem.omega, axis)
+    return _Pieces(
+        begin=lambda x: each(begin)(_split(x, axis)),
+        step=lambda now: each(step)(now, centre, problem.data),
+        look=lambda x: each(look)(_split(x, axis), centre, problem.data),
+        settled=lambda now: now.slope <= SETTLED * unit,
+    )
 
 
 class _Pieces(NamedTuple):
     begin: Callable[[Array], Newton]
-    evaluate: Callable[[Array], Newton]
     step: Callable[[Newton], Newton]
+    look: Callable[[Array], tuple[Array, Array]]
     settled: Callable[[Newton], Array]
 
 
-def _minimise(loss: Loss, x: Float[Array, "dims points"], some: Problem, steps: int) -> Newton:
-    """Newton steps for a batch until all have settled or `steps` are spent."""
-    newton = _newton(loss, some)
+def _minimise(
+    loss: Loss, x: Float[Array, "dims points"], some: Problem, steps: Array, axis: int
+) -> tuple[Newton, Bool[Array, " points"]]:
+    """Newton steps for a batch until all have settled or `steps` are spent; which have settled."""
+    newton = _newton(loss, some, axis)
 
     def unfinished(carry: tuple[Array, Newton]) -> Array:
-        return (carry[0] <= steps) & ~(jnp.all(newton.settled(carry[1])) & (carry[0] > 0))
+        return (carry[0] <= steps) & ~jnp.all(newton.settled(carry[1]))
 
     def advance(carry: tuple[Array, Newton]) -> tuple[Array, Newton]:
         return carry[0] + 1, newton.step(carry[1])
 
-    # Evaluating is left to the first step: what a loss computes is compiled once, not twice.
-    return jax.lax.while_loop(unfinished, advance, (jnp.zeros((), int), newton.begin(x)))[1]
+    begun = (jnp.zeros((), int), newton.begin(x))
+    found = jax.lax.while_loop(unfinished, advance, begun)[1]
+    return found, newton.settled(found)
 
 
 def _in_ball(
-    value: Float[Array, " points"], problem: Problem, probe: Float[Array, " dims"]
+    value: Float[Array, " points"], problem: Problem, probe: Float[Array, " dims"], axis: int
 ) -> Float[Array, "dims points"]:
     """The probe, mapped into each point's ball ``(X - omega)^T V^{-1} (X - omega) <= 2 E``."""
     reach = jnp.sqrt(2 * jnp.maximum(value, 0.0))
-    return problem.omega + reach * matvec(problem.spread, probe)[:, None]
+    direction = matvec(problem.spread, probe)
+    return problem.omega + jnp.expand_dims(reach, 1 + axis) * jnp.expand_dims(direction, axis)
 
 
 def _where_selected(
     selected: Bool[Array, " points"],
-    improve: Callable[[_Guess, Array, Any], _Guess],
+    improve: Callable[[_Guess, Problem], _Guess],
     guess: _Guess,
     problem: Problem,
+    axis: int,
 ) -> _Guess:
     """Apply `improve` to the selected points only, in chunks of fixed size.
 
@@ -323,10 +348,10 @@ def _where_selected(
             index = jax.lax.dynamic_slice(order, (begin,), (chunk,))
             # Slots past the end repeat the first selected point; their result is dropped.
             safe = jnp.where(index < total, index, order[0])
-            some, part = jax.tree.map(lambda leaf: leaf[..., safe], (given, current))
-            better = improve(part, *some)
+            some, part = jax.tree.map(lambda leaf: leaf[_at(safe, axis)], (given, current))
+            better = improve(part, problem._replace(omega=some[0], data=some[1]))
             merged = jax.tree.map(
-                lambda old, new: old.at[..., index].set(new, mode="drop"), current, better
+                lambda old, new: old.at[_at(index, axis)].set(new, mode="drop"), current, better
             )
             return begin + chunk, merged
 
@@ -334,3 +359,7 @@ def _where_selected(
         return jax.lax.while_loop(lambda carry: carry[0] < count, work, (begin, guess))[1]
 
     return jax.lax.cond(jnp.any(selected), gather_and_improve, lambda guess: guess, guess)
+
+
+def _at(index: Int[Array, " some"], axis: int) -> Any:
+    return (..., index) if axis else index

@@ -9,7 +9,7 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 #: Seconds after which a job is given up.
@@ -19,10 +19,9 @@ Said = dict[str, Any]
 
 
 class Children:
-    """All processes of one server; `jax_settings` are for them."""
+    """All processes of one server."""
 
-    def __init__(self, jax_settings: Mapping[str, Any] | None = None) -> None:
-        self.jax_settings = dict(jax_settings or {})
+    def __init__(self) -> None:
         self._alive: dict[subprocess.Popen, str] = {}
         self._lock = threading.Lock()
 
@@ -48,7 +47,7 @@ class Children:
         )
         with self._lock:
             self._alive[process] = job["task"]
-        following = (process, {**job, "jax": self.jax_settings}, note, end)
+        following = (process, job, note, end)
         threading.Thread(target=self._follow, args=following, daemon=True).start()
         return process
 

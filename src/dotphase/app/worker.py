@@ -31,10 +31,6 @@ def main() -> int:
     job = json.loads(sys.stdin.readline())
     with suppress(OSError):
         os.nice(NICENESS)
-    import jax
-
-    for name, value in job.pop("jax").items():
-        jax.config.update(name, value)
     tasks: dict[str, Callable[..., None]] = {"train": train, "theory": theory, "descend": descend}
     task = tasks[job.pop("task")]
     tell(state="running", steps=0)

@@ -21,7 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from dotphase._numerics.linalg import Entries, dot, total
+from dotphase._numerics.attention import Rows, tied_attention_derivatives
+from dotphase._numerics.linalg import UNROLL_LIMIT, Entries, dot, total
 from dotphase._numerics.prox import over_points
 from dotphase._numerics.softmax import Row, softmax_derivatives
 from dotphase._numerics.taylor import Derivatives, differentiate
@@ -132,6 +133,9 @@ def sentence_derivatives(
 def softmax_loss(x: Entries, form: Form) -> Derivatives:
     """``ell(X)`` for ``S = softmax(X X^T)``."""
     B, C, c = form
+    if len(x) > UNROLL_LIMIT:
+        found = tied_attention_derivatives(x, len(B), lambda S: _all_rows(S, B, C))
+        return found._replace(value=found.value + 0.5 * c)
     tokens = range(len(B))
     curvature = {(j, k): C[j, k] for j in tokens for k in tokens if j <= k}
 
@@ -143,6 +147,15 @@ def softmax_loss(x: Entries, form: Form) -> Derivatives:
 
     found = softmax_derivatives(x, len(B), row)
     return found._replace(value=found.value + 0.5 * c)
+
+
+def _all_rows(
+    S: Float[Array, "tokens tokens"],
+    B: Float[Array, "tokens tokens"],
+    C: Float[Array, "tokens tokens"],
+) -> Rows:
+    curved = S @ C
+    return Rows(jnp.sum(S * (0.5 * curved - B)), curved - B, curved, C)
 
 
 def sentence_losses(

@@ -15,16 +15,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from dotphase._numerics.attention import (
+    Rows,
+    tied_attention_derivatives,
+    untied_attention_derivatives,
+)
 from dotphase._numerics.linalg import UNROLL_LIMIT, Entries, dot
 from dotphase._numerics.softmax import Row, softmax_derivatives
 from dotphase._numerics.taylor import Derivatives, differentiate
 from dotphase._numerics.untied_softmax import untied_derivatives
 from dotphase.model.attention import softmax_attention, untied_attention
 from dotphase.model.definition import Model
-
-#: Longest sentence with a closed form: written out entry by entry, eight tokens run three times
-#: faster than autodiff but compile for more than a minute.
-LONGEST = 6
 
 Differentiated = Callable[[Entries, Float[Array, "tokens tokens"]], Derivatives]
 
@@ -34,21 +35,16 @@ def loss_derivatives(model: Model) -> Differentiated:
 
     X is flattened over tokens and rank, and given as an array or as a tuple of its entries.
     """
-    size = model.length, model.student_rank
-    if model.student is untied_attention and _small(*size):
+    if model.student is untied_attention and model.length > 1:
         return lambda x, target: untied_loss(x, target, jnp.asarray(model.rho))
-    if has_closed_form(model.student, *size):
+    if has_closed_form(model.student, model.length, model.student_rank):
         return lambda x, target: softmax_loss(x, target, jnp.asarray(model.rho))
     return by_autodiff(model)
 
 
 def has_closed_form(student: object, length: int, rank: int) -> bool:
-    """Whether a student is softmax attention of a size that is worth writing out."""
-    return _small(length, rank) and is_softmax_attention(student, length, rank)
-
-
-def _small(length: int, rank: int) -> bool:
-    return 2 <= length <= LONGEST and length * rank <= UNROLL_LIMIT
+    """Whether a student is softmax attention between tokens."""
+    return length > 1 and is_softmax_attention(student, length, rank)
 
 
 def by_autodiff(model: Model) -> Differentiated:
@@ -64,6 +60,8 @@ def softmax_loss(
     x: Entries, target: Float[Array, "tokens tokens"], rho: Float[Array, " tokens"]
 ) -> Derivatives:
     """``ell`` for ``S = softmax(X X^T)``."""
+    if len(x) > UNROLL_LIMIT:
+        return tied_attention_derivatives(x, len(target), _all_rows(target, rho))
     return softmax_derivatives(x, len(target), _row_losses(target, rho))
 
 
@@ -71,6 +69,8 @@ def untied_loss(
     x: Entries, target: Float[Array, "tokens tokens"], rho: Float[Array, " tokens"]
 ) -> Derivatives:
     """``ell`` for ``S = softmax(X_Q X_K^T)``."""
+    if len(x) > UNROLL_LIMIT:
+        return untied_attention_derivatives(x, len(target), _all_rows(target, rho))
     return untied_derivatives(x, len(target), _row_losses(target, rho))
 
 
@@ -86,6 +86,16 @@ def _row_losses(
         return Row(0.5 * dot(slope, miss), slope, curved, {(j, j): rho[j] for j in tokens})
 
     return row
+
+
+def _all_rows(
+    target: Float[Array, "tokens tokens"], rho: Float[Array, " tokens"]
+) -> Callable[[Array], Rows]:
+    def rows(S: Float[Array, "tokens tokens"]) -> Rows:
+        slope = rho * (S - target)
+        return Rows(0.5 * jnp.sum(slope * (S - target)), slope, rho * S, rho)
+
+    return rows
 
 
 def _textbook(h: Float[Array, "tokens rank"]) -> Float[Array, "tokens tokens"]:

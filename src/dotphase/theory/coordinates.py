@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from dotphase.model import Model
-from dotphase.model.symmetry import unseen_signs
+from dotphase.model.symmetry import unseen_signs, unseen_turns
 from dotphase.theory.overlaps import NOTHING, Overlaps
 
 Vector = Float[np.ndarray, " n"]
@@ -43,7 +43,8 @@ class Coordinates:
         return cls(model, vectors[:, values > 1e-12 * max(values[-1], 1e-300)])
 
     @cached_property
-    def _rho(self) -> Float[np.ndarray, "tokens 1 1"]:
+    def rho(self) -> Float[np.ndarray, "tokens 1 1"]:
+        """Mean eigenvalue of each token's covariance."""
         return np.asarray(self.model.rho)[:, None, None]
 
     @cached_property
@@ -62,28 +63,41 @@ class Coordinates:
         triangle = r * (r + 1) // 2 * self._groups
         return [triangle, 2 * triangle, 2 * triangle + r * t]
 
+    @property
+    def squares(self) -> int:
+        """How many coordinates W, or R, has."""
+        return self._cuts[0]
+
     def pack(self, overlaps: Overlaps) -> Vector:
         """The coordinates of overlaps; leading axes are kept."""
-        upper = (..., *self._triangle)
-
-        def own(values: Any) -> np.ndarray:
-            each = values / self._rho
-            return np.asarray(np.mean(each, axis=-3, keepdims=True) if self._groups == 1 else each)
-
         modes = np.einsum("lk,...lj->...kj", self.basis, overlaps.m)
         lead = modes.shape[:-2]
-        parts = (own(overlaps.q)[upper], own(overlaps.V)[upper], own(overlaps.theta), modes)
-        return np.concatenate([part.reshape(*lead, -1) for part in parts], axis=-1)
+        signal = self._own(overlaps.theta).reshape(*lead, -1)
+        squares = (self.pack_squares(overlaps.q), self.pack_squares(overlaps.V))
+        return np.concatenate([*squares, signal, modes.reshape(*lead, -1)], axis=-1)
+
+    def pack_squares(self, squares: Any) -> np.ndarray:
+        """The coordinates of symmetric matrices ``X_l = sigma_l^2 X``; leading axes are kept."""
+        upper = self._own(squares)[(..., *self._triangle)]
+        return upper.reshape(*upper.shape[:-2], -1)
+
+    def unpack_squares(self, upper: Vector) -> Float[np.ndarray, "tokens r r"]:
+        """The symmetric matrices with the given coordinates."""
+        return np.asarray(self.rho * self._symmetric(upper))
+
+    def _own(self, values: Any) -> np.ndarray:
+        each = values / self.rho
+        return np.asarray(np.mean(each, axis=-3, keepdims=True) if self._groups == 1 else each)
 
     def unpack(self, vector: Vector) -> Overlaps:
         """The overlaps with the given coordinates."""
-        rho, r = self._rho, self._rank
+        r = self._rank
         weight, inverse, signal, modes = self._split(vector)
         return Overlaps(
-            q=rho * self._symmetric(weight),
+            q=self.unpack_squares(weight),
             m=self.basis @ modes.reshape(-1, r),
-            V=rho * self._symmetric(inverse),
-            theta=rho * signal.reshape(self._groups, r, -1),
+            V=self.unpack_squares(inverse),
+            theta=self.rho * signal.reshape(self._groups, r, -1),
         )
 
     @cached_property
@@ -119,17 +133,47 @@ class Coordinates:
         counts = [part.size for part in (weight, inverse, signal, modes)]
         return np.repeat([size_w, size_r, np.sqrt(size_w), field], counts)
 
+    def part(self, name: str) -> Bool[np.ndarray, " n"]:
+        """Which coordinates belong to one of the overlaps q, V, theta and m."""
+        places = np.arange(self.basis.shape[1] * self.model.student_rank + self._cuts[-1])
+        which = np.searchsorted(self._cuts, places, side="right")
+        return np.asarray(which == ("q", "V", "theta", "m").index(name))
+
+    @cached_property
+    def directions(self) -> Overlaps:
+        """The overlaps along each coordinate but those of V, on a leading axis."""
+        units = np.eye(self.part("V").size)[~self.part("V")]
+        return Overlaps(*map(np.stack, zip(*map(self.unpack, units), strict=True)))
+
+    def turns(self, vector: Vector) -> Float[np.ndarray, "turns n"]:
+        """How the coordinates change when columns of Q, or of Q*, are turned unseen."""
+        model = self.model
+        q, m, V, theta = self.unpack(vector)
+        found = []
+        for a in unseen_turns(model.student, model.length, model.student_rank):
+            found.append(Overlaps(a.T @ q + q @ a, m @ a, a.T @ V + V @ a, a.T @ theta))
+        for a in unseen_turns(model.teacher, model.length, model.teacher_rank):
+            found.append(Overlaps(0 * q, 0 * m, 0 * V, theta @ a))
+        return np.asarray([self.pack(one) for one in found]).reshape(-1, vector.size)
+
     @cached_property
     def _mean_rho(self) -> float:
-        return float(self._rho.mean())
+        return float(self.rho.mean())
 
     def held_at_zero(self, start: Vector) -> Bool[np.ndarray, " n"]:
         """Coordinates that a symmetry of the model keeps at zero when started from `start`."""
-        held = np.zeros(start.size, bool)
-        for signs in self._flips():
-            if np.array_equal(signs * start, start):
-                held |= signs < 0
-        return held
+        return np.any([signs < 0 for signs in self._symmetries(start)], axis=0)
+
+    def sectors(self, vector: Vector) -> list[Bool[np.ndarray, " n"]]:
+        """Coordinates that a small change can mix: those that all symmetries of `vector` turn
+        around alike. The free ones are one of them."""
+        signs = np.asarray(self._symmetries(vector))
+        _, number = np.unique(signs, axis=1, return_inverse=True)
+        return [np.ravel(number) == k for k in range(np.max(number) + 1)]
+
+    def _symmetries(self, vector: Vector) -> list[Vector]:
+        """The flips that leave a vector as it is; to flip nothing is one."""
+        return [signs for signs in self._flips() if np.array_equal(signs * vector, vector)]
 
     def _flips(self) -> list[Vector]:
         """For each sign flip of columns that the model does not see: the signs it gives

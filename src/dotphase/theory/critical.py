@@ -4,21 +4,25 @@ The training losses of the semantic and the positional branch cross at alpha_c. 
 solved on the same Gaussian points, so that most of the quadrature error drops out of their
 difference; and the derivative of a training loss in alpha is known exactly at a fixed point
 (it is the mean of the proximal minimum, because the free energy is stationary), so that a
-few Newton steps find the crossing. alpha_l is where the test error of the branch with the
-lowest training loss passes that of the linear positional layer.
+few Newton steps find the crossing. Minima are compared with minima: a branch that is a saddle
+does not take part, and where each stops being a minimum, and ends, is looked for as well.
+alpha_l is where the test error of the branch with the lowest training loss passes that of the
+linear positional layer.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
 
 from dotphase._numerics import validate
 from dotphase._numerics.crossing import straight_root
 from dotphase._numerics.precision import in_double_precision
 from dotphase.model import Model
+from dotphase.theory.branches import BRANCHES
+from dotphase.theory.ends import Limits, limits_of
 from dotphase.theory.follow import Follower
 from dotphase.theory.settings import SolverFields, SolverSettings, with_changes
 from dotphase.theory.solution import Solution
@@ -29,6 +33,8 @@ from dotphase.theory.uncertainty import standard_error
 FIRST, FACTOR, SMALLEST, LARGEST = 1.0, 1.25, 0.05, 8.0
 #: log2 of the points on which the crossing is bracketed.
 COARSE = 13
+#: log2 of the points on which the limits of the branches are looked for.
+LIMITS = 15
 #: How precisely to solve where nothing else is said; all solutions lie on the same points.
 SETTINGS = SolverSettings(log2_points=17)
 #: Newton steps stop when alpha moves by less than this share of itself.
@@ -47,6 +53,7 @@ class Critical:
     trusted : whether the theory can be trusted for both branches at alpha_c
     message : what was found, or why not
     semantic, positional : the two solutions at alpha_c, if there is one
+    limits : where each branch stops being a minimum and where it ends, by its name
 
     Examples
     --------
@@ -64,6 +71,27 @@ class Critical:
     message: str
     semantic: Solution | None
     positional: Solution | None
+    limits: dict[str, Limits] = field(default_factory=dict)
+
+    @property
+    def alpha_c_model_error(self) -> float:
+        """How far breaking replica symmetry would move alpha_c: the larger of the errors of the two
+        losses, over the difference of their slopes."""
+        if self.semantic is None or self.positional is None:
+            return math.nan
+        pair = (self.semantic, self.positional)
+        slope = abs(self.semantic.loss_slope - self.positional.loss_slope)
+        return max(solution.model_error["train_loss"] for solution in pair) / slope
+
+    @property
+    def stability_loss(self) -> dict[str, float]:
+        """The alpha at which each branch stops being a minimum; NaN where there is none."""
+        return {name: limits.stability_loss for name, limits in self.limits.items()}
+
+    @property
+    def branch_end(self) -> dict[str, float]:
+        """The alpha at which each branch ends; NaN where there is none."""
+        return {name: limits.end for name, limits in self.limits.items()}
 
     @property
     def found(self) -> bool:
@@ -72,8 +100,18 @@ class Critical:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and strings, ready for JSON."""
-        solutions = ("semantic", "positional")
-        return {name: value for name, value in vars(self).items() if name not in solutions}
+        left_out = ("semantic", "positional", "limits")
+        errors = {
+            "stability_loss_stderr": {k: v.stability_loss_stderr for k, v in self.limits.items()},
+            "branch_end_stderr": {k: v.end_stderr for k, v in self.limits.items()},
+        }
+        return {
+            **{name: value for name, value in vars(self).items() if name not in left_out},
+            "alpha_c_model_error": self.alpha_c_model_error,
+            "stability_loss": self.stability_loss,
+            "branch_end": self.branch_end,
+            **errors,
+        }
 
 
 @in_double_precision
@@ -82,6 +120,7 @@ def critical(
     *,
     smallest: float = SMALLEST,
     largest: float = LARGEST,
+    limits: bool = True,
     settings: SolverSettings | None = None,
     **changes: Unpack[SolverFields],
 ) -> Critical:
@@ -93,6 +132,8 @@ def critical(
         Teacher, student and data.
     smallest, largest : float
         Range of alpha to search.
+    limits : bool
+        Whether to look for where each branch stops being a minimum and where it ends, too.
     settings, **changes
         As for `dotphase.solve`; `log2_points`, 17 by default, has to be fixed.
 
@@ -102,7 +143,8 @@ def critical(
     >>> 1.1 < found.alpha_c < 1.4
     True
     """
-    return run([_searching(model, smallest, largest, with_changes(settings, SETTINGS, changes))])[0]
+    settings = with_changes(settings, SETTINGS, changes)
+    return run([_searching(model, smallest, largest, limits, settings)])[0]
 
 
 @in_double_precision
@@ -112,6 +154,7 @@ def critical_line(
     *,
     smallest: float = SMALLEST,
     largest: float = LARGEST,
+    limits: bool = False,
     progress: Callable[[Critical], None] | None = None,
     settings: SolverSettings | None = None,
     **changes: Unpack[SolverFields],
@@ -137,18 +180,37 @@ def critical_line(
     1
     """
     settings = with_changes(settings, SETTINGS, changes)
-    work = [_searching(family(value), smallest, largest, settings) for value in values]
+    work = [_searching(family(value), smallest, largest, limits, settings) for value in values]
     return run(work, progress=progress)
 
 
 def _searching(
-    model: Model, smallest: float, largest: float, settings: SolverSettings
+    model: Model, smallest: float, largest: float, limits: bool, settings: SolverSettings
 ) -> Steps[Critical]:
     """The search in steps; what is asked is checked before it runs."""
     smallest = validate.number("smallest", smallest, above=0)
     largest = validate.number("largest", largest, above=smallest)
     rough = replace(settings, log2_points=min(COARSE, settings.fixed_points))
-    return _search(_Pair(model, rough), _Pair(model, settings), smallest, largest)
+    if not limits:
+        return _search(_Pair(model, rough), _Pair(model, settings), smallest, largest)
+    return _with_limits(model, rough, settings, smallest, largest)
+
+
+def _with_limits(
+    model: Model, rough: SolverSettings, settings: SolverSettings, smallest: float, largest: float
+) -> Steps[Critical]:
+    """The crossing, and the limits of both branches from there."""
+    bracketing = _Pair(model, rough)
+    found = yield from _search(bracketing, _Pair(model, settings), smallest, largest)
+    finer = replace(settings, log2_points=min(LIMITS, settings.fixed_points))
+    limits = {}
+    for name, last in bracketing.minimum_at.items():
+        inside = found.alpha_c if found.semantic else last
+        outside = largest if BRANCHES[name].from_few else smallest
+        limits[name] = Limits()
+        if inside is not None and inside != outside:
+            limits[name] = yield from limits_of(model, name, inside, outside, finer)
+    return replace(found, limits=limits)
 
 
 class _Pair:
@@ -157,19 +219,23 @@ class _Pair:
     def __init__(self, model: Model, settings: SolverSettings) -> None:
         self.semantic = Follower(model, "semantic", settings)
         self.positional = Follower(model, "positional", settings)
+        self.minimum_at: dict[str, float | None] = {"semantic": None, "positional": None}
 
     def at(self, alpha: float) -> Steps[tuple[Solution, Solution]]:
         semantic = yield from self.semantic.at(alpha)
         positional = yield from self.positional.at(alpha)
+        for solution in (semantic, positional):
+            if solution.is_minimum:
+                self.minimum_at[solution.branch] = alpha
         return semantic, positional
 
 
 def _gap(semantic: Solution, positional: Solution) -> float:
-    """Semantic minus positional training loss; positive where there is no semantic branch,
-    negative where there is no positional one."""
-    if not semantic.there:
+    """Semantic minus positional training loss; positive where the semantic branch is no minimum,
+    negative where the positional one is none."""
+    if not semantic.is_minimum:
         return math.inf
-    if not positional.there:
+    if not positional.is_minimum:
         return -math.inf
     return semantic.free_energy - positional.free_energy
 
@@ -195,12 +261,14 @@ def _search(rough: _Pair, exact: _Pair, smallest: float, largest: float) -> Step
     (low, gap_low), (high, gap_high) = bracket[True], bracket[False]
     if not (math.isfinite(gap_low) and math.isfinite(gap_high)):
         where = f"between alpha = {low:g} and {high:g}"
-        return _nothing(linear, f"one branch ends {where}, before the losses cross")
+        what = f"one branch stops being a minimum or ends {where}, before the losses cross"
+        return _nothing(linear, what)
     guess = straight_root(low, gap_low, high, gap_high)
     pair = yield from exact.at(guess)
     for _ in range(8):
-        if not (pair[0].there and pair[1].there):
-            return _nothing(linear, f"a branch is lost at alpha = {guess:g}, next to the crossing")
+        if not (pair[0].is_minimum and pair[1].is_minimum):
+            what = f"one branch is no minimum at alpha = {guess:g}, next to the crossing"
+            return _nothing(linear, what)
         slope = pair[0].loss_slope - pair[1].loss_slope
         step = -_gap(*pair) / slope
         if abs(step) < SETTLED * guess:

@@ -1,13 +1,17 @@
-"""Where a branch ends: its spinodal, or the end of the trust in it."""
+"""Where a branch stops being a minimum, where it ends (its spinodal) and where trust does."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Unpack
 
 import numpy as np
 
 from dotphase._numerics import validate
+from dotphase._numerics.crossing import straight_root
 from dotphase._numerics.precision import in_double_precision
 from dotphase.model import Model
 from dotphase.theory.branches import BRANCHES
@@ -18,6 +22,12 @@ from dotphase.theory.steps import Steps, run
 
 #: How precisely to solve where nothing else is said.
 SETTINGS = SolverSettings(log2_points=15)
+#: Factor between the alphas at which a branch is looked at on the way to its limits.
+STRIDE = 1.15
+#: Relative width at which the bisection of an end stops, and the seeds it is repeated with.
+END_WIDTH, SEEDS = 0.01, 3
+#: Steps towards the alpha at which stability is lost.
+ROOT_STEPS = 3
 
 
 @dataclass(frozen=True)
@@ -51,6 +61,115 @@ class BranchEnd:
     @property
     def width(self) -> float:
         return abs(self.inside - self.outside) / 2
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Where a branch stops being a minimum, and where it ends.
+
+    Both are looked for where a branch has its narrow side: the positional one towards more
+    sentences, the others towards fewer. NaN where there is no such place in the range.
+
+    Attributes
+    ----------
+    stability_loss, stability_loss_stderr : where its largest multiplier passes one
+    end, end_stderr : where no fixed point is found any longer
+    """
+
+    stability_loss: float = math.nan
+    stability_loss_stderr: float = math.nan
+    end: float = math.nan
+    end_stderr: float = math.nan
+
+
+def limits_of(
+    model: Model, branch: str, inside: float, outside: float, settings: SolverSettings
+) -> Steps[Limits]:
+    """The limits of a branch between an alpha where it is a minimum and another one.
+
+    The place where stability is lost is the root of the largest multiplier minus one, and its
+    error that of the multiplier over its slope. The end is a bisection with each of `SEEDS`
+    seeds: next to it the quadrature decides whether there is a fixed point.
+    """
+    count = max(2, math.ceil(abs(math.log(outside / inside)) / math.log(STRIDE)) + 1)
+    follower = Follower(model, branch, settings)
+    passed: list[Solution] = []
+    for alpha in np.geomspace(inside, outside, count):
+        solution = yield from follower.at(float(alpha))
+        if not solution.there:
+            break
+        passed.append(solution)
+    if not passed:
+        return Limits()
+    loss = math.nan, math.nan
+    for before, after in pairwise(passed):
+        if _excess(before)[0] < 0 <= _excess(after)[0]:
+            loss = yield from _root(model, branch, before, after, settings)
+            break
+    end = math.nan, math.nan
+    if len(passed) < count:
+        last, first = passed[-1].alpha, float(alpha)
+        places = []
+        for number in range(SEEDS):
+            some = replace(settings, seed=settings.seed + number)
+            place = yield from _bisection(model, branch, last, first, END_WIDTH, some, _there)
+            places.append(place.alpha)
+        spread = float(np.std(places, ddof=1)) / math.sqrt(SEEDS)
+        end = float(np.mean(places)), math.hypot(spread, place.width)
+    return Limits(*loss, *end)
+
+
+def _there(solution: Solution) -> bool:
+    return solution.there
+
+
+def _excess(solution: Solution) -> tuple[float, float]:
+    """The largest multiplier minus one, and its standard error."""
+    verdict = solution.stability
+    name = max(verdict.multipliers, key=lambda key: verdict.multipliers[key], default=None)
+    if name is None:
+        return math.nan, math.nan
+    return verdict.multipliers[name] - 1, verdict.multipliers_stderr[name]
+
+
+def _root(
+    model: Model, branch: str, before: Solution, after: Solution, settings: SolverSettings
+) -> Steps[tuple[float, float]]:
+    """Where the largest multiplier is one between two solutions, and its error."""
+    points = [(one.alpha, *_excess(one)) for one in (before, after)]
+    slope = (points[1][1] - points[0][1]) / (points[1][0] - points[0][0])
+    for _ in range(ROOT_STEPS):
+        (low, below, _), (high, above, _) = points
+        middle = straight_root(low, below, high, above)
+        follower = Follower(model, branch, settings)
+        yield from follower.at(low)
+        solution = yield from follower.at(middle)
+        if not solution.there:
+            break
+        here = (middle, *_excess(solution))
+        points[0 if here[1] < 0 else 1] = here
+    (low, below, error_low), (high, above, error_high) = points
+    root = straight_root(low, below, high, above)
+    return root, max(error_low, error_high) / abs(slope)
+
+
+def _bisection(
+    model: Model,
+    branch: str,
+    good: float,
+    bad: float,
+    accuracy: float,
+    settings: SolverSettings,
+    holds: Callable[[Solution], bool],
+) -> Steps[BranchEnd]:
+    """Where something ceases to hold between two alphas."""
+    while abs(good - bad) > accuracy * good:
+        middle = (good + bad) / 2
+        follower = Follower(model, branch, settings)
+        yield from follower.at(good)
+        solution = yield from follower.at(middle)
+        good, bad = (middle, bad) if holds(solution) else (good, middle)
+    return BranchEnd(branch, good, bad)
 
 
 @in_double_precision
@@ -116,12 +235,6 @@ def branch_end(
             good = float(alpha)
         else:
             return None
-        while abs(good - bad) > accuracy * good:
-            middle = (good + bad) / 2
-            follower = Follower(model, branch, chosen)
-            yield from follower.at(good)
-            solution = yield from follower.at(middle)
-            good, bad = (middle, bad) if holds(solution) else (good, middle)
-        return BranchEnd(branch, good, bad)
+        return (yield from _bisection(model, branch, good, bad, accuracy, chosen, holds))
 
     return run([look()])[0]

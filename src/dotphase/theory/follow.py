@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
+from jaxtyping import Float
 
 from dotphase._numerics.fixed_point import FixedPoint
 from dotphase._numerics.outcome import Outcome
@@ -24,6 +25,8 @@ from dotphase.finite.linear import linear_test_error
 from dotphase.model import Model
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.classification import belongs, classify
+from dotphase.theory.model_error import LAWS, explained, jump_share, model_errors, relative_errors
+from dotphase.theory.multipliers import multipliers, whole_jacobian
 from dotphase.theory.overlaps import Overlaps, is_nothing
 from dotphase.theory.problem import Free
 from dotphase.theory.search import (
@@ -36,10 +39,12 @@ from dotphase.theory.search import (
     iterate,
     refine,
     refine_or_iterate,
+    settle,
 )
+from dotphase.theory.seeds import APART, OTHERS, combined, needs_seeds
 from dotphase.theory.settings import FEWEST, SolverSettings
 from dotphase.theory.solution import Solution
-from dotphase.theory.stability import Responses, Stability, judge
+from dotphase.theory.stability import Multipliers, Responses, Stability, judge
 from dotphase.theory.steps import Steps
 from dotphase.theory.uncertainty import scramble_values, standard_errors, worst_error
 
@@ -79,11 +84,14 @@ class Follower:
     """Follows a branch from alpha to alpha, each point started from the one before.
 
     Where the last point was not on the branch, or its continuation is lost, the branch's
-    own starting point is tried as well.
+    own starting point is tried as well. With `several`, points that one set of Gaussian points
+    does not determine are solved with other seeds, too.
     """
 
-    def __init__(self, model: Model, branch: str, settings: SolverSettings) -> None:
-        self.model, self.settings = model, settings
+    def __init__(
+        self, model: Model, branch: str, settings: SolverSettings, *, several: bool = False
+    ) -> None:
+        self.model, self.settings, self.several = model, settings, several
         self.branch = BRANCHES.check(branch)
         self._own_start = BRANCHES[branch].start(model)
         self._linear: float | None = None
@@ -112,7 +120,7 @@ class Follower:
             solution = again if solution is None or again.on_branch else solution
         self._last = (solution.overlaps, jacobian) if solution.there else None
         self._ended = not solution.on_branch
-        return solution
+        return (yield from _with_seeds(goal, solution)) if self.several else solution
 
 
 def along(
@@ -123,7 +131,7 @@ def along(
     progress: Callable[[Solution], None] | None = None,
 ) -> Steps[list[Solution]]:
     """The solutions of a branch along `alphas`, in their order."""
-    follower = Follower(model, branch, settings)
+    follower = Follower(model, branch, settings, several=True)
     order = np.argsort(alphas)[:: 1 if BRANCHES[branch].from_few else -1]
     found: dict[int, Solution] = {}
     for index in order:
@@ -133,7 +141,7 @@ def along(
     # Back again: the branch's own start may have missed it where it still exists.
     for last, index in pairwise(order[::-1]):
         if found[int(last)].there and not found[int(index)].there:
-            follower = Follower(model, branch, settings)
+            follower = Follower(model, branch, settings, several=True)
             yield from follower.at(alphas[last])
             again = yield from follower.at(alphas[index])
             found[int(index)] = again if again.there else found[int(index)]
@@ -147,23 +155,48 @@ def one_point(
     goal = Goal(model, alpha, branch, settings, linear_test_error(model, seed=settings.seed))
     memory = Memory()
     solution, _ = yield from find(goal, start, memory)
-    if not solution.on_branch:
-        reached = yield from _from_afar(goal, memory)
-        solution = reached or solution
-    return solution
+    lost = not solution.on_branch
+    if branch in BRANCHES and (lost or solution.stability.kind == "saddle"):
+        # A saddle may be a weak look-alike of a minimum that its own start has missed.
+        solution = (yield from _from_afar(goal, memory, minimum=not lost)) or solution
+    return (yield from _with_seeds(goal, solution))
 
 
-def _from_afar(goal: Goal, memory: Memory) -> Steps[Solution | None]:
-    """Walk to a point from where its branch is easier to find; None if it is lost on the way."""
+def _with_seeds(goal: Goal, solution: Solution) -> Steps[Solution]:
+    """The solution, asked again with other seeds where one does not determine it."""
+    if not needs_seeds(solution):
+        return solution
+    others = []
+    start = solution.overlaps if solution.there else BRANCHES[goal.branch].start(goal.model)
+    for number in range(1, OTHERS + 1):
+        settings = replace(
+            goal.settings,
+            log2_points=solution.log2_points,
+            seed=goal.settings.seed + number * APART,
+        )
+        other, _ = yield from find(replace(goal, settings=settings), start, Memory())
+        others.append(other)
+    return combined(solution, others)
+
+
+def _from_afar(goal: Goal, memory: Memory, *, minimum: bool) -> Steps[Solution | None]:
+    """Walk to a point from where its branch is easier to find; None if it is lost on the way.
+
+    Where a `minimum` is wanted, anything else is none.
+    """
     alpha, branch = goal.alpha, goal.branch
     far = alpha / REACH if BRANCHES[branch].from_few else alpha * REACH
-    path = Follower(goal.model, branch, replace(goal.settings, log2_points=FEWEST + 1))
+    few = COARSE if minimum else FEWEST + 1
+    path = Follower(goal.model, branch, replace(goal.settings, log2_points=few))
     for step in np.geomspace(far, alpha, STEPS):
         solution = yield from path.at(float(step))
         if not solution.there:
             return None
+    if minimum and solution.stability.kind == "saddle":
+        return None
     solution, _ = yield from find(goal, solution.overlaps, memory.for_another(), path.jacobian)
-    return solution if solution.there else None
+    wanted = solution.there and (not minimum or solution.stability.kind == "minimum")
+    return solution if wanted else None
 
 
 def find(
@@ -207,13 +240,13 @@ def find(
             jacobian = None  # the neighbour's Jacobian is out of date
     if point is None:
         rough = replace(settings.iteration_on(coarse), tolerance=1e-3, floor=1e-2)
-        point = yield from iterate(search, x, coarse, rough)
+        point = yield from settle(search, x, coarse, rough)
         for size, share in OTHER_STARTS:
             if point.outcome is not Outcome.LEFT_DOMAIN:
                 break
             # The first steps went out of bounds: weights too small, or a response too large.
             x = problem.coordinates.pack(_rescaled(start, size, share))
-            point = yield from iterate(search, x, coarse, rough)
+            point = yield from settle(search, x, coarse, rough)
         if careful and astray(point):
             # Acceleration may have hopped; short damped steps show whether the branch is there.
             slow = replace(rough, memory=0, step=0.2, limit=150)
@@ -251,10 +284,32 @@ def find(
             jacobian = None
 
     here = yield from search.evaluate(point.x, level)
-    responses = None
+    responses, found = None, Multipliers()
     if point.outcome.success and math.isfinite(here.train_loss):
         responses = yield from here.responses()
-    return _dress(goal, point, here, jacobian, responses, search.count, began), jacobian
+        whole = yield from whole_jacobian(search, here, jacobian, responses)
+        jacobian = _sharper(jacobian, whole)
+        found = multipliers(problem, here.x, whole)
+        while found.kind == "marginal" and settings.log2_points is None and level < settings.most:
+            # Minimum or saddle: more points may tell.
+            level = min(level + 2, settings.most)
+            finer = yield from search.evaluate(point.x, level)
+            whole = yield from whole_jacobian(
+                search, finer, jacobian, (yield from finer.responses())
+            )
+            found = multipliers(problem, finer.x, whole)
+    return _dress(goal, point, here, jacobian, responses, found, search.count, began), jacobian
+
+
+def _sharper(
+    jacobian: Jacobian | None, whole: Float[np.ndarray, "scrambles n n"]
+) -> Jacobian | None:
+    """The Jacobian with the columns that are known without differences."""
+    if jacobian is None:
+        return None
+    free = jacobian.free
+    matrix = np.mean(whole, axis=0)[np.ix_(free, free)]
+    return Jacobian.of(free, matrix, jacobian.test) or jacobian
 
 
 def _enough(here: Evaluation, jacobian: Jacobian | None, settings: SolverSettings) -> int:
@@ -283,6 +338,7 @@ def _dress(
     here: Evaluation,
     jacobian: Jacobian | None,
     responses: Responses | None,
+    found: Multipliers,
     count: int,
     began: float,
 ) -> Solution:
@@ -293,8 +349,11 @@ def _dress(
     message = point.outcome.message
     if responses is None:
         stability = Stability(math.nan, math.nan, False, "the iteration did not converge")
+        broken = dict.fromkeys(LAWS, math.nan)
     else:
-        stability = judge(goal.model, goal.alpha, here.overlaps, here.mean, responses)
+        given = (goal.model, goal.alpha, here.overlaps, here.mean, responses)
+        broken = relative_errors(jump_share(*given), explained(goal.model, here.overlaps))
+        stability = judge(*given, found, broken)
         worst = worst_error(here, errors)
         if worst > settings.rtol and settings.log2_points is None:
             message += (
@@ -316,6 +375,7 @@ def _dress(
         converged=responses is not None,
         message=message,
         stderr=errors,
+        model_error=model_errors(here.overlaps, here.train_loss, here.test_error, broken),
         samples=samples,
         loss_slope=float(here.mean.moreau),
         stability=stability,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Generic, TypeVar
 
@@ -150,6 +150,11 @@ class Free(Symmetric):
         coordinates = Coordinates.of(model)
         held = coordinates.held_at_zero(coordinates.pack(start))
         return cls(model, alpha, coordinates, held)
+
+    @property
+    def opened(self) -> Free:
+        """The same with nothing held."""
+        return replace(self, held=np.zeros_like(self.held))
 
     def free(self, x: Vector) -> Int[np.ndarray, " free"]:
         return np.flatnonzero(~self.held)

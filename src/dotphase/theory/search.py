@@ -12,6 +12,7 @@ from jaxtyping import Float
 
 from dotphase._numerics.fixed_point import FixedPoint, Iteration, fixed_point
 from dotphase._numerics.outcome import Outcome
+from dotphase._numerics.quadrature import SMALLEST_LOG2
 from dotphase.theory.evaluate import Answer, Query, ResponseQuery, Tracks
 from dotphase.theory.problem import Problem
 from dotphase.theory.settings import SolverSettings
@@ -20,6 +21,9 @@ from dotphase.theory.steps import Steps, ask
 
 Vector = Float[np.ndarray, " n"]
 
+#: Evaluations after which shorter steps, of this length, are tried on the way to a first fixed
+#: point, and as many later Newton's.
+PATIENT, SHORT_STEP = 14, 0.15
 #: Step of the finite differences, in units of each coordinate's scale.
 DIFFERENCE = 0.02
 
@@ -138,6 +142,28 @@ def iterate(search: Search, x: Vector, log2_points: int, iteration: Iteration) -
         return found
 
 
+def settle(search: Search, x: Vector, log2_points: int, iteration: Iteration) -> Steps[FixedPoint]:
+    """`iterate`, with shorter steps and then Newton's where it goes round a fixed point for long.
+
+    Newton's only where the Jacobian says that the iteration turns around the point (eigenvalues
+    below -1, or complex): one above 1 repels, and they would hold what the iteration is leaving.
+    """
+    for step in (iteration.step, min(iteration.step, SHORT_STEP)):
+        some = replace(iteration, limit=PATIENT, step=step)
+        point = yield from iterate(search, x, log2_points, some)
+        if point.outcome is not Outcome.STEPS:
+            return point
+        x = point.x
+    jacobian = None
+    if point.residual < iteration.near:
+        jacobian = yield from differentiate(search, x, log2_points)
+    if jacobian is not None and jacobian.attracts:
+        newton, _ = yield from refine(search, x, log2_points, jacobian)
+        if newton.outcome.success:
+            return newton
+    return (yield from iterate(search, x, log2_points, iteration))
+
+
 @dataclass(frozen=True)
 class Jacobian:
     """Derivatives at a fixed point: ``(1 - J)^{-1}`` of the map, and of the test error."""
@@ -145,6 +171,28 @@ class Jacobian:
     free: np.ndarray
     inverse: Float[np.ndarray, "n n"]
     test: Vector
+
+    @property
+    def attracts(self) -> bool:
+        """Whether no eigenvalue of J lies beyond 1, so that short enough steps lead there."""
+        return bool(np.all(np.linalg.eigvals(self.inverse).real > 0))
+
+    @classmethod
+    def of(
+        cls, free: np.ndarray, matrix: Float[np.ndarray, "n n"], test: Vector
+    ) -> Jacobian | None:
+        """From the derivatives of the map; None where they say nothing."""
+        if not np.all(np.isfinite(matrix)):
+            return None
+        try:
+            return cls(free, np.linalg.inv(np.eye(free.size) - matrix), test)
+        except np.linalg.LinAlgError:
+            return None
+
+    @property
+    def matrix(self) -> Float[np.ndarray, "n n"]:
+        """J itself, on the free coordinates."""
+        return np.eye(self.free.size) - np.linalg.inv(self.inverse)
 
     def newton(self, residual: np.ndarray) -> np.ndarray:
         """``(1 - J)^{-1} residual`` on the free coordinates; rows are separate residuals."""
@@ -165,14 +213,15 @@ class Jacobian:
         return replace(self, inverse=inverse * size[:, None] / size[None, :])
 
 
-def differentiate(search: Search, x: Vector, log2_points: int) -> Steps[Jacobian | None]:
-    """Measure the Jacobian of the map in the free coordinates; None where it cannot be."""
+def differences(
+    search: Search, x: Vector, log2_points: int, along: np.ndarray
+) -> Steps[tuple[Float[np.ndarray, "n k"], Vector] | None]:
+    """Derivatives of the map and of the test error in some coordinates; None outside the domain."""
     problem = search.problem
-    free = problem.free(x)
     scale = problem.scale(x)
     here = yield from search.evaluate(x, log2_points)
     columns, slopes = [], []
-    for index in free:
+    for index in along:
         for sign in (1.0, -1.0):
             moved = x.copy()
             moved[index] += sign * DIFFERENCE * scale[index]
@@ -182,16 +231,19 @@ def differentiate(search: Search, x: Vector, log2_points: int) -> Steps[Jacobian
             return None
         there = yield from search.evaluate(moved, log2_points)
         step = moved[index] - x[index]
-        columns.append((there.image - here.image)[free] / step)
+        columns.append((there.image - here.image) / step)
         slopes.append((there.test_error - here.test_error) / step)
-    jacobian = np.stack(columns, axis=1)
-    if not np.all(np.isfinite(jacobian)):
+    return np.stack(columns, axis=1), np.asarray(slopes)
+
+
+def differentiate(search: Search, x: Vector, log2_points: int) -> Steps[Jacobian | None]:
+    """Measure the Jacobian of the map in the free coordinates; None where it cannot be."""
+    free = search.problem.free(x)
+    measured = yield from differences(search, x, log2_points, free)
+    if measured is None:
         return None
-    try:
-        inverse = np.linalg.inv(np.eye(free.size) - jacobian)
-    except np.linalg.LinAlgError:
-        return None
-    return Jacobian(free, inverse, np.asarray(slopes))
+    columns, slopes = measured
+    return Jacobian.of(free, columns[free], slopes)
 
 
 def refine(
@@ -240,12 +292,19 @@ def closer(search: Search, x: Vector, log2_points: int, jacobian: Jacobian) -> S
 def refine_or_iterate(
     search: Search, x: Vector, log2_points: int, jacobian: Jacobian | None
 ) -> Steps[tuple[FixedPoint, Jacobian | None]]:
-    """`refine`, and the general iteration from its best point where that fails."""
-    if jacobian is not None:
-        point, jacobian = yield from refine(search, x, log2_points, jacobian)
-        if point.outcome.success:
-            return point, jacobian
-        x = point.x
+    """`refine`, again with a better Jacobian, and the general iteration where that fails too.
+
+    Jumps make noise in a Jacobian that was measured on few points; to measure it on a quarter of
+    these costs as much as one more step.
+    """
+    for again in (False, True):
+        if again:
+            jacobian = yield from differentiate(search, x, max(log2_points - 2, SMALLEST_LOG2))
+        if jacobian is not None:
+            point, jacobian = yield from refine(search, x, log2_points, jacobian)
+            if point.outcome.success:
+                return point, jacobian
+            x = point.x
     iteration = search.settings.iteration_on(log2_points)
     point = yield from iterate(search, x, log2_points, iteration)
     return point, jacobian

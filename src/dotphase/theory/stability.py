@@ -1,6 +1,7 @@
 """Whether the replica-symmetric theory can be trusted at a fixed point.
 
-Two things make it fail. The replicon
+It must be a minimum of the training loss (`dotphase.theory.multipliers`), or training leaves
+it. And two things make the theory of a minimum fail. The replicon
 
     Lambda = spectral radius of
         (M_l) -> (alpha sum_i w_i gamma_{l,i} R_i sum_{k,n} gamma_{k,i} E[G_kn M_n G_kn^T] R_i^T)
@@ -15,8 +16,8 @@ is the median of the values that the scrambles give, not the value of their mean
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -27,12 +28,18 @@ from dotphase._numerics.prox import Track, over_points
 from dotphase.model import Model
 from dotphase.model.derivatives import loss_derivatives
 from dotphase.theory.evolution import Averages, conjugates, draw_fields, prox_problem, resolvent
-from dotphase.theory.overlaps import Overlaps
+from dotphase.theory.overlaps import Conjugates, Overlaps
+from dotphase.theory.slopes import conjugate_slopes
 
-#: Weight of the jumps above which the theory is not trusted. Finite-d training agrees with
-#: the positional branch at omega = .3 down to alpha = .5 (weight .18); on the semantic branch
-#: at alpha = 1 (weight .23) gradient descent from Q* stops with theta 4% to 5% off.
-LARGEST_JUMP_WEIGHT = 0.2
+#: Relative change of the loss or of an overlap by replica symmetry breaking above which the theory
+#: is not trusted.
+LARGEST_MODEL_ERROR = 0.01
+
+
+#: What a change of theta, or of m, leads towards.
+TOWARDS = {"theta": "semantic", "m": "positional"}
+#: Standard errors by which a multiplier must differ from one.
+CLEAR = 2.0
 
 
 class Responses(NamedTuple):
@@ -42,10 +49,56 @@ class Responses(NamedTuple):
     ----------
     jacobian : ``E[G_ll]`` for each token, one row per scramble
     squared : ``E[G_kn (x) G_kn]`` for each pair of tokens, as (r r, r r) matrices
+    slopes : how the conjugates over alpha change with the coordinates of the overlaps, but for
+        those of V (`dotphase.theory.multipliers`)
     """
 
     jacobian: Float[Array, "scrambles tokens r r"]
     squared: Float[Array, "scrambles tokens tokens r*r r*r"]
+    slopes: Conjugates
+
+
+@dataclass(frozen=True)
+class Multipliers:
+    """How one step multiplies small changes of the alignments, all else following.
+
+    Attributes
+    ----------
+    value : the largest for changes that are mostly of theta, and mostly of m
+    stderr : their standard errors
+    """
+
+    value: dict[str, float] = field(default_factory=dict)
+    stderr: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def rising(self) -> list[str]:
+        """Directions in which the point is no minimum."""
+        return [name for name, value in self.value.items() if value - 1 > self._margin(name)]
+
+    @property
+    def undecided(self) -> list[str]:
+        """Directions whose multiplier is one within its error."""
+        return [
+            name for name, value in self.value.items() if not abs(value - 1) > self._margin(name)
+        ]
+
+    def _margin(self, name: str) -> float:
+        return CLEAR * self.stderr[name]
+
+    @property
+    def towards(self) -> list[str]:
+        """Branches that the directions of `rising` lead towards."""
+        return [TOWARDS[name] for name in self.rising]
+
+    @property
+    def kind(self) -> str:
+        """``minimum``, ``saddle``, ``marginal``, or ``unknown`` where nothing was measured."""
+        if not self.value:
+            return "unknown"
+        if self.rising:
+            return "saddle"
+        return "marginal" if self.undecided else "minimum"
 
 
 @dataclass(frozen=True)
@@ -54,9 +107,14 @@ class Stability:
 
     Attributes
     ----------
+    kind : ``minimum``, ``saddle``, ``marginal`` (it cannot be told which), or ``unknown``
+    towards : branches that a saddle leads towards
+    multipliers, multipliers_stderr : by how much one step multiplies small changes of theta and of
+        m, whether a symmetry holds them at zero or not; above one at a saddle
     replicon : below one where replica symmetry is stable
     jump_weight : share of the response carried by jumps of the proximal map, in [0, 1]
-    trusted : whether both are small enough
+    trusted : whether breaking replica symmetry would change the training loss and the overlaps by
+        less than 1%, and the point is a minimum
     reason : why not, or that nothing speaks against it
     """
 
@@ -64,6 +122,15 @@ class Stability:
     jump_weight: float
     trusted: bool
     reason: str
+    kind: str = "unknown"
+    towards: tuple[str, ...] = ()
+    multipliers: dict[str, float] = field(default_factory=dict)
+    multipliers_stderr: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def described(self) -> str:
+        """The kind in words, as ``saddle (towards semantic)``."""
+        return self.kind + (f" (towards {', '.join(self.towards)})" if self.towards else "")
 
 
 def mean_responses(
@@ -72,6 +139,7 @@ def mean_responses(
     points: Float[Array, "dims scrambles*points"],
     scrambles: int,
     track: Track,
+    directions: Overlaps,
 ) -> Responses:
     """Averages over one block of ``G = V^{-1} (H^{-1} V^{-1} - 1)``, H the prox Hessian."""
     fields = draw_fields(model, overlaps, points)
@@ -82,8 +150,10 @@ def mean_responses(
     precision = problem.precision
     size = len(precision)
 
-    def response(x: Array, target: Array) -> tuple[tuple[Array, ...], ...]:
+    def response(x: Array, target: Array) -> Any:
         hessian = added(upper_rows(precision), upper_rows(derivatives(x, target).hessian))
+        if not isinstance(hessian, tuple):
+            return precision @ (jnp.linalg.solve(hessian, precision) - jnp.eye(size))
         columns = [solve_symmetric(hessian, precision[k]) for k in range(size)]
         moved = [
             [columns[k][i] - (1.0 if i == k else 0.0) for i in range(size)] for k in range(size)
@@ -95,7 +165,8 @@ def mean_responses(
     jacobian = jnp.stack([jnp.mean(g[k, :, k], axis=-1) for k in range(length)])
     squared = jnp.einsum("kalbsn,kcldsn->sklacbd", g, g) / g.shape[-1]
     shape = (scrambles, length, length, r * r, r * r)
-    return Responses(jnp.moveaxis(jacobian, -1, 0), squared.reshape(shape))
+    slopes = conjugate_slopes(model, overlaps, points, scrambles, track, directions)
+    return Responses(jnp.moveaxis(jacobian, -1, 0), squared.reshape(shape), slopes)
 
 
 def spreading(
@@ -113,24 +184,68 @@ def spreading(
     return mixed.reshape(-1, size, size)
 
 
-def judge(
-    model: Model, alpha: float, overlaps: Overlaps, averages: Averages, response: Responses
-) -> Stability:
-    """The verdict from the averages at a fixed point."""
-    hats = conjugates(model, alpha, overlaps, averages)
-    spread = alpha * spreading(model, resolvent(model, hats), np.asarray(response.squared))
-    replicon = float(np.median(np.max(np.abs(np.linalg.eigvals(spread)), axis=-1)))
+def jump_share(model: Model, alpha: float, hats: Conjugates, response: Responses) -> float:
+    """Share of the response that jumps of the proximal map carry, in [0, 1]."""
     by_parts = np.einsum("l,lij->ij", model.rho, hats.Vhat)
     smooth = -alpha * np.einsum("l,lij->ij", model.rho, np.mean(response.jacobian, axis=0))
     jumps = float(np.linalg.norm(by_parts - smooth))
-    jump_weight = jumps / (jumps + float(np.linalg.norm(smooth)))
+    return jumps / (jumps + float(np.linalg.norm(smooth)))
+
+
+def judge(
+    model: Model,
+    alpha: float,
+    overlaps: Overlaps,
+    averages: Averages,
+    response: Responses,
+    found: Multipliers,
+    broken: dict[str, float],
+) -> Stability:
+    """The verdict from the averages at a fixed point.
+
+    Parameters
+    ----------
+    broken : dict
+        Relative changes that breaking replica symmetry would make (`dotphase.theory.model_error`).
+    """
+    hats = conjugates(model, alpha, overlaps, averages)
+    spread = alpha * spreading(model, resolvent(model, hats), np.asarray(response.squared))
+    replicon = float(np.median(np.max(np.abs(np.linalg.eigvals(spread)), axis=-1)))
+    jump_weight = jump_share(model, alpha, hats, response)
     doubts = []
+    if found.kind == "saddle":
+        largest = ", ".join(f"{name} by {found.value[name]:.2f}" for name in found.rising)
+        doubts.append(
+            f"a saddle towards {', '.join(found.towards)} (one step multiplies {largest})"
+        )
+    elif found.kind != "minimum":
+        doubts.append(f"whether it is a minimum is not determined ({_shown(found)})")
     if not replicon < 1:
         doubts.append(f"replica symmetry is unstable (replicon {replicon:.3f} >= 1)")
-    if not jump_weight < LARGEST_JUMP_WEIGHT:
+    shown = ["train_loss"] + [name for name in ("theta", "m") if np.any(getattr(overlaps, name))]
+    moved = {name: broken[name] for name in shown if not broken[name] < LARGEST_MODEL_ERROR}
+    if moved:
+        changes = ", ".join(f"{name} by about {share:.1%}" for name, share in moved.items())
         doubts.append(
-            f"jumps of the proximal map carry {jump_weight:.1%} of the response "
-            f"(limit {LARGEST_JUMP_WEIGHT:.0%})"
+            f"breaking replica symmetry would change {changes} (limit {LARGEST_MODEL_ERROR:.0%})"
         )
-    reason = "; ".join(doubts) or "replicon below 1 and jumps negligible"
-    return Stability(replicon, jump_weight, not doubts, reason)
+    reason = "; ".join(doubts) or "a minimum, and breaking replica symmetry changes less than 1%"
+    return Stability(
+        replicon,
+        jump_weight,
+        not doubts,
+        reason,
+        found.kind,
+        tuple(found.towards),
+        found.value,
+        found.stderr,
+    )
+
+
+def _shown(found: Multipliers) -> str:
+    """The multipliers that are one within their errors."""
+    parts = [
+        f"one step multiplies {name} by {found.value[name]:.3f} ± {found.stderr[name]:.3f}"
+        for name in found.undecided
+    ]
+    return ", ".join(parts) or "no multipliers"

@@ -1,0 +1,139 @@
+"""By how much one step of state evolution multiplies a small change of the overlaps.
+
+A fixed point is a minimum of the training loss only if no change of its overlaps lowers the
+loss. With W = Q^T Q/d and the response R at their best for given alignments a = (theta, m), the
+least loss f(a) has the second derivative
+
+    f''(a) = D (1 - M),   M = J_aa + J_ab (1 - J_bb)^{-1} J_ba,
+
+with J the Jacobian of one step in the coordinates (a, b), b = (W, R), and D positive: at a saddle
+M has an eigenvalue above one. Directions that a symmetry holds at zero (theta on the positional
+branch, m on the semantic one, all of an idle column) are among them. Eigenvalues below -1 make the
+plain iteration oscillate and say nothing about the loss.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float
+
+from dotphase._numerics.quadrature import SMALLEST_LOG2
+from dotphase.theory.evolution import next_overlaps
+from dotphase.theory.overlaps import Conjugates
+from dotphase.theory.problem import Free, Vector
+from dotphase.theory.search import Evaluation, Jacobian, Search, differences
+from dotphase.theory.stability import TOWARDS, Multipliers, Responses
+from dotphase.theory.steps import Steps
+
+
+def step_slopes(
+    problem: Free, x: Vector, hats: Conjugates, slopes: Conjugates
+) -> Float[np.ndarray, "scrambles n n"]:
+    """The Jacobian of one step in all coordinates but those of V, whose columns are left NaN.
+
+    Parameters
+    ----------
+    hats : Conjugates
+        At x.
+    slopes : Conjugates
+        Derivatives over alpha, as `dotphase.theory.slopes` gives them.
+    """
+    coordinates, model, alpha = problem.coordinates, problem.model, problem.alpha
+    scale = coordinates.scale(x)
+    jacobian = np.full((len(slopes.mhat), x.size, x.size), np.nan)
+
+    def moved(k: int, step: float) -> np.ndarray:
+        change = [np.asarray(part)[:, k] * alpha * step for part in slopes]
+        hats_there = (hat + part for hat, part in zip(hats, change, strict=True))
+        return coordinates.pack(next_overlaps(model, Conjugates(*hats_there)))
+
+    for k, column in enumerate(np.flatnonzero(~coordinates.part("V"))):
+        # What follows the averages is smooth algebra: a central difference is exact enough.
+        step = 1e-4 * scale[column]
+        jacobian[:, :, column] = (moved(k, step) - moved(k, -step)) / (2 * step)
+    return jacobian
+
+
+def whole_jacobian(
+    search: Search, here: Evaluation, jacobian: Jacobian | None, responses: Responses
+) -> Steps[Float[np.ndarray, "scrambles n n"]]:
+    """The Jacobian of one step in all coordinates, held or not, from each scramble.
+
+    Parameters
+    ----------
+    jacobian : Jacobian, optional
+        In the free coordinates, by differences: the columns of V are taken from it.
+    """
+    problem, x = search.problem, here.x
+    assert isinstance(problem, Free)
+    hats = problem.conjugates(here.overlaps, here.mean)
+    whole = step_slopes(problem, x, hats, responses.slopes)
+    response = problem.coordinates.part("V")
+    if jacobian is not None:
+        free = jacobian.free
+        columns = free[response[free]]
+        whole[:, :, columns] = 0.0
+        whole[np.ix_(np.arange(len(whole)), free, columns)] = jacobian.matrix[:, response[free]]
+    held = np.flatnonzero(response & problem.held)
+    if held.size:
+        opened = Search(problem.opened, search.settings, search.memory)
+        measured = yield from differences(opened, x, max(here.log2_points - 2, SMALLEST_LOG2), held)
+        if measured is not None:
+            whole[:, :, held] = measured[0]
+    return whole
+
+
+def multipliers(
+    problem: Free, x: Vector, jacobian: Float[np.ndarray, "scrambles n n"]
+) -> Multipliers:
+    """The multipliers from the Jacobians that the scrambles give; errors by leaving one out.
+
+    Directions that the symmetries tell apart do not mix; a turn of columns that the model does
+    not see changes nothing, and is left out.
+    """
+    coordinates = problem.coordinates
+    scale = coordinates.scale(x)
+    relative = jacobian * scale / scale[:, None]
+    turns = coordinates.turns(x) / scale
+    theta = coordinates.part("theta")
+    aligned = theta | coordinates.part("m")
+    count = len(relative)
+    whole = np.mean(relative, axis=0)
+    others = [(count * whole - one) / (count - 1) for one in relative]
+    found = np.full((1 + count, len(TOWARDS)), -np.inf)
+    for sector in coordinates.sectors(x):
+        a, b = (np.flatnonzero(sector & part) for part in (aligned, ~aligned))
+        some = np.r_[a, b]
+        if a.size and np.isfinite(whole[np.ix_(some, some)]).all():
+            keep = _complement(turns[:, a])
+            rows = [_largest(one, a, b, keep, theta[a]) for one in (whole, *others)]
+            found = np.maximum(found, rows)
+    there = {name: row for name, row in zip(TOWARDS, found.T, strict=True) if row[0] > -np.inf}
+    return Multipliers(
+        {name: float(row[0]) for name, row in there.items()},
+        {name: float(np.std(row[1:]) * np.sqrt(count - 1)) for name, row in there.items()},
+    )
+
+
+def _largest(
+    jacobian: Float[np.ndarray, "n n"],
+    a: np.ndarray,
+    b: np.ndarray,
+    keep: Float[np.ndarray, "a kept"],
+    theta: np.ndarray,
+) -> tuple[float, float]:
+    """Largest eigenvalue of ``J_aa + J_ab (1 - J_bb)^{-1} J_ba`` in theta, and in m."""
+    at = np.ix_
+    through = np.linalg.solve(np.eye(b.size) - jacobian[at(b, b)], jacobian[at(b, a)])
+    effective = jacobian[at(a, a)] + jacobian[at(a, b)] @ through
+    values, vectors = np.linalg.eig(keep.T @ effective @ keep)
+    weight = np.abs(keep @ vectors) ** 2
+    mostly = np.sum(weight[theta], axis=0) > np.sum(weight[~theta], axis=0)
+    in_theta, in_m = (values.real[some] for some in (mostly, ~mostly))
+    return max(in_theta, default=-np.inf), max(in_m, default=-np.inf)
+
+
+def _complement(directions: Float[np.ndarray, "k a"]) -> Float[np.ndarray, "a kept"]:
+    """An orthonormal basis of what is orthogonal to some directions; zero ones do not count."""
+    _, sizes, basis = np.linalg.svd(directions, full_matrices=True)
+    return basis[np.count_nonzero(sizes > 1e-6) :].T
