@@ -218,7 +218,7 @@ function show() {
   verdict.dataset.done = String(Boolean(theory && theory.done));
   byId("note-learn").textContent = found
     ? `${theory.done ? "Final" : `First look, refining (${Math.round(100 * theory.progress)}%)`}: ${found.repetitions} ensembles of ${found.sentences} sentences. `
-      + "Lines: theory, its band one standard error, dotted where it is not trusted. Thin lines: runs at finite d. Dashed level: the minimum of state evolution, where it exists."
+      + "Lines: theory, its band one standard error, dotted where it is not trusted. Thin lines: runs at finite d. Dashed: the fixed points of state evolution, where they exist."
     : "";
   if (!found && !runs) byId("learn-numbers").tBodies[0].replaceChildren();
   seek(step);
@@ -326,13 +326,14 @@ function curves(data, layout, panel, index) {
         name: "runs", showlegend: index === 0 && number === 0 });
     });
     for (const [branch, level] of levels(panel, name)) {
-      data.push({ ...axes, x: [0, last()], y: [unit * level, unit * level], mode: "lines", name: `${branch} minimum`, showlegend: index === 0,
-        hovertemplate: `${branch} minimum: %{y:.4g}<extra></extra>`, line: { color: colour(branch), width: 1.3, dash: "dash" } });
+      const what = `${branch} ${minima[branch].stability.kind === "saddle" ? "saddle" : "minimum"}`;
+      data.push({ ...axes, x: [0, last()], y: [unit * level, unit * level], mode: "lines", name: what, showlegend: index === 0,
+        hovertemplate: `${what}: %{y:.4g}<extra></extra>`, line: { color: colour(branch), width: 1.3, dash: "dash" } });
     }
   }
 }
 
-// The minima of state evolution at this point, as they were told last.
+// The fixed points of state evolution at this point, as they were told last.
 let minima = {};
 
 export function markMinima(answer) {
