@@ -41,7 +41,7 @@ from dotphase.theory.plane import Plane
 from dotphase.theory.problem import Symmetric, Vector
 from dotphase.theory.search import Evaluation, Memory, Search, iterate
 from dotphase.theory.settings import SolverFields, SolverSettings, check_alpha, with_changes
-from dotphase.theory.stability import LARGEST_JUMP_WEIGHT, Responses, jump_share
+from dotphase.theory.stability import Responses, jump_share
 from dotphase.theory.steps import Steps, run
 
 #: How precisely to solve where nothing else is said: the smallest quadrature, enough for a
@@ -50,6 +50,9 @@ SETTINGS = SolverSettings(log2_points=12)
 #: log of the part of W that is neither along p_1 nor along Q*, and of R, where nothing better is
 #: known.
 FRESH = np.log([0.1, 40.0])
+#: Weight of the jumps up to which replica symmetry is believed here: away from a minimum the
+#: change by breaking it is not known.
+FEW_JUMPS = 0.2
 #: Smallest factor by which one step may change 1/R.
 SHRINK = 0.25
 
@@ -92,8 +95,8 @@ class Landscape:
 
     @property
     def trusted(self) -> Bool[np.ndarray, "rows columns"]:
-        """Where the jumps are as few as `dotphase.solve` asks of a point that it trusts."""
-        return self.jump_weight < LARGEST_JUMP_WEIGHT
+        """Where the jumps are few enough for replica symmetry to be believed."""
+        return self.jump_weight < FEW_JUMPS
 
     @property
     def minima(self) -> list[tuple[float, float, float]]:
