@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib.ticker import NullFormatter
 
 from dotphase.figures.parts.style import COLOURS, drawing, ink
 
@@ -25,8 +26,8 @@ def complexity(curve: Complexity, path: str | Path | None = None) -> Any:
     colour = COLOURS.get(curve.branch, ink())
     gain = 1e6 * (curve.free_energy - curve.free_energy[0])
     above = 1e6 * (curve.energy - curve.free_energy.max())
-    # The first value stands for zero and says nothing of the complexity; minima are counted from the
-    # largest complexity on, where y is the slope of their number in the loss.
+    # The first value stands for zero and says nothing of the complexity; minima are counted from
+    # the largest complexity on, where y is the slope of their number in the loss.
     some = slice(1, None)
     counted = slice(int(np.argmax(curve.complexity)), None)
     shown = (some, some, counted)
@@ -54,5 +55,6 @@ def complexity(curve: Complexity, path: str | Path | None = None) -> Any:
             axis.set(xlabel=across, ylabel=along, ylim=(-reach, reach))
         for axis in axes[:2]:
             axis.set_xscale("log")
+            axis.xaxis.set_minor_formatter(NullFormatter())
         axes[0].set_title(f"{curve.branch}, alpha = {curve.alpha:g}", fontsize=9)
     return figure
