@@ -13,19 +13,14 @@ import numpy as np
 import pytest
 
 import dotphase as dp
+from dotphase._numerics.compiled import VARIABLE, keep_for_process
 
 ROOT = Path(__file__).resolve().parents[1]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 # What one test has compiled serves all others: in the other processes, in the programs that tests
 # start, and in later runs, in this checkout or another.
-KEPT = {
-    "jax_compilation_cache_dir": str(CACHE / "dotphase" / "tests"),
-    "jax_persistent_cache_min_compile_time_secs": "0",
-    "jax_persistent_cache_min_entry_size_bytes": "0",
-}
-for name, value in KEPT.items():
-    chosen = os.environ.setdefault(name.upper(), value)
-    jax.config.update(name, chosen if name.endswith("dir") else int(chosen))
+os.environ.setdefault(VARIABLE, str(CACHE / "dotphase" / "tests"))
+keep_for_process()
 
 # Programs that tests start are interrupted by them, also where this process was started with the
 # signal ignored (from a script's background job) and would hand that on.
@@ -57,7 +52,7 @@ def quick_to_compile() -> Iterator[None]:
 @pytest.fixture(scope="module", autouse=True)
 def quick_rooms(request: pytest.FixtureRequest) -> None:
     """The rooms in which all files are like that."""
-    if request.path.parent.name in ("finite", "training", "baselines"):
+    if request.path.parent.name in ("finite", "training", "baselines", "mean_field"):
         request.getfixturevalue("quick_to_compile")
 
 

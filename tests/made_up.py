@@ -97,6 +97,14 @@ def diagram():
     )
 
 
+def trained_means():
+    """A diagram by training, one crossing of which lies outside."""
+    theory = diagram()
+    crossing = {"alpha_c": ("omega", [0.62, 0.93, np.nan]), "alpha_c_stderr": ("omega", [0.02] * 3)}
+    means = theory[["loss_difference"]].fillna(0.0).assign(crossing)
+    return means.assign_attrs(theory.attrs, d=200)
+
+
 def critical(dimension, values):
     """Critical points over a parameter, one of them missing."""
     alpha_c = np.linspace(1.2, 0.8, len(values))

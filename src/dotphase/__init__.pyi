@@ -17,6 +17,7 @@ from dotphase.model.untied import untied as untied
 from dotphase._numerics.fixed_point import Iteration as Iteration
 from dotphase.experiments.curve import curve as curve
 from dotphase.experiments.diagram import diagram as diagram
+from dotphase.experiments.outcomes import outcomes as outcomes
 from dotphase.mean_field.run import dynamics as dynamics
 from dotphase.mean_field.settings import DynamicsSettings as DynamicsSettings
 from dotphase.theory.critical import critical as critical
@@ -45,6 +46,9 @@ from dotphase.sweep.run import read_study as read_study
 from dotphase.sweep.run import run_study as run_study
 from dotphase.sweep.spec import Study as Study
 from dotphase.sweep.spec import read_spec as read_spec
+
+# Settings
+from dotphase._numerics.compiled import keep_compiled as keep_compiled
 
 # Errors
 from dotphase.errors import Interrupted as Interrupted

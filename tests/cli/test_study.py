@@ -27,10 +27,6 @@ SPEC = 'task = "fake"\nseeds = 2\n[sweep]\nx = [1.0, 2.0]\n'
 def apart(tmp_path, monkeypatch):
     (tmp_path / "cache").mkdir()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    for name in ("DIR", "MIN_COMPILE_TIME_SECS", "MIN_ENTRY_SIZE_BYTES"):
-        prefix = "JAX_COMPILATION_CACHE_" if name == "DIR" else "JAX_PERSISTENT_CACHE_"
-        monkeypatch.setenv(prefix + name, "")
-        monkeypatch.delenv(prefix + name)
     monkeypatch.setattr(local, "COMMAND", (str(TESTS / "fake_worker.py"),))
 
 

@@ -40,11 +40,19 @@ def test_what_was_stopped_goes_on(whole, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         dp.grid(paper_at, **GRID, out=out, progress=stop)
     parts = dp.grid(paper_at, **GRID, out=out, progress=stop)
-    assert seen == [(2, 4), (4, 4)]
+    assert seen == [(done, 4) for done in (1, 2, 3, 4)]
     for name in ("train_loss", "test_error", "m", "theta", "q"):
         np.testing.assert_array_equal(parts[name], whole[name])
     with pytest.raises(dp.InvalidInput, match="another question"):
         dp.grid(paper_at, **{**GRID, "values": [0.1]}, out=out)
+
+
+def test_lanes_that_are_filled_again_change_nothing(whole):
+    """Four cells in two lanes, and one after the other."""
+    alone = dp.grid(paper_at, **{**GRID, "batch": 1})
+    np.testing.assert_array_equal(alone["iterations"], whole["iterations"])
+    for name in ("train_loss", "test_error", "m", "theta", "q"):
+        np.testing.assert_allclose(alone[name], whole[name], rtol=1e-6)
 
 
 def test_padding_and_company_change_nothing():

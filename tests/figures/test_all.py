@@ -48,6 +48,7 @@ def drawn():
             made_up.critical("exponent", [0.0, 1.0]),
             {"words": tokens},
         ),
+        "trained_diagram": (made_up.trained_means(), made_up.critical("omega", made_up.OMEGA)),
         "transition": (curve, known, runs),
         "winners": ([("one", diagram)],),
     }

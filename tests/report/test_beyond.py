@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from dotphase.experiments.trained import fitted_crossing, trained_crossing
 from dotphase.report.items import bayes, dynamics, lengths, limits, untied
 from dotphase.report.store import Parts
-from dotphase.report.sweeps import fitted_crossing, trained_crossing
 
 
 def branches(alpha_c, alpha_l):

@@ -34,6 +34,7 @@ def found(quick_to_compile, tmp_path_factory):
     folder = tmp_path_factory.mktemp("transition")
     sizes = {"alphas": [1.005, 1.5025, 2.0], "rtol": 1e-1, "most": 12, "critical_points": 12}
     sizes |= {"d": D, "seeds": 2, "trained": ALPHAS}
+    sizes |= {"descents": 2, "ends": [1.5, 2.0], "log2_ensemble": 10}
     return transition.compute(Parts(folder), sizes)
 
 

@@ -95,3 +95,21 @@ def test_end_of_trust_comes_before_the_end_of_the_branch(paper):
 def test_bad_ranges_are_refused(paper, arguments, field):
     with pytest.raises(ValueError, match=f"^{field} = "):
         dp.critical(paper, **arguments)
+
+
+def test_where_the_branches_stop_being_minima_and_end(found):
+    """The semantic branch below alpha_c; the positional one of two tokens stays a minimum."""
+    loss, end = found.stability_loss["semantic"], found.branch_end["semantic"]
+    assert 0.75 < loss < 0.87
+    assert 0.55 < end < loss
+    assert 0 < found.limits["semantic"].stability_loss_stderr < 0.05
+    assert 0 < found.limits["semantic"].end_stderr < 0.05
+    assert math.isnan(found.stability_loss["positional"])
+    json = found.to_dict()
+    assert json["stability_loss"]["semantic"] == loss
+    assert json["branch_end"]["semantic"] == end
+    assert set(json["branch_end_stderr"]) == {"semantic", "positional"}
+
+
+def test_limits_can_be_left_out(paper):
+    assert dp.critical(paper, smallest=0.8, largest=2, log2_points=12, limits=False).limits == {}

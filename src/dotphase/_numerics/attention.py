@@ -27,6 +27,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from dotphase._numerics.linalg import Entries
 from dotphase._numerics.taylor import Derivatives
 
 
@@ -59,7 +60,7 @@ class Blocks(NamedTuple):
 
 
 def tied_attention_derivatives(
-    x: Float[Array, " dims"], length: int, rows: Callable[[Array], Rows]
+    x: Entries, length: int, rows: Callable[[Array], Rows]
 ) -> Derivatives:
     """Derivatives of ``rows(S)`` in X, which is queries and keys, flattened over the rank."""
     X = jnp.asarray(x).reshape(length, -1)
@@ -73,7 +74,7 @@ def tied_attention_derivatives(
 
 
 def untied_attention_derivatives(
-    x: Float[Array, " dims"], length: int, rows: Callable[[Array], Rows]
+    x: Entries, length: int, rows: Callable[[Array], Rows]
 ) -> Derivatives:
     """Derivatives of ``rows(S)`` in the columns of every token, first queries and then keys."""
     both = jnp.asarray(x).reshape(length, 2, -1)

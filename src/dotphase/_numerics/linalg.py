@@ -107,6 +107,11 @@ def _factorise(upper: Any) -> tuple[list[list[Array]], list[list[Array]]]:
     return rows, left
 
 
+def _cholesky(matrix: Any) -> Float[Array, "n n"]:
+    """Lower factor of a large matrix; NaN where it is not positive definite."""
+    return jnp.linalg.cholesky(jnp.asarray(matrix), symmetrize_input=False)
+
+
 def is_positive_definite(matrix: Symmetric) -> Bool[Array, ""]:
     """Whether every pivot is positive."""
     if len(matrix) > UNROLL_LIMIT:
@@ -123,8 +128,7 @@ def is_positive_definite(matrix: Symmetric) -> Bool[Array, ""]:
 def solve_positive(matrix: Symmetric, right: Entries) -> Any:
     """Solve ``matrix @ x = right`` for one positive definite matrix."""
     if len(matrix) > UNROLL_LIMIT:
-        factor = jnp.linalg.cholesky(jnp.asarray(matrix), symmetrize_input=False)
-        return jax.scipy.linalg.cho_solve((factor, True), jnp.asarray(right))
+        return jax.scipy.linalg.cho_solve((_cholesky(matrix), True), jnp.asarray(right))
     return solve_symmetric(matrix, right)
 
 

@@ -1,9 +1,10 @@
-"""Double precision inside the package, without touching the settings of the host program.
+"""What holds inside the package, without touching the settings of the host program.
 
 The integrands of the theory are sums of small differences, so single precision is not
 enough. JAX decides its default precision by a global switch; turning it when the package
 is imported would change every other JAX program in the process. Each public function
-therefore runs inside a context of its own.
+therefore runs inside a context of its own, in which compiled code is kept as well
+(`dotphase._numerics.compiled`).
 """
 
 from __future__ import annotations
@@ -14,16 +15,18 @@ from typing import ParamSpec, TypeVar
 
 import jax
 
+from dotphase._numerics.compiled import kept
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 def in_double_precision(function: Callable[P, R]) -> Callable[P, R]:
-    """Run `function` with JAX in float64, and leave the caller's setting as it was."""
+    """Run `function` with JAX in float64, and leave the caller's settings as they were."""
 
     @wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        with jax.enable_x64(True):
+        with kept(), jax.enable_x64(True):
             return function(*args, **kwargs)
 
     return wrapped

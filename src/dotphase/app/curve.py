@@ -53,7 +53,7 @@ def begin(scheduler: Scheduler, point: Point, growing: Growing) -> None:
 def empty(alphas: list[float]) -> dict[str, Any]:
     """A curve of which nothing is known."""
     nothing: dict[str, Any] = {
-        branch: {name: [None] * len(alphas) for name in (*QUANTITIES, "trusted")}
+        branch: {name: [None] * len(alphas) for name in (*QUANTITIES, "kind", "trusted")}
         for branch in BRANCHES
     }
     return {"alpha": alphas, "linear_test_error": None, "finished": [], **nothing}
@@ -65,4 +65,5 @@ def fill(curve: dict[str, Any], branch: str, index: int, solution: Solution) -> 
     curve["linear_test_error"] = solution.linear_test_error
     for name in QUANTITIES:
         curve[branch][name][index] = solution.value(name) if there else None
+    curve[branch]["kind"][index] = solution.stability.kind if there else None
     curve[branch]["trusted"][index] = solution.stability.trusted if there else None

@@ -19,6 +19,7 @@ from dotphase.app.shelf import Growing
 from dotphase.app.solver import BRANCHES
 from dotphase.app.state import Point
 from dotphase.experiments.diagram import assemble_diagram
+from dotphase.experiments.solutions import is_minimum
 from dotphase.theory.settings import SolverSettings
 from dotphase.theory.solution import Solution
 from dotphase.theory.solve import continuing
@@ -71,10 +72,10 @@ def compute(scheduler: Scheduler, point: Point, growing: Growing, every: int) ->
 def describe(dataset: xr.Dataset) -> dict[str, Any]:
     """A stored diagram as the page draws it."""
     semantic, positional = (dataset.sel(branch=name) for name in BRANCHES)
-    both = (semantic["on_branch"] & positional["on_branch"]).values.astype(bool)
+    minima = [is_minimum(part).values for part in (semantic, positional)]
+    both = minima[0] & minima[1]
     gap = np.where(both, semantic["train_loss"].values - positional["train_loss"].values, np.nan)
-    only = semantic["on_branch"].values.astype(bool)
-    wins = np.where(both, gap < 0, only)
+    wins = np.where(both, gap < 0, minima[0])
     trusted = np.where(wins, semantic["trusted"].values, positional["trusted"].values)
     value: dict[str, Any] = plain(
         {
@@ -82,6 +83,7 @@ def describe(dataset: xr.Dataset) -> dict[str, Any]:
             "omega": np.round(dataset["omega"].values.astype(float), 6),
             "loss_difference": gap.astype(float),
             "trusted": trusted.astype(bool),
+            "kind": {name: dataset["kind"].sel(branch=name).values for name in BRANCHES},
             "alpha_c": dataset["alpha_c"].values.astype(float),
             "alpha_l": dataset["alpha_l"].values.astype(float),
         }

@@ -31,18 +31,20 @@ def begin(scheduler: Scheduler, point: Point, growing: Growing) -> None:
     m, theta = axes(point)
     rows: dict[int, np.ndarray] = {}
     shape = {"m": m.tolist(), "theta": theta.tolist()}
-    growing.value = {**shape, "loss": [None] * SIZE, "minima": []}
+    growing.value = {**shape, "loss": [None] * SIZE, "minima": [], "trusted": None}
 
     def finish(index: int, row: np.ndarray) -> None:
         with growing.lock:
             rows[index] = row
             loss = [rows[i][:, 0] if i in rows else None for i in range(SIZE)]
             minima: list[list[float]] = []
+            trusted = None
             if len(rows) == SIZE:
                 whole = assemble(model, point.alpha, m, theta, [rows[i] for i in range(SIZE)])
                 minima = [list(cell) for cell in whole.minima]
+                trusted = float(np.mean(whole.trusted))
                 growing.done = True
-            growing.value = {**shape, "loss": loss, "minima": minima}
+            growing.value = {**shape, "loss": loss, "minima": minima, "trusted": trusted}
             growing.progress = len(rows) / SIZE
 
     for index, steps in enumerate(landscape_rows(model, point.alpha, m, theta)):

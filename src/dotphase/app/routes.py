@@ -33,10 +33,10 @@ LONGEST_NAME = 32
 class Explorer:
     """Everything behind the page; its methods are safe to call from many threads."""
 
-    def __init__(self, jax_settings: Mapping[str, Any] | None = None) -> None:
+    def __init__(self) -> None:
         self.scheduler = Scheduler()
         self.solver = Solver(self.scheduler)
-        self.trainings = Trainings(jax_settings)
+        self.trainings = Trainings()
         self.warm = threading.Event()
         self._warming: threading.Thread | None = None
         self.reads: dict[str, Read] = {
@@ -143,8 +143,12 @@ def _window(query: Query) -> str:
 
 
 def _winner(values: Mapping[str, Any]) -> str | None:
-    """The branch with the lowest training loss among those that exist."""
-    there = {name: one["train_loss"] for name, one in values.items() if one and one["there"]}
+    """The branch that is the lowest minimum; a saddle does not count."""
+    there = {
+        name: one["train_loss"]
+        for name, one in values.items()
+        if one and one["there"] and one["stability"]["kind"] != "saddle"
+    }
     return min(there, key=lambda name: there[name]) if there else None
 
 

@@ -28,10 +28,10 @@ OMEGAS = np.linspace(0.0, 0.6, 25)
 POINTS = 13
 
 #: Format of the files; a new one makes old ones invisible.
-VERSION = 1
+VERSION = 2
 
 #: What a stored diagram holds besides its coordinates and lines.
-PARTS = ("train_loss", "test_error", "on_branch", "trusted")
+PARTS = ("train_loss", "test_error", "on_branch", "kind", "trusted")
 LINES = ("alpha_c", "alpha_l", "linear_test_error")
 
 

@@ -24,10 +24,6 @@ def main() -> int:
     job = json.loads(sys.stdin.readline())
     with suppress(OSError):
         os.nice(NICENESS)
-    import jax
-
-    for name, value in job.pop("jax").items():
-        jax.config.update(name, value)
     from dotphase.app.state import Point
     from dotphase.finite.runs import Run
     from dotphase.training.run import train

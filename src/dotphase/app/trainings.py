@@ -65,10 +65,9 @@ def read_training(query: Mapping[str, str]) -> dict[str, Any]:
 
 
 class Trainings:
-    """All trainings of one server; `jax_settings` are for their processes."""
+    """All trainings of one server."""
 
-    def __init__(self, jax_settings: Mapping[str, Any] | None = None) -> None:
-        self.jax_settings = dict(jax_settings or {})
+    def __init__(self) -> None:
         self._live: OrderedDict[str, LiveTraining] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -128,7 +127,7 @@ class Trainings:
         limit.start()
         with process:
             try:
-                process.stdin.write(json.dumps({**training.asked, "jax": self.jax_settings}) + "\n")
+                process.stdin.write(json.dumps(training.asked) + "\n")
                 process.stdin.flush()
                 for line in process.stdout:
                     self._note(training, json.loads(line))

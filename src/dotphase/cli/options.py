@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -284,17 +282,21 @@ def model_options(function: F) -> F:
     return _add(wrapped, [*map(option, table.values()), *shared])  # type: ignore[return-value]
 
 
+def refuse_given(names: Iterable[str], because: str, instead: str = "") -> None:
+    """Refuse options that the user has given, of some names, because of another option."""
+    context = click.get_current_context()
+    for name in names:
+        if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
+            rule = f"must not be used with {because}" + instead.format(name)
+            raise InvalidInput("--" + name.replace("_", "-"), context.params[name], rule)
+
+
 def _asked(reference: str | None, settings: tuple[str, ...], paper: dict[str, Any]) -> Asked:
     if reference is None:
         if settings:
             raise InvalidInput("set", settings[0], "must be used with --model")
         return Asked(None, MODELS[PAPER], paper)
-    context = click.get_current_context()
-    for name, value in paper.items():
-        source = context.get_parameter_source(name)
-        if source is not click.core.ParameterSource.DEFAULT:
-            rule = f"must not be used with --model; a parameter {name} is --set {name}=..."
-            raise InvalidInput("--" + name.replace("_", "-"), value, rule)
+    refuse_given(paper, "--model", "; a parameter {0} is --set {0}=...")
     from dotphase.model.load import find_model
 
     if reference not in MODELS:
@@ -304,36 +306,7 @@ def _asked(reference: str | None, settings: tuple[str, ...], paper: dict[str, An
 
 
 def prepare_jax() -> None:
-    """Keep compiled functions in the user's cache folder between runs of the command line.
+    """Keep all that is compiled: this is the program's own process, whose settings are ours."""
+    from dotphase._numerics.compiled import keep_for_process
 
-    This is the program's own process, so its JAX settings are ours to change; the library
-    leaves them alone.
-    """
-    import jax
-
-    for name, value in cache_settings().items():
-        jax.config.update(name, value)
-
-
-def cache_settings() -> dict[str, Any]:
-    """Settings of JAX that keep compiled functions, by name; none if there is nowhere to, or if
-    the user has chosen a folder."""
-    if os.environ.get("JAX_COMPILATION_CACHE_DIR"):
-        return {}
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = Path(base) / "dotphase" / "compiled"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return {}  # compile anew each time
-    return {
-        "jax_compilation_cache_dir": str(folder),
-        "jax_persistent_cache_min_compile_time_secs": 0,
-        "jax_persistent_cache_min_entry_size_bytes": 0,
-    }
-
-
-def share_cache() -> None:
-    """Let worker processes keep compiled functions as well; they read it from the environment."""
-    for name, value in cache_settings().items():
-        os.environ.setdefault(name.upper(), str(value))
+    keep_for_process()

@@ -115,7 +115,7 @@ def compare(
     for name, text in QUANTITIES.items():
         dataset[name].attrs["description"] = text
         dataset[f"{name}_stderr"].attrs["description"] = "standard error"
-    for name in ("on_branch", "trusted", "converged", "linear_test_error"):
+    for name in ("on_branch", "kind", "trusted", "converged", "linear_test_error"):
         dataset[name] = theory[name]
     dataset["stayed"] = stayed.mean("seed").transpose("branch", "alpha")
     dataset["stayed"].attrs["description"] = "share of runs that end with the mechanism they began"

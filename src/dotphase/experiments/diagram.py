@@ -12,7 +12,7 @@ from jaxtyping import Float
 from dotphase._numerics import validate
 from dotphase._numerics.crossing import first_rise, last_fall
 from dotphase.errors import InvalidInput
-from dotphase.experiments.solutions import variables
+from dotphase.experiments.solutions import is_minimum, variables
 from dotphase.model import Model
 from dotphase.storage.provenance import provenance
 from dotphase.theory.settings import SolverFields, SolverSettings, with_changes
@@ -58,10 +58,12 @@ def diagram(
     Returns
     -------
     xarray.Dataset
-        Dimensions ``branch``, `parameter` and ``alpha``. ``loss_difference`` is the semantic
-        minus the positional training loss, ``winner`` the branch with the lower one,
-        ``test_gain`` the linear layer's test error minus the winner's; ``alpha_c`` and
-        ``alpha_l`` are the lines where the first and the last change sign, interpolated.
+        Dimensions ``branch``, `parameter` and ``alpha``. ``kind`` says of each branch whether it
+        is a minimum, a saddle or missing. Minima are compared with minima:
+        ``loss_difference`` is the semantic minus the positional training loss, ``winner`` the
+        branch that is the lower minimum, ``test_gain`` the linear layer's test error minus the
+        winner's; ``alpha_c`` and ``alpha_l`` are the lines where the first and the last change
+        sign, interpolated.
 
     Examples
     --------
@@ -116,22 +118,23 @@ def assemble_diagram(
 
 
 def _lowest(choice: Sequence[Solution]) -> Solution:
-    """The solution with the lowest training loss among those that exist; the first if none does."""
-    found = [solution for solution in choice if solution.there]
-    return min(found, key=lambda solution: solution.train_loss, default=choice[0])
+    """The lowest minimum; where there is none, the lowest saddle; else the first."""
+    there = [solution for solution in choice if solution.there]
+    minima = [solution for solution in there if solution.is_minimum]
+    return min(minima or there, key=lambda solution: solution.train_loss, default=choice[0])
 
 
 def _with_lines(dataset: xr.Dataset, parameter: str) -> xr.Dataset:
     """Add what is read off the two branches: difference, winner, gain, and the lines."""
     semantic, positional = (dataset.sel(branch=name, drop=True) for name in SIDES)
-    both = semantic["on_branch"] & positional["on_branch"]
-    difference = (semantic["train_loss"] - positional["train_loss"]).where(both)
-    semantic_wins = semantic["on_branch"] & ((difference < 0) | ~positional["on_branch"])
+    low, high = is_minimum(semantic), is_minimum(positional)
+    difference = (semantic["train_loss"] - positional["train_loss"]).where(low & high)
+    semantic_wins = low & ((difference < 0) | ~high)
     best = xr.where(semantic_wins, semantic["test_error"], positional["test_error"])
-    best = best.where(semantic_wins | positional["on_branch"])
+    best = best.where(semantic_wins | high)
     trusted = xr.where(semantic_wins, semantic["trusted"], positional["trusted"])
     dataset["loss_difference"] = difference
-    otherwise = xr.where(positional["on_branch"], "positional", "none")
+    otherwise = xr.where(high, "positional", "none")
     dataset["winner"] = xr.where(semantic_wins, "semantic", otherwise)
     dataset["test_gain"] = dataset["linear_test_error"] - best
     dataset["winner_trusted"] = trusted

@@ -122,6 +122,8 @@ def grid(
     starts: str | Sequence[str] = ("semantic", "positional"),
     seeds: int = 2,
     optimizer: str = "lbfgs",
+    lr: float | None = None,
+    steps: int | None = None,
     seed: int = 0,
     batch: int | None = None,
     out: str | Path | None = None,
@@ -146,6 +148,8 @@ def grid(
         Data sets per cell.
     optimizer : str
         As in `train`, with the steps for runs of which only the end is looked at.
+    lr, steps : float, int, optional
+        Size of a step and most steps, if not these.
     seed : int
         Seed of everything random.
     batch : int, optional
@@ -176,7 +180,7 @@ def grid(
     model = models.members[0]
     sizes = [count_sentences(model, alpha, d) for alpha in alphas]
     seeds = validate.whole("seeds", seeds, at_least=1)
-    settings = TrainingSettings(optimizer, seed=seed, batch=batch).for_the_end()
+    settings = TrainingSettings(optimizer, steps, lr, seed=seed, batch=batch).for_the_end()
     for member in models.members:
         chosen = tuple(resolve(member, start) for start in starts)
     cells = _Grid(
@@ -186,7 +190,7 @@ def grid(
             "seed": list(range(seeds)),
             "start": list(starts),
         },
-        asked={"d": d, "seed": seed, "optimizer": optimizer},
+        asked={"d": d, "seed": seed, "optimizer": optimizer, "lr": lr, "steps": steps},
         models=models,
         path=None if out is None else check_writable("out", out, (".npz",)),
     )

@@ -29,10 +29,16 @@ FACTS: dict[str, tuple[Callable[[Solution], Any], str]] = {
     "residual": (lambda s: s.residual, "undamped relative residual"),
     "iterations": (lambda s: s.iterations, "evaluations of the map"),
     "log2_points": (lambda s: s.log2_points, "log2 of the Gaussian points"),
+    "kind": (lambda s: s.stability.kind if s.there else "missing",
+             "minimum, saddle, marginal (cannot be told), unknown, or missing"),
+    "multiplier_theta": (lambda s: s.stability.multipliers.get("theta", np.nan),
+                         "of a small change of theta by one step; above 1 at a saddle"),
+    "multiplier_m": (lambda s: s.stability.multipliers.get("m", np.nan),
+                     "of a small change of m by one step; above 1 at a saddle"),
     "replicon": (lambda s: s.stability.replicon, "stable below 1"),
     "jump_weight": (lambda s: s.stability.jump_weight, "weight of the jumps"),
     "trusted": (lambda s: s.stability.trusted, "whether the theory can be trusted here"),
-}
+}  # fmt: skip
 
 
 def variables(
@@ -60,3 +66,9 @@ def variables(
     for name, (read, description) in FACTS.items():
         found[name] = variable([read(cell) for cell in cells], description)
     return found
+
+
+def is_minimum(branch: xr.Dataset) -> xr.DataArray:
+    """Where a branch is there and nothing says that it is a saddle."""
+    there = branch["on_branch"].astype(bool)
+    return there & (branch["kind"] != "saddle") if "kind" in branch else there

@@ -14,8 +14,10 @@ from dotphase.figures.parts.lines import (
     TRAIN_LOSS,
     branch_line,
     hollow_entry,
+    is_saddle,
     linear_level,
     overlap_scale,
+    saddle_entry,
     scientific,
 )
 from dotphase.figures.parts.style import COLOURS, MARKERS, drawing, ink
@@ -26,7 +28,7 @@ def curve(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
 
     Training loss with the crossing marked, test error with the linear baseline, and the
     overlaps. A branch is drawn only where it exists; points at which the theory is not to
-    be trusted are hollow.
+    be trusted are hollow, those at which it is a saddle dotted.
 
     Parameters
     ----------
@@ -69,6 +71,8 @@ def curve(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
         linear_level(error, dataset["linear_test_error"])
         if doubtful:
             hollow_entry(loss, colour=COLOURS["uninformed"])
+        if bool(is_saddle(dataset).any()):
+            saddle_entry(loss, colour=COLOURS["uninformed"])
         if not bool(dataset["on_branch"].any()):
             loss.text(0.5, 0.5, "nothing was found", ha="center", transform=loss.transAxes)
         labels = {TRAIN_LOSS: "lower right", TEST_ERROR: "lower left", "overlaps": "best"}

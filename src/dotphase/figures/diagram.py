@@ -8,7 +8,14 @@ from typing import Any
 import xarray as xr
 
 from dotphase.figures.parts.lines import ALPHA, LOSS_GAP, SYMBOLS
-from dotphase.figures.parts.maps import critical_lines, draw_map, hatch, largest, missing_entry
+from dotphase.figures.parts.maps import (
+    critical_lines,
+    draw_map,
+    kind_entries,
+    kind_map,
+    largest,
+    missing_entry,
+)
 from dotphase.figures.parts.style import drawing, ink
 
 #: What is shown, its label and its colours.
@@ -21,9 +28,10 @@ PANELS = (
 def diagram(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
     """Draw a dataset of `dotphase.diagram`.
 
-    Left the difference of the training losses, right the gain in test error over the linear
-    layer, both in units of 1e-3; alpha_c and alpha_l as lines; hatched where the theory of the
-    winning branch is not to be trusted.
+    Above the difference of the training losses of the two minima and the gain in test error over
+    the linear layer, both in units of 1e-3, with alpha_c and alpha_l as lines. Below, each branch
+    by itself: where it is a minimum, and how much of its response jumps carry, where it is a
+    saddle, where it cannot be told which, and where it is missing.
 
     Parameters
     ----------
@@ -36,16 +44,22 @@ def diagram(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
     >>> figure = dp.plot.diagram(cells, "diagram.png")
     """
     parameter = str(dataset.attrs["parameter"])
-    with drawing(path, 1, 2, size=(9.6, 3.9), sharex=True, sharey=True) as (figure, axes):
-        for axis, (name, title, colours) in zip(axes, PANELS, strict=True):
+    with drawing(path, 2, 2, size=(9.6, 7.4), sharex=True, sharey=True) as (figure, axes):
+        for axis, (name, title, colours) in zip(axes[0], PANELS, strict=True):
             field = 1e3 * dataset[name]
             limit = largest(field)
             mesh = draw_map(axis, field, parameter, colours, -limit, limit)
             figure.colorbar(mesh, ax=axis, label=title + r"  $[10^{-3}]$")
-            hatch(axis, dataset, parameter)
             critical_lines(axis, dataset, parameter, ink())
+        missing_entry(axes[0, 0], "one branch is no minimum (below)", mec="none")
+        axes[0, 0].legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3)
+        for axis, name in zip(axes[1], dataset["branch"].values, strict=True):
+            mesh = kind_map(axis, dataset.sel(branch=name), parameter)
+            figure.colorbar(mesh, ax=axis, label="minimum: weight of its jumps [%]")
+            axis.set_title(f"{name} branch")
             axis.set_xlabel(ALPHA)
-        missing_entry(axes[0], mec="none")
-        axes[0].set_ylabel(f"${SYMBOLS.get(parameter, parameter)}$")
-        axes[0].legend(loc="upper left")
+        kind_entries(axes[1, 1])
+        figure.legend(*axes[1, 1].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+        for axis in axes[:, 0]:
+            axis.set_ylabel(f"${SYMBOLS.get(parameter, parameter)}$")
     return figure

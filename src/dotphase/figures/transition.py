@@ -16,6 +16,7 @@ from dotphase.figures.parts.lines import (
     TEST_ERROR,
     at_one_value,
     branch_line,
+    is_saddle,
     linear_level,
     loss_gap,
     overlap_scale,
@@ -24,6 +25,9 @@ from dotphase.figures.parts.lines import (
 )
 from dotphase.figures.parts.style import COLOURS, MARKERS, drawing, ink, page
 
+#: Which theory a line is, where there are two, and the look of the other one.
+DESCENT = r"gradient descent, $d \to \infty$"
+MINIMUM: dict[str, Any] = {"ls": (0, (3, 2)), "lw": 1.0}
 SYMBOLS = {"semantic": r"$\theta/\sigma^2$", "positional": r"$m/\sigma^2$"}
 
 
@@ -32,8 +36,12 @@ def transition(
     critical: Mapping[Any, Any],
     runs: xr.Dataset | None = None,
     path: str | Path | None = None,
+    ends: xr.Dataset | None = None,
 ) -> Any:
     """Theory as lines, trained students as points, alpha_c and alpha_l as vertical lines.
+
+    With `ends` there are two theories: full lines are where gradient descent has come to in the
+    limit of large d, dashed ones the minima of replica-symmetric theory.
 
     Parameters
     ----------
@@ -43,6 +51,8 @@ def transition(
         ``alpha_c``, ``alpha_l`` and ``linear_test_error``.
     runs : xarray.Dataset, optional
         From `dotphase.grid`, at one value.
+    ends : xarray.Dataset, optional
+        From `dotphase.curve` with ``engine="dynamics"``.
 
     Examples
     --------
@@ -55,7 +65,7 @@ def transition(
     runs = None if runs is None else at_one_value(runs)
     with drawing(path, 1, 3, size=(10.4, 3.4)) as (figure, axes):
         difference, overlap, error = axes
-        _difference(difference, theory, runs)
+        _difference(difference, theory, runs, ends)
         for name in OWN:
             branch, colour = theory.sel(branch=name), COLOURS[name]
             shown = (
@@ -64,9 +74,12 @@ def transition(
             )
             for axis, part, size, label in shown:
                 hollow = {"marker": MARKERS[name], "ms": 4}
-                branch_line(
-                    axis, branch, branch[part] / size, hollow=hollow, color=colour, label=label
-                )
+                style: dict[str, Any] = {"color": colour, "label": label}
+                if ends is not None:
+                    end = ends.sortby("alpha").sel(branch=name)
+                    branch_line(axis, end, end[part] / size, hollow=hollow, **style)
+                    style = {"color": colour} | MINIMUM
+                branch_line(axis, branch, branch[part] / size, hollow=hollow, **style)
                 if runs is not None:
                     seed_points(
                         axis, runs[part].sel(start=name) / size, fmt=MARKERS[name], ms=5,
@@ -74,11 +87,11 @@ def transition(
                     )  # fmt: skip
         linear_level(error, critical["linear_test_error"], "linear layer")
         for axis in axes:
-            for name, style in (("alpha_c", "-"), ("alpha_l", ":")):
+            for name, dashes in (("alpha_c", "-"), ("alpha_l", ":")):
                 place = float(critical[name])
                 if np.isfinite(place):
                     text = rf"$\{name} = {place:.3f}$" if axis is difference else None
-                    axis.axvline(place, color=ink(), lw=1, ls=style, label=text)
+                    axis.axvline(place, color=ink(), lw=1, ls=dashes, label=text)
         scientific(difference, error)
         overlap.set_ylim(bottom=0)
         error.set_ylim(bottom=0)
@@ -88,11 +101,20 @@ def transition(
     return figure
 
 
-def _difference(axis: Any, theory: xr.Dataset, runs: xr.Dataset | None) -> None:
+def _difference(
+    axis: Any, theory: xr.Dataset, runs: xr.Dataset | None, ends: xr.Dataset | None
+) -> None:
     colour = COLOURS["mixed"]
-    gap = loss_gap(theory["train_loss"].where(theory["on_branch"].astype(bool)), "branch")
+    style: dict[str, Any] = {"label": "theory"}
+    gap = loss_gap(
+        theory["train_loss"].where(theory["on_branch"].astype(bool) & ~is_saddle(theory)), "branch"
+    )
     axis.axhline(0, color=ink(), lw=0.7)
-    axis.plot(gap["alpha"], gap, color=colour, label="theory")
+    if ends is not None:
+        reached = loss_gap(ends.sortby("alpha")["train_loss"], "branch")
+        axis.plot(reached["alpha"], reached, color=colour, label=DESCENT)
+        style = {"label": "replica-symmetric minima"} | MINIMUM
+    axis.plot(gap["alpha"], gap, color=colour, **style)
     trusted = theory["trusted"].astype(bool).sel(branch=list(OWN)).all("branch")
     hollow = gap.where(~trusted)
     if bool(np.isfinite(hollow).any()):

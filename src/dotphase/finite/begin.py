@@ -202,12 +202,12 @@ class FromOverlaps(eqx.Module):
     """A `Prescribed` start as a user's function would be."""
 
     parts: Parts
-    factor: Float[np.ndarray, "tokens modes"]
+    back: Float[np.ndarray, "modes tokens"]
 
     def __call__(self, key: Array, teacher_weights: Array, positions: Array) -> Weights:
         d, kind = teacher_weights.shape[0], teacher_weights.dtype
         theta, m, rest = (jnp.asarray(part, kind) for part in self.parts)
-        back = jnp.asarray(np.linalg.pinv(self.factor), kind)
+        back = jnp.asarray(self.back, kind)
         total = theta @ theta.T + (m @ back.T) @ (m @ back.T).T + rest
         known = jnp.concatenate([teacher_weights / np.sqrt(d), (back @ positions).T], axis=1)
         wanted = jnp.concatenate([theta, m @ back.T], axis=1)
@@ -234,7 +234,7 @@ def resolve(
     if not isinstance(start, str):
         _without_scale(scale)
         if isinstance(start, Prescribed):
-            return FromOverlaps(start.parts(model), position_modes(model))
+            return FromOverlaps(start.parts(model), np.linalg.pinv(position_modes(model)))
         return start
     named, copies = _named(model, start)
     return FromStart(named, model.student_rank, copies, np.asarray(_size(scale)))

@@ -16,7 +16,7 @@ from dotphase.errors import InvalidInput
 from dotphase.finite.keys import as_key
 from dotphase.model import Model
 
-#: Sentences drawn at a time.
+#: Most sentences drawn at a time.
 BLOCK = 256
 #: Precisions a data set may be drawn in.
 DTYPES = ("float32", "float64")
@@ -126,7 +126,10 @@ def draw_tokens(
     def one(number: Array) -> Float[Array, "tokens d"]:
         return scale * jax.random.normal(jax.random.fold_in(key, number), (model.length, d), dtype)
 
-    return jax.lax.map(one, jnp.arange(n), batch_size=min(n, BLOCK))
+    # Blocks of one size: a smaller last one would be compiled on its own.
+    blocks = -(-n // BLOCK)
+    each = -(-n // blocks)
+    return jax.lax.map(one, jnp.arange(blocks * each), batch_size=each)[:n]
 
 
 def weighted_product(

@@ -8,10 +8,12 @@ the lanes that have finished are read out and filled again, so that nobody waits
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int
 
@@ -46,26 +48,59 @@ def in_lanes(
     Calls have one of two numbers of lanes, all of them or a part: nothing is compiled again.
     """
     part = -(-count // PARTS)
-    waiting, held, lanes = iter(items), dict[int, T](), None
-    while True:
-        free = [lane for lane in range(count) if lane not in held]
-        for some, filled in in_batches(list(zip(free, waiting, strict=False)), part):
-            places, begun = zip(*filled, strict=True)
-            new = work.begin(begun)
+    count -= count % part
+    waiting = ((some, work.begin(filled)) for some, filled in in_batches(items, part))
+    free, held, lanes = list(range(count)), dict[int, T](), None
+    ended: list[tuple[list[T], dict[str, Array]]] = []
+    ahead = next(waiting, None)
+    compiled = None if ahead is None else _aside(work.finish, ahead[1])
+    while held or ahead:
+        while ahead and free:
+            some, new = ahead
+            places = np.asarray(free[:part])
             lanes = _take(new, np.zeros(count, int)) if lanes is None else lanes
-            lanes = _put((new, np.asarray(places)), lanes)
-            held.update(some)
-        if not held:
-            return
+            lanes = _put((new, places), lanes)
+            held.update(zip(places.tolist(), some, strict=False))
+            free = free[part:]
+            ahead = next(waiting, None) if free else None
         lanes, finished = work.advance(lanes)
+        # While the lanes are busy: the next to begin, and results of those that have ended.
+        ahead = ahead or next(waiting, None)
+        yield from _read(ended)
         stopped = np.asarray(finished)
         over = [lane for lane in held if stopped[lane]]
         if len(over) < len(held):
             over = over[: len(over) // part * part]
-        for done, read in in_batches(over, part):
-            found = work.finish(_take(lanes, np.asarray(read)))
-            results = {name: np.asarray(value)[: len(done)] for name, value in found.items()}
-            yield [held.pop(lane) for lane in done], results
+        ended = []
+        if over and compiled is not None:
+            compiled.result()
+        for some_lanes, filled in in_batches(over, part):
+            found = work.finish(_take(lanes, np.asarray(filled)))
+            ended.append(([held.pop(lane) for lane in some_lanes], found))
+            free += filled
+    yield from _read(ended)
+
+
+def _aside(function: Callable[[Any], Any], argument: Any) -> Future[Any]:
+    """Call a function in a thread: it is compiled while others are."""
+    double = jnp.result_type(float) == np.float64
+
+    def call() -> None:
+        with jax.enable_x64(double):
+            function(argument)
+
+    thread = ThreadPoolExecutor(1)
+    called = thread.submit(call)
+    thread.shutdown(wait=False)
+    return called
+
+
+def _read(
+    ended: list[tuple[list[T], dict[str, Array]]],
+) -> Iterator[tuple[list[T], dict[str, np.ndarray]]]:
+    for items, found in ended:
+        results: dict[str, np.ndarray] = jax.device_get(found)
+        yield items, {name: value[: len(items)] for name, value in results.items()}
 
 
 @eqx.filter_jit

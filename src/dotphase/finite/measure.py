@@ -48,6 +48,8 @@ def measure_run(
 ) -> dict[str, Float[Array, ""]]:
     """Every measured number of a `Run`; the held-out sentences are drawn from `key`."""
     teacher_weights, positions = data.teacher_weights, data.positions
+    if data.linear is None:
+        raise ValueError("a padded data set has no linear layer to report")
     mean, stderr = held_out_error(model, data, weights, key, blocks)
     return {
         **measure(model, data, weights)._asdict(),

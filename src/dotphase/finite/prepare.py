@@ -18,25 +18,29 @@ from dotphase.model import Model
 
 
 class Prepared(NamedTuple):
-    """A data set: its loss, what was drawn with it, and the linear layer fitted to it."""
+    """A data set: its loss, what was drawn with it, and the linear layer fitted to it.
+
+    Padded data sets have no linear layer: it would see all sentences.
+    """
 
     reduced: Reduced
     teacher_weights: Float[Array, "d t"]
     positions: Float[Array, "tokens d"]
-    linear: Float[Array, "tokens tokens"]
+    linear: Float[Array, "tokens tokens"] | None
 
 
 def prepare(model: Model, data: Dataset, n: Int[Array, ""] | None = None) -> Prepared:
     """Reduce a data set; with `n`, only its first n sentences count, and the rest is padding.
 
-    Padding lets data sets of different sizes share compiled code. The linear layer is not for
-    padded sets: it sees all sentences.
+    Padding lets data sets of different sizes share compiled code.
     """
-    reduced = reduce(model, data)
-    if n is not None:
+    reduced, linear = reduce(model, data), None
+    if n is None:
+        linear = linear_layer(model, data)
+    else:
         used = jnp.arange(data.tokens.shape[0]) < n
         reduced = reduced._replace(used=used.astype(data.tokens.dtype))
-    return Prepared(reduced, data.teacher_weights, data.positions, linear_layer(model, data))
+    return Prepared(reduced, data.teacher_weights, data.positions, linear)
 
 
 @eqx.filter_jit

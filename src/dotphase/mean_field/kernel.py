@@ -21,7 +21,7 @@ number grows with the steps, not with d.
 
 Two laws of the fresh vectors are offered. The *exact* one is that of gradient descent at a given d
 (on the loss of the limit, ``Model.loss``). In the *limit* b_lj is its new direction times its
-length, and the xi are quasi-random at first and made orthogonal to each other: n sentences are then
+length, and the xi are quasi-random at first and of length sqrt n: n sentences are then
 points of an average, and the result is that of dynamical mean-field theory up to the error of
 the average. ``sum_s xi_ls (a_s^T w)`` is its Gaussian field, ``sum_j g_lj (b_lj^T w)`` its
 memory, and ``xi_ls^T g_l`` its responses, by integration by parts. Either way the steps are those
@@ -31,6 +31,7 @@ stable: errors of the average are not fed back.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import equinox as eqx
@@ -42,6 +43,8 @@ from jaxtyping import Array, Float, Int
 from dotphase._numerics.prox import over_points
 from dotphase.model import Model
 
+#: Signs of the fields in a group of four sentences.
+TEACHER, STUDENT = (1.0, -1.0, 1.0, -1.0), (1.0, 1.0, -1.0, -1.0)
 #: Directions shorter than this many times the rounding error are none.
 TINY = 64.0
 
@@ -71,6 +74,7 @@ class Rule(eqx.Module):
     d : dimension, n/alpha
     momentum : share of the last step that is added
     batch_fraction : share of the sentences in a mini-batch
+    mirrored : whether sentences come in fours, see `in_fours`
     """
 
     exact: bool = eqx.field(static=True)
@@ -78,6 +82,7 @@ class Rule(eqx.Module):
     d: Float[Array, ""]
     momentum: Float[Array, ""]
     batch_fraction: Float[Array, ""]
+    mirrored: bool = eqx.field(static=True, default=False)
 
 
 class Given(NamedTuple):
@@ -172,6 +177,16 @@ def _mix(left: Float[Array, "i j"], right: Float[Array, "j n"]) -> Float[Array, 
     return jnp.matmul(left.astype(right.dtype), right, precision="highest")
 
 
+def in_fours(drawn: Float[Array, "... some"], signs: Sequence[float]) -> Float[Array, "... n"]:
+    """The drawn fields four times, with signs.
+
+    With those of `TEACHER` for the fields of Q*, and of `STUDENT` for all others, what a change of
+    sign of Q* or of Q does is the same for the fours: forces on theta and on m vanish with these
+    overlaps, not only up to the noise of the average.
+    """
+    return jnp.concatenate([sign * drawn for sign in signs], axis=-1)
+
+
 def launch(
     model: Model,
     begun: Beginning,
@@ -194,7 +209,9 @@ def launch(
     heads = jnp.einsum("ks,lsn->lkn", begun.teacher @ shown[:, :base].T, teacher)
     target = over_points(model.teacher)(sigma * heads)
     left = tuple(jnp.zeros((r * room, n), dtype) for _ in range(length))
-    fields = tuple(jnp.zeros((len(right), n), dtype).at[:t].set(row) for row in teacher)
+    fields = tuple(
+        jnp.zeros((len(right), n), dtype).at[:t].set(rows.astype(dtype)) for rows in teacher
+    )
     zero = jnp.zeros
     state = State(
         zero((), int), weights, weights, right, fields, left,
@@ -244,6 +261,7 @@ def _step(given: Given, key: Array, now: State) -> State:
     n, base = now.target.shape[-1], begun.weights.shape[1]
     w, sigma = now.weights, jnp.asarray(model.sigma)
     for_batch, for_images, for_fields = jax.random.split(key, 3)
+    drawn = n // 4 if rule.mirrored else n
 
     m = begun.positions @ w[:, :base].T
     seen = w @ now.right.T
@@ -255,7 +273,8 @@ def _step(given: Given, key: Array, now: State) -> State:
     losses, force = over_points(jax.value_and_grad(model.loss))(h, now.target)
     loss = n / rule.d * jnp.mean(losses) + ridge / 2 * jnp.sum(w**2)
     if rule.batched:
-        chosen = jax.random.permutation(for_batch, n) < rule.batch_fraction * n
+        chosen = jax.random.permutation(for_batch, drawn) < rule.batch_fraction * drawn
+        chosen = jnp.tile(chosen, n // drawn)
         force = force * chosen / rule.batch_fraction
 
     known = (now.taken + 1) * r + model.teacher_rank
@@ -264,15 +283,15 @@ def _step(given: Given, key: Array, now: State) -> State:
     for l in range(length):
         new, inside = extend(now.left[l], force[l])
         numbers = base + (now.taken * length + l) * r + jnp.arange(r)
-        drawn = _images(rule, jax.random.fold_in(for_images, l), now.right, numbers, known)
-        drawn = drawn * jnp.any(new != 0, axis=1, keepdims=True)
-        along = _mix(inside, now.images[l]) + _outer(force[l], new).astype(w.dtype) @ drawn
+        image = _images(rule, jax.random.fold_in(for_images, l), now.right, numbers, known)
+        image = image * jnp.any(new != 0, axis=1, keepdims=True)
+        along = _mix(inside, now.images[l]) + _outer(force[l], new).astype(w.dtype) @ image
         along = along + _outer(force[l], now.fields[l]).astype(w.dtype) @ now.right
         pull = jnp.sum(force[l], axis=1)[:, None] * begun.positions[l]
         gradient = gradient + (sigma[l] * along).at[:, :base].add(pull) / rule.d
         place = (now.taken * r, 0)
         left.append(jax.lax.dynamic_update_slice(now.left[l], new, place))
-        images.append(jax.lax.dynamic_update_slice(now.images[l], drawn, place))
+        images.append(jax.lax.dynamic_update_slice(now.images[l], image, place))
     gradient = gradient.at[:, :base].multiply(begun.free)
     weights = w - lr[now.taken] * gradient + rule.momentum * (w - now.before)
 
@@ -282,7 +301,8 @@ def _step(given: Given, key: Array, now: State) -> State:
         taken=now.taken + 1, weights=weights, before=w, left=tuple(left), images=tuple(images),
         records=records,
     )  # fmt: skip
-    normal = jax.random.normal(for_fields, (length, r, n), w.dtype)
+    normal = jax.random.normal(for_fields, (length, r, drawn), w.dtype)
+    normal = in_fours(normal, STUDENT) if rule.mirrored else normal
     ready = points[jnp.minimum(state.taken, len(points) - 1)]
     fresh = jnp.where(state.taken < len(points), ready, normal)
     return _look(rule, state, weights, fresh, known)
@@ -321,8 +341,6 @@ def _look(
     n, fields = fresh.shape[-1], []
     for drawn, seen, left in zip(fresh, state.fields, state.left, strict=True):
         xi = drawn.astype(seen.dtype)
-        if not rule.exact:
-            xi = xi - _mix(_outer(xi, seen), seen) / n
         xi = xi - _mix(_outer(xi, left), left)
         if not rule.exact:
             xi = xi * (np.sqrt(n) / jnp.linalg.norm(xi, axis=1, keepdims=True))

@@ -24,8 +24,12 @@ from dotphase.model.definition import refuse_spectrum
 
 #: A loss this many times the one at the start has diverged.
 BLOWN_UP = 1e3
-#: Repetitions whose spread is more than this share of a quantity's largest value disagree.
-SPREAD = 0.1
+#: No smaller relative standard error is claimed: a few repetitions do not tell their spread
+#: exactly, nor what their size shifts.
+LEAST = 1e-4
+#: Repetitions disagree that are further apart than this share of the largest value that a
+#: quantity could have.
+APART = 0.1
 
 Steps = Float[np.ndarray, " steps"]
 
@@ -189,16 +193,16 @@ def _enough(
         found = repeat_many(descent, count, settings.repetitions, on_repetition)
         return _Averages(count, _samples(descent.model, found), found)
 
-    if sentences is not None:
-        only = averages(sentences)
+    level = max(settings.log2_ensemble, (descent.least_sentences - 1).bit_length())
+    if sentences is not None or settings.rtol is None:
+        only = averages(sentences or 2**level)
         return _Found(only, {name: np.sqrt(only.variance(name)) for name in QUANTITIES})
-    level = max(settings.log2_ensemble, (descent.least_sentences - 1).bit_length() + 1)
     smaller, larger = averages(2 ** (level - 1)), averages(2**level)
     while True:
         stderr = {name: _with_shift(smaller, larger, name) for name in QUANTITIES}
         found = _Found(larger, stderr)
-        wanted = settings.rtol is not None and not _accurate(found, settings.rtol)
-        if not wanted or level >= settings.most or _first_diverged(larger) is not None:
+        ended = level >= settings.most or _first_diverged(larger) is not None
+        if ended or _accurate(found, settings.rtol):
             return found
         level += 1
         smaller, larger = larger, averages(2**level)
@@ -226,10 +230,10 @@ def _with_shift(smaller: _Averages, larger: _Averages, name: str) -> Steps:
     is not their spread.
     """
     with np.errstate(invalid="ignore", over="ignore"):
-        spread = larger.variance(name)
-        change = (larger.mean(name) - smaller.mean(name)) ** 2
+        spread, mean = larger.variance(name), larger.mean(name)
+        change = (mean - smaller.mean(name)) ** 2
         shift = np.maximum(change - spread - smaller.variance(name), 0.0)
-        return np.asarray(np.sqrt(spread + shift))
+        return np.asarray(np.sqrt(spread + shift + (LEAST * mean) ** 2))
 
 
 def _accurate(found: _Found, rtol: float) -> bool:
@@ -256,15 +260,18 @@ def _trusted_until(descent: Descent, found: _Found, diverged: int | None) -> int
     last = len(descent.lr) if diverged is None else diverged - 1
     if descent.d is not None:
         return last
-    with np.errstate(invalid="ignore", over="ignore"):
-        for name in QUANTITIES:
-            rows = found.averages.samples[name][:, : last + 1]
-            size = np.maximum.accumulate(np.abs(rows).max(axis=0))
-            apart = np.ptp(rows, axis=0) > 2 * SPREAD * size + 1e-9
-            off = found.stderr[name][: last + 1] > SPREAD * size + 1e-9
-            where = np.flatnonzero(apart | off)
-            last = min(last, int(where[0]) - 1) if where.size else last
-    return last
+    rho, longest = float(descent.model.rho[0]), float(descent.model.positions[0, 0])
+    samples = {name: rows[:, : last + 1] for name, rows in found.averages.samples.items()}
+    sizes = {name: np.abs(rows).max(axis=0) for name, rows in samples.items()}
+    # As large as q allows: relative to themselves, overlaps of nearly nothing are always noisy.
+    sizes["theta"], sizes["m"] = np.sqrt(rho * sizes["q"]), np.sqrt(longest / rho * sizes["q"])
+    apart = [
+        np.maximum(np.ptp(rows, axis=0), 2 * np.nan_to_num(found.stderr[name][: last + 1]))
+        > APART * np.maximum.accumulate(sizes[name]) + 1e-12
+        for name, rows in samples.items()
+    ]
+    where = np.flatnonzero(np.any(apart, axis=0))
+    return int(where[0]) - 1 if where.size else last
 
 
 def _trajectory(

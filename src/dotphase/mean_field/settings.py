@@ -24,7 +24,8 @@ class DynamicsSettings:
         Independent ensembles; their spread is the standard error. At finite d, runs.
     rtol : float, optional
         Ensembles are doubled until the standard errors, relative to the largest value that a
-        quantity has, are below this at every step; None for ensembles as large as they are.
+        quantity has, are below this at every step. None for ensembles of one size: what their
+        size shifts is then not known, and not part of the standard errors.
     most : int
         log2 of the largest ensemble.
     seed : int
@@ -38,10 +39,10 @@ class DynamicsSettings:
     8
     """
 
-    log2_ensemble: int = 13
+    log2_ensemble: int = 12
     repetitions: int = 8
     rtol: float | None = 0.005
-    most: int = 15
+    most: int = 14
     seed: int = 0
     dtype: str = "float64"
 

@@ -12,7 +12,11 @@ point is a critical point of the training loss at finite d: there ``X = z Q/sqrt
 
 Damping mixes Q, V and the memory term O with their last values in the same proportions.
 Because O is damped like Q, the centres stay Gaussian with the overlaps of Q as covariance,
-and the damped iteration has an exact state evolution too (`dotphase.message_passing.prediction`).
+and the damped iteration has a state evolution too (`dotphase.message_passing.prediction`).
+
+A is the mean Jacobian, which does not see jumps of the proximal map. Fixed points do not
+depend on it. The way there does: where jumps carry a share w of the response, centres and
+prediction are off by the order of w.
 
 Near Q = 0, where the loss is a saddle, A can be so negative that ``ridge I + A`` is not
 positive and V makes no sense. Its eigenvalues are kept above half the ridge. A minimum has

@@ -2,7 +2,7 @@
 
 Without damping the overlaps of one iteration follow from those of the last. A damped Q is a
 mixture of many iterations, whose Gaussian noises are correlated; its overlaps follow from
-the covariances of all pairs of iterations. They are kept here exactly: every Q^t is written
+the covariances of all pairs of iterations. They are all kept here: every Q^t is written
 in the basis
 
     [ Q*, sqrt(d) p_1, ..., sqrt(d) p_L, Q^0, u^0, u^1, ... ]
@@ -119,7 +119,12 @@ class Paths:
 def predict(
     model: Model, alpha: float, start: StartOverlaps, iterations: int, damping: float, seed: int = 0
 ) -> list[dict[str, float]]:
-    """Overlaps of Q^0, ..., Q^iterations: q, m and theta of token 1, as norms."""
+    """Overlaps of Q^0, ..., Q^iterations: q, m and theta of token 1, as norms.
+
+    And, but for the last, the weight of the jumps of the proximal map. Message passing takes the
+    mean Jacobian for the response, which does not see them: its centres are Gaussian, and this
+    prediction is right, up to an error of the order of that weight.
+    """
     t, r, length = model.teacher_rank, model.student_rank, model.length
     rho = np.asarray(model.rho)[:, None, None]
     gram, V = start.gram, start.V
@@ -164,6 +169,7 @@ def predict(
         covariance = joint.T @ gram @ joint
         inverse = np.linalg.pinv(covariance, rcond=1e-8, hermitian=True)
         slopes = alpha * np.einsum("lip,ljp->ij", g, fields) / PATHS @ inverse
+        result[-1]["jump_weight"] = _jump_weight(-slopes[:, t:], -alpha * response)
         drift = joint @ slopes.T + current @ A.T
         drift[positions] += alpha * g.mean(axis=2)
 
@@ -176,6 +182,12 @@ def predict(
         current = (1 - damping) * drift @ R.T + damping * current
         V = (1 - damping) * rho * R + damping * V
     return result
+
+
+def _jump_weight(by_parts: np.ndarray, smooth: np.ndarray) -> float:
+    """Share of the response that jumps carry: what the mean Jacobian does not see."""
+    jumps = float(np.linalg.norm(by_parts - smooth))
+    return jumps / max(jumps + float(np.linalg.norm(smooth)), 1e-300)
 
 
 def _column(gram: np.ndarray, columns: np.ndarray) -> Float[np.ndarray, " seen"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -56,11 +57,19 @@ class MessagePassing(Runs):
     runs: tuple[AmpRun, ...]
     iterations: tuple[dict[str, Any], ...] = field(repr=False)
 
+    @property
+    def jump_weight(self) -> float:
+        """Share of the response that jumps carry, as predicted last: the order of the error of the
+        predicted overlaps. NaN where nothing was predicted."""
+        rows = [row["predicted"] for row in self.iterations if row["predicted"]]
+        return next((row["jump_weight"] for row in rows[::-1] if "jump_weight" in row), math.nan)
+
     def to_dict(self) -> dict[str, Any]:
         """The result as plain numbers, lists and strings, ready for JSON."""
         mean = self.mean
         return {
             "damping": self.damping,
+            "jump_weight": self.jump_weight,
             "gradient_norm": mean["gradient_norm"],
             "overlap_with_trained": mean["overlap_with_trained"],
             **super().to_dict(),
@@ -79,4 +88,8 @@ class MessagePassing(Runs):
                     for name in FOLLOWED_OVERLAPS
                 ]
                 lines.append(f"  {k:>9}: " + "  ".join(pairs))
+        lines.append(
+            f"  jumps carry {100 * self.jump_weight:.2g}% of the response: the order of the error "
+            "of state evolution on the way; fixed points are exact"
+        )
         return self.described(f"message passing with damping {self.damping:g}", lines)

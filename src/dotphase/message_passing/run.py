@@ -207,8 +207,8 @@ def _reason(outcome: Outcome, slope: float, two_minima: float) -> str:
         return outcome.message
     reason = f"{outcome.message}; gradient/sqrt(d) = {slope:.1e}"
     if two_minima > 0:
-        reason += f"; the proximal map of {100 * two_minima:.1f}% of the sentences has two minima"
-        reason += " and jumps between them"
+        reason += f", because the proximal map of {100 * two_minima:.1f}% of the sentences has two"
+        reason += " minima and jumps between them from one iteration to the next"
     return reason
 
 

@@ -11,12 +11,13 @@ import xarray as xr
 
 from dotphase import plot
 from dotphase.experiments.diagram import diagram
+from dotphase.experiments.trained import fitted_crossing, paired_difference
 from dotphase.model.paper import positional_semantic
 from dotphase.report.facts import facts
 from dotphase.report.item import Datasets, Item, evenly
 from dotphase.report.rows import number
 from dotphase.report.store import Parts
-from dotphase.report.sweeps import fitted_crossing, paired_difference, training_grid
+from dotphase.report.sweeps import training_grid
 from dotphase.report.verdict import Row, against_equations, between_engines
 
 SETTLED = "ours is converged in the number of points, see `quadrature`"

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from dotphase.report.sweeps import mean_and_error
+from dotphase.experiments.trained import mean_and_error
 from dotphase.report.verdict import Row, between_engines
 
 #: The overlap by which a branch, and the start that leads to it, is known.

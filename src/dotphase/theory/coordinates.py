@@ -43,7 +43,8 @@ class Coordinates:
         return cls(model, vectors[:, values > 1e-12 * max(values[-1], 1e-300)])
 
     @cached_property
-    def _rho(self) -> Float[np.ndarray, "tokens 1 1"]:
+    def rho(self) -> Float[np.ndarray, "tokens 1 1"]:
+        """Mean eigenvalue of each token's covariance."""
         return np.asarray(self.model.rho)[:, None, None]
 
     @cached_property
@@ -62,28 +63,41 @@ class Coordinates:
         triangle = r * (r + 1) // 2 * self._groups
         return [triangle, 2 * triangle, 2 * triangle + r * t]
 
+    @property
+    def squares(self) -> int:
+        """How many coordinates W, or R, has."""
+        return self._cuts[0]
+
     def pack(self, overlaps: Overlaps) -> Vector:
         """The coordinates of overlaps; leading axes are kept."""
-        upper = (..., *self._triangle)
-
-        def own(values: Any) -> np.ndarray:
-            each = values / self._rho
-            return np.asarray(np.mean(each, axis=-3, keepdims=True) if self._groups == 1 else each)
-
         modes = np.einsum("lk,...lj->...kj", self.basis, overlaps.m)
         lead = modes.shape[:-2]
-        parts = (own(overlaps.q)[upper], own(overlaps.V)[upper], own(overlaps.theta), modes)
-        return np.concatenate([part.reshape(*lead, -1) for part in parts], axis=-1)
+        signal = self._own(overlaps.theta).reshape(*lead, -1)
+        squares = (self.pack_squares(overlaps.q), self.pack_squares(overlaps.V))
+        return np.concatenate([*squares, signal, modes.reshape(*lead, -1)], axis=-1)
+
+    def pack_squares(self, squares: Any) -> np.ndarray:
+        """The coordinates of symmetric matrices ``X_l = sigma_l^2 X``; leading axes are kept."""
+        upper = self._own(squares)[(..., *self._triangle)]
+        return upper.reshape(*upper.shape[:-2], -1)
+
+    def unpack_squares(self, upper: Vector) -> Float[np.ndarray, "tokens r r"]:
+        """The symmetric matrices with the given coordinates."""
+        return np.asarray(self.rho * self._symmetric(upper))
+
+    def _own(self, values: Any) -> np.ndarray:
+        each = values / self.rho
+        return np.asarray(np.mean(each, axis=-3, keepdims=True) if self._groups == 1 else each)
 
     def unpack(self, vector: Vector) -> Overlaps:
         """The overlaps with the given coordinates."""
-        rho, r = self._rho, self._rank
+        r = self._rank
         weight, inverse, signal, modes = self._split(vector)
         return Overlaps(
-            q=rho * self._symmetric(weight),
+            q=self.unpack_squares(weight),
             m=self.basis @ modes.reshape(-1, r),
-            V=rho * self._symmetric(inverse),
-            theta=rho * signal.reshape(self._groups, r, -1),
+            V=self.unpack_squares(inverse),
+            theta=self.rho * signal.reshape(self._groups, r, -1),
         )
 
     @cached_property
@@ -144,15 +158,22 @@ class Coordinates:
 
     @cached_property
     def _mean_rho(self) -> float:
-        return float(self._rho.mean())
+        return float(self.rho.mean())
 
     def held_at_zero(self, start: Vector) -> Bool[np.ndarray, " n"]:
         """Coordinates that a symmetry of the model keeps at zero when started from `start`."""
-        held = np.zeros(start.size, bool)
-        for signs in self._flips():
-            if np.array_equal(signs * start, start):
-                held |= signs < 0
-        return held
+        return np.any([signs < 0 for signs in self._symmetries(start)], axis=0)
+
+    def sectors(self, vector: Vector) -> list[Bool[np.ndarray, " n"]]:
+        """Coordinates that a small change can mix: those that all symmetries of `vector` turn
+        around alike. The free ones are one of them."""
+        signs = np.asarray(self._symmetries(vector))
+        _, number = np.unique(signs, axis=1, return_inverse=True)
+        return [np.ravel(number) == k for k in range(np.max(number) + 1)]
+
+    def _symmetries(self, vector: Vector) -> list[Vector]:
+        """The flips that leave a vector as it is; to flip nothing is one."""
+        return [signs for signs in self._flips() if np.array_equal(signs * vector, vector)]
 
     def _flips(self) -> list[Vector]:
         """For each sign flip of columns that the model does not see: the signs it gives

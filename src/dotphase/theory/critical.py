@@ -74,6 +74,16 @@ class Critical:
     limits: dict[str, Limits] = field(default_factory=dict)
 
     @property
+    def alpha_c_model_error(self) -> float:
+        """How far breaking replica symmetry would move alpha_c: the larger of the errors of the two
+        losses, over the difference of their slopes."""
+        if self.semantic is None or self.positional is None:
+            return math.nan
+        pair = (self.semantic, self.positional)
+        slope = abs(self.semantic.loss_slope - self.positional.loss_slope)
+        return max(solution.model_error["train_loss"] for solution in pair) / slope
+
+    @property
     def stability_loss(self) -> dict[str, float]:
         """The alpha at which each branch stops being a minimum; NaN where there is none."""
         return {name: limits.stability_loss for name, limits in self.limits.items()}
@@ -97,6 +107,7 @@ class Critical:
         }
         return {
             **{name: value for name, value in vars(self).items() if name not in left_out},
+            "alpha_c_model_error": self.alpha_c_model_error,
             "stability_loss": self.stability_loss,
             "branch_end": self.branch_end,
             **errors,
@@ -109,6 +120,7 @@ def critical(
     *,
     smallest: float = SMALLEST,
     largest: float = LARGEST,
+    limits: bool = True,
     settings: SolverSettings | None = None,
     **changes: Unpack[SolverFields],
 ) -> Critical:
@@ -120,6 +132,8 @@ def critical(
         Teacher, student and data.
     smallest, largest : float
         Range of alpha to search.
+    limits : bool
+        Whether to look for where each branch stops being a minimum and where it ends, too.
     settings, **changes
         As for `dotphase.solve`; `log2_points`, 17 by default, has to be fixed.
 
@@ -129,7 +143,8 @@ def critical(
     >>> 1.1 < found.alpha_c < 1.4
     True
     """
-    return run([_searching(model, smallest, largest, with_changes(settings, SETTINGS, changes))])[0]
+    settings = with_changes(settings, SETTINGS, changes)
+    return run([_searching(model, smallest, largest, limits, settings)])[0]
 
 
 @in_double_precision
@@ -139,6 +154,7 @@ def critical_line(
     *,
     smallest: float = SMALLEST,
     largest: float = LARGEST,
+    limits: bool = False,
     progress: Callable[[Critical], None] | None = None,
     settings: SolverSettings | None = None,
     **changes: Unpack[SolverFields],
@@ -164,17 +180,19 @@ def critical_line(
     1
     """
     settings = with_changes(settings, SETTINGS, changes)
-    work = [_searching(family(value), smallest, largest, settings) for value in values]
+    work = [_searching(family(value), smallest, largest, limits, settings) for value in values]
     return run(work, progress=progress)
 
 
 def _searching(
-    model: Model, smallest: float, largest: float, settings: SolverSettings
+    model: Model, smallest: float, largest: float, limits: bool, settings: SolverSettings
 ) -> Steps[Critical]:
     """The search in steps; what is asked is checked before it runs."""
     smallest = validate.number("smallest", smallest, above=0)
     largest = validate.number("largest", largest, above=smallest)
     rough = replace(settings, log2_points=min(COARSE, settings.fixed_points))
+    if not limits:
+        return _search(_Pair(model, rough), _Pair(model, settings), smallest, largest)
     return _with_limits(model, rough, settings, smallest, largest)
 
 

@@ -42,7 +42,7 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 #: State of the proximal map, one for each block of points.
-Tracks = tuple[Track, ...]
+Tracks = tuple[Any, ...]
 
 
 class Evaluator:
@@ -98,48 +98,84 @@ def _spectrum(model: Model) -> Any:
     return model.spectrum
 
 
-class _Compiled(NamedTuple):
-    start: Callable[..., Track]
-    step: Callable[..., tuple[Array, Track]]
+class Stepping(NamedTuple):
+    """What answers a query for averages: a fresh state, and averages with the next state."""
+
+    start: Callable[..., Any]
+    step: Callable[..., tuple[Array, Any]]
+    start_lanes: Callable[..., Any]
+    step_lanes: Callable[..., tuple[Array, Any]]
+
+
+class Compiled(NamedTuple):
+    """Functions for all models of one structure, for one and for many lanes."""
+
+    averages: Stepping
     respond: Callable[..., Responses]
-    start_lanes: Callable[..., Track]
-    step_lanes: Callable[..., tuple[Array, Track]]
     respond_lanes: Callable[..., Responses]
 
 
+#: What models must share to share what is compiled.
+Structure = tuple[Any, Any, tuple[Same, ...]]
+
+
 @lru_cache(maxsize=64)
-def _compile(structure: tuple[Any, Any, tuple[Same, ...]]) -> _Compiled:
-    """Jitted functions for all models of one structure, for one and for many lanes."""
-    static = jax.tree.unflatten(structure[0], [leaf.value for leaf in structure[2]])
-
-    def whole(function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(arrays: Any, flat: Array, *rest: Any) -> Any:
-            model = eqx.combine(arrays, static)
-            return function(model, _unflat(model, flat), *rest)
-
-        return call
-
-    def step(
-        model: Model, overlaps: Overlaps, points: Array, track: Track, call: Array
-    ) -> tuple[Array, Track]:
-        averages, track = force_averages(model, overlaps, points, SCRAMBLES, track, call)
-        # One array instead of seven: fetching an array has a fixed cost too.
-        rows = [part.reshape(SCRAMBLES, -1) for part in averages]
-        return jnp.concatenate(rows, axis=1), track
+def _compile(structure: Structure) -> Compiled:
+    """Jitted functions for all models of one structure."""
 
     def respond(
-        model: Model, overlaps: Overlaps, points: Array, track: Track, directions: Overlaps
+        model: Model, flat: Array, points: Array, track: Track, directions: Overlaps
     ) -> Responses:
-        return mean_responses(model, overlaps, points, SCRAMBLES, track, directions)
+        return mean_responses(model, _unflat(model, flat), points, SCRAMBLES, track, directions)
 
-    return _Compiled(
-        start=_CompiledOnce(whole(fresh_track)),
-        step=_CompiledOnce(whole(step)),
-        respond=_CompiledOnce(whole(respond)),
-        start_lanes=_CompiledOnce(jax.vmap(whole(fresh_track), in_axes=(0, 0, None))),
-        step_lanes=_CompiledOnce(jax.vmap(whole(step), in_axes=(0, 0, None, 0, None))),
-        respond_lanes=_CompiledOnce(jax.vmap(whole(respond), in_axes=(0, 0, None, 0, 0))),
+    def start(model: Model, flat: Array, points: Array) -> Track:
+        return fresh_track(model, _unflat(model, flat), points)
+
+    def step(
+        model: Model, flat: Array, points: Array, track: Track, call: Array
+    ) -> tuple[Averages, Track]:
+        return force_averages(model, _unflat(model, flat), points, SCRAMBLES, track, call)
+
+    whole = _with_arrays(structure, respond)
+    return Compiled(
+        averages=compile_stepping(structure, start, step),
+        respond=_CompiledOnce(whole),
+        respond_lanes=_CompiledOnce(jax.vmap(whole, in_axes=(0, 0, None, 0, 0))),
     )
+
+
+def compile_stepping(
+    structure: Structure, start: Callable[..., Any], step: Callable[..., Any]
+) -> Stepping:
+    """Jitted functions that answer one kind of query for averages.
+
+    Parameters
+    ----------
+    start : callable
+        ``(model, flat overlaps, points) -> state``.
+    step : callable
+        ``(model, flat overlaps, points, state, call) -> averages, state``.
+    """
+
+    def in_one_array(*args: Any) -> tuple[Array, Any]:
+        averages, state = step(*args)
+        # One array instead of many: fetching an array has a fixed cost too.
+        rows = [part.reshape(SCRAMBLES, -1) for part in averages]
+        return jnp.concatenate(rows, axis=1), state
+
+    begin, advance = _with_arrays(structure, start), _with_arrays(structure, in_one_array)
+    return Stepping(
+        start=_CompiledOnce(begin),
+        step=_CompiledOnce(advance),
+        start_lanes=_CompiledOnce(jax.vmap(begin, in_axes=(0, 0, None))),
+        step_lanes=_CompiledOnce(jax.vmap(advance, in_axes=(0, 0, None, 0, None))),
+    )
+
+
+def _with_arrays(structure: Structure, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of a model as one of the model's numbers."""
+    static = jax.tree.unflatten(structure[0], [leaf.value for leaf in structure[2]])
+    return lambda arrays, *rest: function(eqx.combine(arrays, static), *rest)
 
 
 class _CompiledOnce:
@@ -177,7 +213,7 @@ class Query(ABC, Generic[A]):
     """What a solver wants to know of a model at given overlaps, on given points."""
 
     evaluator: Evaluator
-    overlaps: Overlaps
+    overlaps: Any
     log2_points: int
     seed: int
 
@@ -221,12 +257,33 @@ class AverageQuery(Query[Answer]):
     call: int = 0
 
     @property
+    def compiled(self) -> Stepping:
+        """The functions that answer it."""
+        return self.evaluator.compiled.averages
+
+    def averages(self, rows: Float[np.ndarray, "scrambles n"]) -> Any:
+        """The columns of one array back in their places."""
+        model = self.evaluator.model
+        length, r, t = model.length, model.student_rank, model.teacher_rank
+        shapes = [(length, r), (length, r, r), (length, r, t), (length, r, r), (), (), ()]
+        return self.without_odd(Averages(*cut(rows, shapes)))
+
+    def without_odd(self, averages: Any) -> Any:
+        """The averages with those at zero that are odd in what the points leave out."""
+        match self.mirror:
+            case Mirror.BOTH:
+                return averages._replace(g=np.zeros_like(averages.g))
+            case Mirror.TEACHER:
+                return averages._replace(gy=np.zeros_like(averages.gy))
+        return averages
+
+    @property
     def mirror(self) -> Mirror | None:
         return self.evaluator.mirror(self.overlaps)
 
     def alone(self) -> Answer:
         flat, blocks = _flat(self.overlaps), _blocks_of(self)
-        arrays, run = self.evaluator.arrays, self.evaluator.compiled
+        arrays, run = self.evaluator.arrays, self.compiled
         call = np.int32(self.call)
 
         def work(index: int) -> tuple[np.ndarray, Track]:
@@ -238,12 +295,12 @@ class AverageQuery(Query[Answer]):
 
         done = _over_blocks(work, len(blocks))
         rows = np.mean([rows for rows, _ in done], axis=0)
-        return Answer(_averages(self, rows), tuple(track for _, track in done))
+        return Answer(self.averages(rows), tuple(track for _, track in done))
 
     @staticmethod
     def together(queries: Sequence[AverageQuery]) -> list[Answer]:
         first = queries[0]
-        run = first.evaluator.compiled
+        run = first.compiled
         arrays, flat = _stacked(queries)
         call = np.int32(first.call)
         averages, tracks = [], []
@@ -260,7 +317,7 @@ class AverageQuery(Query[Answer]):
             tracks.append(track)
         mean = np.mean(averages, axis=0)
         return [
-            Answer(_averages(query, mean[lane]), tuple(_lane(track, lane) for track in tracks))
+            Answer(query.averages(mean[lane]), tuple(_lane(track, lane) for track in tracks))
             for lane, query in enumerate(queries)
         ]
 
@@ -324,17 +381,17 @@ def _blocks_of(query: Query[Any]) -> tuple[Float[Array, "dims points"], ...]:
     return device_blocks(query.log2_points, student, teacher, query.seed, query.halved)
 
 
-def _flat(overlaps: Overlaps) -> Float[np.ndarray, " n"]:
+def _flat(overlaps: Any) -> Float[np.ndarray, " n"]:
     # One small array instead of four: handing an array to a compiled call has a fixed cost.
     return np.concatenate([np.ravel(part) for part in overlaps])
 
 
 def _unflat(model: Model, flat: Float[Array, " n"]) -> Overlaps:
     length, r, t = model.length, model.student_rank, model.teacher_rank
-    return Overlaps(*_cut(flat, [(length, r, r), (length, r), (length, r, r), (length, r, t)]))
+    return Overlaps(*cut(flat, [(length, r, r), (length, r), (length, r, r), (length, r, t)]))
 
 
-def _cut(values: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
+def cut(values: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
     """Parts of the given shapes, one after the other, of the last axis."""
     parts, begin = [], 0
     for shape in shapes:
@@ -361,20 +418,6 @@ def _stacked(queries: Sequence[Query[Any]]) -> tuple[Any, Float[np.ndarray, "lan
     """Numbers of the models and overlaps of several queries, side by side."""
     arrays = _stack([query.evaluator.arrays for query in queries])
     return arrays, np.stack([_flat(query.overlaps) for query in queries])
-
-
-def _averages(query: AverageQuery, rows: Float[np.ndarray, "scrambles n"]) -> Averages:
-    """The columns of one array back in their places."""
-    model = query.evaluator.model
-    length, r, t = model.length, model.student_rank, model.teacher_rank
-    shapes = [(length, r), (length, r, r), (length, r, t), (length, r, r), (), (), ()]
-    averages = Averages(*_cut(rows, shapes))
-    match query.mirror:
-        case Mirror.BOTH:
-            return averages._replace(g=np.zeros_like(averages.g))
-        case Mirror.TEACHER:
-            return averages._replace(gy=np.zeros_like(averages.gy))
-    return averages
 
 
 def _even(query: ResponseQuery, responses: Responses) -> Responses:

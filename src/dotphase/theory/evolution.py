@@ -149,15 +149,25 @@ def mean_of_scrambles(
     return jnp.moveaxis(means.reshape(*shape, scrambles), -1, 0)
 
 
-def _sqrt(matrix: np.ndarray) -> np.ndarray:
+def matrix_root(matrix: np.ndarray) -> np.ndarray:
+    """Symmetric square root; NaN where the matrix is not positive semi-definite."""
     if matrix.shape[-1] == 1:
         return np.sqrt(matrix)
     values, vectors = np.linalg.eigh(matrix)
     return (vectors * np.sqrt(values)[..., None, :]) @ vectors.swapaxes(-1, -2)
 
 
-def _transpose(matrix: AnyArray) -> np.ndarray:
+def transpose(matrix: AnyArray) -> np.ndarray:
+    """Of the last two axes."""
     return np.asarray(matrix).swapaxes(-1, -2)
+
+
+def remainder(model: Model, overlaps: Overlaps) -> Float[np.ndarray, "tokens t t"]:
+    """Variance of the teacher's fields that the student's leave,
+    ``rho*_l - theta_l^T q_l^{-1} theta_l``."""
+    q, theta = np.asarray(overlaps.q), np.asarray(overlaps.theta)
+    own = np.asarray(model.rho)[:, None, None] * np.eye(model.teacher_rank)
+    return np.asarray(own - transpose(theta) @ np.linalg.inv(q) @ theta)
 
 
 def conjugates(model: Model, alpha: float, overlaps: Overlaps, averages: Averages) -> Conjugates:
@@ -168,15 +178,13 @@ def conjugates(model: Model, alpha: float, overlaps: Overlaps, averages: Average
     """
     q, theta = np.asarray(overlaps.q), np.asarray(overlaps.theta)
     q_inverse = np.linalg.inv(q)
-    left = np.asarray(model.rho)[:, None, None] * np.eye(model.teacher_rank)
-    left = left - _transpose(theta) @ q_inverse @ theta
-    thetahat = alpha * averages.gy @ np.linalg.inv(_sqrt(left))
-    response = -alpha * averages.gxi @ np.linalg.inv(_sqrt(q))
-    response = response + thetahat @ _transpose(theta) @ q_inverse
+    thetahat = alpha * averages.gy @ np.linalg.inv(matrix_root(remainder(model, overlaps)))
+    response = -alpha * averages.gxi @ np.linalg.inv(matrix_root(q))
+    response = response + thetahat @ transpose(theta) @ q_inverse
     return Conjugates(
         qhat=alpha * averages.gg,
         mhat=alpha * averages.g,
-        Vhat=(response + _transpose(response)) / 2,
+        Vhat=(response + transpose(response)) / 2,
         thetahat=thetahat,
     )
 
@@ -201,17 +209,18 @@ def source(model: Model, hats: Conjugates) -> Float[np.ndarray, "... atoms r r"]
     noise = np.einsum("la,...lij->...aij", model.eigenvalues, hats.qhat)
     signal = lift(model, hats)
     position = np.einsum("kl,...ki,...lj->...ij", model.positions, hats.mhat, hats.mhat)
-    return noise + signal @ _transpose(signal) + position[..., None, :, :]
+    return noise + signal @ transpose(signal) + position[..., None, :, :]
 
 
 def weight_gram(model: Model, hats: Conjugates) -> Float[np.ndarray, "... atoms r r"]:
     """``W_i = R_i source_i R_i^T``, which is Q^T Q/d in the eigendirection i."""
-    return _gram(resolvent(model, hats), source(model, hats))
+    return gram(resolvent(model, hats), source(model, hats))
 
 
-def _gram(inverse: np.ndarray, drive: np.ndarray) -> np.ndarray:
-    weight = inverse @ drive @ _transpose(inverse)
-    return np.asarray((weight + _transpose(weight)) / 2)
+def gram(inverse: np.ndarray, drive: np.ndarray) -> np.ndarray:
+    """``R source R^T``, symmetric to the last digit."""
+    weight = inverse @ drive @ transpose(inverse)
+    return np.asarray((weight + transpose(weight)) / 2)
 
 
 def next_overlaps(model: Model, hats: Conjugates) -> Overlaps:
@@ -222,20 +231,23 @@ def next_overlaps(model: Model, hats: Conjugates) -> Overlaps:
     The last one takes the positions to be spread evenly over the eigendirections.
     """
     inverse = resolvent(model, hats)
-    weight = _gram(inverse, source(model, hats))
+    weight = gram(inverse, source(model, hats))
     aligned = inverse @ lift(model, hats)
-    if model.spectrum is None:
-        rho, even = np.asarray(model.rho)[:, None, None], inverse[..., 0, :, :]
-        q, V, theta = rho * weight, rho * inverse, rho * aligned
-    else:
-        share = model.eigenweights
-        weights = model.eigenvalues * share
-        even = np.einsum("a,...aij->...ij", share, inverse)
-        q, V, theta = (
-            np.einsum("la,...aij->...lij", weights, each) for each in (weight, inverse, aligned)
-        )
-    m = np.einsum("...ij,lk,...kj->...li", even, model.positions, hats.mhat)
-    return Overlaps(q=q, m=m, V=V, theta=theta)
+    q, V, theta = (per_token(model, each) for each in (weight, inverse, aligned))
+    return Overlaps(q=q, m=mean_fields(model, inverse, hats), V=V, theta=theta)
+
+
+def per_token(model: Model, each: Float[np.ndarray, "... atoms i j"]) -> np.ndarray:
+    """``sum_i w_i gamma_{l,i} X_i`` for every token l."""
+    return np.einsum("la,...aij->...lij", model.eigenvalues * model.eigenweights, each)
+
+
+def mean_fields(
+    model: Model, inverse: Float[np.ndarray, "... atoms r r"], hats: Conjugates
+) -> Float[np.ndarray, "... tokens r"]:
+    """``m_l = sum_i w_i R_i sum_k P_lk mhat_k``."""
+    even = np.einsum("a,...aij->...ij", model.eigenweights, inverse)
+    return np.einsum("...ij,lk,...kj->...li", even, model.positions, hats.mhat)
 
 
 def training_energy(

@@ -25,6 +25,7 @@ from dotphase.finite.linear import linear_test_error
 from dotphase.model import Model
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.classification import belongs, classify
+from dotphase.theory.model_error import LAWS, explained, jump_share, model_errors, relative_errors
 from dotphase.theory.multipliers import multipliers, whole_jacobian
 from dotphase.theory.overlaps import Overlaps, is_nothing
 from dotphase.theory.problem import Free
@@ -40,6 +41,7 @@ from dotphase.theory.search import (
     refine_or_iterate,
     settle,
 )
+from dotphase.theory.seeds import APART, OTHERS, combined, needs_seeds
 from dotphase.theory.settings import FEWEST, SolverSettings
 from dotphase.theory.solution import Solution
 from dotphase.theory.stability import Multipliers, Responses, Stability, judge
@@ -82,11 +84,14 @@ class Follower:
     """Follows a branch from alpha to alpha, each point started from the one before.
 
     Where the last point was not on the branch, or its continuation is lost, the branch's
-    own starting point is tried as well.
+    own starting point is tried as well. With `several`, points that one set of Gaussian points
+    does not determine are solved with other seeds, too.
     """
 
-    def __init__(self, model: Model, branch: str, settings: SolverSettings) -> None:
-        self.model, self.settings = model, settings
+    def __init__(
+        self, model: Model, branch: str, settings: SolverSettings, *, several: bool = False
+    ) -> None:
+        self.model, self.settings, self.several = model, settings, several
         self.branch = BRANCHES.check(branch)
         self._own_start = BRANCHES[branch].start(model)
         self._linear: float | None = None
@@ -115,7 +120,7 @@ class Follower:
             solution = again if solution is None or again.on_branch else solution
         self._last = (solution.overlaps, jacobian) if solution.there else None
         self._ended = not solution.on_branch
-        return solution
+        return (yield from _with_seeds(goal, solution)) if self.several else solution
 
 
 def along(
@@ -126,7 +131,7 @@ def along(
     progress: Callable[[Solution], None] | None = None,
 ) -> Steps[list[Solution]]:
     """The solutions of a branch along `alphas`, in their order."""
-    follower = Follower(model, branch, settings)
+    follower = Follower(model, branch, settings, several=True)
     order = np.argsort(alphas)[:: 1 if BRANCHES[branch].from_few else -1]
     found: dict[int, Solution] = {}
     for index in order:
@@ -136,7 +141,7 @@ def along(
     # Back again: the branch's own start may have missed it where it still exists.
     for last, index in pairwise(order[::-1]):
         if found[int(last)].there and not found[int(index)].there:
-            follower = Follower(model, branch, settings)
+            follower = Follower(model, branch, settings, several=True)
             yield from follower.at(alphas[last])
             again = yield from follower.at(alphas[index])
             found[int(index)] = again if again.there else found[int(index)]
@@ -154,7 +159,24 @@ def one_point(
     if branch in BRANCHES and (lost or solution.stability.kind == "saddle"):
         # A saddle may be a weak look-alike of a minimum that its own start has missed.
         solution = (yield from _from_afar(goal, memory, minimum=not lost)) or solution
-    return solution
+    return (yield from _with_seeds(goal, solution))
+
+
+def _with_seeds(goal: Goal, solution: Solution) -> Steps[Solution]:
+    """The solution, asked again with other seeds where one does not determine it."""
+    if not needs_seeds(solution):
+        return solution
+    others = []
+    start = solution.overlaps if solution.there else BRANCHES[goal.branch].start(goal.model)
+    for number in range(1, OTHERS + 1):
+        settings = replace(
+            goal.settings,
+            log2_points=solution.log2_points,
+            seed=goal.settings.seed + number * APART,
+        )
+        other, _ = yield from find(replace(goal, settings=settings), start, Memory())
+        others.append(other)
+    return combined(solution, others)
 
 
 def _from_afar(goal: Goal, memory: Memory, *, minimum: bool) -> Steps[Solution | None]:
@@ -327,8 +349,11 @@ def _dress(
     message = point.outcome.message
     if responses is None:
         stability = Stability(math.nan, math.nan, False, "the iteration did not converge")
+        broken = dict.fromkeys(LAWS, math.nan)
     else:
-        stability = judge(goal.model, goal.alpha, here.overlaps, here.mean, responses, found)
+        given = (goal.model, goal.alpha, here.overlaps, here.mean, responses)
+        broken = relative_errors(jump_share(*given), explained(goal.model, here.overlaps))
+        stability = judge(*given, found, broken)
         worst = worst_error(here, errors)
         if worst > settings.rtol and settings.log2_points is None:
             message += (
@@ -350,6 +375,7 @@ def _dress(
         converged=responses is not None,
         message=message,
         stderr=errors,
+        model_error=model_errors(here.overlaps, here.train_loss, here.test_error, broken),
         samples=samples,
         loss_slope=float(here.mean.moreau),
         stability=stability,

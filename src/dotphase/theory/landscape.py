@@ -29,7 +29,7 @@ from itertools import count
 from typing import Unpack
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from dotphase._numerics import validate
 from dotphase._numerics.fixed_point import Iteration
@@ -41,6 +41,7 @@ from dotphase.theory.plane import Plane
 from dotphase.theory.problem import Symmetric, Vector
 from dotphase.theory.search import Evaluation, Memory, Search, iterate
 from dotphase.theory.settings import SolverFields, SolverSettings, check_alpha, with_changes
+from dotphase.theory.stability import Responses, jump_share
 from dotphase.theory.steps import Steps, run
 
 #: How precisely to solve where nothing else is said: the smallest quadrature, enough for a
@@ -49,12 +50,15 @@ SETTINGS = SolverSettings(log2_points=12)
 #: log of the part of W that is neither along p_1 nor along Q*, and of R, where nothing better is
 #: known.
 FRESH = np.log([0.1, 40.0])
+#: Weight of the jumps up to which replica symmetry is believed here: away from a minimum the
+#: change by breaking it is not known.
+FEW_JUMPS = 0.2
 #: Smallest factor by which one step may change 1/R.
 SHRINK = 0.25
 
 Grid = Sequence[float] | Vector
-#: Loss, its two slopes, q and V at the points of one row.
-RowValues = Float[np.ndarray, "columns 5"]
+#: Loss, its two slopes, q, V and the weight of the jumps at the points of one row.
+RowValues = Float[np.ndarray, "columns 6"]
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,8 @@ class Landscape:
     loss : f(m, theta); NaN where the iteration did not settle
     slope_m, slope_theta : its derivatives
     q, V : of token 1
+    jump_weight : share of the response carried by jumps of the proximal map: the landscape is
+        replica symmetric, and the larger this is the less it says
 
     Examples
     --------
@@ -85,6 +91,12 @@ class Landscape:
     slope_theta: Float[np.ndarray, "rows columns"]
     q: Float[np.ndarray, "rows columns"]
     V: Float[np.ndarray, "rows columns"]
+    jump_weight: Float[np.ndarray, "rows columns"]
+
+    @property
+    def trusted(self) -> Bool[np.ndarray, "rows columns"]:
+        """Where the jumps are few enough for replica symmetry to be believed."""
+        return self.jump_weight < FEW_JUMPS
 
     @property
     def minima(self) -> list[tuple[float, float, float]]:
@@ -191,12 +203,13 @@ def _row(
             if point.outcome.success:
                 # Once more, by a search that has not seen it: the proximal maps are probed again.
                 here = yield from Search(problem, settings, memory).evaluate(point.x, log2_points)
-                results.append(problem.measure(here))
+                responses = yield from here.responses()
+                results.append(problem.measure(here, responses))
                 start = point.x
                 break
         else:
             start = FRESH
-            results.append(np.full(5, np.nan))
+            results.append(np.full(6, np.nan))
     return np.asarray(results)
 
 
@@ -232,8 +245,8 @@ class Prescribed(Symmetric):
         """Whether the logarithms are finite and far from overflow."""
         return bool(np.all(np.isfinite(x)) and np.all(np.abs(x) < 60))
 
-    def measure(self, here: Evaluation) -> Float[np.ndarray, " 5"]:
-        """Loss, its two slopes, q and V at a fixed point.
+    def measure(self, here: Evaluation, responses: Responses) -> Float[np.ndarray, " 6"]:
+        """Loss, its two slopes, q, V and the weight of the jumps at a fixed point.
 
         The loss is taken from the free energy, whose error is second order in that of x:
         ``alpha E[M] + sum_l (V_l qhat_l - q_l Vhat_l)/2 - R/2 sum_l sigma_l^2 qhat_l
@@ -250,7 +263,8 @@ class Prescribed(Symmetric):
         slope_m = self.m / (plane.length * inverse) - pull
         slope_theta = (self.t / inverse - lift) / plane.rho
         q, v = float(overlaps.q[0, 0, 0]), float(overlaps.V[0, 0, 0])
-        return np.asarray([loss, slope_m, slope_theta, q, v])
+        weight = jump_share(self.model, self.alpha, hats, responses)
+        return np.asarray([loss, slope_m, slope_theta, q, v, weight])
 
     def _resolvent(self, hats: Conjugates) -> float:
         return float(resolvent(self.model, hats)[0, 0, 0])

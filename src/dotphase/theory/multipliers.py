@@ -88,8 +88,8 @@ def multipliers(
 ) -> Multipliers:
     """The multipliers from the Jacobians that the scrambles give; errors by leaving one out.
 
-    Directions that are held and those that are free do not mix; a turn of columns that the model
-    does not see changes nothing, and is left out.
+    Directions that the symmetries tell apart do not mix; a turn of columns that the model does
+    not see changes nothing, and is left out.
     """
     coordinates = problem.coordinates
     scale = coordinates.scale(x)
@@ -101,7 +101,7 @@ def multipliers(
     whole = np.mean(relative, axis=0)
     others = [(count * whole - one) / (count - 1) for one in relative]
     found = np.full((1 + count, len(TOWARDS)), -np.inf)
-    for sector in (problem.held, ~problem.held):
+    for sector in coordinates.sectors(x):
         a, b = (np.flatnonzero(sector & part) for part in (aligned, ~aligned))
         some = np.r_[a, b]
         if a.size and np.isfinite(whole[np.ix_(some, some)]).all():

@@ -85,6 +85,8 @@ class SolverFields(TypedDict, total=False):
 
 #: What `solve` uses where nothing else is said.
 DEFAULT = SolverSettings()
+#: The same with one step of replica symmetry breaking, where small differences of losses count.
+BREAKING = SolverSettings(rtol=5e-4, most=19)
 
 
 def with_changes(

@@ -35,6 +35,8 @@ class Solution:
     converged : whether the iteration settled on a fixed point
     message : why the solver stopped, and whether the quadrature error missed `rtol`
     stderr : quadrature standard errors of q, m, V, theta, train_loss, test_error
+    model_error : how much breaking replica symmetry would change the training loss, the test error,
+        theta and m, as estimated from the jumps of the proximal map
     samples : what each scramble alone gives for them; two solutions with the same seed share
         their points, so the error of a difference is the spread of the differences
     loss_slope : derivative of the training loss in alpha, exact at a fixed point
@@ -42,6 +44,8 @@ class Solution:
     log2_points : log2 of the number of Gaussian points used last
     seed : seed of their scrambles
     seconds : wall time
+    ranges : lowest and highest values over several seeds, where one set of points does not
+        determine the result; empty elsewhere
 
     Examples
     --------
@@ -64,12 +68,14 @@ class Solution:
     converged: bool
     message: str
     stderr: dict[str, float]
+    model_error: dict[str, float]
     samples: dict[str, Float[np.ndarray, " scrambles"]] = field(repr=False)
     loss_slope: float
     stability: Stability
     log2_points: int
     seed: int
     seconds: float
+    ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def on_branch(self) -> bool:
@@ -119,10 +125,15 @@ class Solution:
             head += f" (asked for {self.branch}: no such fixed point was found)"
         lines = [head + tokens]
         for name, value in values.items():
-            error = with_error(value, self.stderr[name])
+            error = with_errors(value, self.stderr[name], self.model_error.get(name, 0.0))
             linear = f"   linear layer {self.linear_test_error:.6f}"
             note = linear if name == "test_error" else ""
             lines.append(f"  {labels.get(name, name):<13} {error}{note}")
+        if self.ranges:
+            parts = [name for name in ("theta", "m") if self.ranges[name][1] > 0]
+            shown = [f"{name} from {low:.3g} to {high:.3g}" for name in parts
+                     for low, high in (self.ranges[name],)]  # fmt: skip
+            lines.append(f"  NOT DETERMINED by these points: over other seeds {', '.join(shown)}")
         state = "converged" if self.converged else "NOT CONVERGED"
         lines.append(
             f"  {state}: {self.message}; residual {self.residual:.1e} after "
@@ -134,6 +145,15 @@ class Solution:
             f"jump weight {self.stability.jump_weight:.3f})"
         )
         return "\n".join(lines)
+
+
+def with_errors(value: float, points: float, breaking: float) -> str:
+    """A number with its standard error and, where it counts, that of replica symmetry."""
+    shown = with_error(value, points)
+    if not breaking > points / 10 > 0:
+        return shown
+    digits = int(np.clip(1 - np.floor(np.log10(breaking)), 0, 12))
+    return f"{shown} (points) + {breaking:.{digits}f} (symmetry breaking)"
 
 
 def with_error(value: float, error: float) -> str:

@@ -7,16 +7,20 @@ single point and a batch; `solving` and `continuing` give it to callers who run 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Unpack
+from typing import Literal, Unpack, overload
 
+from dotphase._numerics import validate
 from dotphase._numerics.precision import in_double_precision
 from dotphase.errors import InvalidInput
 from dotphase.model import Model
 from dotphase.theory.branches import BRANCHES
+from dotphase.theory.breaking import Broken, Complexity, counting
+from dotphase.theory.breaking import breaking as breaking_in_steps
 from dotphase.theory.classification import CUSTOM
 from dotphase.theory.follow import along, one_point
 from dotphase.theory.overlaps import Overlaps, check_overlaps
 from dotphase.theory.settings import (
+    BREAKING,
     DEFAULT,
     SolverFields,
     SolverSettings,
@@ -27,15 +31,42 @@ from dotphase.theory.solution import Solution
 from dotphase.theory.steps import Steps, run
 
 
+@overload
+def solve(
+    model: Model,
+    alpha: float,
+    start: str | Overlaps = "semantic",
+    *,
+    breaking: Literal[0] = 0,
+    settings: SolverSettings | None = None,
+    **changes: Unpack[SolverFields],
+) -> Solution: ...
+
+
+@overload
+def solve(
+    model: Model,
+    alpha: float,
+    start: str | Overlaps = "semantic",
+    *,
+    breaking: Literal[1],
+    inner: int | None = None,
+    settings: SolverSettings | None = None,
+    **changes: Unpack[SolverFields],
+) -> Broken: ...
+
+
 @in_double_precision
 def solve(
     model: Model,
     alpha: float,
     start: str | Overlaps = "semantic",
     *,
+    breaking: int = 0,
+    inner: int | None = None,
     settings: SolverSettings | None = None,
     **changes: Unpack[SolverFields],
-) -> Solution:
+) -> Solution | Broken:
     """Solve state evolution at one sample complexity.
 
     Parameters
@@ -47,15 +78,21 @@ def solve(
     start : str or Overlaps
         Branch to follow ("semantic", "positional", "uninformed", "mixed"), or overlaps to start
         from.
+    breaking : 0 or 1
+        Steps of replica symmetry breaking; state evolution has none.
+    inner : int, optional
+        With breaking, the most points of the averages inside a cluster of minima.
     settings : SolverSettings, optional
         How precisely to solve.
     **changes
-        Fields of the settings by name: `rtol`, `log2_points`, `most`, `seed`, `iteration`.
+        Fields of the settings by name: `rtol`, `log2_points`, `most`, `seed`, `iteration`;
+        with breaking, `rtol` is 5e-4 and `most` 19 by default.
 
     Returns
     -------
-    Solution
-        Check `found`, `converged` and `stability.trusted` before use.
+    Solution or Broken
+        Check `found`, `converged` and `stability.trusted` before use. With `breaking=1` a
+        `dotphase.results.Broken`.
 
     Examples
     --------
@@ -65,8 +102,87 @@ def solve(
     >>> round(solution.test_error, 4)
     0.0014
     """
-    settings = with_changes(settings, DEFAULT, changes)
-    return run([solving(model, alpha, start, settings)])[0]
+    if validate.whole("breaking", breaking, at_least=0, at_most=1) == 0:
+        settings = with_changes(settings, DEFAULT, changes)
+        return run([solving(model, alpha, start, settings)])[0]
+    broken = solve_many_broken([(model, alpha, start)], inner=inner, settings=settings, **changes)
+    return broken[0]
+
+
+@in_double_precision
+def solve_many_broken(
+    problems: Iterable[tuple[Model, float, str | Overlaps]],
+    *,
+    inner: int | None = None,
+    lanes: int | None = None,
+    progress: Callable[[Broken], None] | None = None,
+    settings: SolverSettings | None = None,
+    **changes: Unpack[SolverFields],
+) -> list[Broken]:
+    """Solve many points with one step of replica symmetry breaking.
+
+    Parameters are those of `solve_many`, and `inner` that of `solve`.
+
+    Examples
+    --------
+    >>> points = [(dp.positional_semantic(omega=0.1), 0.75, "positional")]
+    >>> found = dp.analysis.solve_many_broken(points, inner=9, log2_points=12)
+    >>> found[0].shift["train_loss"] > 0
+    True
+    """
+    chosen = with_changes(settings, BREAKING, changes)
+    inner = _check_inner(inner)
+    work = [
+        breaking_in_steps(solving(model, alpha, start, chosen), chosen, inner)
+        for model, alpha, start in problems
+    ]
+    return run(work, lanes=lanes, progress=progress)
+
+
+def _check_inner(inner: int | None) -> int | None:
+    return None if inner is None else validate.whole("inner", inner, at_least=4, at_most=2**14)
+
+
+@in_double_precision
+def complexity(
+    model: Model,
+    alpha: float,
+    start: str | Overlaps = "semantic",
+    *,
+    parisi: Sequence[float] | None = None,
+    inner: int | None = None,
+    settings: SolverSettings | None = None,
+    **changes: Unpack[SolverFields],
+) -> Complexity | None:
+    """How many minima a branch has, along the Parisi parameter y.
+
+    Parameters
+    ----------
+    model, alpha, start
+        As for `solve`.
+    parisi : sequence of float, optional
+        Values of y beside those on the way from zero to the top of F; by default twice and four
+        times that of the top.
+    inner, settings, **changes
+        As for `solve` with breaking.
+
+    Returns
+    -------
+    Complexity or None
+        None where there is no such branch, or its clusters of minima are points.
+
+    Examples
+    --------
+    >>> model = dp.positional_semantic(omega=0.1)
+    >>> curve = dp.analysis.complexity(model, 0.75, "positional", inner=9, log2_points=12)
+    >>> figure = dp.plot.complexity(curve, "complexity.png")
+    """
+    chosen = with_changes(settings, BREAKING, changes)
+    values = None
+    if parisi is not None:
+        values = [validate.number("parisi", y, above=0) for y in parisi]
+    inner = _check_inner(inner)
+    return run([counting(solving(model, alpha, start, chosen), chosen, values, inner)])[0]
 
 
 @in_double_precision

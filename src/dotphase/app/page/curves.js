@@ -13,7 +13,7 @@ let answer = null;
 export function show(got) {
   curve = got.value;
   byId("note-curves").textContent = got.error ? `The curve could not be computed (${got.error}).`
-    : `${got.done ? "" : `Computing: ${Math.round(100 * got.progress)}%. `}Hollow: theory not trusted. Large: your point. Crosses: trained students.`;
+    : `${got.done ? "" : `Computing: ${Math.round(100 * got.progress)}%. `}Hollow: theory not trusted. Hourglass: a saddle, which training leaves. Large: your point. Crosses: trained students.`;
   paint();
 }
 
@@ -61,7 +61,7 @@ function build(width) {
       if (curve) {
         data.push({ ...common, x: curve.alpha, y: curve[branch][part].map((value) => size(part, value)), mode: "lines+markers",
           name: branch, showlegend: index === 0, line: { color: colour(branch), width: 2 },
-          marker: { size: 6, symbol: branch === "semantic" ? "circle" : "square",
+          marker: { size: 6, symbol: curve[branch].kind.map((kind) => (kind === "saddle" ? "hourglass-open" : branch === "semantic" ? "circle" : "square")),
             color: curve[branch].trusted.map((good) => (good ? colour(branch) : ink("card"))), line: { color: colour(branch), width: 1.4 } } });
       }
       const found = answer && answer.value[branch];
@@ -79,7 +79,7 @@ function build(width) {
       if (trained.length) {
         data.push({ ...axes, x: trained.map((run) => run.alpha), y: trained.map((run) => size(part, run[part])), mode: "markers",
           name: "trained", showlegend: index === 0, hovertemplate: "trained: α %{x:.2f}, %{y:.4g}<extra></extra>",
-          marker: { size: 10, symbol: "x-thin", line: { width: 2.4, color: trained.map((run) => colour(run.mechanism) ?? ink("ink")) } } });
+          marker: { size: 10, symbol: "hourglass-open", line: { width: 2.4, color: trained.map((run) => colour(run.mechanism) ?? ink("ink")) } } });
       }
     }
   });
@@ -87,7 +87,7 @@ function build(width) {
 }
 
 table("curves", () => {
-  const names = ["train_loss", "test_error", "theta", "m", "q", "V", "trusted"];
+  const names = ["train_loss", "test_error", "theta", "m", "q", "V", "kind", "trusted"];
   const rows = [["alpha", "branch", ...names]];
   if (curve) for (const branch of BRANCHES) curve.alpha.forEach((alpha, i) => {
     rows.push([alpha, branch, ...names.map((name) => curve[branch][name][i])]);

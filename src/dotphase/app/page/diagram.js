@@ -11,7 +11,7 @@ export function show(answer) {
   const note = byId("note-diagram");
   const state = answer.error ? `It could not be computed (${answer.error}).`
     : answer.done ? "" : `Computing this diagram in the background: ${Math.round(100 * answer.progress)}%. `;
-  note.textContent = `${state}Colour: semantic minus positional training loss, grey where one minimum is missing. Solid line: α_c, the losses cross. Dashed: α_l, the lower minimum beats a linear layer. Crosses: its theory is not to be trusted. Click or drag to move the point.`;
+  note.textContent = `${state}Colour: semantic minus positional training loss, grey where one branch is no minimum: triangles point down where the semantic branch is a saddle, up where the positional one is, rings where one is missing. Solid line: α_c, the losses cross. Dashed: α_l, the lower minimum beats a linear layer. Crosses: the theory of the lower minimum is not to be trusted. Click or drag to move the point.`;
   paint();
 }
 
@@ -43,6 +43,16 @@ function build() {
     }));
     data.push({ ...doubtful, mode: "markers", name: "not trusted", hoverinfo: "skip",
       marker: { symbol: "x-thin", size: 5, opacity: 0.45, line: { width: 1, color: ink("ink") } } });
+    for (const [branch, symbol] of [["semantic", "triangle-down"], ["positional", "triangle-up"]]) {
+      for (const [kind, shape] of [["saddle", symbol], ["missing", "circle-open"]]) {
+        const cells = { x: [], y: [] };
+        value.kind[branch].forEach((row, i) => row.forEach((found, j) => {
+          if (found === kind) { cells.x.push(value.alpha[j]); cells.y.push(value.omega[i]); }
+        }));
+        data.push({ ...cells, mode: "markers", name: `${branch} branch: ${kind}`, hovertemplate: `α %{x:.2f}, ω %{y:.3f}<br>${branch} branch: ${kind}<extra></extra>`,
+          marker: { symbol: shape, size: 4, opacity: 0.7, color: colour(branch), line: { width: 1, color: colour(branch) } } });
+      }
+    }
     for (const [name, label, dash] of [["alpha_c", "α_c: losses cross", "solid"], ["alpha_l", "α_l: beats the linear layer", "dash"]]) {
       data.push({ x: value[name], y: value.omega, mode: "lines", name: label, connectgaps: false,
         line: { color: ink("ink"), width: 2, dash } });
@@ -109,9 +119,9 @@ export function listen(choose) {
 }
 
 table("diagram", () => {
-  const rows = [["alpha", "omega", "loss_difference", "trusted"]];
+  const rows = [["alpha", "omega", "loss_difference", "semantic_kind", "positional_kind", "trusted"]];
   if (value) value.omega.forEach((omega, i) => value.alpha.forEach((alpha, j) => {
-    rows.push([alpha, omega, value.loss_difference[i][j], value.trusted[i][j]]);
+    rows.push([alpha, omega, value.loss_difference[i][j], value.kind.semantic[i][j], value.kind.positional[i][j], value.trusted[i][j]]);
   }));
   return rows;
 });

@@ -12,7 +12,7 @@ let answer = null;
 export function show(got) {
   value = got.value;
   const lowest = value && value.minima.length
-    ? `Minima on the grid at (m, θ) = ${value.minima.map(([m, theta]) => `(${m.toFixed(2)}, ${theta.toFixed(3)})`).join(" and ")}, the lowest first. ` : "";
+    ? `Minima on the grid at (m, θ) = ${value.minima.map(([m, theta]) => `(${m.toFixed(2)}, ${theta.toFixed(3)})`).join(" and ")}, the lowest first. Replica symmetric; jumps are few in ${Math.round(100 * value.trusted)}% of the cells, elsewhere it is not to be trusted. ` : "";
   byId("note-landscape").textContent = got.error ? `It could not be computed (${got.error}).`
     : `${got.done ? lowest : `Computing: ${Math.round(100 * got.progress)}%. `}Filled marks: the two branches from state evolution; crosses: trained students.`;
   paint();

@@ -1,4 +1,4 @@
-// Both minima as a table, with errors, the winner, and whether the theory is to be trusted.
+// Both branches as a table, with errors, the winner, and whether the theory is to be trusted.
 
 import { byId, line } from "./dom.js";
 import { table } from "./figure.js";
@@ -28,6 +28,12 @@ function cell(row, id, text, value) {
   return made;
 }
 
+// "saddle (towards semantic)", as stability.described of the library says it.
+function kindOf(verdict) {
+  const where = verdict.towards.length ? ` (towards ${verdict.towards.join(", ")})` : "";
+  return verdict.kind === "marginal" ? "minimum or saddle: cannot be told" : verdict.kind + where;
+}
+
 export function show(answer) {
   last = answer;
   const body = document.querySelector("#numbers tbody");
@@ -43,15 +49,17 @@ export function show(answer) {
       if (there && found.stage === "first look") made.className = "first-look";
     }
   }
-  const trust = line(body, "theory");
+  const kinds = line(body, "kind");
+  const trust = line(body, "lowest of its kind? (theory)");
   const stage = line(body, "precision");
   for (const branch of BRANCHES) {
     const found = answer.value[branch];
     const verdict = found && found.stability;
     let text = "…";
-    if (found && !found.there && found.stage === "first look") text = "no such minimum at first look: searching further";
-    else if (found && !found.there) text = found.converged ? `no such minimum: leads to the ${found.found} one` : found.message;
+    if (found && !found.there && found.stage === "first look") text = "no such fixed point at first look: searching further";
+    else if (found && !found.there) text = found.converged ? `no such fixed point was found: leads to the ${found.found} one` : found.message;
     else if (found) text = `${verdict.trusted ? "trusted" : "not trusted"}: ${verdict.reason}`;
+    cell(kinds, `${branch}-kind`, found && found.there ? kindOf(verdict) : "—");
     cell(trust, `${branch}-trust`, text);
     const how = found ? (found.stage === "final" ? `final, 2^${found.log2_points} points` : `${found.stage}, refining`) : "searching";
     cell(stage, `${branch}-stage`, how).dataset.stage = found ? found.stage : "";
@@ -65,12 +73,12 @@ export function show(answer) {
   const verdict = byId("verdict");
   verdict.dataset.winner = answer.winner ?? "";
   const words = !winner ? "Looking for the minima…"
-    : `Attention learns ${answer.winner === "semantic" ? "what tokens mean: the semantic" : "where tokens are: the positional"} minimum has the lowest loss.`;
+    : `The lowest minimum is ${answer.winner === "semantic" ? "semantic: attention by what tokens mean" : "positional: attention by where tokens are"}.`;
   // Said once for a screen reader, not with every refinement.
   if (verdict.textContent !== words) verdict.textContent = words;
   const note = byId("note-numbers");
   note.textContent = linear
-    ? `Linear positional layer: test error ${linear.linear_test_error.toPrecision(4)}. ± is one standard error of the quadrature. First looks use 2^12 points; final numbers are those of dotphase solve.`
+    ? `Linear positional layer: test error ${linear.linear_test_error.toPrecision(4)}. ± is one standard error of the quadrature. Whether training finds a minimum from its start is another question: train it and see. A saddle is left by training. First looks use 2^12 points; final numbers are those of dotphase solve.`
     : "";
 }
 

@@ -28,13 +28,14 @@ def command(parameters: dict[str, Any], model: Asked, seed: int, as_json: bool) 
     if as_json:
         print_json({**model.to_dict(), **found.to_dict()})
     else:
-        from dotphase.theory.solution import with_error
+        from dotphase.theory.solution import with_error, with_errors
 
         for name, value in model.to_dict().items():
             click.echo(f"{name:17s} {value}")
         for name in ("alpha_c", "alpha_l"):
             value = getattr(found, name)
-            shown = with_error(value, getattr(found, f"{name}_stderr"))
+            breaking = getattr(found, f"{name}_model_error", 0.0)
+            shown = with_errors(value, getattr(found, f"{name}_stderr"), breaking)
             click.echo(f"{name}           {shown if value == value else 'none'}")
         for name, limits in found.limits.items():
             for what, where, error in (

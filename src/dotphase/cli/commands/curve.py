@@ -6,48 +6,77 @@ from typing import Any
 
 import click
 
+from dotphase._numerics.parameters import Number, OneOf, Parameter, Whole
 from dotphase.cli.options import (
     Asked,
     alphas_option,
     branches_option,
     json_option,
     model_options,
+    option,
     out_option,
     plot_option,
+    refuse_given,
     task_options,
 )
 from dotphase.cli.output import Files, print_json, progress_bar
+
+#: What the dynamics takes, and what state evolution does.
+DYNAMICS = {
+    "lr": Parameter("lr", Number(above=0), None, "Dynamics: size of a step [default: 4 or less]."),
+    "steps": Parameter("steps", Whole(1), None, "Dynamics: steps to take [default: to the end]."),
+    "momentum": Parameter("momentum", Number(at_least=0), 0.0, "Dynamics: share of the last step."),
+    "ensemble": Parameter("ensemble", Whole(6, 24), 12, "Dynamics: log2 of the sentences."),
+}
+ENGINE = Parameter(
+    "engine", OneOf(("state_evolution", "dynamics")), "state_evolution",
+    "Minima of the loss, or where gradient descent ends.",
+)  # fmt: skip
+SOLVER = ("log2_points", "rtol", "most")
 
 
 @click.command(
     "curve", epilog="Example: dotphase curve --alphas 0.5:2:20 --out curve.nc --plot curve.png"
 )
 @alphas_option
-@branches_option("Branches to follow.")
+@branches_option("Branches to follow, or starts of descents.")
+@option(ENGINE)
+@option(DYNAMICS["lr"])
+@option(DYNAMICS["steps"])
+@option(DYNAMICS["momentum"])
+@option(DYNAMICS["ensemble"])
 @out_option
 @plot_option
-@task_options("theory", "log2_points", "rtol", "most", rtol=1e-2, most=14)
+@task_options("theory", *SOLVER, rtol=1e-2, most=14)
 @model_options
 @json_option
 def command(
     alphas: list[float],
     branches: list[str],
+    engine: str,
     out: str,
     plot: str | None,
     parameters: dict[str, Any],
     model: Asked,
     seed: int,
     as_json: bool,
+    **descent: Any,
 ) -> int:
     """Follow branches along alpha; mark where their training losses cross."""
+    if engine == "dynamics":
+        refuse_given(SOLVER, "--engine dynamics")
+        parameters = {"log2_ensemble": descent.pop("ensemble"), **descent}
+    else:
+        refuse_given(DYNAMICS, "--engine state_evolution")
     with progress_bar("following branches", total=len(alphas) * len(branches)) as advance:
         built = model.build()
         from dotphase.experiments.curve import curve
 
         files = Files(out, plot)
         dataset = curve(
-            built, alphas, branches, seed=seed, progress=lambda solution: advance(), **parameters
-        )
+            built, alphas, branches, engine=engine, seed=seed,
+            progress=lambda solution: advance(), **parameters,
+        )  # fmt: skip
         files.write(dataset, "curve")
     if as_json:
         print_json(_summary(dataset) | files.to_dict())
@@ -58,10 +87,15 @@ def command(
 
 
 def _summary(dataset: Any) -> dict[str, Any]:
-    shown = ("train_loss", "test_error", "q", "m", "V", "theta")
-    told = ("found", "on_branch", "converged", "trusted", *shown)
+    shown = [
+        name for name in ("train_loss", "test_error", "q", "m", "V", "theta") if name in dataset
+    ]
+    told = ["found", "on_branch", "converged", "trusted", *shown]
+    if "kind" in dataset:
+        told.append("kind")
     single = ("linear_test_error", "crossing", "crossing_stderr")
     return {
+        "engine": dataset.attrs.get("engine", "state_evolution"),
         "alphas": dataset["alpha"].values,
         "branches": dataset["branch"].values,
         **{name: dataset[name].values for name in told},
@@ -82,7 +116,10 @@ def _print_table(dataset: Any) -> None:
         name: [part for part in ("theta", "m") if part not in BRANCHES[name].vanishing]
         for name in branches
     }
-    table = Table(title="branches against alpha (? theory not trusted, - no such branch)")
+    ends = dataset.attrs.get("engine") == "dynamics"
+    what = "ends of gradient descent" if ends else "branches"
+    marks = "s saddle, ? theory not trusted, - no such branch"
+    table = Table(title=f"{what} against alpha ({marks})")
     table.add_column("alpha", justify="right")
     for name in branches:
         for column in ("loss", "test error", *overlaps[name]):
@@ -96,6 +133,7 @@ def _print_table(dataset: Any) -> None:
                 cells += ["-"] * (2 + len(overlaps[name]))
                 continue
             doubt = "" if bool(point["trusted"]) else "?"
+            doubt = "s" if "kind" in point and point["kind"] == "saddle" else doubt
             cells.append(f"{float(point['train_loss']):.6f}{doubt}")
             cells.append(f"{float(point['test_error']):.6f}")
             cells += [f"{float(point[part]):.4f}" for part in overlaps[name]]

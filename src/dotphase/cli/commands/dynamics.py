@@ -31,7 +31,7 @@ PARAMETERS = (
     Parameter("batch_fraction", Number(above=0, at_most=1), 1.0,
               "Share of the sentences that a step sees."),
     Parameter("d", Whole(2), None, "Draw everything at this dimension [default: the limit]."),
-    Parameter("ensemble", Whole(6, 24), 13, "log2 of the sentences of a repetition."),
+    Parameter("ensemble", Whole(6, 24), 12, "log2 of the sentences of a repetition."),
     Parameter("repetitions", Whole(1), 8, "Independent repetitions."),
     Parameter("rtol", Number(above=0), 0.005, "Relative standard error to reach."),
 )  # fmt: skip

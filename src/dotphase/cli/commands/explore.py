@@ -17,13 +17,13 @@ def command(port: int, host: str, no_browser: bool) -> int:
     It needs no internet. Ctrl-C ends it.
     """
     from dotphase.app.server import Server, plotly_script
-    from dotphase.cli.options import cache_settings, prepare_jax
+    from dotphase.cli.options import prepare_jax
 
     plotly_script()  # say what is missing before anything slow begins
     prepare_jax()
     from dotphase.app.routes import Explorer
 
-    explorer = Explorer(cache_settings())
+    explorer = Explorer()
     try:
         with Server(host, port, explorer) as server:
             click.echo(f"dotphase explorer at {server.address} (Ctrl-C ends it)")

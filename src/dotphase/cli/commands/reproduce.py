@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from dotphase.cli.options import json_option, prepare_jax, share_cache, where_options
+from dotphase.cli.options import json_option, prepare_jax, where_options
 from dotphase.cli.output import print_json, progress_bar
 
 
@@ -43,7 +43,6 @@ def command(
     from dotphase.report.items import in_order
 
     chosen = in_order(names)
-    share_cache()
     with progress_bar("reproducing", total=len(chosen)) as advance:
         prepare_jax()
         from dotphase.report.run import ItemResult, reproduce

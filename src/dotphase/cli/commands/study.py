@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dotphase.cli.options import json_option, model_reference_options, share_cache, where_options
+from dotphase.cli.options import json_option, model_reference_options, where_options
 from dotphase.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -47,7 +47,6 @@ def run(
     at the end. The file of a model that SPEC.toml or --model names is executed, here and by the
     workers. Exit code 3: some point failed or did not converge; the rest is there.
     """
-    share_cache()
     from dotphase.errors import Interrupted
     from dotphase.sweep.journal import read_status
     from dotphase.sweep.run import run_study

@@ -43,6 +43,8 @@ def branch_line(
 ) -> bool:
     """A branch along alpha where it exists, with hollow markers where it is not trusted.
 
+    Where it is a saddle its line is thin and dotted, with crosses.
+
     Parameters
     ----------
     branch : xarray.Dataset
@@ -60,10 +62,26 @@ def branch_line(
         Whether any point is not trusted.
     """
     shown = values.where(branch["on_branch"].astype(bool))
-    doubtful = shown.where(~branch["trusted"].astype(bool))
-    axis.plot(branch["alpha"], shown, **style)
+    saddle = is_saddle(branch)
+    doubtful = shown.where(~branch["trusted"].astype(bool) & ~saddle)
+    axis.plot(branch["alpha"], shown.where(~saddle), **style)
+    if bool(saddle.any()):
+        thin = {"ls": ":", "lw": 0.9, "marker": "x", "ms": 4, "color": style["color"]}
+        axis.plot(branch["alpha"], shown.where(saddle), **thin)
     axis.plot(branch["alpha"], doubtful, ls="none", color=style["color"], mfc=page(), **hollow)
     return bool(np.isfinite(doubtful).any())
+
+
+def is_saddle(branch: xr.Dataset) -> xr.DataArray:
+    """Where a branch is known to be a saddle."""
+    if "kind" not in branch:
+        return xr.zeros_like(branch["on_branch"], dtype=bool)
+    return branch["kind"] == "saddle"
+
+
+def saddle_entry(axis: Any, colour: str = GREY) -> None:
+    """What dotted lines with crosses mean, in the legend."""
+    axis.plot([], [], "x:", color=colour, lw=0.9, ms=4, label="saddle: training leaves it")
 
 
 def seed_points(axis: Any, values: xr.DataArray, x: Any = None, **style: Any) -> None:
@@ -84,7 +102,7 @@ def slice_panels(axes: Any, theory: xr.Dataset, runs: xr.Dataset, colour: str, l
     """Loss difference, overlaps and test error of one model, into three axes."""
     theory, runs = theory.sortby("alpha"), at_one_value(runs)
     points = {"color": colour, "ms": 4.5, "mec": ink(), "mew": 0.5}
-    loss = theory["train_loss"].where(theory["on_branch"].astype(bool))
+    loss = theory["train_loss"].where(theory["on_branch"].astype(bool) & ~is_saddle(theory))
     axes[0].plot(theory["alpha"], loss_gap(loss, "branch"), color=colour, label=label)
     seed_points(axes[0], loss_gap(runs["train_loss"], "start"), fmt="D", **points)
     scale = overlap_scale(theory)

@@ -8,8 +8,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.figures.parts.style import DARK, quiet
+from dotphase.figures.parts.style import DARK, ink, page, quiet
 
+#: Marks of fixed points that are not known to be minima, and what they mean.
+KIND_MARKS = (
+    ("saddle", "x", "saddle"),
+    ("marginal", ".", "minimum or saddle: cannot be told"),
+    ("unknown", "+", "kind not measured"),
+)
 #: Critical lines, how they are drawn and what they are called.
 LINES = (("alpha_c", "-", r"$\alpha_c$"), ("alpha_l", "--", r"$\alpha_l$"))
 
@@ -80,9 +86,34 @@ def critical_lines(axis: Any, lines: xr.Dataset, parameter: str, colour: str = D
     """alpha_c and alpha_l, where there are any."""
     for name, style, label in LINES:
         if bool(np.isfinite(lines[name]).any()):
+            axis.plot(lines[name], lines[parameter], color=page(), lw=3.6, alpha=0.6)
             axis.plot(lines[name], lines[parameter], ls=style, color=colour, lw=1.8, label=label)
 
 
-def missing_entry(axis: Any, **style: Any) -> None:
+def missing_entry(axis: Any, text: str = "one branch missing", **style: Any) -> None:
     """What the quiet areas are, in the legend."""
-    axis.plot([], [], ls="none", marker="s", mfc=quiet(), label="one branch missing", **style)
+    axis.plot([], [], ls="none", marker="s", mfc=quiet(), label=text, **style)
+
+
+def kind_map(axis: Any, branch: xr.Dataset, parameter: str) -> Any:
+    """One branch over alpha and the parameter: what kind of point it is in every cell.
+
+    Colours where it is a minimum, by the weight of the jumps in per cent; marks elsewhere.
+    """
+    kind = branch["kind"].transpose(parameter, "alpha")
+    weight = 100 * branch["jump_weight"].where(~kind.isin(("saddle", "missing")))
+    mesh = draw_map(axis, weight, parameter, "YlGn", 0, 100)
+    alpha, value = np.meshgrid(branch["alpha"], branch[parameter])
+    room = 110 / max(kind.shape)
+    for name, mark, _ in KIND_MARKS:
+        there = (kind == name).values
+        size = min(max(room, 1.5), 6)
+        axis.plot(alpha[there], value[there], mark, color=ink(), ms=size, mew=0.8, ls="none")
+    return mesh
+
+
+def kind_entries(axis: Any) -> None:
+    """What the marks of `kind_map` mean, in the legend."""
+    for _, mark, text in KIND_MARKS:
+        axis.plot([], [], mark, color=ink(), ls="none", ms=5, label=text)
+    missing_entry(axis, "missing: no such fixed point", mec="none")

@@ -12,12 +12,12 @@ from scipy.optimize import brentq
 from dotphase import plot
 from dotphase.experiments.basins import basin_shares, basins
 from dotphase.experiments.descent import descent
+from dotphase.experiments.trained import mean_and_error
 from dotphase.figures.parts.lines import OPTIMISERS
 from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item
 from dotphase.report.rows import number
 from dotphase.report.store import Parts
-from dotphase.report.sweeps import mean_and_error
 from dotphase.report.verdict import Row, between_engines
 from dotphase.theory.flow import flow_field, flow_fixed_points, population_flow
 

@@ -12,12 +12,14 @@ import xarray as xr
 from dotphase import plot
 from dotphase._numerics.crossing import last_fall
 from dotphase.experiments.diagram import diagram
+from dotphase.experiments.solutions import is_minimum
+from dotphase.experiments.trained import trained_crossing
 from dotphase.figures.winners import mechanism
 from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item
 from dotphase.report.rows import OVERLAP, finite_size, number, over_seeds, shown, usable
 from dotphase.report.store import Parts
-from dotphase.report.sweeps import theory_curve, trained_crossing, training_grid
+from dotphase.report.sweeps import theory_curve, training_grid
 from dotphase.report.verdict import Row, between_engines
 
 OMEGA = 0.3
@@ -63,7 +65,7 @@ def lines(datasets: Datasets) -> xr.Dataset:
 def passes_linear(theory: xr.Dataset) -> tuple[float, float]:
     """Where the semantic test error falls below that of the linear layer, and its error."""
     part = theory.sel(branch="semantic")
-    part = part.isel(alpha=np.flatnonzero(part["on_branch"].values))
+    part = part.isel(alpha=np.flatnonzero(is_minimum(part).values))
     gap = part["test_error"] - part["linear_test_error"]
     fall = last_fall(part["alpha"].values, gap.values)
     if fall is None:

@@ -14,7 +14,7 @@ from dotphase.report.facts import Fact, facts
 from dotphase.report.item import Datasets, Item, evenly
 from dotphase.report.rows import number, over_seeds, shown, theory_and_training
 from dotphase.report.store import Parts
-from dotphase.report.sweeps import theory_curve, training_grid
+from dotphase.report.sweeps import DESCENT, descended, theory_curve, training_grid
 from dotphase.report.verdict import Row, against_equations, against_runs
 
 OMEGA, SIGMA = 0.3, 0.5
@@ -23,7 +23,11 @@ PUBLISHED = (1.005, 1.5025, 2.0)
 
 
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
-    """Both branches along alpha, the critical points, and trained students."""
+    """Both branches along alpha, the critical points, and trained students.
+
+    Besides, where gradient descent is after some steps, in theory and at finite d: it is that which
+    is drawn, since other optimisers end elsewhere where minima are many.
+    """
     runs = training_grid(parts, "runs", sizes, sizes["trained"], [OMEGA], sigma=SIGMA)
     model = positional_semantic(omega=OMEGA, sigma=SIGMA)
     fixed = {"omega": OMEGA, "sigma": SIGMA, "log2_points": sizes["critical_points"]}
@@ -31,12 +35,18 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
         "theory": theory_curve(parts, "theory", model, sizes),
         "critical": parts.study("critical", "critical", fixed),
         "runs": runs,
-    }
+        "ends": descended(parts, "ends", model, sizes["ends"], sizes["log2_ensemble"]),
+        "runs-descent": training_grid(
+            parts, "runs-descent", {**sizes, "seeds": sizes["descents"]}, sizes["trained"], [OMEGA],
+            DESCENT, sigma=SIGMA,
+        ),
+    }  # fmt: skip
 
 
 def draw(datasets: Datasets) -> Any:
     """Theory as lines, trained students as points."""
-    return plot.transition(datasets["theory"], datasets["critical"], datasets["runs"])
+    theories = datasets["theory"], datasets["critical"]
+    return plot.transition(*theories, datasets["runs-descent"], ends=datasets["ends"])
 
 
 def measured(runs: xr.Dataset, quantity: str) -> xr.DataArray:
@@ -83,6 +93,9 @@ def remarks(datasets: Datasets) -> list[str]:
         f"Trained at d = {runs.attrs['d']}, {runs.sizes['seed']} data sets a point, both starts on "
         "the same data, by L-BFGS to a gradient norm of 1e-6 sqrt(d); the paper's runs stop after "
         "5000 steps of gradient descent.",
+        f"The points of the figure are gradient descent, {DESCENT['steps']} steps of "
+        f"{DESCENT['lr']:g} on {datasets['runs-descent'].sizes['seed']} data sets, and the full "
+        "lines the same steps in the limit of large d.",
     ]
 
 
@@ -93,11 +106,13 @@ def _alphas(count: int, first: float = 0.2) -> list[float]:
 SIZES = {
     "quick": {
         "alphas": _alphas(8), "rtol": 1e-2, "most": 15, "critical_points": 16,
-        "d": 1000, "seeds": 3, "trained": PUBLISHED,
+        "d": 1000, "seeds": 3, "trained": PUBLISHED, "descents": 2, "ends": [0.5, *PUBLISHED],
+        "log2_ensemble": 11,
     },
     "full": {
         "alphas": _alphas(28), "rtol": 2e-3, "most": 18, "critical_points": 18,
-        "d": 1000, "seeds": 24, "trained": _alphas(10),
+        "d": 1000, "seeds": 24, "trained": _alphas(10), "descents": 24, "log2_ensemble": 13,
+        "ends": _alphas(19),
     },
 }  # fmt: skip
 ITEM = Item("The transition at omega = .3", compute, draw, compare, SIZES, remarks)

@@ -9,11 +9,12 @@ import numpy as np
 import xarray as xr
 
 from dotphase import plot
+from dotphase.experiments.trained import trained_crossing
 from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item, evenly
 from dotphase.report.rows import finite_size, number, shown, theory_and_training
 from dotphase.report.store import Parts
-from dotphase.report.sweeps import theory_curve, trained_crossing, training_grid
+from dotphase.report.sweeps import theory_curve, training_grid
 from dotphase.report.verdict import Row, between_engines
 
 OMEGA = 0.3

@@ -17,8 +17,16 @@ def compute(model: Model, parameters: Mapping[str, Any], seed: int) -> Values:
     """The critical points."""
     from dotphase.theory.critical import critical
 
-    return critical(model, seed=seed, **parameters).to_dict()
+    found = critical(model, seed=seed, **parameters)
+    flat = {
+        f"{what}_{branch}": value
+        for what in ("stability_loss", "branch_end")
+        for branch, value in getattr(found, what).items()
+    }
+    return {**found.to_dict(), **flat}
 
+
+_LIMITS = {"stability_loss": "stops being a minimum", "branch_end": "ends"}
 
 TASK = Task(
     compute,
@@ -30,9 +38,15 @@ TASK = Task(
     {
         "alpha_c": Result(float, "alpha where the training losses cross"),
         "alpha_c_stderr": Result(float, "quadrature standard error"),
+        "alpha_c_model_error": Result(float, "how far breaking replica symmetry would move it"),
         "alpha_l": Result(float, "alpha where the test error passes that of the linear layer"),
         "alpha_l_stderr": Result(float, "quadrature standard error"),
         **LINEAR,
+        **{
+            f"{what}_{branch}": Result(float, f"alpha where the {branch} branch {does}")
+            for what, does in _LIMITS.items()
+            for branch in ("semantic", "positional")
+        },
         "trusted": Result(bool, "whether the theory can be trusted there"),
         "message": Result(str, "what was found, or why not"),
     },

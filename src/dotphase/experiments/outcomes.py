@@ -1,0 +1,178 @@
+"""What gradient descent finds from random starts at any d, predicted by its dynamics.
+
+A random start of d entries of standard deviation s has overlaps of order ``s/sqrt d`` with Q* and
+with the positions. Without them the symmetries of the model would keep theta and m at zero for
+ever; which of them wins is decided by how they grow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import jax
+import numpy as np
+import xarray as xr
+from jaxtyping import Array
+
+from dotphase._numerics import validate
+from dotphase.finite.begin import Parts, position_modes, resolve
+from dotphase.finite.data import check_dtype, count_sentences
+from dotphase.finite.overlaps import mechanisms_of
+from dotphase.mean_field.beginning import at_dimension, in_the_limit
+from dotphase.mean_field.ensemble import Descent, Repetition, repeat_many
+from dotphase.mean_field.kernel import Beginning
+from dotphase.mean_field.run import step_sizes
+from dotphase.model import Model
+from dotphase.model.definition import refuse_spectrum
+from dotphase.storage.provenance import provenance
+
+#: Size of a step at alpha up to 2; beyond, it falls like 1/alpha as the curvature grows.
+STEP = 4.0
+#: Chance alignment that counts at most: beyond this d, alignments as small are still nothing.
+JUDGED = 10_000
+
+_NUMBERS = {
+    "train_loss": "training loss per dimension at the end",
+    "test_error": "test error at the end",
+    "m": "norm of m of token 1",
+    "theta": "norm of theta of token 1",
+    "q": "norm of q of token 1",
+    "semantic_alignment": "|Q^T Q*|/(|Q| |Q*|)",
+    "positional_alignment": "m/sqrt(m^2 + q)",
+    "gradient_norm": "norm of the gradient over sqrt d at the end",
+}
+
+
+def outcomes(
+    model: Model,
+    alphas: Sequence[float],
+    scales: Sequence[float],
+    d: int,
+    *,
+    draws: int = 16,
+    exact: bool = False,
+    steps: int = 127,
+    lr: float | None = None,
+    momentum: float = 0.8,
+    batch_fraction: float = 1.0,
+    log2_ensemble: int = 11,
+    seed: int = 0,
+    progress: Callable[[], None] | None = None,
+) -> xr.Dataset:
+    """What gradient descent finds from random starts, at any d.
+
+    The overlaps of every start are drawn, normal with variance ``s^2/d``, and its descent is
+    followed in the limit of large d. The sentences of an ensemble come in groups that have the
+    symmetries of the model, so that its noise does not break them: the start alone does. With
+    ``exact`` the sentences too are drawn at dimension d, which costs as much as ``n = alpha d``
+    of them.
+
+    Parameters
+    ----------
+    model : Model
+        Teacher, student and data, with white tokens.
+    alphas, scales : sequences of float
+        Sentences per dimension, and standard deviations s of the weights at the start.
+    d : int
+        Dimension of a token.
+    draws : int
+        Random starts for each alpha and scale.
+    exact : bool
+        Whether the sentences are drawn at dimension d as well.
+    steps : int
+        Steps.
+    lr : float, optional
+        Size of a step, ``4 min(1, 2/alpha)`` if not given.
+    momentum, batch_fraction : as for `dotphase.dynamics`
+    log2_ensemble : int
+        log2 of the sentences of an ensemble in the limit.
+    seed : int
+        Seed of everything random.
+    progress : callable, optional
+        Called when a descent has ended.
+
+    Returns
+    -------
+    xarray.Dataset
+        Over alpha, seed and scale, with the `mechanism` of every descent, as `dotphase.basins`
+        has it for trained students; `dotphase.analysis.basin_shares` counts them.
+
+    Examples
+    --------
+    >>> small = {"draws": 2, "steps": 15, "log2_ensemble": 9}
+    >>> found = dp.outcomes(dp.positional_semantic(), [2.0], [0.1], d=10**6, **small)
+    >>> found["mechanism"].dims
+    ('alpha', 'seed', 'scale')
+    """
+    refuse_spectrum(model, "the dynamics")
+    places = [validate.number("alpha", alpha, above=0) for alpha in alphas]
+    widths = [validate.number("scale", scale, above=0) for scale in scales]
+    d, draws = validate.whole("d", d, at_least=2), validate.whole("draws", draws, at_least=1)
+    shape = (len(places), draws, len(widths))
+    values = {name: np.full(shape, np.nan) for name in _NUMBERS}
+    for i, alpha in enumerate(places):
+        size = STEP * min(1.0, 2 / alpha) if lr is None else lr
+        for j, scale in enumerate(widths):
+            descent = Descent(
+                model=model,
+                alpha=alpha,
+                begin=_begin(model, scale, d, exact),
+                d=d if exact else None,
+                lr=step_sizes(size, validate.whole("steps", steps, at_least=1)),
+                momentum=momentum,
+                batch_fraction=batch_fraction,
+                dtype=check_dtype("float64"),
+                seed=seed,
+                mirrored=not exact,
+            )
+            level = max(log2_ensemble, (descent.least_sentences - 1).bit_length())
+            sentences = count_sentences(model, alpha, d) if exact else 2**level
+            found = repeat_many(descent, sentences, draws, progress or (lambda: None))
+            for k, one in enumerate(found):
+                for name, value in _numbers(model, one).items():
+                    values[name][i, k, j] = value
+    asked = {"d": d, "exact": exact, "steps": steps, "lr": lr, "momentum": momentum,
+             "batch_fraction": batch_fraction, "seed": seed}  # fmt: skip
+    dataset = xr.Dataset(
+        coords={"alpha": places, "scale": widths}, attrs=provenance(model, **asked)
+    )
+    axes = ("alpha", "seed", "scale")
+    for name, text in _NUMBERS.items():
+        dataset[name] = (axes, values[name], {"description": text})
+    dataset["mechanism"] = (axes, mechanisms_of(values, min(d, JUDGED)))
+    dataset["mechanism"].attrs["description"] = "what the student has learned"
+    return dataset
+
+
+def _begin(model: Model, scale: float, d: int, exact: bool) -> Callable[[Array], Beginning]:
+    """From a key to a random start; in the limit but for its overlaps, unless `exact`."""
+    if exact:
+        start = resolve(model, "random", scale)
+        return lambda key: at_dimension(model, start, d, key)
+    factor = position_modes(model)
+    r, t, modes = model.student_rank, model.teacher_rank, factor.shape[1]
+
+    def drawn(key: Array) -> Beginning:
+        along = scale / np.sqrt(d) * np.asarray(jax.random.normal(key, (r, t + modes)))
+        rest = scale**2 * np.eye(r)
+        return in_the_limit(model, Parts(along[:, :t], along[:, t:] @ factor.T, rest))
+
+    return drawn
+
+
+def _numbers(model: Model, one: Repetition) -> dict[str, float]:
+    """What is kept of a descent: its last step."""
+    rho, last = float(model.rho[0]), jax.tree.map(lambda part: part[-1], one.records)
+    theta, m = float(np.linalg.norm(last.theta)), float(np.linalg.norm(last.m[0]))
+    size = float(np.trace(last.C))
+    q, tiny = rho * float(np.linalg.norm(last.C)), np.finfo(float).tiny
+    return {
+        "train_loss": float(last.train_loss),
+        "test_error": float(one.test_error[-1]),
+        "m": m,
+        "theta": rho * theta,
+        "q": q,
+        "semantic_alignment": theta / (np.sqrt(size * model.teacher_rank) + tiny),
+        "positional_alignment": m / (np.sqrt(m**2 + q) + tiny),
+        "gradient_norm": float(last.gradient),
+    }

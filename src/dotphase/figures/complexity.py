@@ -1,0 +1,51 @@
+"""How many minima a branch has, and at which training loss."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dotphase.figures.parts.style import COLOURS, drawing, ink
+
+if TYPE_CHECKING:
+    from dotphase.theory.breaking import Complexity
+
+
+def complexity(curve: Complexity, path: str | Path | None = None) -> Any:
+    """The complexity along the Parisi parameter, F with its maximum, and minima by their loss.
+
+    Examples
+    --------
+    >>> model = dp.positional_semantic(omega=0.1)
+    >>> curve = dp.analysis.complexity(model, 0.75, "positional", inner=9, log2_points=12)
+    >>> figure = dp.plot.complexity(curve, "complexity.png")
+    """
+    colour = COLOURS.get(curve.branch, ink())
+    gain = 1e6 * (curve.free_energy - curve.free_energy[0])
+    above = 1e6 * (curve.energy - curve.free_energy.max())
+    # The first value stands for zero and says nothing of the complexity.
+    some = slice(1, None)
+    panels = (
+        (curve.parisi, 1e4 * curve.complexity, 1e4 * curve.stderr["complexity"]),
+        (curve.parisi, gain, 1e6 * curve.stderr["free_energy"]),
+        (above, 1e4 * curve.complexity, 1e4 * curve.stderr["complexity"]),
+    )
+    labels = (
+        ("Parisi parameter $y$", r"complexity $\times 10^4$"),
+        ("Parisi parameter $y$", r"$F(y) - F(0)$, $\times 10^6$"),
+        (r"training loss above the lowest, $\times 10^6$", r"complexity $\times 10^4$"),
+    )
+    with drawing(path, 1, 3, size=(10.4, 3.2)) as (figure, axes):
+        for axis, (x, y, error), (across, along) in zip(axes, panels, labels, strict=True):
+            axis.errorbar(
+                np.asarray(x)[some], np.asarray(y)[some], np.asarray(error)[some],
+                color=colour, marker="o", ms=3, lw=1.2, capsize=2,
+            )  # fmt: skip
+            axis.axhline(0, color=ink(), lw=0.7)
+            axis.set(xlabel=across, ylabel=along)
+        for axis in axes[:2]:
+            axis.set_xscale("log")
+        axes[0].set_title(f"{curve.branch}, alpha = {curve.alpha:g}", fontsize=9)
+    return figure

@@ -1,0 +1,80 @@
+"""What gradient descent reaches, for several models: its theory, the minima, trained students."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from dotphase.figures.parts.lines import (
+    ALPHA,
+    at_one_value,
+    branch_line,
+    overlap_scale,
+    seed_points,
+)
+from dotphase.figures.parts.style import MARKERS, drawing, ink
+
+#: Colours of Okabe and Ito for the members of a column.
+SHADES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9")
+#: What is shown of each start.
+ROWS = {
+    "semantic": ("theta", r"semantic start: $\theta/\sigma^2$"),
+    "positional": ("m", "positional start: $|m|$"),
+}
+
+Member = tuple[str, xr.Dataset, xr.Dataset, xr.Dataset]
+
+
+def descents(columns: Mapping[str, Sequence[Member]], path: str | Path | None = None) -> Any:
+    """Overlaps that gradient descent reaches against alpha, from both starts.
+
+    Full lines: the dynamics in the limit of large d; dashed: minima of replica-symmetric theory,
+    where it has them; points: students trained by the same steps.
+
+    Parameters
+    ----------
+    columns : mapping
+        By title, at most five models each: a label, minima of `dotphase.curve`, ends of
+        `dotphase.curve` with ``engine="dynamics"``, and runs of `dotphase.grid` at one value.
+
+    Examples
+    --------
+    >>> minima = dp.curve(dp.positional_semantic(), [1.0, 2.0], log2_points=12)
+    >>> small = {"log2_ensemble": 8, "repetitions": 2, "steps": 5, "lr": 4.0}
+    >>> ends = dp.curve(dp.positional_semantic(), [1.0, 2.0], engine="dynamics", **small)
+    >>> runs = dp.grid(dp.positional_semantic, [1.5, 2.0], [0.2, 0.4], d=40, seeds=2)
+    >>> figure = dp.plot.descents({"": [("two tokens", minima, ends, runs)]}, "descents.png")
+    """
+    size = (0.6 + 3.3 * len(columns), 5.6)
+    with drawing(path, 2, len(columns), size=size, sharex="col", squeeze=False) as (figure, axes):
+        for column, (title, members) in zip(axes.T, columns.items(), strict=True):
+            for colour, (label, minima, ends, runs) in zip(SHADES, members, strict=False):
+                for axis, (start, (part, _)) in zip(column, ROWS.items(), strict=True):
+                    scale = overlap_scale(ends) if part == "theta" else 1.0
+                    hollow = {"marker": MARKERS[start], "ms": 3.5}
+                    end = ends.sortby("alpha").sel(branch=start)
+                    branch_line(
+                        axis, end, end[part] / scale, hollow=hollow, color=colour, label=label
+                    )
+                    branch = minima.sortby("alpha").sel(branch=start)
+                    shown = branch[part].where(branch["on_branch"].astype(bool)) / scale
+                    axis.plot(branch["alpha"], shown, color=colour, ls=(0, (3, 2)), lw=1.0)
+                    trained = at_one_value(runs)[part].sel(start=start) / scale
+                    style = {"fmt": MARKERS[start], "ms": 4.5, "mec": ink(), "mew": 0.5}
+                    seed_points(axis, trained, color=colour, **style)
+            column[0].set_title(title)
+            column[0].legend()
+            column[1].set_xlabel(ALPHA)
+            for axis in column:
+                axis.set_ylim(bottom=0)
+        for axis, (_, text) in zip(axes[:, 0], ROWS.values(), strict=True):
+            axis.set_ylabel(text)
+        told = axes[1, 0]
+        told.plot([], [], color=ink(), label=r"gradient descent, $d \to \infty$")
+        told.plot([], [], color=ink(), ls=(0, (3, 2)), lw=1.0, label="replica-symmetric minimum")
+        told.plot([], [], "s", color=ink(), ls="none", label="trained students")
+        told.legend(handles=told.get_legend_handles_labels()[0][-3:])
+    return figure

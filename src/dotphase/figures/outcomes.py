@@ -1,0 +1,65 @@
+"""What random starts end as, against alpha, for several d."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from dotphase.experiments.basins import basin_shares
+from dotphase.figures.parts.lines import ALPHA
+from dotphase.figures.parts.style import drawing, page
+
+#: Colours of Okabe and Ito, and markers.
+SHADES = ("#7F7F7F", "#E69F00", "#009E73", "#0072B2", "#CC79A7")
+MARKERS = ("x", "o", "s", "D", "^")
+#: Rows of the figure.
+KINDS = ("semantic", "positional", "uninformed")
+
+
+def outcomes(found: Mapping[str, xr.Dataset], path: str | Path | None = None) -> Any:
+    """Shares of semantic, positional and uninformed ends, a column for each scale of the start.
+
+    Parameters
+    ----------
+    found : mapping
+        By label, from `dotphase.outcomes`, or from `dotphase.basins` with one optimiser; hollow
+        where the sentences were drawn at d as well.
+
+    Examples
+    --------
+    >>> small = {"draws": 2, "steps": 15, "log2_ensemble": 9}
+    >>> some = dp.outcomes(dp.positional_semantic(), [1.0, 2.0], [0.1], d=10**6, **small)
+    >>> figure = dp.plot.outcomes({"$d = 10^6$": some}, "outcomes.png")
+    """
+    shares = {label: basin_shares(_one(some)) for label, some in found.items()}
+    scales = next(iter(shares.values()))["scale"].values
+    size = (0.8 + 3.6 * len(scales), 0.7 + 1.9 * len(KINDS))
+    shared = {"sharex": True, "sharey": True, "squeeze": False}
+    with drawing(path, len(KINDS), len(scales), size=size, **shared) as (figure, axes):
+        looks = zip(SHADES, MARKERS, shares.items(), strict=False)
+        for number, (colour, marker, (label, all_of)) in enumerate(looks):
+            for row, kind in zip(axes, KINDS, strict=True):
+                for axis, scale in zip(row, scales, strict=True):
+                    some = all_of.sel(found=kind, scale=scale)
+                    face = page() if found[label].attrs.get("exact") else colour
+                    # A little aside, so that points do not hide each other.
+                    axis.errorbar(
+                        some["alpha"] + 0.04 * number, some["share"], some["stderr"],
+                        color=colour, marker=marker, mfc=face, ms=5, lw=1.2, elinewidth=0.8,
+                        label=label,
+                    )  # fmt: skip
+        for axis, scale in zip(axes[0], scales, strict=True):
+            axis.set_title(f"initial scale $s = {scale:g}$")
+        for axis in axes[-1]:
+            axis.set_xlabel(ALPHA)
+        for row, kind in zip(axes, KINDS, strict=True):
+            row[0].set(ylabel=f"{kind} ends", ylim=(-0.04, 1.04))
+        axes[0, 0].legend()
+    return figure
+
+
+def _one(some: xr.Dataset) -> xr.Dataset:
+    return some.isel(optimizer=0) if "optimizer" in some.dims else some

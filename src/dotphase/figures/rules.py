@@ -1,0 +1,62 @@
+"""Gradient descent with and without momentum and mini-batches, theory and training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dotphase.figures.parts.lines import TRAIN_LOSS, overlap_scale, scientific
+from dotphase.figures.parts.style import drawing, ink
+
+#: Colours of Okabe and Ito, and markers, one for each rule.
+SHADES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
+MARKERS = ("o", "s", "D", "^")
+#: Points that are shown of a training.
+SHOWN = 10
+
+
+def rules(
+    paths: Mapping[str, tuple[xr.Dataset, xr.Dataset | None]], path: str | Path | None = None
+) -> Any:
+    """Training loss and theta against the steps, a colour for each rule.
+
+    Parameters
+    ----------
+    paths : mapping
+        By label, what `dotphase.dynamics` gives as a dataset, and the `path` of what
+        `dotphase.train` gives with ``record=True`` and the same rule, or None.
+
+    Examples
+    --------
+    >>> rule = {"steps": 5, "lr": 4.0}
+    >>> small = {"log2_ensemble": 8, "repetitions": 2, "rtol": None}
+    >>> along = dp.dynamics(dp.positional_semantic(), alpha=2.0, **rule, **small)
+    >>> figure = dp.plot.rules({"gradient descent": (along.dataset(), None)}, "rules.png")
+    """
+    with drawing(path, 1, 2, size=(8.6, 3.5)) as (figure, axes):
+        for colour, marker, (label, (theory, runs)) in zip(
+            SHADES, MARKERS, paths.items(), strict=False
+        ):
+            parts = (("train_loss", 1.0), ("theta", overlap_scale(theory)))
+            for axis, (name, scale) in zip(axes, parts, strict=True):
+                axis.plot(theory["step"][1:], theory[name][1:] / scale, color=colour, label=label)
+                if runs is None:
+                    continue
+                last = runs.sizes["step"] - 1
+                marked = np.unique(np.geomspace(1, last, SHOWN).round().astype(int))
+                some = runs[name].isel(step=marked) / scale
+                count = some.sizes["seed"]
+                error = some.std("seed", ddof=1) / np.sqrt(count) if count > 1 else None
+                axis.errorbar(
+                    some["step"], some.mean("seed"), error, fmt=marker, ms=4.5, lw=0.9,
+                    color=colour, mec=ink(), mew=0.5,
+                )  # fmt: skip
+        for axis, text in zip(axes, (TRAIN_LOSS, r"$\theta/\sigma^2$"), strict=True):
+            axis.set(xlabel="step", ylabel=text, xscale="log")
+        scientific(axes[0])
+        axes[0].legend()
+    return figure
