@@ -94,7 +94,7 @@ def diagram():
             "winner_trusted": (both, ALPHA[:, None] + OMEGA > 0.75),
             "found": (("branch", *both), np.broadcast_to(found, shape)),
             "kind": (("branch", *both), kind.astype(str)),
-            "jump_weight": (("branch", *both), np.full(shape, 0.2)),
+            "model_error": (("branch", *both), np.full(shape, 0.2)),
             "alpha_c": ("omega", [0.6, 0.9, np.nan]),
             "alpha_l": ("omega", [1.1, 1.2, 1.3]),
         },
