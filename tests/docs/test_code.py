@@ -51,6 +51,10 @@ SMALL = {
     "task": dp.histogram.Task(samples=200),
     "dimension": 8,
 }
+#: The same for single functions, where the sizes above mean something else.
+SMALL_FOR = {
+    "dotphase.dynamics": {"d": None, "steps": 5, "log2_ensemble": 8, "repetitions": 2, "rtol": None}
+}
 #: Functions that a page calls as it says: they are quick, or the sizes mean something else.
 AS_SAID = {"dotphase.histogram.emergence"}
 #: Results of calls, by what was called and how.
@@ -123,6 +127,7 @@ def quick(monkeypatch, paper):
 
     def shrink(name, function):
         small = {key: value for key, value in SMALL.items() if key in accepted(function)}
+        small |= SMALL_FOR.get(name, {})
 
         def call(*args, **kwargs):
             given = dict(inspect.signature(function).bind(*args, **kwargs).arguments)
