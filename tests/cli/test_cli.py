@@ -23,8 +23,9 @@ def test_solve_prints_one_json_object(capsys):
     result = json.loads(out)
     expected = {"alpha", "branch", "found", "overlaps", "norms", "train_loss", "test_error",
                 "linear_test_error", "residual", "iterations", "converged", "stability",
-                "stderr", "seconds"}  # fmt: skip
+                "stderr", "model_error", "seconds"}  # fmt: skip
     assert expected <= set(result)
+    assert set(result["model_error"]) == {"train_loss", "test_error", "theta", "m"}
     assert result["found"] == "semantic" and result["converged"] is True
     assert np.shape(result["overlaps"]["q"]) == (2, 1, 1)
     assert np.shape(result["overlaps"]["theta"]) == (2, 1, 1)
@@ -32,6 +33,16 @@ def test_solve_prints_one_json_object(capsys):
     assert set(result["norms"]) == {"q", "m", "V", "theta"}
     assert set(result["stability"]) >= {"replicon", "jump_weight", "trusted"}
     assert set(result["stderr"]) == {"q", "m", "V", "theta", "train_loss", "test_error"}
+
+
+def test_solve_with_breaking(capsys):
+    code = _run(["solve", "--alpha", "2", "--breaking", "1", "--json", *FAST])
+    result = json.loads(capsys.readouterr().out)
+    assert code == 0
+    assert set(result["overlaps"]) == {"q0", "q1", "m", "V", "theta"}
+    assert {"parisi", "complexity", "train_loss", "test_error", "stderr"} <= set(result)
+    # Nothing jumps there: no clusters, no y.
+    assert result["parisi"] is None and result["overlaps"]["q0"] == result["overlaps"]["q1"]
 
 
 def test_lost_branch_exits_with_three_and_still_prints(capsys):

@@ -151,7 +151,7 @@ def extend(
     rest, inside = rows.astype(kind), jnp.zeros((rows.shape[0], basis.shape[0]), kind)
     for _ in range(2):  # a second time, because rounding leaves something of the first
         along = _outer(rest, basis)
-        rest, inside = rest - along @ basis, inside + along
+        rest, inside = rest - _mix(along, basis), inside + along
     found: list[Array] = []
     for row, whole in zip(rest, rows, strict=True):
         for other in found * 2:

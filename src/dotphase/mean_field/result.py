@@ -53,8 +53,7 @@ class Trajectory:
     theta, m, q : per step, norms of the overlaps of token 1 as everywhere
     gradient_norm : per step, norm of the gradient over sqrt d
     overlaps : those of all tokens, with signs
-    stderr : standard error of each of `QUANTITIES` at every step, that of the ensembles' spread
-        and what the ensembles' size may have shifted
+    stderr : standard error of each of `QUANTITIES` at every step
     samples : every one of them for each repetition
     trusted_until : last step up to which the repetitions agree
     diverged_at : step at which the loss has grown without bound, if it has

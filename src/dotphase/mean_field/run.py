@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -25,7 +26,7 @@ from dotphase.model.definition import refuse_spectrum
 #: A loss this many times the one at the start has diverged.
 BLOWN_UP = 1e3
 #: No smaller relative standard error is claimed: a few repetitions do not tell their spread
-#: exactly, nor what their size shifts.
+#: exactly.
 LEAST = 1e-4
 #: Repetitions disagree that are further apart than this share of the largest value that a
 #: quantity could have.
@@ -175,10 +176,16 @@ class _Averages(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """The largest ensembles, and the standard errors of their averages."""
+    """The largest ensembles, those of half their size if there are any, and standard errors."""
 
     averages: _Averages
+    smaller: _Averages | None
     stderr: dict[str, Steps]
+
+    def limit(self, mean: Callable[[_Averages], np.ndarray]) -> np.ndarray:
+        """A mean for ensembles of any size: what their size shifts falls like 1/N."""
+        large = mean(self.averages)
+        return large if self.smaller is None else 2 * large - mean(self.smaller)
 
 
 def _enough(
@@ -196,11 +203,11 @@ def _enough(
     level = max(settings.log2_ensemble, (descent.least_sentences - 1).bit_length())
     if sentences is not None or settings.rtol is None:
         only = averages(sentences or 2**level)
-        return _Found(only, {name: np.sqrt(only.variance(name)) for name in QUANTITIES})
+        return _Found(only, None, {name: np.sqrt(only.variance(name)) for name in QUANTITIES})
     smaller, larger = averages(2 ** (level - 1)), averages(2**level)
     while True:
-        stderr = {name: _with_shift(smaller, larger, name) for name in QUANTITIES}
-        found = _Found(larger, stderr)
+        stderr = {name: _standard_error(smaller, larger, name) for name in QUANTITIES}
+        found = _Found(larger, smaller, stderr)
         ended = level >= settings.most or _first_diverged(larger) is not None
         if ended or _accurate(found, settings.rtol):
             return found
@@ -223,17 +230,11 @@ def _samples(model: Model, found: list[Repetition]) -> dict[str, Float[np.ndarra
     return {name: np.stack([np.asarray(row[name]) for row in rows]) for name in QUANTITIES}
 
 
-def _with_shift(smaller: _Averages, larger: _Averages, name: str) -> Steps:
-    """Standard error of a mean: spread of the repetitions, and shift by the ensembles' size.
-
-    The shift falls like 1/N, so it is what doubling the ensembles has changed; as much of that as
-    is not their spread.
-    """
+def _standard_error(smaller: _Averages, larger: _Averages, name: str) -> Steps:
+    """That of a mean which is continued to ensembles of any size."""
     with np.errstate(invalid="ignore", over="ignore"):
-        spread, mean = larger.variance(name), larger.mean(name)
-        change = (mean - smaller.mean(name)) ** 2
-        shift = np.maximum(change - spread - smaller.variance(name), 0.0)
-        return np.asarray(np.sqrt(spread + shift + (LEAST * mean) ** 2))
+        spread = 4 * larger.variance(name) + smaller.variance(name)
+        return np.asarray(np.sqrt(spread + (LEAST * larger.mean(name)) ** 2))
 
 
 def _accurate(found: _Found, rtol: float) -> bool:
@@ -284,13 +285,16 @@ def _trajectory(
     accurate = settings.rtol is None or descent.d is not None or _accurate(found, settings.rtol)
 
     def mean(name: str) -> np.ndarray:
-        return np.mean([getattr(one.records, name) for one in averages.repetitions], axis=0)
+        return found.limit(
+            lambda some: np.mean([getattr(one.records, name) for one in some.repetitions], axis=0)
+        )
 
-    theta, m, C = mean("theta"), mean("m"), mean("C")
-    values = {name: averages.mean(name) for name in QUANTITIES}
-    if descent.d is None:  # norms of what is known, not what is known of norms
-        values["theta"] = rho[0] * np.linalg.norm(theta, axis=(1, 2))
-        values["m"] = np.linalg.norm(m[:, 0], axis=1)
+    with np.errstate(invalid="ignore", over="ignore"):
+        theta, m, C, gradient = (mean(name) for name in ("theta", "m", "C", "gradient"))
+        values = {name: found.limit(partial(_Averages.mean, name=name)) for name in QUANTITIES}
+        if descent.d is None:  # norms of mean overlaps, not means of norms
+            values["theta"] = rho[0] * np.linalg.norm(theta, axis=(1, 2))
+            values["m"] = np.linalg.norm(m[:, 0], axis=1)
     return Trajectory(
         model=model,
         alpha=descent.alpha,
@@ -301,7 +305,7 @@ def _trajectory(
         lr=descent.lr,
         steps=np.arange(len(descent.lr) + 1),
         **values,
-        gradient_norm=mean("gradient"),
+        gradient_norm=gradient,
         overlaps=PathOverlaps(
             rho[:, None, None] * theta[:, None], m, rho[:, None, None] * C[:, None]
         ),

@@ -24,8 +24,8 @@ class DynamicsSettings:
         Independent ensembles; their spread is the standard error. At finite d, runs.
     rtol : float, optional
         Ensembles are doubled until the standard errors, relative to the largest value that a
-        quantity has, are below this at every step. None for ensembles of one size: what their
-        size shifts is then not known, and not part of the standard errors.
+        quantity has, are below this at every step. Numbers are continued to 1/N = 0 from two
+        sizes; None for ensembles of one size, where a shift of order 1/N remains.
     most : int
         log2 of the largest ensemble.
     seed : int
@@ -35,14 +35,14 @@ class DynamicsSettings:
 
     Examples
     --------
-    >>> dp.DynamicsSettings(rtol=0.01).repetitions
+    >>> dp.DynamicsSettings(rtol=0.02).repetitions
     8
     """
 
     log2_ensemble: int = 12
     repetitions: int = 8
-    rtol: float | None = 0.005
-    most: int = 14
+    rtol: float | None = 0.01
+    most: int = 13
     seed: int = 0
     dtype: str = "float64"
 

@@ -33,7 +33,7 @@ PARAMETERS = (
     Parameter("d", Whole(2), None, "Draw everything at this dimension [default: the limit]."),
     Parameter("ensemble", Whole(6, 24), 12, "log2 of the sentences of a repetition."),
     Parameter("repetitions", Whole(1), 8, "Independent repetitions."),
-    Parameter("rtol", Number(above=0), 0.005, "Relative standard error to reach."),
+    Parameter("rtol", Number(above=0), 0.01, "Relative standard error to reach."),
 )  # fmt: skip
 
 
