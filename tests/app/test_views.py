@@ -57,10 +57,10 @@ def test_shipped_diagrams(mixing):
     np.testing.assert_allclose(dataset["omega"], stored.OMEGAS)
     value = describe(dataset)
     assert np.shape(value["loss_difference"]) == (25, 25)
-    i, j = 4, 8  # omega = .1, alpha = .9
-    model = point.at(omega=0.1).model()
+    i, j = 12, 12  # omega = .3, alpha = 1.3: far from where either branch ends
+    model = point.at(omega=0.3).model()
     semantic, positional = (
-        dp.solve(model, 0.9, branch, log2_points=14) for branch in ("semantic", "positional")
+        dp.solve(model, 1.3, branch, log2_points=14) for branch in ("semantic", "positional")
     )
     assert semantic.there and positional.there
     gap = semantic.train_loss - positional.train_loss
