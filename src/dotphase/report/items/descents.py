@@ -16,7 +16,7 @@ from dotphase.figures.parts.lines import SYMBOLS
 from dotphase.mean_field.run import dynamics
 from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item
-from dotphase.report.rows import number, over_seeds
+from dotphase.report.rows import OVERLAP, finite_size, number, over_seeds
 from dotphase.report.store import Parts
 from dotphase.report.sweeps import DESCENT, descended, theory_curve, training_grid
 from dotphase.report.verdict import Row, between_engines
@@ -131,25 +131,30 @@ def _members(datasets: Datasets) -> list[str]:
 
 
 def compare(datasets: Datasets) -> list[Row]:
-    """The overlaps that descents reach, and where the rules end, theory against training."""
+    """The overlaps that descents reach, and where the rules end, theory against training.
+
+    Among the students that are still what they began as: at finite d the other overlap grows from
+    1/sqrt d, and where the start is unstable it wins in time.
+    """
     rows = []
     for name in _members(datasets):
         ends, runs = datasets[f"ends-{name}"], datasets[f"runs-{name}"].isel(omega=0)
-        for start, part in (("semantic", "theta"), ("positional", "m")):
+        for start, part in OVERLAP.items():
             for alpha in (ends["alpha"].values.min(), ends["alpha"].values.max()):
                 end = ends.sel(branch=start, alpha=alpha)
-                ours = over_seeds(runs[part].sel(start=start, alpha=alpha))
-                at = {"model": name, "start": start, "alpha": float(alpha)}
-                rows.append(
-                    between_engines(part, at, number(end, part), ours, "dynamics", SHARE_OF_SIZE)
-                )
+                mine = runs.sel(start=start, alpha=alpha)
+                stayed = np.flatnonzero(mine["mechanism"].values == start)
+                if stayed.size < 2 or float(end[part]) < LEAST:
+                    continue
+                at = {"model": name, "start": start, "alpha": float(alpha), "runs": stayed.size}
+                pair = number(end, part), over_seeds(mine[part].isel(seed=stayed))
+                rows.append(between_engines(part, at, *pair, "dynamics", finite_size(runs)))
     for name, (label, _) in RULES.items():
         theory, runs = datasets[f"path-{name}"].isel(step=-1), datasets[f"trained-{name}"]
         ours = over_seeds(runs["theta"].isel(step=-1))
         at = {"rule": label, "step": int(theory["step"])}
-        rows.append(
-            between_engines("theta", at, number(theory, "theta"), ours, "dynamics", SHARE_OF_SIZE)
-        )
+        pair = number(theory, "theta"), ours
+        rows.append(between_engines("theta", at, *pair, "dynamics", finite_size(runs)))
     return rows
 
 
@@ -186,8 +191,8 @@ def remarks(datasets: Datasets) -> list[str]:
     return lines
 
 
-#: Share by which overlaps may differ at finite d besides their errors.
-SHARE_OF_SIZE = 0.03
+#: Overlaps below this are not compared: they are of the order of chance.
+LEAST = 0.02
 
 #: Sample complexities of the longer sentences.
 LENGTHS = {
