@@ -47,6 +47,7 @@ bench: $(READY)
 figures: $(READY)
 	$(BIN)/dotphase curve --alphas 0.5:2:31 --rtol 2e-3 --most 18 --out out/readme.nc --plot docs/images/branches.png
 	$(BIN)/python benchmarks/explorer_screenshots.py docs/images/explorer.png
+	$(BIN)/python benchmarks/explorer_screenshots.py docs/images/watch-it-learn.png
 
 diagrams: $(READY)
 	$(BIN)/python -m dotphase.app.build

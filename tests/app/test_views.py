@@ -18,7 +18,7 @@ from dotphase.cli.main import _run
 from dotphase.errors import InvalidInput
 from dotphase.experiments.attention import attention_matrices
 
-SMALL = {"log2_ensemble": 7, "repetitions": 2, "rtol": None}
+SMALL = {"log2_ensemble": 7, "repetitions": 2, "rtol": 1.0}
 TRAINING = {"d": 40, "seeds": 2, "seed": 3, "start": "semantic"}
 
 

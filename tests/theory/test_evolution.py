@@ -134,7 +134,7 @@ def test_lanes_agree_with_single_queries():
     for query, answer, question, response in zip(queries, answers, asked, responses, strict=True):
         for one, other in zip(answer.averages, query.alone().averages, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)
-        for one, other in zip(response, question.alone(), strict=True):
+        for one, other in zip(*map(jax.tree.leaves, (response, question.alone())), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)
 
 

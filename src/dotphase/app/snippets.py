@@ -123,5 +123,5 @@ def _rule(lesson: Lesson) -> str:
     return (
         f"--start {start} --lr {lesson.lr!r} --momentum {lesson.momentum!r} "
         f"--steps {lesson.steps} --ensemble {sizes['log2_ensemble']} "
-        f"--repetitions {sizes['repetitions']} --rtol 1"
+        f"--repetitions {sizes['repetitions']} --rtol {sizes['rtol']!r}"
     )

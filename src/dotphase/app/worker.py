@@ -67,7 +67,7 @@ def theory(lesson: dict[str, Any]) -> None:
 
     asked = Lesson.of(lesson)
     model = asked.point.model()
-    total = sum(2 * stage["repetitions"] for stage in STAGES)
+    total = sum(stage["repetitions"] * (2 if stage["rtol"] else 1) for stage in STAGES)
     done = iter(range(1, total + 1))
 
     def on_repetition() -> None:
