@@ -11,7 +11,7 @@ help:
 	@echo "make explore      set up, open the explorer in the browser"
 	@echo "make test         set up, lint, type checks, documentation, tests"
 	@echo "make docs         set up, build the documentation into out/site, check its links"
-	@echo "make bench        set up, benchmarks against the textbook method"
+	@echo "make bench        set up, measure speed, write docs/benchmarks.md and its history"
 	@echo "make reproduction set up, reproduce the paper at full size (hours without a GPU)"
 	@echo "make figures      draw the figures of the README again"
 	@echo "make diagrams     compute the phase diagrams that ship with the explorer again"
@@ -42,11 +42,12 @@ docs: $(READY)
 	$(BIN)/python docs/check_site.py out/site
 
 bench: $(READY)
-	$(BIN)/python benchmarks/theory.py
+	$(BIN)/python benchmarks/page.py
 
 figures: $(READY)
 	$(BIN)/dotphase curve --alphas 0.5:2:31 --rtol 2e-3 --most 18 --out out/readme.nc --plot docs/images/branches.png
 	$(BIN)/python benchmarks/explorer_screenshots.py docs/images/explorer.png
+	$(BIN)/python benchmarks/explorer_screenshots.py docs/images/watch-it-learn.png
 
 diagrams: $(READY)
 	$(BIN)/python -m dotphase.app.build

@@ -1,7 +1,8 @@
 """Screenshots of the explorer.
 
-python benchmarks/explorer_screenshots.py docs/images/explorer.png   # the one of the docs
-python benchmarks/explorer_screenshots.py --all FOLDER               # every size and theme
+python benchmarks/explorer_screenshots.py docs/images/explorer.png        # of the docs
+python benchmarks/explorer_screenshots.py docs/images/watch-it-learn.png  # of the docs
+python benchmarks/explorer_screenshots.py --all FOLDER                    # every size and theme
 """
 
 from __future__ import annotations
@@ -16,7 +17,11 @@ SIZES = {"laptop": (1366, 768), "phone": (390, 844)}
 
 
 def complete(browser: Browser) -> bool:
-    """Whether all views of the point are drawn."""
+    """Whether all views of the open tab are drawn."""
+    if not browser.script("return document.getElementById('learn').hidden"):
+        done = browser.script("return document.getElementById('learn-verdict').dataset.done")
+        ran = browser.script("return document.getElementById('run-state').dataset.state")
+        return done == "true" and ran == "done"
     text = browser.script(
         "return document.querySelector('#note-landscape').textContent"
         " + document.querySelector('#note-curves').textContent"
@@ -44,19 +49,28 @@ def main(arguments: list[str]) -> None:
     with explorer() as (address, _), Browser() as browser:
         if not every:
             browser.device(1366, 768, dark=False)
-            browser.open(f"{address}?alpha=1.4")
-            wait(browser)
-            browser.screenshot(target, height=1250)
+            if target.stem == "watch-it-learn":
+                browser.open(f"{address}?alpha=1&tab=learn")
+                time.sleep(2)  # the point comes to rest before its lesson begins
+                browser.click("run")
+                wait(browser)
+                browser.type("time", "20", "input")
+                browser.screenshot(target, height=860)
+            else:
+                browser.open(f"{address}?alpha=1.4")
+                wait(browser)
+                browser.screenshot(target, height=1250)
             smaller(target)
             return
         target.mkdir(exist_ok=True)
         for name, (width, height) in SIZES.items():
             for dark in (False, True):
                 browser.device(width, height, dark)
-                for tab in ("transition", "histogram"):
+                for tab in ("transition", "learn", "histogram"):
                     browser.open(f"{address}?alpha=1.4&d=200&seeds=2&tab={tab}")
-                    if tab == "transition":
-                        browser.click("train")
+                    if tab != "histogram":
+                        time.sleep(2)
+                        browser.click("train" if tab == "transition" else "run")
                         wait(browser)
                     time.sleep(3)
                     theme = "dark" if dark else "light"

@@ -1,25 +1,29 @@
-"""The theory solver against the textbook method, and its cost against its sizes.
+"""The theory solver against the textbook method, its floor, and its cost against its sizes.
 
-Run with `make bench`. Times are CPU times (all cores added up) of one process; what counts
-are the ratios, measured in the same run. The solver is warm: compiled before it is timed.
+Part of `make bench` (`benchmarks/page.py`). Times are CPU times (all cores added up) of one
+process; what counts are the ratios, measured in the same run. The solver is warm: compiled before
+it is timed.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import jax
 import numpy as np
 
 import dotphase as dp
+from dotphase._numerics.prox import over_points
+from dotphase.model.derivatives import loss_derivatives
 from textbook import Textbook
 
 ALPHA, OMEGA = 2.0, 0.3
 START = (0.1, 0.0, 10.0, 0.13)
+#: log2 of the points of the comparison.
+SIZES = (12, 14, 16)
+#: Operations that an exponential stands for.
+EXPONENTIAL = 20
 PARTS = ("q", "V", "theta", "train_loss", "test_error")
 
 
@@ -43,7 +47,7 @@ def worst(found: dict[str, float], exact: dict[str, float]) -> float:
     return max(abs(found[name] / exact[name] - 1) for name in PARTS)
 
 
-def against_textbook() -> dict[str, float]:
+def against_textbook() -> dict[str, dict[str, float]]:
     """The semantic branch at alpha = 2, omega = .3, both ways."""
     model = dp.positional_semantic(OMEGA)
     exact = values(dp.solve(model, ALPHA, "semantic", rtol=3e-4, most=21))
@@ -51,20 +55,49 @@ def against_textbook() -> dict[str, float]:
     book_seconds, found = cpu_time(lambda: book.solve(START))
     print(f"textbook, degree-7 rule: {book_seconds:.1f} s CPU, {book.minimisations} calls of BFGS,"
           f" {found['iterations']} iterations, worst error {worst(found, exact):.2%}")  # fmt: skip
-    rows = {"textbook_seconds": book_seconds, "textbook_error": worst(found, exact)}
-    for points in (12, 14, 16):
+    rows = {"textbook": {"seconds": book_seconds, "error": worst(found, exact)}}
+    cases: dict[str, dict[str, int]] = {f"2^{points}": {"log2_points": points} for points in SIZES}
+    for name, settings in (cases | {"default": {}}).items():
+        dp.solve(model, ALPHA, "semantic", **settings)
         seconds, solution = cpu_time(
-            lambda points=points: dp.solve(model, ALPHA, "semantic", log2_points=points), repeats=5
+            lambda settings=settings: dp.solve(model, ALPHA, "semantic", **settings), repeats=5
         )
-        error = worst(values(solution), exact)
-        ratio = book_seconds / seconds
-        print(f"dotphase, 2^{points} points: {seconds * 1e3:.0f} ms CPU, worst error {error:.2%},"
-              f" textbook/dotphase = {ratio:.0f}"
-              f" ({ratio / 4:.0f} if the textbook minimised once for all averages)")  # fmt: skip
-        rows[f"seconds_{points}"] = seconds
-        rows[f"error_{points}"] = error
-        rows[f"ratio_{points}"] = ratio
+        row = {
+            "seconds": seconds,
+            "ratio": book_seconds / seconds,
+            "error": worst(values(solution), exact),
+            "evaluations": solution.iterations,
+            "log2_points": solution.log2_points,
+        }
+        print(f"dotphase, {name}: {seconds * 1e3:.0f} ms CPU, worst error {row['error']:.2%}, "
+              f"{solution.iterations} evaluations on up to 2^{solution.log2_points} points, "
+              f"textbook/dotphase = {row['ratio']:.0f} ({row['ratio'] / 4:.0f} if the textbook"
+              " minimised once for all averages)")  # fmt: skip
+        rows[name] = row
     return rows
+
+
+def floor(seconds: float, log2_points: int) -> dict[str, float]:
+    """How far a solve is from the least that its last evaluation costs.
+
+    The least: two Newton steps at each of the points that symmetry leaves, at the rate at which
+    this core multiplies matrices. A step is the loss, its gradient and its Hessian, with
+    exponentials counted as `EXPONENTIAL` operations.
+    """
+    model = dp.positional_semantic(OMEGA)
+    with jax.enable_x64(True):
+        derivatives = over_points(loss_derivatives(model))
+        x, target = np.ones((2, 4096)), np.ones((2, 2, 4096))
+        cost = jax.jit(derivatives).lower(x, target).compile().cost_analysis()
+    each = (cost["flops"] + EXPONENTIAL * cost.get("transcendentals", 0.0)) / 4096
+    matrix = np.random.default_rng(0).standard_normal((1000, 1000))
+    matrix @ matrix
+    product, _ = cpu_time(lambda: matrix @ matrix, repeats=5)
+    peak = 2e9 / product
+    least = 2 * each * 2.0 ** (log2_points - 1) / peak
+    print(f"floor: {each:.0f} operations a point and step, {peak / 1e9:.0f} Gflop/s:"
+          f" {least * 1e3:.2f} ms; a solve takes {seconds / least:.0f} times that")  # fmt: skip
+    return {"operations": each, "peak": peak, "seconds": least, "ratio": seconds / least}
 
 
 def three_tokens(length: int, rank: int) -> dp.Model:
@@ -78,32 +111,21 @@ def three_tokens(length: int, rank: int) -> dp.Model:
 
 
 def against_sizes() -> list[dict[str, float]]:
-    """Wall time of a warm solve against points, length and rank."""
+    """CPU time of a warm solve against points, length and rank."""
     cases = [(2, 1, points) for points in (12, 14, 16, 18)]
-    cases += [(3, 1, 13), (4, 1, 13), (2, 2, 13)]
+    cases += [(3, 1, 13), (4, 1, 13), (6, 1, 13), (2, 2, 13)]
     rows = []
     for length, rank, points in cases:
         paper = length == 2 and rank == 1
         model = dp.positional_semantic(0.0) if paper else three_tokens(length, rank)
         dp.solve(model, ALPHA, "semantic", log2_points=points)
-        begun = time.perf_counter()
-        solution = dp.solve(model, ALPHA, "semantic", log2_points=points)
-        seconds = time.perf_counter() - begun
+        seconds, solution = cpu_time(
+            lambda model=model, points=points: dp.solve(
+                model, ALPHA, "semantic", log2_points=points
+            )
+        )
         each = seconds / solution.iterations / 2**points
         print(f"L = {length}, rank {rank}, 2^{points} points: {seconds * 1e3:.0f} ms,"
               f" {solution.iterations} evaluations, {each * 1e9:.0f} ns a point")  # fmt: skip
         rows.append({"length": length, "rank": rank, "points": points, "seconds": seconds})
     return rows
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, help="write the numbers as JSON")
-    arguments = parser.parse_args()
-    numbers = {"textbook": against_textbook(), "sizes": against_sizes()}
-    if arguments.out:
-        arguments.out.write_text(json.dumps(numbers, indent=1))
-
-
-if __name__ == "__main__":
-    main()

@@ -80,19 +80,25 @@ def diagram():
     difference[0, 2] = np.nan
     gain = 1e-3 * (ALPHA[:, None] - 1 - OMEGA[None, :])
     winner = np.where(np.nan_to_num(difference, nan=1.0) < 0, "semantic", "positional")
-    found = np.stack([np.where(ALPHA[:, None] > 1.7, "mixed", "semantic")] * 1)
-    both = ("alpha", "omega")
+    found = np.stack([np.where(ALPHA[:, None] > 1.7, "mixed", "semantic")] * 2)
+    both, shape = ("alpha", "omega"), (2, ALPHA.size, OMEGA.size)
+    kind = np.full(shape, "minimum", object)
+    kind[0, 0, 1], kind[0, 0, 2], kind[1, 3, 0], kind[1, 2, 0] = (
+        "marginal", "missing", "saddle", "unknown",
+    )  # fmt: skip
     return xr.Dataset(
         {
             "loss_difference": (both, difference),
             "test_gain": (both, gain),
             "winner": (both, winner),
             "winner_trusted": (both, ALPHA[:, None] + OMEGA > 0.75),
-            "found": (("branch", *both), np.broadcast_to(found, (1, ALPHA.size, OMEGA.size))),
+            "found": (("branch", *both), np.broadcast_to(found, shape)),
+            "kind": (("branch", *both), kind.astype(str)),
+            "model_error": (("branch", *both), np.full(shape, 0.2)),
             "alpha_c": ("omega", [0.6, 0.9, np.nan]),
             "alpha_l": ("omega", [1.1, 1.2, 1.3]),
         },
-        coords={"alpha": ALPHA, "omega": OMEGA, "branch": ["semantic"]},
+        coords={"alpha": ALPHA, "omega": OMEGA, "branch": ["semantic", "positional"]},
         attrs={"parameter": "omega"},
     )
 

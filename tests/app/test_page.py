@@ -181,7 +181,38 @@ def test_code_and_downloads(page, downloads):
     assert 0.002 < float(losses[0][2]) < 0.004
 
 
-@pytest.mark.parametrize("tab", ["transition", "histogram"])
+def test_watch_it_learn(page):
+    page.open(alpha="1", tab="learn", steps="5", dimension="60", repeats="2")
+    page.settle(alpha=1.0)
+    wait_for(lambda: page.find("#run").is_enabled(), "the lesson")
+    page.find("#run").click()
+    wait_for(lambda: "trusted" in page.text("#learn-verdict"), "the theory")
+    first = float(page.data("theory-theta", "value"))
+    assert page.held("time") == "5" and 0.1 < first < 0.25
+    wait_for(lambda: page.text("#run-state").startswith("Done: 2 runs"), "the runs")
+    drawn = page.script("return document.getElementById('plot-learn').data.map(one => one.name)")
+    assert drawn.count("runs") == 8  # two of them in each of training loss, test error, theta, m
+    matrices = "return [...document.querySelectorAll('#learn-attention table')].map("
+    matrices += "one => [...one.querySelectorAll('td')].map(cell => Number(cell.textContent)))"
+    assert np.allclose(np.asarray(page.script(matrices)).reshape(6, 2, 2).sum(axis=2), 1, atol=0.02)
+    # Time by the keyboard, then by the clock.
+    page.find("#time").send_keys(Keys.HOME)
+    assert page.text("#now") == "step 0 of 5"
+    assert float(page.data("theory-theta", "value")) == pytest.approx(0.25)
+    page.find("#play").send_keys(Keys.SPACE)
+    wait_for(lambda: page.text("#now") == "step 5 of 5", "the end")
+    assert "Play" in page.text("#play")
+    # Other inputs: what was shown is gone, and what was computed for it is given up.
+    page.type("#begin", "random")
+    assert "scale/√d = 0.065" in page.text("#note-begin")
+    assert page.find("#scale").is_enabled()
+    assert page.text("#learn-verdict").endswith("…")
+    page.type("#lr", "-1")
+    assert "lr" in wait_for(page.complaints, "a message")
+    assert page.find("#lr").get_attribute("aria-invalid") == "true"
+
+
+@pytest.mark.parametrize("tab", ["transition", "learn", "histogram"])
 def test_every_control_has_a_name_and_the_keyboard_reaches_it(page, tab):
     page.open(tab=tab)
     page.browser.execute_cdp_cmd("Accessibility.enable", {})
@@ -198,10 +229,12 @@ def test_every_control_has_a_name_and_the_keyboard_reaches_it(page, tab):
     for _ in range(80):
         ActionChains(page.browser).send_keys(Keys.TAB).perform()
         reached.add(page.script("return document.activeElement.id"))
-    wanted = {"theme", "sequence"} if tab == "histogram" else {
-        "alpha", "alpha-slider", "omega-slider", "mixing", "plot-diagram", "train", "sentence",
-    }  # fmt: skip
-    assert wanted <= reached
+    wanted = {
+        "transition": {"alpha", "omega-slider", "mixing", "plot-diagram", "train", "sentence"},
+        "learn": {"alpha", "omega-slider", "begin", "lr", "steps", "run", "other-sentence"},
+        "histogram": {"theme", "sequence"},
+    }
+    assert wanted[tab] <= reached
 
 
 def test_arrow_keys_move_a_slider(page):
@@ -219,7 +252,7 @@ def test_nothing_sticks_out_and_the_theme_follows(page, width):
     try:
         page.open()
         page.settle(alpha=1.5)
-        for tab in ("histogram", "transition"):
+        for tab in ("learn", "histogram", "transition"):
             page.find(f"#tab-{tab}").click()
             wide = page.script("return document.documentElement.scrollWidth")
             assert wide <= width

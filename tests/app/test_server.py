@@ -56,6 +56,8 @@ def test_a_branch_that_is_not_there_is_said_to_be_missing(site):
         ("attention", {"sentence": "1.5"}, "sentence"),
         ("snippets", {"d": "1e3"}, "d"),
         ("job", {"job": "nothing"}, "job"),
+        ("theory", {"lr": "0"}, "lr"),
+        ("theory", {"begin": "elsewhere"}, "begin"),
         ("histogram", {"sequence": "AAAA"}, "sequence"),
         ("point", {"window": "../x"}, "window"),
         ("point", {"alpha": "1" * 3000}, "alpha"),

@@ -1,17 +1,24 @@
 """What the views compute: attention, stored diagrams, code for the clipboard."""
 
+import json
+import shlex
+
 import numpy as np
 import pytest
 
 import dotphase as dp
 from dotphase.app import stored
+from dotphase.app.children import Children
 from dotphase.app.diagram import describe
+from dotphase.app.lesson import Lesson
 from dotphase.app.snippets import snippets
 from dotphase.app.state import Point
 from dotphase.app.trainings import Trainings, read_training
+from dotphase.cli.main import _run
 from dotphase.errors import InvalidInput
 from dotphase.experiments.attention import attention_matrices
 
+SMALL = {"log2_ensemble": 7, "repetitions": 2, "rtol": 1.0}
 TRAINING = {"d": 40, "seeds": 2, "seed": 3, "start": "semantic"}
 
 
@@ -74,9 +81,9 @@ def test_a_diagram_is_kept_in_the_cache_folder(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("point", [Point(), Point(alpha=1.8, mixing="0.7,0.4")])
 def test_every_view_as_code(point):
-    views = snippets(point, TRAINING, 4, "AABBCCDDEE")
+    views = snippets(Lesson(point), 4, TRAINING, 4, "AABBCCDDEE")
     expected = {"numbers", "diagram", "curves", "landscape", "attention", "train", "histogram"}
-    assert set(views) == expected
+    assert set(views) == expected | {"learn"}
     for name, view in views.items():
         compile(view["python"], name, "exec")
     assert f"--alpha {point.alpha}" in views["numbers"]["command"]
@@ -84,12 +91,27 @@ def test_every_view_as_code(point):
 
 
 def test_code_of_a_view_gives_its_numbers(capsys):
-    code = snippets(Point(alpha=2.0, mixing="0.7,0.4"), TRAINING, 0, "")["train"]["python"]
+    point = Point(alpha=2.0, mixing="0.7,0.4")
+    code = snippets(Lesson(point), 1, TRAINING, 0, "")["train"]["python"]
     exec(compile(code, "train", "exec"), {})
     model = Point(mixing="0.7,0.4").model()
     runs = dp.train(model, 2.0, **TRAINING)
     printed = capsys.readouterr().out
     assert " ".join(str(runs).split()[:6]) in " ".join(printed.split())
+
+
+def test_code_of_a_lesson_gives_its_numbers(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("dotphase.app.snippets.STAGES", (SMALL,))
+    asked = Lesson(Point(alpha=1.0), "random", steps=4, d=60)
+    view = snippets(asked, 2, TRAINING, 0, "")["learn"]
+    exec(compile(view["python"], "learn", "exec"), {})
+    known = dp.dynamics(Point().model(), 1.0, asked.start(), lr=8.0, steps=4, **SMALL)
+    assert str(known).splitlines()[:-1] == capsys.readouterr().out.splitlines()[:-1]
+    assert (tmp_path / "learning.png").is_file()
+    assert _run([*shlex.split(view["command"])[1:], "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    np.testing.assert_allclose(printed["theta"], known.theta, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -102,4 +124,4 @@ def test_trainings_are_bounded(query):
 
 def test_unknown_trainings_are_refused():
     with pytest.raises(InvalidInput, match="job"):
-        Trainings().get("nothing")
+        Trainings(Children()).get("nothing")

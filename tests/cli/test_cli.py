@@ -23,8 +23,9 @@ def test_solve_prints_one_json_object(capsys):
     result = json.loads(out)
     expected = {"alpha", "branch", "found", "overlaps", "norms", "train_loss", "test_error",
                 "linear_test_error", "residual", "iterations", "converged", "stability",
-                "stderr", "seconds"}  # fmt: skip
+                "stderr", "model_error", "seconds"}  # fmt: skip
     assert expected <= set(result)
+    assert set(result["model_error"]) == {"train_loss", "test_error", "theta", "m"}
     assert result["found"] == "semantic" and result["converged"] is True
     assert np.shape(result["overlaps"]["q"]) == (2, 1, 1)
     assert np.shape(result["overlaps"]["theta"]) == (2, 1, 1)
@@ -32,6 +33,16 @@ def test_solve_prints_one_json_object(capsys):
     assert set(result["norms"]) == {"q", "m", "V", "theta"}
     assert set(result["stability"]) >= {"replicon", "jump_weight", "trusted"}
     assert set(result["stderr"]) == {"q", "m", "V", "theta", "train_loss", "test_error"}
+
+
+def test_solve_with_breaking(capsys):
+    code = _run(["solve", "--alpha", "2", "--breaking", "1", "--json", *FAST])
+    result = json.loads(capsys.readouterr().out)
+    assert code == 0
+    assert set(result["overlaps"]) == {"q0", "q1", "m", "V", "theta"}
+    assert {"parisi", "complexity", "train_loss", "test_error", "stderr"} <= set(result)
+    # Nothing jumps there: no clusters, no y.
+    assert result["parisi"] is None and result["overlaps"]["q0"] == result["overlaps"]["q1"]
 
 
 def test_lost_branch_exits_with_three_and_still_prints(capsys):
@@ -77,6 +88,15 @@ def test_text_output_and_the_old_name_of_an_option(capsys):
         (["curve", "--alphas", "1:2:5", "--out", "no/a.nc"], ["--out", "no/a.nc"]),
         (["curve", "--alphas", "1:2:5", "--out", "a.nc", "--plot", "a.gif"], ["--plot", "a.gif"]),
         (["curve", "--alphas", "1:2:5", "--out", "a.nc", "--branches", "x"], ["--branches", "x"]),
+        (
+            ["curve", "--alphas", "1:2:2", "--out", "a.nc", "--lr", "4"],
+            ["--lr", "--engine state_evolution"],
+        ),
+        (
+            ["curve", "--alphas", "1:2:2", "--out", "a.nc", "--engine", "dynamics", "--rtol", ".1"],
+            ["--rtol", "--engine dynamics"],
+        ),
+        (["curve", "--alphas", "1:2:2", "--out", "a.nc", "--engine", "x"], ["--engine", "x"]),
         (["critical", "--largest", "inf"], ["--largest", "inf"]),
         (["diagram", "--alphas", "1:2:2", "--omegas", "0:2:2", "--out", "a.nc"], ["--omegas", "2"]),
     ],
@@ -105,6 +125,21 @@ def test_curve_writes_dataset_and_figure(capsys, tmp_path):
     _run(["curve", "--alphas", "1.1:1.5:2", "--out", str(out), *FAST])
     table = capsys.readouterr().out
     assert "alpha_c = " in table and "1.500" in table
+
+
+def test_curve_of_the_dynamics(capsys, tmp_path):
+    out, plot = tmp_path / "e.nc", tmp_path / "e.png"
+    few = ["--engine", "dynamics", "--lr", "6", "--steps", "5", "--ensemble", "8"]
+    arguments = ["curve", "--alphas", "0.5:2:2", "--out", str(out), "--branches", "semantic"]
+    code = _run([*arguments, "--plot", str(plot), "--json", *few])
+    result = json.loads(capsys.readouterr().out)
+    assert code == 0 and result["engine"] == "dynamics" and "V" not in result
+    assert 0.1 < result["theta"][0][0] < 0.25 and result["stderr"]["theta"][0][0] > 0
+    with xr.open_dataset(out) as dataset:
+        np.testing.assert_allclose(dataset["theta"], result["theta"])
+    assert plot.stat().st_size > 10_000
+    assert _run([*arguments, *few]) == 0
+    assert "ends of gradient descent against alpha" in capsys.readouterr().out
 
 
 def test_help_has_an_example_and_needs_no_jax():

@@ -53,8 +53,15 @@ SMALL = {
 }
 #: The same for single functions, where the sizes above mean something else.
 SMALL_FOR = {
-    "dotphase.dynamics": {"d": None, "steps": 5, "log2_ensemble": 8, "repetitions": 2, "rtol": None}
-}
+    "dotphase.dynamics": {
+        "d": None,
+        "steps": 5,
+        "log2_ensemble": 8,
+        "repetitions": 2,
+        "rtol": None,
+    },
+    "dotphase.outcomes": {"alphas": [2.0], "scales": [0.1], "d": 200, "draws": 2, "steps": 15},
+}  # fmt: skip
 #: Functions that a page calls as it says: they are quick, or the sizes mean something else.
 AS_SAID = {"dotphase.histogram.emergence"}
 #: Results of calls, by what was called and how.

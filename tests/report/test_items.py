@@ -10,6 +10,7 @@ import xarray as xr
 import dotphase as dp
 from dotphase.report.items import (
     concentration,
+    descents,
     distances,
     gamp,
     histogram,
@@ -55,6 +56,25 @@ def test_transition_is_drawn(found):
     assert len(figure.axes) == 3
     assert figure.axes[0].get_lines()
     assert any("alpha_c = " in line for line in transition.remarks(found))
+
+
+def test_descents_at_a_small_size(tmp_path):
+    """The steps and ensembles of the transition, so that little is compiled."""
+    sizes = {
+        "slices": ["ridge-0.001"], "lengths": {}, "alphas": ALPHAS, "minima": {"log2_points": 12},
+        "log2_ensemble": 10, "d": D, "seeds": 2, "scales": [1.0], "basins": ([2.0], 2),
+        "random": {520: ([2.0], 2)}, "rule": {"alpha": 2.0, "lr": 4.0, "steps": 5},
+    }  # fmt: skip
+    datasets = descents.compute(Parts(tmp_path), sizes)
+    figures = descents.draw(datasets)
+    assert {name: len(figure.axes) for name, figure in figures.items()} == {
+        "": 2, "random": 3, "rules": 2,
+    }  # fmt: skip
+    rows = descents.compare(datasets)
+    assert [row.at["rule"] for row in rows[-4:]] == [text for text, _ in descents.RULES.values()]
+    lines = descents.remarks(datasets)
+    assert any("end semantic at d = 520 (dynamics), by alpha: 2:" in line for line in lines)
+    assert sum("of its lowest loss from step" in line for line in lines) == 4
 
 
 def diagram_and_runs(signs):

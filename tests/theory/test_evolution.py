@@ -22,6 +22,7 @@ from dotphase.theory.evolution import (
     next_overlaps,
 )
 from dotphase.theory.overlaps import Overlaps
+from dotphase.theory.stability import mean_responses
 from models import ridge_regression
 
 
@@ -133,7 +134,7 @@ def test_lanes_agree_with_single_queries():
     for query, answer, question, response in zip(queries, answers, asked, responses, strict=True):
         for one, other in zip(answer.averages, query.alone().averages, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)
-        for one, other in zip(response, question.alone(), strict=True):
+        for one, other in zip(*map(jax.tree.leaves, (response, question.alone())), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)
 
 
@@ -159,12 +160,18 @@ def test_what_is_left_out_by_symmetry_would_say_the_same(paper, point, mirror, o
     assert query.mirror is mirror
     (block,) = device_blocks(12, 2, 2, 0, halved=True)
     student = -1.0 if mirror is Mirror.BOTH else 1.0
-    each = []
+    answer = query.alone()
+    response = ResponseQuery(query.evaluator, overlaps, 12, 0, answer.tracks)
+    each, slopes = [], []
     for points in (block, block * np.array([[student], [student], [-1.0], [-1.0]])):
         track = fresh_track(paper, overlaps, points)
-        values, _ = force_averages(paper, overlaps, points, SCRAMBLES, track, np.int32(0))
+        values, track = force_averages(paper, overlaps, points, SCRAMBLES, track, np.int32(0))
         each.append({name: np.asarray(part) for name, part in values._asdict().items()})
-    averages = query.alone().averages._asdict()
+        asked = (paper, overlaps, points, SCRAMBLES, track, response.directions)
+        slopes.append(mean_responses(*asked).slopes)
+    for found, one, other in zip(response.alone().slopes, *slopes, strict=True):
+        np.testing.assert_allclose(found, (one + other) / 2, rtol=1e-5, atol=1e-7)
+    averages = answer.averages._asdict()
     for name, value in each[0].items():
         sign = -1 if name == odd else 1
         np.testing.assert_allclose(value, sign * each[1][name], rtol=1e-6, atol=1e-9)

@@ -262,7 +262,9 @@ def _newton(loss: Loss, problem: Problem, axis: int) -> _Pieces:
 
         A Hessian that is not positive definite is shifted until it is.
         """
-        value, gradient, hessian = objective(now.ahead, omega, data)
+        # Computed once: entries of the step would otherwise each begin anew.
+        found = jax.lax.optimization_barrier(objective(now.ahead, omega, data))
+        value, gradient, hessian = found
         lower = value <= now.value + 1e-14 * (1 + jnp.abs(now.value))
         on = subtracted(
             now.ahead, solve_positive(shifted_to_positive(hessian, 0.05 * unit), gradient)

@@ -11,7 +11,9 @@ import numpy as np
 
 from dotphase._numerics.plain import plain
 from dotphase.app import curve, diagram, landscape
+from dotphase.app.children import Children
 from dotphase.app.histogram_tab import EXAMPLE, look
+from dotphase.app.lesson import begin_theory, in_the_limit, limits, read_lesson, read_runs
 from dotphase.app.scheduler import LONGEST_STEP, Scheduler
 from dotphase.app.shelf import Growing, Shelf
 from dotphase.app.snippets import snippets
@@ -36,7 +38,9 @@ class Explorer:
     def __init__(self) -> None:
         self.scheduler = Scheduler()
         self.solver = Solver(self.scheduler)
-        self.trainings = Trainings()
+        self.children = Children()
+        self.trainings = Trainings(self.children)
+        self.theories = Shelf(16, partial(begin_theory, self.children))
         self.warm = threading.Event()
         self._warming: threading.Thread | None = None
         self.reads: dict[str, Read] = {
@@ -46,11 +50,15 @@ class Explorer:
             "landscape": self._growing(16, landscape.begin),
             "diagram": self._growing(8, diagram.begin, alpha=1.0, omega=0.0),
             "attention": self.attention,
+            "theory": self.theory,
             "snippets": self.snippets,
             "job": self.job,
             "histogram": lambda query: plain(look(query.get("sequence") or EXAMPLE)),
         }
-        self.writes: dict[str, Read] = {"train": self.train, "cancel": self.cancel}
+        self.writes: dict[str, Read] = {
+            "train": self.train, "descend": self.descend, "cancel": self.cancel,
+            "leave": self.leave,
+        }  # fmt: skip
 
     def warm_up(self) -> None:
         """Compile in the background what the first answers need."""
@@ -67,7 +75,7 @@ class Explorer:
 
     def close(self) -> None:
         """End everything that runs, and wait for it."""
-        self.trainings.close()
+        self.children.close()
         self.scheduler.close()
         self.solver.close()
         if self._warming is not None:
@@ -84,6 +92,7 @@ class Explorer:
             "seed": (0, LAST_SEED),
             "sentence": (0, LAST_SENTENCE),
             "starts": starts(),
+            "lesson": limits(),
             "colours": {"light": COLOURS, "dark": COLOURS_ON_DARK},
         }
 
@@ -103,15 +112,28 @@ class Explorer:
             matrices = attention_matrices(point.model(), overlaps, sentence)
         return plain({**matrices, "sentence": sentence})
 
+    def theory(self, query: Query) -> dict[str, Any]:
+        """A descent in the limit of large d, as far as it is computed."""
+        growing = self.theories.watch(in_the_limit(read_lesson(query)), _window(query))
+        with growing.lock:
+            return growing.to_dict()
+
     def snippets(self, query: Query) -> dict[str, Any]:
         """Every view as Python and as a command."""
         asked = read_training(query)
         sentence = whole("sentence", query.get("sentence", "0"), 0, LAST_SENTENCE)
-        return snippets(read_point(query), asked, sentence, query.get("sequence") or EXAMPLE)
+        sequence = query.get("sequence") or EXAMPLE
+        return snippets(read_lesson(query), read_runs(query), asked, sentence, sequence)
 
     def train(self, query: Query) -> dict[str, Any]:
         """Begin a training."""
-        return {"job": self.trainings.begin(read_point(query), **read_training(query))}
+        point = read_point(query).to_dict()
+        return {"job": self.trainings.begin("train", point=point, **read_training(query))}
+
+    def descend(self, query: Query) -> dict[str, Any]:
+        """Begin gradient descent at finite d, recorded."""
+        lesson, seeds = read_lesson(query).to_dict(), read_runs(query)
+        return {"job": self.trainings.begin("descend", lesson=lesson, seeds=seeds)}
 
     def job(self, query: Query) -> dict[str, Any]:
         """How far a training is."""
@@ -120,6 +142,11 @@ class Explorer:
     def cancel(self, query: Query) -> dict[str, Any]:
         """End a training."""
         return plain(self.trainings.cancel(query.get("job", "")).to_dict())
+
+    def leave(self, query: Query) -> dict[str, Any]:
+        """A window is closed: what a process computes for it alone ends."""
+        self.theories.leave(_window(query))
+        return {}
 
     def _growing(
         self, capacity: int, begin: Callable[[Scheduler, Point, Growing], None], **same: float

@@ -35,11 +35,27 @@ class Growing:
         self.done = False
         self.error: str | None = None
         self.lock = threading.Lock()
+        self._dropped: Callable[[], None] = lambda: None
 
     def fail(self, error: Exception) -> None:
         """Note why it will not be complete, and stop what belongs to it."""
-        self.error = f"{type(error).__name__}: {error}"
+        self.give_up(f"{type(error).__name__}: {error}")
+
+    def give_up(self, why: str) -> None:
+        """The same, with the reason in words."""
+        self.error = why
         self.stop.set()
+
+    def when_dropped(self, action: Callable[[], None]) -> None:
+        """What to do when nobody wants it any more."""
+        self._dropped = action
+        if self.stop.is_set():
+            action()
+
+    def drop(self) -> None:
+        """Nobody wants it any more."""
+        self.stop.set()
+        self._dropped()
 
     def to_dict(self) -> dict[str, Any]:
         """What a window is told."""
@@ -72,6 +88,12 @@ class Shelf:
             self.begin(key, thing)
         return thing
 
+    def leave(self, window: str) -> None:
+        """The window is closed."""
+        with self._lock:
+            self._watched.pop(window, None)
+            self._drop_unwatched()
+
     def __len__(self) -> int:
         return len(self._things)
 
@@ -80,5 +102,5 @@ class Shelf:
         for key, thing in list(self._things.items()):
             spare = len(self._things) > self.capacity
             if key not in watched and (not thing.done or spare):
-                thing.stop.set()
+                thing.drop()
                 del self._things[key]

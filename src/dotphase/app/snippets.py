@@ -9,19 +9,21 @@ from typing import Any
 
 from dotphase.app.curve import GRID
 from dotphase.app.landscape import LARGEST_M, LARGEST_T, SIZE
-from dotphase.app.state import Point
+from dotphase.app.lesson import STAGES, Lesson
 from dotphase.model.mixing import MIXING
 
 
 def snippets(
-    point: Point, training: Mapping[str, Any], sentence: int, sequence: str
+    lesson: Lesson, runs: int, training: Mapping[str, Any], sentence: int, sequence: str
 ) -> dict[str, dict[str, str]]:
     """For each view a piece of Python and a command that give the same numbers.
 
     Parameters
     ----------
-    point : Point
-        Where the page is.
+    lesson : Lesson
+        Where the page is, and what is watched there.
+    runs : int
+        How many runs are watched.
     training : mapping
         d, seeds, seed and start of a training.
     sentence : int
@@ -30,6 +32,7 @@ def snippets(
         Typed on the histogram tab.
     """
     d, seeds, seed, start = (training[name] for name in ("d", "seeds", "seed", "start"))
+    point = lesson.point
     named = point.mixing in MIXING
     mixing = repr(point.mixing) if named else json.dumps(point.matrix)
     model = f"dp.positional_semantic(omega={{omega}}, sigma={point.sigma!r}, "
@@ -67,6 +70,7 @@ def snippets(
         f"print(dp.analysis.attention_matrices(model, overlaps, sentence={sentence}))\n",
         "train": head + f"print(dp.train(model, alpha={point.alpha!r}, d={d}, seeds={seeds}, "
         f"seed={seed}, start={start!r}))\n",
+        "learn": head + _descent(lesson, runs),
         "histogram": "import dotphase as dp\n\nfor mechanism in ('semantic', 'positional'):\n"
         "    network = dp.histogram.shipped(mechanism)\n"
         f"    print(dp.histogram.predict(network, {sequence!r}))\n"
@@ -80,7 +84,44 @@ def snippets(
         "--out curve.nc --plot curve.png",
         "train": first + f"dotphase train --d {d} --alpha {point.alpha!r} --start {start} "
         f"--seeds {seeds} --seed {seed} {options}",
+        "learn": first + f"dotphase dynamics --alpha {point.alpha!r} {_rule(lesson)} {options} "
+        "--plot learning.png",
     }
     for name in ("landscape", "attention", "histogram"):
         command[name] = f"python -c {shlex.quote(python[name])}"
     return {name: {"python": python[name], "command": command[name]} for name in python}
+
+
+def _descent(lesson: Lesson, runs: int) -> str:
+    """Theory and runs of a lesson, in Python."""
+    rule = f"lr={lesson.lr!r}, steps={lesson.steps}"
+    kind = f"'momentum', momentum={lesson.momentum!r}" if lesson.momentum else "'gd'"
+    sizes = ", ".join(f"{name}={value!r}" for name, value in STAGES[-1].items())
+    if lesson.begin == "semantic":
+        start = repr(lesson.begin)
+    else:
+        given = ", ".join(f"{name}={value!r}" for name, value in lesson.overlaps().items())
+        start = f"dp.start_from({given})"
+    return (
+        f"start = {start}\n"
+        f"theory = dp.dynamics(\n    model, {lesson.point.alpha!r}, start, {rule}, "
+        f"momentum={lesson.momentum!r},\n    {sizes},\n)\n"
+        f"runs = dp.train(\n    model, {lesson.point.alpha!r}, {lesson.d}, start=start, {rule}, "
+        f"optimizer={kind},\n    seeds={runs}, record=True,\n)\n"
+        "print(theory)\n"
+        "dp.plot.dynamics(theory.dataset(), 'learning.png', runs.path)\n"
+    )
+
+
+def _rule(lesson: Lesson) -> str:
+    """Theory of a lesson, as options of the command line."""
+    start = lesson.begin
+    if start == "random":
+        given = lesson.overlaps()
+        start += f" --scale {lesson.scale!r} --theta0 {given['theta']!r} --m0 {given['m']!r}"
+    sizes = STAGES[-1]
+    return (
+        f"--start {start} --lr {lesson.lr!r} --momentum {lesson.momentum!r} "
+        f"--steps {lesson.steps} --ensemble {sizes['log2_ensemble']} "
+        f"--repetitions {sizes['repetitions']} --rtol {sizes['rtol']!r}"
+    )

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import subprocess
-import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from dotphase._numerics.parameters import OneOf
+from dotphase.app.children import Children
 from dotphase.app.state import Point, whole
 from dotphase.errors import InvalidInput
 from dotphase.finite.starts import STARTS
@@ -21,19 +21,26 @@ from dotphase.finite.starts import STARTS
 DIMENSIONS, SEEDS, LAST_SEED = (10, 2000), (1, 16), 999_999
 #: Trainings at once, and trainings remembered.
 RUNNING, REMEMBERED = 2, 32
-#: Seconds after which a training is given up.
-LIMIT = 600.0
 
 
 @dataclass
 class LiveTraining:
-    """One training: what was asked, and how far it is."""
+    """One training: what was asked, and how far it is.
+
+    Attributes
+    ----------
+    asked : its task, where it is, and its options
+    state, message, steps : in a word, in words, and in steps
+    runs : that have ended
+    path : what was recorded along them, if that was the task
+    """
 
     asked: dict[str, Any]
     state: str = "starting"
     message: str = ""
     steps: int = 0
     runs: list[dict[str, Any]] = field(default_factory=list)
+    path: dict[str, Any] | None = None
     process: subprocess.Popen | None = None
 
     @property
@@ -44,7 +51,7 @@ class LiveTraining:
     def to_dict(self) -> dict[str, Any]:
         """What the page is told."""
         progress = 1.0 if self.state == "done" else len(self.runs) / self.asked["seeds"]
-        names = ("state", "message", "steps", "over", "runs")
+        names = ("state", "message", "steps", "over", "runs", "path")
         return {**self.asked, **{name: getattr(self, name) for name in names}, "progress": progress}
 
 
@@ -65,14 +72,15 @@ def read_training(query: Mapping[str, str]) -> dict[str, Any]:
 
 
 class Trainings:
-    """All trainings of one server."""
+    """All trainings of one server, each one of its processes."""
 
-    def __init__(self) -> None:
+    def __init__(self, children: Children) -> None:
+        self.children = children
         self._live: OrderedDict[str, LiveTraining] = OrderedDict()
         self._lock = threading.Lock()
 
-    def begin(self, point: Point, **options: Any) -> str:
-        """Start a training, see `read_training`; its name, which nobody can guess."""
+    def begin(self, task: str, **asked: Any) -> str:
+        """Start a training; its name, which nobody can guess."""
         with self._lock:
             running = sum(not training.over for training in self._live.values())
             if running >= RUNNING:
@@ -80,20 +88,12 @@ class Trainings:
                     "trainings", running, f"at most {RUNNING} run at once: wait or cancel one"
                 )
             name = secrets.token_hex(8)
-            training = self._live[name] = LiveTraining({"point": point.to_dict(), **options})
+            training = self._live[name] = LiveTraining({"task": task, **asked})
             for old in [key for key, one in self._live.items() if one.over][:-REMEMBERED]:
                 del self._live[old]
-        training.process = subprocess.Popen(
-            [sys.executable, "-m", "dotphase.app.trainer"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            # Ctrl-C in the terminal is for the server, which ends its trainings itself.
-            start_new_session=True,
-        )
-        following = (training, training.process)
-        threading.Thread(target=self._follow, args=following, daemon=True).start()
+            training.process = self.children.start(
+                training.asked, partial(self._note, training), partial(self._end, training)
+            )
         return name
 
     def get(self, name: str) -> LiveTraining:
@@ -110,36 +110,9 @@ class Trainings:
         with self._lock:
             if not training.over:
                 training.state = "cancelled"
-        if training.process is not None and training.process.poll() is None:
-            training.process.kill()
+        if training.process is not None:
+            self.children.kill(training.process)
         return training
-
-    def close(self) -> None:
-        """End all trainings."""
-        for name in list(self._live):
-            self.cancel(name)
-
-    def _follow(self, training: LiveTraining, process: subprocess.Popen) -> None:
-        """Read what a process says until it ends."""
-        assert process.stdin is not None and process.stdout is not None
-        limit = threading.Timer(LIMIT, process.kill)
-        limit.daemon = True
-        limit.start()
-        with process:
-            try:
-                process.stdin.write(json.dumps(training.asked) + "\n")
-                process.stdin.flush()
-                for line in process.stdout:
-                    self._note(training, json.loads(line))
-            except (OSError, ValueError) as error:
-                process.kill()
-                training.message = f"{type(error).__name__}: {error}"
-        limit.cancel()
-        with self._lock:
-            if not training.over:
-                training.state = "failed"
-                training.message = training.message or "the training process ended early"
-            training.process = None
 
     def _note(self, training: LiveTraining, said: dict[str, Any]) -> None:
         with self._lock:
@@ -148,5 +121,13 @@ class Trainings:
             training.state = said["state"]
             training.steps = said.get("steps", training.steps)
             training.message = said.get("message", training.message)
+            training.path = said.get("path", training.path)
             if "run" in said:
                 training.runs = [*training.runs, said["run"]]
+
+    def _end(self, training: LiveTraining, wrong: str) -> None:
+        with self._lock:
+            if not training.over:
+                training.state = "failed"
+                training.message = wrong or training.message or "the training process ended early"
+            training.process = None

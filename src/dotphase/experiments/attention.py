@@ -17,11 +17,14 @@ import numpy as np
 from jaxtyping import Float
 
 from dotphase._numerics.precision import in_double_precision
+from dotphase._numerics.quadrature import normal_points
 from dotphase.model.definition import Model, call_many
 from dotphase.theory.overlaps import Overlaps
 
 #: Sentences of an average; its error is about .002 per entry.
 SENTENCES = 2**14
+#: Quasi-random sentences of an average along a training; its error is about as large.
+POINTS = 2**11
 #: Largest number of a sampled sentence.
 LAST_SENTENCE = 999_999
 
@@ -57,18 +60,67 @@ def attention_matrices(
         result[kind] = {"teacher": np.asarray(call_many(model.teacher, h)).mean(axis=0)}
         for name, given in overlaps.items():
             if given is not None:
-                fields = _fields(model, given, h, normal[name])
+                theta, m, q = (np.asarray(part) for part in (given.theta, given.m, given.q))
+                fields = _fields(model, theta[..., 0], m, q[..., 0], h, normal[name])
                 result[kind][name] = np.asarray(call_many(model.student, fields)).mean(axis=0)
     return result
 
 
+@in_double_precision
+def attention_along(
+    model: Model,
+    theta: Float[np.ndarray, "steps tokens"],
+    m: Float[np.ndarray, "steps tokens"],
+    q: Float[np.ndarray, "steps tokens"],
+    sentences: int,
+) -> dict[str, dict[str, Any]]:
+    """Attention of the teacher, and of a student of rank one at every step of its training.
+
+    Averaged over all sentences, and for sentences 0, 1, ... of `attention_matrices`. What a
+    sentence has outside of Q* is drawn once for all steps, so that only the overlaps change.
+
+    Parameters
+    ----------
+    theta, m, q : arrays
+        Overlaps of every token at every step.
+    sentences : int
+        How many sampled sentences.
+
+    Returns
+    -------
+    dict
+        For ``teacher`` and ``student`` their ``mean``, (L, L) and (steps, L, L), and ``sample``,
+        with an axis of sentences before.
+    """
+    shape, rows = (model.length, 1), (len(theta), 1, model.length, 1)
+    dims = 2 * model.length
+    points = normal_points(dims, POINTS, np.random.default_rng(0)).reshape(-1, 2, *shape)
+    seeds = (np.random.default_rng([1, number]) for number in range(sentences))
+    drawn = np.stack([one.standard_normal((2, *shape)) for one in seeds])
+    # Points first: the average is over them, the sampled sentences follow.
+    h, z = np.concatenate([points, drawn]).swapaxes(0, 1)
+    h = model.sigma[:, None] * h
+    fields = _fields(model, theta.reshape(rows), m.reshape(rows), q.reshape(rows), h, z)
+    students = np.asarray(call_many(model.student, fields.reshape(-1, *shape)))
+    students = students.reshape(len(theta), len(h), *students.shape[1:])
+    teacher = np.asarray(call_many(model.teacher, h))
+    return {
+        "teacher": {"mean": teacher[:POINTS].mean(axis=0), "sample": teacher[POINTS:]},
+        "student": {
+            "mean": students[:, :POINTS].mean(axis=1),
+            "sample": students[:, POINTS:].swapaxes(0, 1),
+        },
+    }
+
+
 def _fields(
     model: Model,
-    overlaps: Overlaps,
+    theta: Float[np.ndarray, "*steps tokens 1"],
+    m: Float[np.ndarray, "*steps tokens 1"],
+    q: Float[np.ndarray, "*steps tokens 1"],
     h: Float[np.ndarray, "n tokens 1"],
     z: Float[np.ndarray, "n tokens 1"],
-) -> Float[np.ndarray, "n tokens 1"]:
-    q, theta = np.asarray(overlaps.q)[:, :, 0], np.asarray(overlaps.theta)[:, :, 0]
+) -> Float[np.ndarray, "..."]:
     rho = np.asarray(model.rho)[:, None]
     rest = np.sqrt(np.maximum(q - theta**2 / rho, 0.0))
-    return np.asarray(overlaps.m) + theta / rho * h + rest * z
+    return np.asarray(m + theta / rho * h + rest * z)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import xarray as xr
@@ -13,7 +13,9 @@ from dotphase._numerics.crossing import last_fall
 from dotphase.errors import InvalidInput
 from dotphase.experiments.ends import ends
 from dotphase.experiments.solutions import is_minimum, variables
+from dotphase.finite.begin import Prescribed
 from dotphase.finite.linear import linear_test_error
+from dotphase.mean_field.settings import DynamicsSettings
 from dotphase.model import Model
 from dotphase.storage.provenance import provenance
 from dotphase.theory.branches import BRANCHES
@@ -26,6 +28,20 @@ SETTINGS = SolverSettings(rtol=1e-2, most=14)
 ENGINES = ("state_evolution", "dynamics")
 
 
+class CurveFields(SolverFields, total=False):
+    """The fields of `SolverSettings`, or of `DynamicsSettings` and what a descent is."""
+
+    start: str | Prescribed
+    lr: float
+    steps: int
+    momentum: float
+    batch_fraction: float
+    scale: float
+    log2_ensemble: int
+    repetitions: int
+    dtype: str
+
+
 def curve(
     model: Model,
     alphas: Sequence[float],
@@ -33,8 +49,8 @@ def curve(
     *,
     engine: str = "state_evolution",
     progress: Callable[[Any], None] | None = None,
-    settings: Any = None,
-    **changes: Any,
+    settings: SolverSettings | DynamicsSettings | None = None,
+    **changes: Unpack[CurveFields],
 ) -> xr.Dataset:
     """Follow branches, or what gradient descent ends at, along alpha.
 
@@ -85,9 +101,9 @@ def curve(
     if engine == "dynamics":
         start = changes.pop("start", None)
         starts = branches if start is None else [start]
-        dataset = ends(model, alphas, starts, progress=progress, settings=settings, **changes)
+        dataset = ends(model, alphas, starts, progress=progress, settings=settings, **changes)  # type: ignore[arg-type, misc]
     else:
-        dataset = _followed(model, alphas, branches, progress, settings, changes)  # type: ignore[arg-type]
+        dataset = _followed(model, alphas, branches, progress, settings, changes)
     dataset["alpha"].attrs["description"] = "sample complexity n/d"
     dataset["linear_test_error"] = linear_test_error(model, seed=dataset.attrs["seed"])
     dataset["linear_test_error"].attrs["description"] = "test error of the linear layer"
@@ -101,8 +117,8 @@ def _followed(
     alphas: Sequence[float],
     branches: Sequence[str],
     progress: Callable[[Any], None] | None,
-    settings: SolverSettings | None,
-    changes: SolverFields,
+    settings: Any,
+    changes: CurveFields,
 ) -> xr.Dataset:
     """Branches of state evolution."""
     grid = validate.grid("alphas", alphas, increasing=False)

@@ -1,26 +1,28 @@
-"""What gradient descent finds from random starts at any d, predicted by its dynamics.
+"""What gradient descent finds from random starts at any d, by its dynamics.
 
 A random start of d entries of standard deviation s has overlaps of order ``s/sqrt d`` with Q* and
-with the positions. Without them the symmetries of the model would keep theta and m at zero for
-ever; which of them wins is decided by how they grow.
+with the positions, and so have the forces of n sentences on them. Without them the symmetries of
+the model would keep theta and m at zero for ever; which of them wins is decided by how they grow.
+The dynamics draws of every matrix only what a descent looks at, so that d may be far larger than
+in training.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import jax
 import numpy as np
 import xarray as xr
-from jaxtyping import Array
 
 from dotphase._numerics import validate
-from dotphase.finite.begin import Parts, position_modes, resolve
+from dotphase.errors import InvalidInput
+from dotphase.finite.begin import resolve
 from dotphase.finite.data import check_dtype, count_sentences
 from dotphase.finite.overlaps import mechanisms_of
-from dotphase.mean_field.beginning import at_dimension, in_the_limit
+from dotphase.mean_field.beginning import at_dimension
 from dotphase.mean_field.ensemble import Descent, Repetition, repeat_many
-from dotphase.mean_field.kernel import Beginning
 from dotphase.mean_field.run import step_sizes
 from dotphase.model import Model
 from dotphase.model.definition import refuse_spectrum
@@ -50,22 +52,19 @@ def outcomes(
     d: int,
     *,
     draws: int = 16,
-    exact: bool = False,
     steps: int = 127,
     lr: float | None = None,
     momentum: float = 0.8,
     batch_fraction: float = 1.0,
-    log2_ensemble: int = 11,
     seed: int = 0,
+    dtype: str = "float64",
     progress: Callable[[], None] | None = None,
 ) -> xr.Dataset:
-    """What gradient descent finds from random starts, at any d.
+    """What gradient descent finds from random starts, for d far beyond training.
 
-    The overlaps of every start are drawn, normal with variance ``s^2/d``, and its descent is
-    followed in the limit of large d. The sentences of an ensemble come in groups that have the
-    symmetries of the model, so that its noise does not break them: the start alone does. With
-    ``exact`` the sentences too are drawn at dimension d, which costs as much as ``n = alpha d``
-    of them.
+    Every descent has sentences and a start of its own, drawn at dimension d as for
+    `dotphase.basins`, of which no more is drawn than it sees: memory and time grow with
+    ``n = alpha d``, not with ``n d``.
 
     Parameters
     ----------
@@ -76,18 +75,16 @@ def outcomes(
     d : int
         Dimension of a token.
     draws : int
-        Random starts for each alpha and scale.
-    exact : bool
-        Whether the sentences are drawn at dimension d as well.
+        Data sets, each with its own random start, for each alpha and scale.
     steps : int
         Steps.
     lr : float, optional
         Size of a step, ``4 min(1, 2/alpha)`` if not given.
     momentum, batch_fraction : as for `dotphase.dynamics`
-    log2_ensemble : int
-        log2 of the sentences of an ensemble in the limit.
     seed : int
         Seed of everything random.
+    dtype : {"float64", "float32"}
+        Precision in which the history is kept.
     progress : callable, optional
         Called when a descent has ended.
 
@@ -99,8 +96,7 @@ def outcomes(
 
     Examples
     --------
-    >>> small = {"draws": 2, "steps": 15, "log2_ensemble": 9}
-    >>> found = dp.outcomes(dp.positional_semantic(), [2.0], [0.1], d=10**6, **small)
+    >>> found = dp.outcomes(dp.positional_semantic(), [2.0], [0.1], d=200, draws=2, steps=15)
     >>> found["mechanism"].dims
     ('alpha', 'seed', 'scale')
     """
@@ -108,6 +104,8 @@ def outcomes(
     places = [validate.number("alpha", alpha, above=0) for alpha in alphas]
     widths = [validate.number("scale", scale, above=0) for scale in scales]
     d, draws = validate.whole("d", d, at_least=2), validate.whole("draws", draws, at_least=1)
+    # Every step sees as many new directions; half of all are left unseen.
+    least = 2 * model.length * model.student_rank * (validate.whole("steps", steps, at_least=1) + 1)
     shape = (len(places), draws, len(widths))
     values = {name: np.full(shape, np.nan) for name in _NUMBERS}
     for i, alpha in enumerate(places):
@@ -116,22 +114,23 @@ def outcomes(
             descent = Descent(
                 model=model,
                 alpha=alpha,
-                begin=_begin(model, scale, d, exact),
-                d=d if exact else None,
-                lr=step_sizes(size, validate.whole("steps", steps, at_least=1)),
+                begin=partial(at_dimension, model, resolve(model, "random", scale), d),
+                d=d,
+                lr=step_sizes(size, steps),
                 momentum=momentum,
                 batch_fraction=batch_fraction,
-                dtype=check_dtype("float64"),
+                dtype=check_dtype(dtype),
                 seed=seed,
-                mirrored=not exact,
             )
-            level = max(log2_ensemble, (descent.least_sentences - 1).bit_length())
-            sentences = count_sentences(model, alpha, d) if exact else 2**level
+            sentences = count_sentences(model, alpha, d)
+            if min(sentences, d) < least:
+                rule = f"must be larger for {steps} steps: {least} or more, and sentences too"
+                raise InvalidInput("d", d, rule)
             found = repeat_many(descent, sentences, draws, progress or (lambda: None))
             for k, one in enumerate(found):
                 for name, value in _numbers(model, one).items():
                     values[name][i, k, j] = value
-    asked = {"d": d, "exact": exact, "steps": steps, "lr": lr, "momentum": momentum,
+    asked = {"d": d, "steps": steps, "lr": lr, "momentum": momentum,
              "batch_fraction": batch_fraction, "seed": seed}  # fmt: skip
     dataset = xr.Dataset(
         coords={"alpha": places, "scale": widths}, attrs=provenance(model, **asked)
@@ -142,22 +141,6 @@ def outcomes(
     dataset["mechanism"] = (axes, mechanisms_of(values, min(d, JUDGED)))
     dataset["mechanism"].attrs["description"] = "what the student has learned"
     return dataset
-
-
-def _begin(model: Model, scale: float, d: int, exact: bool) -> Callable[[Array], Beginning]:
-    """From a key to a random start; in the limit but for its overlaps, unless `exact`."""
-    if exact:
-        start = resolve(model, "random", scale)
-        return lambda key: at_dimension(model, start, d, key)
-    factor = position_modes(model)
-    r, t, modes = model.student_rank, model.teacher_rank, factor.shape[1]
-
-    def drawn(key: Array) -> Beginning:
-        along = scale / np.sqrt(d) * np.asarray(jax.random.normal(key, (r, t + modes)))
-        rest = scale**2 * np.eye(r)
-        return in_the_limit(model, Parts(along[:, :t], along[:, t:] @ factor.T, rest))
-
-    return drawn
 
 
 def _numbers(model: Model, one: Repetition) -> dict[str, float]:

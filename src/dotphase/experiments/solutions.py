@@ -37,8 +37,16 @@ FACTS: dict[str, tuple[Callable[[Solution], Any], str]] = {
                      "of a small change of m by one step; above 1 at a saddle"),
     "replicon": (lambda s: s.stability.replicon, "stable below 1"),
     "jump_weight": (lambda s: s.stability.jump_weight, "weight of the jumps"),
+    "model_error": (lambda s: _model_error(s),
+                    "largest relative change of loss and overlaps by symmetry breaking, estimated"),
     "trusted": (lambda s: s.stability.trusted, "whether the theory can be trusted here"),
 }  # fmt: skip
+
+
+def _model_error(solution: Solution) -> float:
+    """The largest relative model error of the training loss and of the overlaps that are there."""
+    names = [name for name in ("train_loss", "theta", "m") if solution.value(name) > 0]
+    return max(solution.model_error.get(name, np.nan) / solution.value(name) for name in names)
 
 
 def variables(

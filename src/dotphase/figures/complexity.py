@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib.ticker import NullFormatter
 
 from dotphase.figures.parts.style import COLOURS, drawing, ink
 
@@ -25,8 +26,11 @@ def complexity(curve: Complexity, path: str | Path | None = None) -> Any:
     colour = COLOURS.get(curve.branch, ink())
     gain = 1e6 * (curve.free_energy - curve.free_energy[0])
     above = 1e6 * (curve.energy - curve.free_energy.max())
-    # The first value stands for zero and says nothing of the complexity.
+    # The first value stands for zero and says nothing of the complexity; minima are counted from
+    # the largest complexity on, where y is the slope of their number in the loss.
     some = slice(1, None)
+    counted = slice(int(np.argmax(curve.complexity)), None)
+    shown = (some, some, counted)
     panels = (
         (curve.parisi, 1e4 * curve.complexity, 1e4 * curve.stderr["complexity"]),
         (curve.parisi, gain, 1e6 * curve.stderr["free_energy"]),
@@ -38,14 +42,19 @@ def complexity(curve: Complexity, path: str | Path | None = None) -> Any:
         (r"training loss above the lowest, $\times 10^6$", r"complexity $\times 10^4$"),
     )
     with drawing(path, 1, 3, size=(10.4, 3.2)) as (figure, axes):
-        for axis, (x, y, error), (across, along) in zip(axes, panels, labels, strict=True):
+        for axis, (x, y, error), (across, along), part in zip(
+            axes, panels, labels, shown, strict=True
+        ):
             axis.errorbar(
-                np.asarray(x)[some], np.asarray(y)[some], np.asarray(error)[some],
+                np.asarray(x)[part], np.asarray(y)[part], np.asarray(error)[part],
                 color=colour, marker="o", ms=3, lw=1.2, capsize=2,
             )  # fmt: skip
             axis.axhline(0, color=ink(), lw=0.7)
-            axis.set(xlabel=across, ylabel=along)
+            # Errors of few points may be larger than all values: these set the scale.
+            reach = 1.6 * float(np.max(np.abs(np.asarray(y)[part])))
+            axis.set(xlabel=across, ylabel=along, ylim=(-reach, reach))
         for axis in axes[:2]:
             axis.set_xscale("log")
+            axis.xaxis.set_minor_formatter(NullFormatter())
         axes[0].set_title(f"{curve.branch}, alpha = {curve.alpha:g}", fontsize=9)
     return figure

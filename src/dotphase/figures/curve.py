@@ -83,4 +83,6 @@ def curve(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
         for axis in (loss, error):
             axis.set_ylim(bottom=0)
             scientific(axis)
+        if dataset.attrs.get("engine") == "dynamics":
+            figure.suptitle(r"ends of gradient descent, $d \to \infty$", fontsize=10)
     return figure

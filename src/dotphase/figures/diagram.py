@@ -30,8 +30,8 @@ def diagram(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
 
     Above the difference of the training losses of the two minima and the gain in test error over
     the linear layer, both in units of 1e-3, with alpha_c and alpha_l as lines. Below, each branch
-    by itself: where it is a minimum, and how much of its response jumps carry, where it is a
-    saddle, where it cannot be told which, and where it is missing.
+    by itself: where it is a minimum, and how much breaking replica symmetry would change it, where
+    it is a saddle, where it cannot be told which, and where it is missing.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def diagram(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
         axes[0, 0].legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3)
         for axis, name in zip(axes[1], dataset["branch"].values, strict=True):
             mesh = kind_map(axis, dataset.sel(branch=name), parameter)
-            figure.colorbar(mesh, ax=axis, label="minimum: weight of its jumps [%]")
+            figure.colorbar(mesh, ax=axis, label="minimum: model error [%]", extend="max")
             axis.set_title(f"{name} branch")
             axis.set_xlabel(ALPHA)
         kind_entries(axes[1, 1])

@@ -10,7 +10,7 @@ import xarray as xr
 
 from dotphase.experiments.basins import basin_shares
 from dotphase.figures.parts.lines import ALPHA
-from dotphase.figures.parts.style import drawing, page
+from dotphase.figures.parts.style import drawing
 
 #: Colours of Okabe and Ito, and markers.
 SHADES = ("#7F7F7F", "#E69F00", "#009E73", "#0072B2", "#CC79A7")
@@ -25,14 +25,12 @@ def outcomes(found: Mapping[str, xr.Dataset], path: str | Path | None = None) ->
     Parameters
     ----------
     found : mapping
-        By label, from `dotphase.outcomes`, or from `dotphase.basins` with one optimiser; hollow
-        where the sentences were drawn at d as well.
+        By label, from `dotphase.outcomes`, or from `dotphase.basins` with one optimiser.
 
     Examples
     --------
-    >>> small = {"draws": 2, "steps": 15, "log2_ensemble": 9}
-    >>> some = dp.outcomes(dp.positional_semantic(), [1.0, 2.0], [0.1], d=10**6, **small)
-    >>> figure = dp.plot.outcomes({"$d = 10^6$": some}, "outcomes.png")
+    >>> some = dp.outcomes(dp.positional_semantic(), [2.0], [0.1], d=200, draws=2, steps=15)
+    >>> figure = dp.plot.outcomes({"$d = 200$": some}, "outcomes.png")
     """
     shares = {label: basin_shares(_one(some)) for label, some in found.items()}
     scales = next(iter(shares.values()))["scale"].values
@@ -44,11 +42,10 @@ def outcomes(found: Mapping[str, xr.Dataset], path: str | Path | None = None) ->
             for row, kind in zip(axes, KINDS, strict=True):
                 for axis, scale in zip(row, scales, strict=True):
                     some = all_of.sel(found=kind, scale=scale)
-                    face = page() if found[label].attrs.get("exact") else colour
                     # A little aside, so that points do not hide each other.
                     axis.errorbar(
                         some["alpha"] + 0.04 * number, some["share"], some["stderr"],
-                        color=colour, marker=marker, mfc=face, ms=5, lw=1.2, elinewidth=0.8,
+                        color=colour, marker=marker, ms=5, lw=1.2, elinewidth=0.8,
                         label=label,
                     )  # fmt: skip
         for axis, scale in zip(axes[0], scales, strict=True):

@@ -18,7 +18,7 @@ from dotphase._numerics.quadrature import normal_points
 from dotphase.finite import memory
 from dotphase.mean_field import kernel
 from dotphase.mean_field.error import points_of, test_errors
-from dotphase.mean_field.kernel import STUDENT, TEACHER, Beginning, Given, Records, Rule, in_fours
+from dotphase.mean_field.kernel import Beginning, Given, Records, Rule
 from dotphase.model import Model
 
 #: Steps for which the fresh fields are quasi-random: later ones matter less, each by itself.
@@ -48,7 +48,6 @@ class Descent:
     momentum, batch_fraction : of the steps
     dtype : precision of the history
     seed : of everything random
-    mirrored : whether sentences come in fours, so that nothing but the start breaks symmetries
     """
 
     model: Model
@@ -60,14 +59,11 @@ class Descent:
     batch_fraction: float
     dtype: np.dtype
     seed: int
-    mirrored: bool = False
 
     @property
     def least_sentences(self) -> int:
         """The fewest sentences that so many steps can be taken with."""
-        # Fresh fields that come in fours have a quarter of the room.
-        times = max(2.0 if self.mirrored else 1.0, self.alpha)
-        return int(PER_STEP * self.model.student_rank * (len(self.lr) + 1) * times)
+        return int(PER_STEP * self.model.student_rank * (len(self.lr) + 1) * max(1.0, self.alpha))
 
     def bytes_of(self, sentences: int) -> int:
         """Memory that a repetition needs, most of it for the history."""
@@ -110,9 +106,8 @@ def repeat(descent: Descent, sentences: int, number: int) -> Repetition:
         d=jnp.asarray(float(descent.d or sentences / descent.alpha)),
         momentum=jnp.asarray(descent.momentum),
         batch_fraction=jnp.asarray(descent.batch_fraction),
-        mirrored=descent.mirrored,
     )
-    teacher, points = _first_fields(model, sentences, exact, rng, descent.mirrored)
+    teacher, points = _first_fields(model, sentences, exact, rng)
     room = min(_room(steps + 1), ROOM)
     state = _launch(model, begun, rule, teacher, points[0], room, descent.dtype)
     while True:
@@ -131,12 +126,11 @@ def repeat(descent: Descent, sentences: int, number: int) -> Repetition:
 
 
 def _first_fields(
-    model: Model, sentences: int, exact: bool, rng: np.random.Generator, mirrored: bool
+    model: Model, sentences: int, exact: bool, rng: np.random.Generator
 ) -> tuple[Float[Array, "tokens t n"], Float[Array, "first tokens r n"]]:
     """Fields of the teacher, and of the first weights of the student."""
     t, r, length = model.teacher_rank, model.student_rank, model.length
     rows = length * (t + r * (1 if exact else QUASI_RANDOM))
-    sentences = sentences // 4 if mirrored else sentences
     if exact:
         drawn = rng.standard_normal((rows, sentences))
     else:
@@ -145,10 +139,7 @@ def _first_fields(
     if not exact:  # exactly of the covariance they have in the limit
         root = np.linalg.cholesky(teacher @ teacher.swapaxes(1, 2) / sentences)
         teacher = np.linalg.solve(root, teacher)
-    fields = drawn[length * t :].reshape(-1, length, r, sentences)
-    if mirrored:
-        return in_fours(jnp.asarray(teacher), TEACHER), in_fours(jnp.asarray(fields), STUDENT)
-    return jnp.asarray(teacher), jnp.asarray(fields)
+    return jnp.asarray(teacher), jnp.asarray(drawn[length * t :].reshape(-1, length, r, sentences))
 
 
 def repeat_many(

@@ -31,7 +31,6 @@ stable: errors of the average are not fed back.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import equinox as eqx
@@ -43,8 +42,6 @@ from jaxtyping import Array, Float, Int
 from dotphase._numerics.prox import over_points
 from dotphase.model import Model
 
-#: Signs of the fields in a group of four sentences.
-TEACHER, STUDENT = (1.0, -1.0, 1.0, -1.0), (1.0, 1.0, -1.0, -1.0)
 #: Directions shorter than this many times the rounding error are none.
 TINY = 64.0
 
@@ -74,7 +71,6 @@ class Rule(eqx.Module):
     d : dimension, n/alpha
     momentum : share of the last step that is added
     batch_fraction : share of the sentences in a mini-batch
-    mirrored : whether sentences come in fours, see `in_fours`
     """
 
     exact: bool = eqx.field(static=True)
@@ -82,7 +78,6 @@ class Rule(eqx.Module):
     d: Float[Array, ""]
     momentum: Float[Array, ""]
     batch_fraction: Float[Array, ""]
-    mirrored: bool = eqx.field(static=True, default=False)
 
 
 class Given(NamedTuple):
@@ -177,16 +172,6 @@ def _mix(left: Float[Array, "i j"], right: Float[Array, "j n"]) -> Float[Array, 
     return jnp.matmul(left.astype(right.dtype), right, precision="highest")
 
 
-def in_fours(drawn: Float[Array, "... some"], signs: Sequence[float]) -> Float[Array, "... n"]:
-    """The drawn fields four times, with signs.
-
-    With those of `TEACHER` for the fields of Q*, and of `STUDENT` for all others, what a change of
-    sign of Q* or of Q does is the same for the fours: forces on theta and on m vanish with these
-    overlaps, not only up to the noise of the average.
-    """
-    return jnp.concatenate([sign * drawn for sign in signs], axis=-1)
-
-
 def launch(
     model: Model,
     begun: Beginning,
@@ -261,7 +246,6 @@ def _step(given: Given, key: Array, now: State) -> State:
     n, base = now.target.shape[-1], begun.weights.shape[1]
     w, sigma = now.weights, jnp.asarray(model.sigma)
     for_batch, for_images, for_fields = jax.random.split(key, 3)
-    drawn = n // 4 if rule.mirrored else n
 
     m = begun.positions @ w[:, :base].T
     seen = w @ now.right.T
@@ -273,8 +257,7 @@ def _step(given: Given, key: Array, now: State) -> State:
     losses, force = over_points(jax.value_and_grad(model.loss))(h, now.target)
     loss = n / rule.d * jnp.mean(losses) + ridge / 2 * jnp.sum(w**2)
     if rule.batched:
-        chosen = jax.random.permutation(for_batch, drawn) < rule.batch_fraction * drawn
-        chosen = jnp.tile(chosen, n // drawn)
+        chosen = jax.random.permutation(for_batch, n) < rule.batch_fraction * n
         force = force * chosen / rule.batch_fraction
 
     known = (now.taken + 1) * r + model.teacher_rank
@@ -283,15 +266,15 @@ def _step(given: Given, key: Array, now: State) -> State:
     for l in range(length):
         new, inside = extend(now.left[l], force[l])
         numbers = base + (now.taken * length + l) * r + jnp.arange(r)
-        image = _images(rule, jax.random.fold_in(for_images, l), now.right, numbers, known)
-        image = image * jnp.any(new != 0, axis=1, keepdims=True)
-        along = _mix(inside, now.images[l]) + _outer(force[l], new).astype(w.dtype) @ image
+        drawn = _images(rule, jax.random.fold_in(for_images, l), now.right, numbers, known)
+        drawn = drawn * jnp.any(new != 0, axis=1, keepdims=True)
+        along = _mix(inside, now.images[l]) + _outer(force[l], new).astype(w.dtype) @ drawn
         along = along + _outer(force[l], now.fields[l]).astype(w.dtype) @ now.right
         pull = jnp.sum(force[l], axis=1)[:, None] * begun.positions[l]
         gradient = gradient + (sigma[l] * along).at[:, :base].add(pull) / rule.d
         place = (now.taken * r, 0)
         left.append(jax.lax.dynamic_update_slice(now.left[l], new, place))
-        images.append(jax.lax.dynamic_update_slice(now.images[l], image, place))
+        images.append(jax.lax.dynamic_update_slice(now.images[l], drawn, place))
     gradient = gradient.at[:, :base].multiply(begun.free)
     weights = w - lr[now.taken] * gradient + rule.momentum * (w - now.before)
 
@@ -301,8 +284,7 @@ def _step(given: Given, key: Array, now: State) -> State:
         taken=now.taken + 1, weights=weights, before=w, left=tuple(left), images=tuple(images),
         records=records,
     )  # fmt: skip
-    normal = jax.random.normal(for_fields, (length, r, drawn), w.dtype)
-    normal = in_fours(normal, STUDENT) if rule.mirrored else normal
+    normal = jax.random.normal(for_fields, (length, r, n), w.dtype)
     ready = points[jnp.minimum(state.taken, len(points) - 1)]
     fresh = jnp.where(state.taken < len(points), ready, normal)
     return _look(rule, state, weights, fresh, known)

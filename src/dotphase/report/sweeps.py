@@ -7,8 +7,9 @@ from typing import Any
 
 import xarray as xr
 
-from dotphase.experiments.curve import curve
+from dotphase.experiments.curve import crossing_of, curve
 from dotphase.experiments.grid import grid
+from dotphase.finite.begin import Prescribed, start_from
 from dotphase.model import Model
 from dotphase.model.paper import positional_semantic
 from dotphase.report.store import Parts
@@ -55,9 +56,26 @@ def theory_curve(parts: Parts, name: str, model: Model, sizes: Mapping[str, Any]
 
 
 def descended(
-    parts: Parts, name: str, model: Model, alphas: Sequence[float], log2_ensemble: int
+    parts: Parts,
+    name: str,
+    model: Model,
+    alphas: Sequence[float],
+    sizes: Mapping[str, Any],
+    rule: Mapping[str, Any] = DESCENT,
 ) -> xr.Dataset:
-    """Where the steps of `DESCENT` lead to in the limit of large d; kept as a part."""
-    asked = {"alphas": alphas, "log2_ensemble": log2_ensemble, "engine": "dynamics"}
-    rule = {key: DESCENT[key] for key in ("lr", "steps")}
-    return parts.call(name, curve, model, **asked, **rule)
+    """Where gradient descent is in the limit of large d after the steps that students take at the
+    d of `sizes`; kept as a part."""
+    asked = {"alphas": alphas, "log2_ensemble": sizes["log2_ensemble"], "d": sizes["d"]}
+    steps = {"lr": rule["lr"], "steps": rule["steps"]}
+    return parts.call(name, _descended, model, **asked, **steps)
+
+
+def _descended(model: Model, alphas: Sequence[float], d: int, **rule: Any) -> xr.Dataset:
+    """From both starts of `dotphase.train`: the positional one is a unit vector, m = 1/sqrt d."""
+    starts: dict[str, str | Prescribed]
+    starts = {"semantic": "semantic", "positional": start_from(m=d**-0.5)}
+    ends = [curve(model, alphas, engine="dynamics", start=one, **rule) for one in starts.values()]
+    both = xr.concat(ends, "branch", data_vars="minimal", combine_attrs="override")
+    both = both.assign_coords(branch=list(starts))
+    both["crossing"], both["crossing_stderr"] = crossing_of(both)
+    return both

@@ -34,7 +34,7 @@ FIRST, FACTOR, SMALLEST, LARGEST = 1.0, 1.25, 0.05, 8.0
 #: log2 of the points on which the crossing is bracketed.
 COARSE = 13
 #: log2 of the points on which the limits of the branches are looked for.
-LIMITS = 15
+LIMITS = 14
 #: How precisely to solve where nothing else is said; all solutions lie on the same points.
 SETTINGS = SolverSettings(log2_points=17)
 #: Newton steps stop when alpha moves by less than this share of itself.
@@ -202,14 +202,14 @@ def _with_limits(
     """The crossing, and the limits of both branches from there."""
     bracketing = _Pair(model, rough)
     found = yield from _search(bracketing, _Pair(model, settings), smallest, largest)
-    finer = replace(settings, log2_points=min(LIMITS, settings.fixed_points))
+    walking = replace(settings, log2_points=min(LIMITS, settings.fixed_points))
     limits = {}
     for name, last in bracketing.minimum_at.items():
         inside = found.alpha_c if found.semantic else last
         outside = largest if BRANCHES[name].from_few else smallest
         limits[name] = Limits()
         if inside is not None and inside != outside:
-            limits[name] = yield from limits_of(model, name, inside, outside, finer)
+            limits[name] = yield from limits_of(model, name, inside, outside, walking, settings)
     return replace(found, limits=limits)
 
 

@@ -11,7 +11,6 @@ from typing import Unpack
 import numpy as np
 
 from dotphase._numerics import validate
-from dotphase._numerics.crossing import straight_root
 from dotphase._numerics.precision import in_double_precision
 from dotphase.model import Model
 from dotphase.theory.branches import BRANCHES
@@ -27,7 +26,7 @@ STRIDE = 1.15
 #: Relative width at which the bisection of an end stops, and the seeds it is repeated with.
 END_WIDTH, SEEDS = 0.01, 3
 #: Steps towards the alpha at which stability is lost.
-ROOT_STEPS = 3
+ROOT_STEPS = 2
 
 
 @dataclass(frozen=True)
@@ -83,13 +82,23 @@ class Limits:
 
 
 def limits_of(
-    model: Model, branch: str, inside: float, outside: float, settings: SolverSettings
+    model: Model,
+    branch: str,
+    inside: float,
+    outside: float,
+    settings: SolverSettings,
+    finer: SolverSettings,
 ) -> Steps[Limits]:
     """The limits of a branch between an alpha where it is a minimum and another one.
 
     The place where stability is lost is the root of the largest multiplier minus one, and its
     error that of the multiplier over its slope. The end is a bisection with each of `SEEDS`
     seeds: next to it the quadrature decides whether there is a fixed point.
+
+    Parameters
+    ----------
+    settings, finer : SolverSettings
+        On the way, and for the place where stability is lost.
     """
     count = max(2, math.ceil(abs(math.log(outside / inside)) / math.log(STRIDE)) + 1)
     follower = Follower(model, branch, settings)
@@ -104,7 +113,7 @@ def limits_of(
     loss = math.nan, math.nan
     for before, after in pairwise(passed):
         if _excess(before)[0] < 0 <= _excess(after)[0]:
-            loss = yield from _root(model, branch, before, after, settings)
+            loss = yield from _root(model, branch, before, after, finer)
             break
     end = math.nan, math.nan
     if len(passed) < count:
@@ -135,22 +144,24 @@ def _excess(solution: Solution) -> tuple[float, float]:
 def _root(
     model: Model, branch: str, before: Solution, after: Solution, settings: SolverSettings
 ) -> Steps[tuple[float, float]]:
-    """Where the largest multiplier is one between two solutions, and its error."""
-    points = [(one.alpha, *_excess(one)) for one in (before, after)]
-    slope = (points[1][1] - points[0][1]) / (points[1][0] - points[0][0])
+    """Where the largest multiplier is one between two solutions, and its error.
+
+    The slope is that between the two, which are well apart; a few steps on more points follow.
+    """
+    low, high = sorted((before.alpha, after.alpha))
+    rise = _excess(after)[0] - _excess(before)[0]
+    slope = rise / (after.alpha - before.alpha)
+    root = before.alpha - _excess(before)[0] / slope
+    error = max(_excess(before)[1], _excess(after)[1])
+    follower = Follower(model, branch, settings)
+    yield from follower.at(before.alpha)
     for _ in range(ROOT_STEPS):
-        (low, below, _), (high, above, _) = points
-        middle = straight_root(low, below, high, above)
-        follower = Follower(model, branch, settings)
-        yield from follower.at(low)
-        solution = yield from follower.at(middle)
+        solution = yield from follower.at(root)
         if not solution.there:
             break
-        here = (middle, *_excess(solution))
-        points[0 if here[1] < 0 else 1] = here
-    (low, below, error_low), (high, above, error_high) = points
-    root = straight_root(low, below, high, above)
-    return root, max(error_low, error_high) / abs(slope)
+        excess, error = _excess(solution)
+        root = min(max(root - excess / slope, low), high)
+    return root, error / abs(slope)
 
 
 def _bisection(

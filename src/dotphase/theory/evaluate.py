@@ -350,7 +350,7 @@ class ResponseQuery(Query[Responses]):
             some = run.respond(arrays, flat, blocks[index], self.tracks[index], along)
             return jax.device_get(some)
 
-        return _join(_over_blocks(work, len(blocks)))
+        return _even(self, _join(_over_blocks(work, len(blocks))))
 
     @staticmethod
     def together(queries: Sequence[ResponseQuery]) -> list[Responses]:
@@ -362,7 +362,7 @@ class ResponseQuery(Query[Responses]):
             tracks = _stack([query.tracks[index] for query in queries])
             blocks.append(jax.device_get(run.respond_lanes(arrays, flat, block, tracks, along)))
         mean = _join(blocks)
-        return [_lane(mean, lane) for lane in range(len(queries))]
+        return [_even(query, _lane(mean, lane)) for lane, query in enumerate(queries)]
 
 
 @lru_cache(maxsize=12)
@@ -418,6 +418,21 @@ def _stacked(queries: Sequence[Query[Any]]) -> tuple[Any, Float[np.ndarray, "lan
     """Numbers of the models and overlaps of several queries, side by side."""
     arrays = _stack([query.evaluator.arrays for query in queries])
     return arrays, np.stack([_flat(query.overlaps) for query in queries])
+
+
+def _even(query: ResponseQuery, responses: Responses) -> Responses:
+    """Without the slopes of what is odd under the mirror along what is even, and the reverse."""
+    odd = {Mirror.BOTH: ("m", "mhat"), Mirror.TEACHER: ("theta", "thetahat")}
+    if query.mirror is None:
+        return responses
+    turned, output = odd[query.mirror]
+    along = np.asarray(getattr(query.directions, turned))
+    turns = np.any(along.reshape(len(along), -1) != 0, axis=1)
+    kept = {}
+    for name, part in responses.slopes._asdict().items():
+        same = turns == (name == output)
+        kept[name] = part * same.reshape(-1, *[1] * (part.ndim - 2))
+    return responses._replace(slopes=responses.slopes._replace(**kept))
 
 
 def _stack(trees: Sequence[Any]) -> Any:

@@ -19,6 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -152,6 +153,8 @@ def mean_responses(
 
     def response(x: Array, target: Array) -> Any:
         hessian = added(upper_rows(precision), upper_rows(derivatives(x, target).hessian))
+        # Computed once: entries of G would otherwise each begin anew.
+        hessian = jax.lax.optimization_barrier(hessian)
         if not isinstance(hessian, tuple):
             return precision @ (jnp.linalg.solve(hessian, precision) - jnp.eye(size))
         columns = [solve_symmetric(hessian, precision[k]) for k in range(size)]

@@ -28,6 +28,12 @@ async function ask(method, name, query) {
 export const get = (name, query = {}) => ask("GET", name, query);
 export const post = (name, query = {}) => ask("POST", name, query);
 
+// Last words of a window that is closed; there is no answer to wait for.
+export function farewell(name, query = {}) {
+  const text = new URLSearchParams({ ...query, window: WINDOW }).toString();
+  fetch(`api/${name}?${text}`, { method: "POST", headers: { "X-Dotphase": "page" }, keepalive: true }).catch(() => {});
+}
+
 export const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
 // Ask again and again until the answer is complete or `stale` says that nobody wants it.

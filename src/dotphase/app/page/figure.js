@@ -48,6 +48,12 @@ export function draw(view, build) {
   Plotly.react(place, data, full, { displayModeBar: false, responsive: true });
 }
 
+// New marks on a figure that is otherwise the same: quick enough to be played.
+export function mark(view, shapes) {
+  const place = byId(`plot-${view}`);
+  if (place.clientWidth && place.data) Plotly.relayout(place, { shapes });
+}
+
 export function redraw() {
   for (const [view, build] of figures) draw(view, build);
 }

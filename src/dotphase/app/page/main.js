@@ -9,9 +9,11 @@ import { byId } from "./dom.js";
 import { addTools, configure, redraw } from "./figure.js";
 import * as histogram from "./histogram.js";
 import * as landscape from "./landscape.js";
+import * as learn from "./learn.js";
 import * as numbers from "./numbers.js";
 import * as training from "./train.js";
 
+const TABS = ["transition", "learn", "histogram"];
 const REST = 350; // milliseconds without a move after which the slower views begin
 let move = 0; // counts moves: an answer to an older one is thrown away
 let busy = false;
@@ -19,6 +21,7 @@ let current = null; // the point that the server has accepted last
 let resting = null;
 let pictured = null; // an answer whose figures are not drawn yet
 const drawn = { model: null, family: null };
+const opened = () => TABS.find((name) => !byId(name).hidden);
 
 function refuse(error) {
   const message = byId("message");
@@ -40,8 +43,8 @@ function showCopied(what, text) {
 
 // Everything that a permanent link holds.
 function query() {
-  return { ...controls.read(), ...training.options(), sentence: byId("sentence").value.trim(), ...histogram.query(),
-    tab: byId("histogram").hidden ? "transition" : "histogram" };
+  return { ...controls.read(), ...training.options(), ...learn.options(), sentence: byId("sentence").value.trim(), ...histogram.query(),
+    tab: opened() };
 }
 
 function link(anchor = "") {
@@ -94,6 +97,7 @@ function showPictures() {
   drawn.point = JSON.stringify(answer.point);
   curves.mark(answer.point, answer);
   landscape.mark(answer.point, answer);
+  learn.markMinima(answer);
 }
 
 // What comes after the first answer: better numbers, then the slower views.
@@ -106,6 +110,10 @@ function follow(asked, answer) {
   clearTimeout(resting);
   resting = setTimeout(() => {
     if (stale()) return;
+    if (opened() === "learn") {
+      learn.watch(point);
+      return;
+    }
     drawn.model = model;
     poll("curve", point, stale, curves.show).catch(refuse);
     showAttention();
@@ -147,29 +155,33 @@ function listenTheme() {
 }
 
 function openTab(name) {
-  for (const tab of ["transition", "histogram"]) {
+  for (const tab of TABS) {
     const chosen = tab === name;
     byId(tab).hidden = !chosen;
     byId(`tab-${tab}`).setAttribute("aria-selected", String(chosen));
     byId(`tab-${tab}`).tabIndex = chosen ? 0 : -1;
   }
   if (name === "histogram") histogram.open(refuse, accept);
-  else redraw();
+  else byId(name).prepend(byId("controls")); // the model is chosen on both
+  if (name !== "learn") learn.leave();
+  redraw();
 }
 
 function listenTabs() {
-  const names = ["transition", "histogram"];
-  names.forEach((name, index) => {
+  TABS.forEach((name, index) => {
     const tab = byId(`tab-${name}`);
     const choose = (other) => {
+      if (other === opened()) return;
       openTab(other);
       remember();
+      if (current && other !== "histogram") update(); // its slow views have not followed
     };
     tab.addEventListener("click", () => choose(name));
     tab.addEventListener("keydown", (event) => {
       if (event.key !== "ArrowRight" && event.key !== "ArrowLeft") return;
-      choose(names[1 - index]);
-      byId(`tab-${names[1 - index]}`).focus();
+      const next = TABS[(index + (event.key === "ArrowRight" ? 1 : TABS.length - 1)) % TABS.length];
+      choose(next);
+      byId(`tab-${next}`).focus();
     });
   });
 }
@@ -181,12 +193,14 @@ async function begin() {
   configure(about.colours, { link, query });
   controls.build(byId("form"), about, update);
   training.build(about.starts);
+  learn.build(about.lesson, refuse, accept, remember);
   histogram.build(remember);
   document.querySelectorAll(".view").forEach((section) => addTools(section, showCopied, refuse));
   byId("copied-close").addEventListener("click", () => { byId("copied").hidden = true; });
   const given = Object.fromEntries(new URLSearchParams(location.search));
   controls.write({ ...about.defaults, ...given });
   training.write(given);
+  learn.write(given);
   histogram.write(given);
   if (given.sentence !== undefined) byId("sentence").value = given.sentence;
   byId("sentence").addEventListener("change", () => showAttention().then(remember));
@@ -203,7 +217,7 @@ async function begin() {
     curves.paint();
     landscape.paint();
   });
-  openTab(given.tab === "histogram" ? "histogram" : "transition");
+  openTab(TABS.includes(given.tab) ? given.tab : "transition");
   window.addEventListener("resize", () => {
     clearTimeout(begin.timer);
     begin.timer = setTimeout(redraw, 200);

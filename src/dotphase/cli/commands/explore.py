@@ -37,7 +37,7 @@ def command(port: int, host: str, no_browser: bool) -> int:
             server.serve_forever()
     except KeyboardInterrupt:
         # What computes may be compiling for long and has nothing to lose; the process ends at once.
-        explorer.trainings.close()
+        explorer.children.close()
         raise
     except BaseException:
         explorer.close()

@@ -10,6 +10,8 @@ import xarray as xr
 
 from dotphase.figures.parts.style import DARK, ink, page, quiet
 
+#: Model error in per cent at which the colours of a minimum end.
+LARGEST_SHOWN = 10
 #: Marks of fixed points that are not known to be minima, and what they mean.
 KIND_MARKS = (
     ("saddle", "x", "saddle"),
@@ -98,11 +100,12 @@ def missing_entry(axis: Any, text: str = "one branch missing", **style: Any) -> 
 def kind_map(axis: Any, branch: xr.Dataset, parameter: str) -> Any:
     """One branch over alpha and the parameter: what kind of point it is in every cell.
 
-    Colours where it is a minimum, by the weight of the jumps in per cent; marks elsewhere.
+    Colours where it is a minimum, by how much symmetry breaking would change it, in per cent; marks
+    elsewhere.
     """
     kind = branch["kind"].transpose(parameter, "alpha")
-    weight = 100 * branch["jump_weight"].where(~kind.isin(("saddle", "missing")))
-    mesh = draw_map(axis, weight, parameter, "YlGn", 0, 100)
+    broken = 100 * branch["model_error"].where(~kind.isin(("saddle", "missing")))
+    mesh = draw_map(axis, broken, parameter, "YlGn", 0, LARGEST_SHOWN)
     alpha, value = np.meshgrid(branch["alpha"], branch[parameter])
     room = 110 / max(kind.shape)
     for name, mark, _ in KIND_MARKS:

@@ -16,7 +16,7 @@ from dotphase.figures.parts.lines import SYMBOLS
 from dotphase.mean_field.run import dynamics
 from dotphase.model.paper import positional_semantic
 from dotphase.report.item import Datasets, Item
-from dotphase.report.rows import number, over_seeds
+from dotphase.report.rows import OVERLAP, finite_size, number, over_seeds
 from dotphase.report.store import Parts
 from dotphase.report.sweeps import DESCENT, descended, theory_curve, training_grid
 from dotphase.report.verdict import Row, between_engines
@@ -30,6 +30,8 @@ SLICES: dict[str, dict[str, float]] = {
     "ridge-0.1": {"ridge": 0.1},
     "ridge-0.001": {"ridge": 0.001},
 }
+#: Where the curvature, of order sigma^4, asks for smaller steps.
+RULE_OF = {"sigma-0.7": {"lr": 1.0}}
 #: Rules that are compared, by name: what they are called, and how they differ.
 RULES: dict[str, tuple[str, dict[str, float]]] = {
     "plain": ("gradient descent", {}),
@@ -50,21 +52,18 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
         found[f"minima-{name}"] = theory_curve(
             parts, f"minima-{name}", model, {**sizes["minima"], "alphas": alphas}
         )
-        found[f"ends-{name}"] = descended(
-            parts, f"ends-{name}", model, alphas, sizes["log2_ensemble"]
-        )
+        rule = DESCENT | RULE_OF.get(name, {})
+        found[f"ends-{name}"] = descended(parts, f"ends-{name}", model, alphas, sizes, rule)
         found[f"runs-{name}"] = training_grid(
-            parts, f"runs-{name}", sizes, alphas, [OMEGA], DESCENT, **changes
+            parts, f"runs-{name}", sizes, alphas, [OMEGA], rule, **changes
         )
     model = positional_semantic(OMEGA)
-    both = {"alphas": sizes["outcome_alphas"], "scales": sizes["scales"]}
-    asked = {**both, "d": 100, "seeds": sizes["basins"], "optimizers": ["gd"]}
-    found["random-trained"] = parts.call("random-trained", basins, model, **asked)
-    for d in sizes["exact"]:
-        asked = {**both, "d": d, "draws": sizes["draws"], "exact": True}
-        found[f"random-exact-{d}"] = parts.call(f"random-exact-{d}", outcomes, model, **asked)
-    for d in sizes["dimensions"]:
-        asked = {**both, "d": d, "draws": sizes["draws"]}
+    asked = {"alphas": sizes["basins"][0], "scales": sizes["scales"], "seeds": sizes["basins"][1]}
+    found["random-trained"] = parts.call(
+        "random-trained", basins, model, d=100, optimizers=["gd"], **asked
+    )
+    for d, (alphas, draws) in sizes["random"].items():
+        asked = {"alphas": alphas, "scales": sizes["scales"], "d": d, "draws": draws}
         found[f"random-{d}"] = parts.call(f"random-{d}", outcomes, model, **asked)
     for name, (_, changes) in RULES.items():
         rule = {**sizes["rule"], **changes}
@@ -110,11 +109,12 @@ def draw(datasets: Datasets) -> dict[str, Any]:
         label = f"{title[:-1]} = {value}$"
         parts = (datasets[f"{kind}-{name}"] for kind in ("minima", "ends", "runs"))
         columns.setdefault(title, []).append((label, *parts))
-    random = {"training, $d = 100$": datasets["random-trained"]}
-    for name, found in datasets.items():
-        if name.startswith("random-") and "exact" in found.attrs:
-            power = f"$d = 10^{round(np.log10(found.attrs['d']))}$"
-            random[f"{power}, sentences drawn" if found.attrs["exact"] else power] = found
+    random = {
+        f"training, $d = {found.attrs['d']}$" if name == "random-trained"
+        else f"dynamics, $d = 10^{round(np.log10(found.attrs['d']))}$": found
+        for name, found in datasets.items()
+        if name.startswith("random-")
+    }  # fmt: skip
     rules = {
         label: (datasets[f"path-{name}"], datasets[f"trained-{name}"])
         for name, (label, _) in RULES.items()
@@ -131,25 +131,30 @@ def _members(datasets: Datasets) -> list[str]:
 
 
 def compare(datasets: Datasets) -> list[Row]:
-    """The overlaps that descents reach, and where the rules end, theory against training."""
+    """The overlaps that descents reach, and where the rules end, theory against training.
+
+    Among the students that are still what they began as: at finite d the other overlap grows from
+    1/sqrt d, and where the start is unstable it wins in time.
+    """
     rows = []
     for name in _members(datasets):
         ends, runs = datasets[f"ends-{name}"], datasets[f"runs-{name}"].isel(omega=0)
-        for start, part in (("semantic", "theta"), ("positional", "m")):
+        for start, part in OVERLAP.items():
             for alpha in (ends["alpha"].values.min(), ends["alpha"].values.max()):
                 end = ends.sel(branch=start, alpha=alpha)
-                ours = over_seeds(runs[part].sel(start=start, alpha=alpha))
-                at = {"model": name, "start": start, "alpha": float(alpha)}
-                rows.append(
-                    between_engines(part, at, number(end, part), ours, "dynamics", SHARE_OF_SIZE)
-                )
+                mine = runs.sel(start=start, alpha=alpha)
+                stayed = np.flatnonzero(mine["mechanism"].values == start)
+                if stayed.size < 2 or float(end[part]) < LEAST:
+                    continue
+                at = {"model": name, "start": start, "alpha": float(alpha), "runs": stayed.size}
+                pair = number(end, part), over_seeds(mine[part].isel(seed=stayed))
+                rows.append(between_engines(part, at, *pair, "dynamics", finite_size(runs)))
     for name, (label, _) in RULES.items():
         theory, runs = datasets[f"path-{name}"].isel(step=-1), datasets[f"trained-{name}"]
         ours = over_seeds(runs["theta"].isel(step=-1))
         at = {"rule": label, "step": int(theory["step"])}
-        rows.append(
-            between_engines("theta", at, number(theory, "theta"), ours, "dynamics", SHARE_OF_SIZE)
-        )
+        pair = number(theory, "theta"), ours
+        rows.append(between_engines("theta", at, *pair, "dynamics", finite_size(runs)))
     return rows
 
 
@@ -168,7 +173,6 @@ def remarks(datasets: Datasets) -> list[str]:
                 for alpha in semantic["alpha"]
             )
             kind = "training" if name == "random-trained" else "dynamics"
-            kind += " with sentences drawn" if found.attrs.get("exact") else ""
             lines.append(
                 f"Random starts of scale {scale:g} that end semantic at d = {found.attrs['d']} "
                 f"({kind}), by alpha: {values}."
@@ -187,8 +191,8 @@ def remarks(datasets: Datasets) -> list[str]:
     return lines
 
 
-#: Share by which overlaps may differ at finite d besides their errors.
-SHARE_OF_SIZE = 0.03
+#: Overlaps below this are not compared: they are of the order of chance.
+LEAST = 0.02
 
 #: Sample complexities of the longer sentences.
 LENGTHS = {
@@ -198,18 +202,23 @@ LENGTHS = {
     6: [0.3, 0.6, 1.0],
 }
 
+#: Sample complexities of the random starts.
+RANDOM = [1.0, 2.0, 3.0, 4.0, 6.0]
+
 SIZES = {
     "quick": {
         "slices": ["sigma-0.3"], "lengths": {3: [0.5, 1.0]}, "alphas": [0.5, 1.5],
         "minima": {"log2_points": 12}, "log2_ensemble": 10, "d": 200, "seeds": 3,
-        "outcome_alphas": [2.0, 6.0], "scales": [1.0], "basins": 4, "draws": 3, "exact": [],
-        "dimensions": [10**6], "rule": {"alpha": 1.0, "lr": 4.0, "steps": 60},
+        "scales": [1.0], "basins": ([2.0, 6.0], 4), "random": {1000: ([2.0, 6.0], 3)},
+        "rule": {"alpha": 1.0, "lr": 4.0, "steps": 60},
     },
     "full": {
         "slices": list(SLICES), "lengths": LENGTHS, "alphas": [0.3, 0.6, 1.0, 1.5, 2.0],
         "minima": {"log2_points": 13}, "log2_ensemble": 11, "d": 500, "seeds": 8,
-        "outcome_alphas": [1.0, 2.0, 3.0, 4.0, 6.0], "scales": [0.01, 1.0], "basins": 24,
-        "draws": 12, "exact": [10**3], "dimensions": [10**3, 10**4, 10**6],
+        "scales": [0.01, 1.0], "basins": (RANDOM, 24), "random": {
+            10**3: (RANDOM, 24), 10**4: (RANDOM, 16), 10**5: (RANDOM[1::2] + RANDOM[-1:], 12),
+            10**6: (RANDOM[1:2] + RANDOM[-1:], 6),
+        },
         "rule": {"alpha": 1.0, "lr": 4.0, "steps": 127},
     },
 }  # fmt: skip

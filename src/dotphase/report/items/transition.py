@@ -35,7 +35,7 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
         "theory": theory_curve(parts, "theory", model, sizes),
         "critical": parts.study("critical", "critical", fixed),
         "runs": runs,
-        "ends": descended(parts, "ends", model, sizes["ends"], sizes["log2_ensemble"]),
+        "ends": descended(parts, "ends", model, sizes["ends"], sizes),
         "runs-descent": training_grid(
             parts, "runs-descent", {**sizes, "seeds": sizes["descents"]}, sizes["trained"], [OMEGA],
             DESCENT, sigma=SIGMA,
@@ -111,8 +111,8 @@ SIZES = {
     },
     "full": {
         "alphas": _alphas(28), "rtol": 2e-3, "most": 18, "critical_points": 18,
-        "d": 1000, "seeds": 24, "trained": _alphas(10), "descents": 24, "log2_ensemble": 13,
-        "ends": _alphas(19),
+        "d": 1000, "seeds": 24, "trained": _alphas(10), "descents": 24, "log2_ensemble": 12,
+        "ends": [0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.25, 1.5, 1.75, 2.0],
     },
 }  # fmt: skip
 ITEM = Item("The transition at omega = .3", compute, draw, compare, SIZES, remarks)

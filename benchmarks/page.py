@@ -1,0 +1,194 @@
+"""The benchmark page of the documentation, measured and written anew: `make bench`.
+
+    python benchmarks/page.py               # measure, add to the history, write page and figure
+    python benchmarks/page.py --only-write  # from the history
+
+Everything is a ratio within one run, so that runs on other machines and days can be compared; the
+history is one JSON object per line. Figures of the GPU come from a file that their benchmark
+writes (`GPU`), and are left out where there is none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+DOCS = Path(__file__).parent.parent / "docs"
+HISTORY, GPU = DOCS / "data" / "benchmarks.jsonl", DOCS / "data" / "benchmarks_gpu.json"
+PAGE, FIGURE = DOCS / "benchmarks.md", DOCS / "images" / "benchmarks.png"
+#: Figures of the history by name, and what they say.
+RATIOS = {
+    "textbook_default": "textbook / default settings",
+    "textbook_14": "textbook / 2^14 points",
+    "gradient_1000": "plain gradient / ours",
+}
+#: Share of the median of earlier runs on the same machine below which a figure is called slower.
+SLOWER = 0.75
+
+
+def machine() -> str:
+    """The processor and how many cores of it there are."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{names[0] if names else platform.machine()}, {cores} of {os.cpu_count()} cores"
+
+
+def measure() -> dict[str, Any]:
+    """One line of the history."""
+    import theory
+    import training
+
+    textbook = theory.against_textbook()
+    tight = textbook["2^14"]
+    sizes = theory.against_sizes()
+    gradients = {d: training.per_step(d, 2.0) for d in (250, 500, 1000)}
+    return {
+        "when": time.strftime("%Y-%m-%d"),
+        "machine": machine(),
+        "textbook": textbook,
+        "floor": theory.floor(tight["seconds"], int(tight["log2_points"])),
+        "sizes": sizes,
+        "gradients": {str(d): row for d, row in gradients.items()},
+        "ratios": {
+            "textbook_default": textbook["default"]["ratio"],
+            "textbook_14": tight["ratio"],
+            "gradient_1000": gradients[1000]["speedup"],
+        },
+    }
+
+
+def history() -> list[dict[str, Any]]:
+    """All runs, the oldest first."""
+    if not HISTORY.exists():
+        return []
+    return [json.loads(line) for line in HISTORY.read_text().splitlines() if line]
+
+
+def verdict(runs: list[dict[str, Any]], name: str) -> str:
+    """Whether the last run is slower than those before it on the same machine."""
+    *earlier, last = runs
+    same = [run["ratios"][name] for run in earlier if run["machine"] == last["machine"]]
+    if not same:
+        return "first on this machine"
+    share = last["ratios"][name] / float(np.median(same))
+    return f"{share:.2f} of the median before" + (" (**slower**)" if share < SLOWER else "")
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def page(runs: list[dict[str, Any]]) -> str:
+    """The page, from the history."""
+    last = runs[-1]
+    book, floor = last["textbook"], last["floor"]
+    solves = [
+        [name if name == "default" else f"{name} points", f"2^{row['log2_points']}",
+         str(row["evaluations"]), f"{row['ratio']:.0f}", f"{row['error']:.2%}"]
+        for name, row in book.items() if name != "textbook"
+    ]  # fmt: skip
+    base = next(row["seconds"] for row in last["sizes"] if row["points"] == 14)
+    sizes = [
+        [str(row["length"]), str(row["rank"]), f"2^{row['points']}", f"{row['seconds'] / base:.1f}"]
+        for row in last["sizes"]
+    ]
+    gradients = [
+        [d, f"{row['speedup']:.0f}", f"{row['times_floor']:.1f}"]
+        for d, row in last["gradients"].items()
+    ]
+    kept = [[words, f"{last['ratios'][name]:.0f}", verdict(runs, name)]
+            for name, words in RATIOS.items()]  # fmt: skip
+    return f"""# Benchmarks
+
+Measured by `make bench` on {last["when"]} ({last["machine"]}).
+All figures are ratios within one run, of CPU times for the theory and of best times for gradients;
+the solver is compiled before it is timed. This page, its figure and its history
+(`docs/data/benchmarks.jsonl`) are written by the benchmark.
+
+## The theory against the textbook
+
+The semantic branch at alpha = 2, omega = .3. The textbook method (`benchmarks/textbook.py`) takes
+a degree-7 rule, one BFGS minimisation with numerical gradients per node and average, and a damped
+iteration; its worst error is {book["textbook"]["error"]:.1%}. Errors are the worst of q, V, theta,
+training loss and test error against a solution with rtol 3e-4. A textbook that minimised once for
+all averages would take a quarter of the time, and the ratios would be a quarter.
+
+{table(["settings", "points at the end", "evaluations", "textbook / ours", "worst error"], solves)}
+**The floor.** At 2^14 points, half of which are evaluated (the others are their mirror images), one
+evaluation with two Newton steps a point needs {floor["operations"]:.0f} operations a step; at
+{floor["peak"] / 1e9:.0f} Gflop/s, the rate at which the same core multiplies matrices, that is
+{floor["seconds"] * 1e3:.2f} ms. A whole solve takes {floor["ratio"]:.0f} times that: it has to
+find the point, its derivatives and its errors first.
+
+## Cost against sizes
+
+CPU time of a warm solve, in units of two tokens, rank one, 2^14 points.
+
+{table(["tokens", "rank", "points", "cost"], sizes)}
+## Training
+
+One gradient of the training loss at alpha = 2: the full graph differentiated by JAX in float32,
+over ours in float64; and ours over reading the tokens twice, which is the least.
+
+{table(["d", "plain / ours", "ours / reading"], gradients)}
+{gpu()}
+## History
+
+{table(["figure", "this run", "against earlier runs"], kept)}
+![Ratios of all runs, and the cost of a solve against its points](images/benchmarks.png)
+
+*Left: the ratios of every run kept, in their order. Right: cost of a solve against its points.*
+"""
+
+
+def gpu() -> str:
+    """Figures of the GPU, from the file of its benchmark."""
+    if not GPU.exists():
+        return ""
+    rows = [[str(name), str(value)] for name, value in json.loads(GPU.read_text()).items()]
+    return "## Training grids on a GPU\n\n" + table(["figure", "measured"], rows)
+
+
+def draw(runs: list[dict[str, Any]]) -> None:
+    """The ratios over the history, and the cost against points."""
+    from dotphase.figures.parts.style import COLOURS, drawing
+
+    colours = [COLOURS[name] for name in ("semantic", "positional", "mixed")]
+    with drawing(FIGURE, size=(8.4, 3.2), columns=2) as (_, (left, right)):
+        for (name, words), colour in zip(RATIOS.items(), colours, strict=True):
+            values = [run["ratios"][name] for run in runs]
+            left.semilogy(range(1, len(runs) + 1), values, "o-", color=colour, label=words)
+        left.set(xlabel="run", ylabel="times faster")
+        left.set_xticks(range(1, len(runs) + 1))
+        left.legend(fontsize=8)
+        rows = [row for row in runs[-1]["sizes"] if (row["length"], row["rank"]) == (2, 1)]
+        points = 2.0 ** np.array([row["points"] for row in rows])
+        cost = np.array([row["seconds"] for row in rows]) / rows[1]["seconds"]
+        right.loglog(points, cost, "o-", color=COLOURS["semantic"], base=2)
+        right.set(xlabel="points", ylabel="cost (2^14 points = 1)")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only-write", action="store_true", help="measure nothing")
+    if not parser.parse_args().only_write:
+        line = json.dumps(measure())
+        with HISTORY.open("a") as file:
+            file.write(line + "\n")
+    runs = history()
+    PAGE.write_text(page(runs))
+    draw(runs)
+
+
+if __name__ == "__main__":
+    main()

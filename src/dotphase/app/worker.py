@@ -1,0 +1,142 @@
+"""The process that computes: a job as JSON on stdin, one JSON object per line on stdout.
+
+A process of its own, with low priority, so that the page stays quick while it works, a
+cancelled job is gone at once, and its memory goes with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from dotphase._numerics.plain import plain
+from dotphase.errors import InvalidInput
+
+#: How much this process gives way to others.
+NICENESS = 5
+#: Sentences on which attention is shown along a descent.
+SENTENCES = 8
+#: Decimals of an attention weight.
+DECIMALS = 4
+
+
+def main() -> int:
+    """Do what stdin says."""
+    job = json.loads(sys.stdin.readline())
+    with suppress(OSError):
+        os.nice(NICENESS)
+    tasks: dict[str, Callable[..., None]] = {"train": train, "theory": theory, "descend": descend}
+    task = tasks[job.pop("task")]
+    tell(state="running", steps=0)
+    try:
+        task(**job)
+    except InvalidInput as error:
+        tell(state="failed", message=str(error))
+        return 2
+    tell(state="done")
+    return 0
+
+
+def train(point: dict[str, Any], **options: Any) -> None:
+    """Train students; every finished run is told."""
+    from dotphase.app.state import Point
+    from dotphase.finite.runs import Run
+    from dotphase.training.run import train as train_students
+
+    def on_step(steps: int, most: int) -> None:
+        tell(state="running", steps=steps)
+
+    def on_run(run: Run) -> None:
+        tell(state="running", run=run.to_dict())
+
+    here = Point(**point)
+    train_students(here.model(), here.alpha, **options, on_step=on_step, on_run=on_run)
+
+
+def theory(lesson: dict[str, Any]) -> None:
+    """Gradient descent in the limit of large d: small ensembles, then larger ones."""
+    from dotphase.app.lesson import STAGES, Lesson
+    from dotphase.mean_field.result import QUANTITIES
+    from dotphase.mean_field.run import dynamics
+
+    asked = Lesson.of(lesson)
+    model = asked.point.model()
+    total = sum(stage["repetitions"] * (2 if stage["rtol"] else 1) for stage in STAGES)
+    done = iter(range(1, total + 1))
+
+    def on_repetition() -> None:
+        tell(state="running", progress=next(done, total) / total)
+
+    for number, stage in enumerate(STAGES):
+        path = dynamics(
+            model, asked.point.alpha, asked.start(), **asked.rule(),
+            **stage, on_repetition=on_repetition,
+        )  # fmt: skip
+        theta, m, q = path.overlaps
+        told = ("steps", *QUANTITIES, "stderr", "trusted_until", "diverged_at", "message",
+                "sentences", "repetitions", "seconds")  # fmt: skip
+        value = {
+            **{name: getattr(path, name) for name in told},
+            "stage": number,
+            "attention": attention(model, theta[..., 0, 0], m[..., 0], q[..., 0, 0]),
+        }
+        tell(state="running", value=value)
+
+
+def descend(lesson: dict[str, Any], seeds: int) -> None:
+    """Gradient descent at finite d, from the same start by the same rule."""
+    from dotphase.app.lesson import Lesson
+    from dotphase.mean_field.result import QUANTITIES
+    from dotphase.training.run import train as train_students
+
+    asked = Lesson.of(lesson)
+    model = asked.point.model()
+    rule = asked.rule()
+    momentum = rule.pop("momentum")
+    kind = {"optimizer": "momentum", "momentum": momentum} if momentum else {"optimizer": "gd"}
+    found = train_students(
+        model, asked.point.alpha, asked.d, seeds=seeds, start=asked.start(), record=True,
+        **rule, **kind,
+    )  # fmt: skip
+    assert found.path is not None
+    rows = {name: found.path[name].values for name in QUANTITIES}
+    # Attention that the first run pays, from its overlaps: which signs they have does not matter.
+    along = np.asarray(model.positions)[0] / np.asarray(model.positions)[0, 0]
+    scale = np.asarray(model.rho) / float(model.rho[0])
+    theta, m, q = (rows[name][0][:, None] for name in ("theta", "m", "q"))
+    ended = [run.iterations if run.diverged else None for run in found.runs]
+    tell(
+        state="running",
+        path={
+            "steps": found.path["step"].values,
+            **rows,
+            "diverged_at": ended,
+            "attention": attention(model, theta * scale, m * along, q * scale),
+        },
+    )
+
+
+def attention(model: Any, theta: np.ndarray, m: np.ndarray, q: np.ndarray) -> dict[str, Any]:
+    """Attention along a path, with as many digits as can be seen."""
+    from dotphase.experiments.attention import attention_along
+
+    found = attention_along(model, theta, m, q, SENTENCES)
+    return {
+        who: {kind: np.round(values, DECIMALS) for kind, values in parts.items()}
+        for who, parts in found.items()
+    }
+
+
+def tell(**what: Any) -> None:
+    """One line for the page."""
+    print(json.dumps(plain(what), allow_nan=False), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
