@@ -17,9 +17,7 @@ from dotphase.model.untied import untied as untied
 from dotphase._numerics.fixed_point import Iteration as Iteration
 from dotphase.experiments.curve import curve as curve
 from dotphase.experiments.diagram import diagram as diagram
-from dotphase.experiments.outcomes import outcomes as outcomes
 from dotphase.mean_field.run import dynamics as dynamics
-from dotphase.mean_field.settings import DynamicsSettings as DynamicsSettings
 from dotphase.theory.critical import critical as critical
 from dotphase.theory.critical import critical_line as critical_line
 from dotphase.theory.overlaps import Overlaps as Overlaps

@@ -3,6 +3,7 @@
 from dotphase.experiments.attention import attention_matrices
 from dotphase.experiments.basins import basin_shares
 from dotphase.experiments.model_error import model_error
+from dotphase.experiments.outcomes import outcomes
 from dotphase.experiments.trained import means_over_seeds
 from dotphase.finite.linear import linear_test_error
 from dotphase.model.glm import ridge_regression
@@ -22,6 +23,7 @@ __all__ = [
     "linear_test_error",
     "means_over_seeds",
     "model_error",
+    "outcomes",
     "ridge_regression",
     "solve_many_broken",
 ]

@@ -57,13 +57,15 @@ def test_shipped_diagrams(mixing):
     np.testing.assert_allclose(dataset["omega"], stored.OMEGAS)
     value = describe(dataset)
     assert np.shape(value["loss_difference"]) == (25, 25)
-    i, j = 4, 8  # omega = .1, alpha = .9
-    model = point.at(omega=0.1).model()
-    semantic, positional = (
-        dp.solve(model, 0.9, branch, log2_points=14) for branch in ("semantic", "positional")
-    )
-    assert semantic.there and positional.there
-    gap = semantic.train_loss - positional.train_loss
+    i, j = 12, 12  # omega = .3, alpha = 1.3: far from where either branch ends
+    model = point.at(omega=0.3).model()
+    pair = [dp.solve(model, 1.3, name, log2_points=14) for name in ("semantic", "positional")]
+    for solution in pair:
+        expected = solution.stability.kind if solution.there else "missing"
+        assert value["kind"][solution.branch][i][j] == expected
+    semantic, positional = pair
+    assert semantic.is_minimum
+    gap = semantic.train_loss - positional.train_loss if positional.is_minimum else None
     assert value["loss_difference"][i][j] == pytest.approx(gap, abs=2e-5)
 
 

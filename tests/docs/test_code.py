@@ -60,7 +60,9 @@ SMALL_FOR = {
         "repetitions": 2,
         "rtol": None,
     },
-    "dotphase.outcomes": {"alphas": [2.0], "scales": [0.1], "d": 200, "draws": 2, "steps": 15},
+    "dotphase.analysis.outcomes": {
+        "alphas": [2.0], "scales": [0.1], "d": 200, "draws": 2, "steps": 15,
+    },
 }  # fmt: skip
 #: Functions that a page calls as it says: they are quick, or the sizes mean something else.
 AS_SAID = {"dotphase.histogram.emergence"}

@@ -12,7 +12,7 @@ SMALL = {"steps": 15, "momentum": 0.0}
 
 @pytest.fixture(scope="module")
 def found(quick_to_compile):
-    return dp.outcomes(dp.positional_semantic(), [2.0], [0.05, 0.1], 400, draws=6, **SMALL)
+    return dp.analysis.outcomes(dp.positional_semantic(), [2.0], [0.05, 0.1], 400, draws=6, **SMALL)
 
 
 def test_what_is_found_has_the_form_of_basins(found):
@@ -24,7 +24,7 @@ def test_what_is_found_has_the_form_of_basins(found):
 
 
 def test_the_same_seed_gives_the_same_descents_however_many(found):
-    again = dp.outcomes(dp.positional_semantic(), [2.0], [0.1], 400, draws=2, **SMALL)
+    again = dp.analysis.outcomes(dp.positional_semantic(), [2.0], [0.1], 400, draws=2, **SMALL)
     np.testing.assert_allclose(again["m"].sel(scale=0.1), found["m"].sel(scale=0.1)[:, :2])
 
 
@@ -54,4 +54,4 @@ def test_what_cannot_be_is_refused():
     for field, change in changes.items():
         asked = {"alphas": [1.0], "scales": [0.1], "d": 100, "steps": 5} | change
         with pytest.raises(dp.InvalidInput, match=f"{field} = "):
-            dp.outcomes(model, **asked)
+            dp.analysis.outcomes(model, **asked)

@@ -96,7 +96,8 @@ def outcomes(
 
     Examples
     --------
-    >>> found = dp.outcomes(dp.positional_semantic(), [2.0], [0.1], d=200, draws=2, steps=15)
+    >>> small = {"d": 200, "draws": 2, "steps": 15}
+    >>> found = dp.analysis.outcomes(dp.positional_semantic(), [2.0], [0.1], **small)
     >>> found["mechanism"].dims
     ('alpha', 'seed', 'scale')
     """

@@ -25,11 +25,12 @@ def outcomes(found: Mapping[str, xr.Dataset], path: str | Path | None = None) ->
     Parameters
     ----------
     found : mapping
-        By label, from `dotphase.outcomes`, or from `dotphase.basins` with one optimiser.
+        By label, from `dotphase.analysis.outcomes`, or from `dotphase.basins` with one optimiser.
 
     Examples
     --------
-    >>> some = dp.outcomes(dp.positional_semantic(), [2.0], [0.1], d=200, draws=2, steps=15)
+    >>> small = {"d": 200, "draws": 2, "steps": 15}
+    >>> some = dp.analysis.outcomes(dp.positional_semantic(), [2.0], [0.1], **small)
     >>> figure = dp.plot.outcomes({"$d = 200$": some}, "outcomes.png")
     """
     shares = {label: basin_shares(_one(some)) for label, some in found.items()}

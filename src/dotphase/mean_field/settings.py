@@ -32,11 +32,6 @@ class DynamicsSettings:
         Seed of everything random.
     dtype : {"float64", "float32"}
         Precision in which the history is kept; float32 needs half of the memory and time.
-
-    Examples
-    --------
-    >>> dp.DynamicsSettings(rtol=0.02).repetitions
-    8
     """
 
     log2_ensemble: int = 12
