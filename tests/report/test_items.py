@@ -21,6 +21,7 @@ from dotphase.report.items import (
 )
 from dotphase.report.phase import agreement, phase_item, published_omegas
 from dotphase.report.store import Parts
+from dotphase.report.sweeps import DESCENT
 
 pytestmark = pytest.mark.usefixtures("quick_to_compile")
 
@@ -30,12 +31,20 @@ D, ALPHAS = 40, [1.5, 2.0]
 
 
 @pytest.fixture(scope="module")
-def found(quick_to_compile, tmp_path_factory):
+def few_steps():
+    """Descents of few steps."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(DESCENT, "steps", 5)
+        yield
+
+
+@pytest.fixture(scope="module")
+def found(quick_to_compile, few_steps, tmp_path_factory):
     """Datasets of the transition at a small size."""
     folder = tmp_path_factory.mktemp("transition")
     sizes = {"alphas": [1.005, 1.5025, 2.0], "rtol": 1e-1, "most": 12, "critical_points": 12}
     sizes |= {"d": D, "seeds": 2, "trained": ALPHAS}
-    sizes |= {"descents": 2, "ends": [1.5, 2.0], "log2_ensemble": 10}
+    sizes |= {"descents": 2, "ends": [1.5, 2.0], "log2_ensemble": 8}
     return transition.compute(Parts(folder), sizes)
 
 
@@ -58,12 +67,13 @@ def test_transition_is_drawn(found):
     assert any("alpha_c = " in line for line in transition.remarks(found))
 
 
-def test_descents_at_a_small_size(tmp_path):
-    """The steps and ensembles of the transition, so that little is compiled."""
+def test_descents_at_a_small_size(few_steps, tmp_path):
+    """The ensembles of the transition, so that little is compiled."""
     sizes = {
         "slices": ["ridge-0.001"], "lengths": {}, "alphas": ALPHAS, "minima": {"log2_points": 12},
-        "log2_ensemble": 10, "d": D, "seeds": 2, "scales": [1.0], "basins": ([2.0], 2),
-        "random": {520: ([2.0], 2)}, "rule": {"alpha": 2.0, "lr": 4.0, "steps": 5},
+        "log2_ensemble": 8, "d": D, "seeds": 2, "scales": [1.0], "basins": ([2.0], 2),
+        "random": {100: ([2.0], 2)}, "random_rule": {"steps": 5},
+        "rule": {"alpha": 2.0, "lr": 4.0, "steps": 5},
     }  # fmt: skip
     datasets = descents.compute(Parts(tmp_path), sizes)
     figures = descents.draw(datasets)
@@ -73,7 +83,7 @@ def test_descents_at_a_small_size(tmp_path):
     rows = descents.compare(datasets)
     assert [row.at["rule"] for row in rows[-4:]] == [text for text, _ in descents.RULES.values()]
     lines = descents.remarks(datasets)
-    assert any("end semantic at d = 520 (dynamics), by alpha: 2:" in line for line in lines)
+    assert any("end semantic at d = 100 (dynamics), by alpha: 2:" in line for line in lines)
     assert sum("of its lowest loss from step" in line for line in lines) == 4
 
 

@@ -64,6 +64,7 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     )
     for d, (alphas, draws) in sizes["random"].items():
         asked = {"alphas": alphas, "scales": sizes["scales"], "d": d, "draws": draws}
+        asked |= sizes.get("random_rule", {})
         found[f"random-{d}"] = parts.call(f"random-{d}", outcomes, model, **asked)
     for name, (_, changes) in RULES.items():
         rule = {**sizes["rule"], **changes}
