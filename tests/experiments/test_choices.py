@@ -44,7 +44,7 @@ def test_one_entry_serves_every_experiment(paper, added):
 
 
 def test_without_it_the_name_is_refused(paper):
-    with pytest.raises(dp.InvalidInput, match="must be one of lbfgs, gd, adam, sgd"):
+    with pytest.raises(dp.InvalidInput, match="must be one of lbfgs, gd, momentum, adam, sgd"):
         dp.train(paper, 2.0, 20, optimizer="lion")
     with pytest.raises(dp.InvalidInput, match="must be one of semantic, positional, mixed, random"):
         dp.grid(lambda omega: paper, [2.0], [0.3], 20, starts=["half"])

@@ -161,7 +161,7 @@ def test_dynamics_is_drawn_and_told():
 
 
 def test_untied_theory_and_training_agree(quick_to_compile, tmp_path):
-    sizes = {"students": ["untied"], "alphas": [2.0, 2.8], "log2_points": 12, "d": 160, "seeds": 3}
+    sizes = {"students": ["untied"], "alphas": [2.0, 2.8], "log2_points": 14, "d": 160, "seeds": 3}
     datasets = untied.compute(Parts(tmp_path), sizes | {"trained": [2.8]})
     rows = {row.quantity: row for row in untied.compare(datasets)}
     assert rows["theta"].verdict == "agrees" and rows["theta"].ours > 0.15

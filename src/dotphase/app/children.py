@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 #: Seconds after which a job is given up.
@@ -90,5 +91,7 @@ class Children:
             except (OSError, ValueError) as error:
                 wrong = f"{type(error).__name__}: {error}"
             self.kill(process)
+            with suppress(OSError):
+                process.stdin.close()  # what it did not live to read
         limit.cancel()
         end(wrong)

@@ -68,6 +68,11 @@ class BrokenOverlaps(NamedTuple):
     q0, q1 : (L, r, r) overlaps of two minima, of different clusters and of the same
     m, V, theta : as in `dotphase.Overlaps`
     parisi : y
+
+    Examples
+    --------
+    >>> dp.results.BrokenOverlaps._fields[:2]
+    ('q0', 'q1')
     """
 
     q0: Float[AnyArray, "tokens r r"]
