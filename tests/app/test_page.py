@@ -185,8 +185,8 @@ def test_watch_it_learn(page):
     page.open(alpha="1", tab="learn", steps="5", dimension="60", repeats="2")
     page.settle(alpha=1.0)
     wait_for(lambda: page.find("#run").is_enabled(), "the lesson")
-    page.find("#run").click()
     wait_for(lambda: "trusted" in page.text("#learn-verdict"), "the theory")
+    page.find("#run").click()
     first = float(page.data("theory-theta", "value"))
     assert page.held("time") == "5" and 0.1 < first < 0.25
     wait_for(lambda: page.text("#run-state").startswith("Done: 2 runs"), "the runs")

@@ -129,7 +129,7 @@ async function cancel() {
 }
 
 function buttons() {
-  byId("run").disabled = Boolean(job);
+  byId("run").disabled = Boolean(job) || !point;
   byId("stop-run").disabled = !job;
 }
 
