@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 DOCS = Path(__file__).parent.parent / "docs"
-HISTORY, GPU = DOCS / "data" / "benchmarks.jsonl", DOCS / "data" / "benchmarks_gpu.json"
+HISTORY = DOCS / "data" / "benchmarks.jsonl"
+GPU = Path(__file__).parent / "data" / "training_grid.json"
 PAGE, FIGURE = DOCS / "benchmarks.md", DOCS / "images" / "benchmarks.png"
 #: Figures of the history by name, and what they say.
 RATIOS = {
@@ -155,8 +156,18 @@ def gpu() -> str:
     """Figures of the GPU, from the file of its benchmark."""
     if not GPU.exists():
         return ""
-    rows = [[str(name), str(value)] for name, value in json.loads(GPU.read_text()).items()]
-    return "## Training grids on a GPU\n\n" + table(["figure", "measured"], rows)
+    found = json.loads(GPU.read_text())
+    rows = [
+        [grid["name"], f"{grid['seconds']:.1f} s", f"{grid['runs_per_second']:.0f}",
+         f"{grid['converged_share']:.1%}", f"{grid['useful_bandwidth'] / 1e9:.0f} GB/s"]
+        for grid in found["grids"]
+    ]  # fmt: skip
+    head = ["what", "time", "runs a second", "converged", "useful traffic"]
+    return f"""## Training grids on a GPU
+
+One {found["device"]}, d = {found["d"]}, {found["precision"]}, by `{found["measured_by"]}`.
+
+{table(head, rows)}"""
 
 
 def draw(runs: list[dict[str, Any]]) -> None:

@@ -85,16 +85,33 @@ def shared(call):
     return RESULTS[call]
 
 
-def share(source):
-    """The source of an example, with a call that needs only the package replaced by `shared`."""
+class Spelt(ast.NodeTransformer):
+    """An expression with the names in it replaced by what they stand for."""
+
+    def __init__(self, known):
+        self.known = known
+
+    def visit_Name(self, node):
+        return self.known.get(node.id, node)
+
+
+def share(source, known):
+    """The source of an example, with a call replaced by `shared` if it needs only the package.
+
+    `known` has the expressions that earlier lines of the example have given names to.
+    """
     (statement,) = ast.parse(source).body
-    if not (isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call)):
+    if not (isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)):
         return source
-    names = {node.id for node in ast.walk(statement.value) if isinstance(node, ast.Name)}
-    if names != {"dp"}:
+    (target,) = statement.targets
+    value = Spelt(known).visit(statement.value)
+    if {node.id for node in ast.walk(value) if isinstance(node, ast.Name)} - {"dp"}:
+        known.pop(target.id, None)
         return source
-    targets = " = ".join(ast.unparse(target) for target in statement.targets)
-    return f"{targets} = shared({ast.unparse(statement.value)!r})\n"
+    known[target.id] = value
+    if not isinstance(value, ast.Call):
+        return source
+    return f"{target.id} = shared({ast.unparse(value)!r})\n"
 
 
 def examples(name):
@@ -111,8 +128,9 @@ def test_the_example_of_a_public_name_runs(name):
     assert ">>> " in (resolve(name).__doc__ or ""), f"{name} has no example"
     said = []
     for test in examples(name):
+        known = {}
         for example in test.examples:
-            example.source = share(example.source)
+            example.source = share(example.source, known)
         doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS).run(
             test, out=said.append
         )
@@ -120,10 +138,16 @@ def test_the_example_of_a_public_name_runs(name):
 
 
 def test_calls_that_need_only_the_package_are_shared():
-    assert share("model = dp.positional_semantic()\n") == (
+    known = {}
+    assert share("found = dp.solve(model, 1.0)\n", known) == "found = dp.solve(model, 1.0)\n"
+    assert share("model = dp.positional_semantic()\n", known) == (
         "model = shared('dp.positional_semantic()')\n"
     )
-    assert share("found = dp.solve(model, 1.0)\n") == "found = dp.solve(model, 1.0)\n"
+    assert share("found = dp.solve(model, 1.0)\n", known) == (
+        "found = shared('dp.solve(dp.positional_semantic(), 1.0)')\n"
+    )
+    assert share("model = other\n", known) == "model = other\n"
+    assert share("found = dp.solve(model, 1.0)\n", known) == "found = dp.solve(model, 1.0)\n"
 
 
 @pytest.fixture
