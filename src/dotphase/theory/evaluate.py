@@ -313,9 +313,10 @@ class AverageQuery(Query[Answer]):
                 for lane, query in enumerate(queries)
             ]
             rows, track = run.step_lanes(arrays, flat, block, _stack(given), call)
-            averages.append(np.asarray(rows))
+            averages.append(rows)
             tracks.append(track)
-        mean = np.mean(averages, axis=0)
+        # Only now, so that the device has its work before anything is waited for.
+        mean = np.mean(jax.device_get(averages), axis=0)
         return [
             Answer(query.averages(mean[lane]), tuple(_lane(track, lane) for track in tracks))
             for lane, query in enumerate(queries)
@@ -360,8 +361,8 @@ class ResponseQuery(Query[Responses]):
         blocks = []
         for index, block in enumerate(_blocks_of(queries[0])):
             tracks = _stack([query.tracks[index] for query in queries])
-            blocks.append(jax.device_get(run.respond_lanes(arrays, flat, block, tracks, along)))
-        mean = _join(blocks)
+            blocks.append(run.respond_lanes(arrays, flat, block, tracks, along))
+        mean = _join(jax.device_get(blocks))
         return [_even(query, _lane(mean, lane)) for lane, query in enumerate(queries)]
 
 

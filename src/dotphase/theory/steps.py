@@ -20,6 +20,9 @@ from dotphase.theory.evaluate import A, Query
 
 T = TypeVar("T")
 
+#: Most lanes of a call on an accelerator.
+LANES = 16
+
 #: A computation in steps: a generator of queries that returns a result.
 Steps = Generator[Query[Any], Any, T]
 
@@ -86,7 +89,7 @@ def run(
 ) -> list[T]:
     """Run computations to their ends: side by side in vmapped lanes, or spread over threads."""
     if lanes is None:
-        lanes = 1 if jax.default_backend() == "cpu" else 16
+        lanes = 1 if jax.default_backend() == "cpu" else min(len(work), LANES)
     report = progress or (lambda result: None)
     if lanes > 1:
         return _run_in_lanes(work, validate.whole("lanes", lanes, at_least=1), report)
