@@ -85,3 +85,18 @@ def test_bad_input_is_refused(arguments, field):
 def test_the_figure_is_drawn(both, tmp_path):
     dp.plot.compare(both, tmp_path / "compare.png")
     assert (tmp_path / "compare.png").stat().st_size > 5000
+
+
+def test_gradient_descent_beside_students_that_take_the_same_steps(paper):
+    """Also where state evolution has no branch at all."""
+    small = {"log2_ensemble": 8, "repetitions": 2, "steps": 5, "lr": 8.0}
+    found = dp.compare(paper, [0.5], d=60, seeds=3, engine="dynamics", **small)
+    ends = dp.curve(paper, [0.5], engine="dynamics", **small)
+    at = found.sel(alpha=0.5, branch="semantic")
+    np.testing.assert_array_equal(
+        at["theta"].sel(engine="theory"), ends["theta"].sel(alpha=0.5, branch="semantic")
+    )
+    assert at["verdict"] == AGREES and 0 < at["score"] < 1
+    assert found.attrs["theory"] == "dynamics" and found.attrs["steps"] == 5
+    with pytest.raises(dp.InvalidInput, match="momentum"):
+        dp.compare(paper, [0.5], d=60, seeds=3, engine="dynamics", momentum=0.5)

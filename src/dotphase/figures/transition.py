@@ -11,6 +11,7 @@ import xarray as xr
 
 from dotphase.figures.parts.lines import (
     ALPHA,
+    DESCENT,
     LOSS_GAP,
     OWN,
     TEST_ERROR,
@@ -25,8 +26,7 @@ from dotphase.figures.parts.lines import (
 )
 from dotphase.figures.parts.style import COLOURS, MARKERS, drawing, ink, page
 
-#: Which theory a line is, where there are two, and the look of the other one.
-DESCENT = r"gradient descent, $d \to \infty$"
+#: Look of the other theory, where there are two.
 MINIMUM: dict[str, Any] = {"ls": (0, (3, 2)), "lw": 1.0}
 SYMBOLS = {"semantic": r"$\theta/\sigma^2$", "positional": r"$m/\sigma^2$"}
 

@@ -16,6 +16,8 @@ TRAIN_LOSS = r"training loss $\epsilon_t$"
 TEST_ERROR = r"test error $\epsilon_g$"
 LOSS_GAP = r"$\epsilon_t^{\rm sem} - \epsilon_t^{\rm pos}$"
 OVERLAPS = r"overlaps $\theta/\sigma^2$ and $m/\sigma^2$"
+#: Which theory a line is, where it is that of the dynamics.
+DESCENT = r"gradient descent, $d \to \infty$"
 #: Parameters of models in mathematics, and what optimisers are called.
 SYMBOLS = {"omega": r"\omega", "sigma": r"\sigma", "ridge": r"\lambda"}
 OPTIMISERS = {"gd": "gradient descent", "adam": "Adam", "sgd": "SGD", "lbfgs": "L-BFGS"}
