@@ -27,5 +27,5 @@ def of_engine(engine: str, solver: dict[str, Any], descent: dict[str, Any]) -> d
         refuse_given(SOLVER, "--engine dynamics")
         rest = {name: value for name, value in descent.items() if name != "ensemble"}
         return {"log2_ensemble": descent["ensemble"], **rest}
-    refuse_given(DYNAMICS, "--engine state_evolution")
+    refuse_given(descent, "--engine state_evolution")
     return solver
