@@ -2,6 +2,7 @@
 
 from dotphase.experiments.attention import attention_matrices
 from dotphase.experiments.basins import basin_shares
+from dotphase.experiments.fill import fill
 from dotphase.experiments.model_error import model_error
 from dotphase.experiments.outcomes import outcomes
 from dotphase.experiments.trained import means_over_seeds
@@ -19,6 +20,7 @@ __all__ = [
     "broken_critical",
     "complexity",
     "continue_in_alpha",
+    "fill",
     "landscape",
     "linear_test_error",
     "means_over_seeds",

@@ -76,3 +76,22 @@ def test_any_family_of_models():
 def test_bad_grids_are_refused(alphas, omegas, field):
     with pytest.raises(ValueError, match=f"^{field} = "):
         dp.diagram(lambda omega: dp.positional_semantic(omega), alphas, omegas)
+
+
+def test_missing_minima_are_filled_by_gradient_descent(dataset, paper):
+    small = {"log2_ensemble": 8, "repetitions": 1}
+    cells = dataset.sel(omega=[0.9], alpha=[0.5, 1.1])
+    assert bool((cells["kind"].sel(branch="semantic") == "missing").all())
+    filled = dp.analysis.fill(cells, dp.positional_semantic, **small)
+    there = filled["kind"] != "missing"
+    assert bool(filled["reached_loss"].isnull().where(there, True).all())
+    ends = dp.curve(
+        dp.positional_semantic(0.9), [0.5], ["semantic"], engine="dynamics", lr=4.0, steps=127,
+        **small,
+    )  # fmt: skip
+    at = filled.sel(omega=0.9, alpha=0.5)
+    expected = float(ends["train_loss"].squeeze())
+    assert float(at["reached_loss"].sel(branch="semantic")) == expected
+    other = float(at["train_loss"].sel(branch="positional"))
+    assert float(at["reached_difference"]) == pytest.approx(expected - other)
+    assert np.isnan(at["loss_difference"])
