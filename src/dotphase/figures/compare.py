@@ -12,6 +12,7 @@ from dotphase.experiments.compare import LEFT
 from dotphase.figures.parts.lines import (
     ALPHA,
     DESCENT,
+    MINIMA,
     TEST_ERROR,
     TRAIN_LOSS,
     branch_line,
@@ -23,7 +24,7 @@ from dotphase.figures.parts.lines import (
 from dotphase.figures.parts.style import COLOURS, MARKERS, drawing, ink, page
 
 #: What lines are, by the engine of the theory.
-THEORIES = {"state_evolution": "replica-symmetric minima", "dynamics": DESCENT}
+THEORIES = {"state_evolution": MINIMA, "dynamics": DESCENT}
 #: Overlaps below this are zero by symmetry in the theory.
 SHOWN = 1e-6
 

@@ -13,6 +13,7 @@ from dotphase.figures.parts.lines import (
     ALPHA,
     DESCENT,
     LOSS_GAP,
+    MINIMA,
     OWN,
     TEST_ERROR,
     at_one_value,
@@ -105,7 +106,7 @@ def _difference(
     axis: Any, theory: xr.Dataset, runs: xr.Dataset | None, ends: xr.Dataset | None
 ) -> None:
     colour = COLOURS["mixed"]
-    style: dict[str, Any] = {"label": "theory"}
+    style: dict[str, Any] = {"label": MINIMA}
     gap = loss_gap(
         theory["train_loss"].where(theory["on_branch"].astype(bool) & ~is_saddle(theory)), "branch"
     )
@@ -113,7 +114,7 @@ def _difference(
     if ends is not None:
         reached = loss_gap(ends.sortby("alpha")["train_loss"], "branch")
         axis.plot(reached["alpha"], reached, color=colour, label=DESCENT)
-        style = {"label": "replica-symmetric minima"} | MINIMUM
+        style |= MINIMUM
     axis.plot(gap["alpha"], gap, color=colour, **style)
     trusted = theory["trusted"].astype(bool).sel(branch=list(OWN)).all("branch")
     hollow = gap.where(~trusted)
