@@ -105,6 +105,10 @@ class ClusterQuery(AverageQuery):
         return *super().group, self.inner
 
     @property
+    def inside(self) -> int:
+        return self.inner
+
+    @property
     def compiled(self) -> Stepping:
         model = self.evaluator.model
         sizes = (model.length, model.student_rank, model.teacher_rank)
