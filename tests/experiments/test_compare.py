@@ -87,16 +87,31 @@ def test_the_figure_is_drawn(both, tmp_path):
     assert (tmp_path / "compare.png").stat().st_size > 5000
 
 
-def test_gradient_descent_beside_students_that_take_the_same_steps(paper):
-    """Also where state evolution has no branch at all."""
-    small = {"log2_ensemble": 8, "repetitions": 2, "steps": 5, "lr": 8.0}
-    found = dp.compare(paper, [0.5], d=60, seeds=3, engine="dynamics", **small)
-    ends = dp.curve(paper, [0.5], engine="dynamics", **small)
-    at = found.sel(alpha=0.5, branch="semantic")
-    np.testing.assert_array_equal(
-        at["theta"].sel(engine="theory"), ends["theta"].sel(alpha=0.5, branch="semantic")
-    )
-    assert at["verdict"] == AGREES and 0 < at["score"] < 1
+def test_students_take_the_steps_of_the_dynamics(both, paper, monkeypatch):
+    honest = {"curve": module.curve, "grid": module.grid}
+    asked = {}
+
+    def curve(model, alphas, names, **given):
+        asked["theory"] = given
+        found = honest["curve"](model, alphas, names, log2_points=12)
+        return found.drop_vars("kind")  # ends of descents have none
+
+    def grid(*args, optimizer, lr, steps, **given):
+        asked["training"] = {"lr": lr, "steps": steps}
+        assert optimizer == "gd"
+        return honest["grid"](*args, **given)
+
+    monkeypatch.setattr(module, "curve", curve)
+    monkeypatch.setattr(module, "grid", grid)
+    found = dp.compare(paper, ALPHAS, d=60, seeds=3, engine="dynamics", steps=5)
+    assert asked["training"] == {"lr": 4.0, "steps": 5}
+    assert {name: asked["theory"][name] for name in ("engine", "lr", "steps")} == {
+        "engine": "dynamics", "lr": 4.0, "steps": 5,
+    }  # fmt: skip
+    start = asked["theory"]["start"]
+    assert start["semantic"] == "semantic"
+    np.testing.assert_allclose(np.abs(start["positional"].m), 60**-0.5)
     assert found.attrs["theory"] == "dynamics" and found.attrs["steps"] == 5
+    np.testing.assert_array_equal(found["train_loss"], both["train_loss"])
     with pytest.raises(dp.InvalidInput, match="momentum"):
         dp.compare(paper, [0.5], d=60, seeds=3, engine="dynamics", momentum=0.5)

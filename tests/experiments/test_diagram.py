@@ -1,8 +1,11 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import xarray as xr
 
 import dotphase as dp
+from dotphase.experiments import fill
 from dotphase.storage.files import write_dataset
 
 ALPHAS = [0.5, 1.1, 1.4, 1.7]
@@ -78,20 +81,24 @@ def test_bad_grids_are_refused(alphas, omegas, field):
         dp.diagram(lambda omega: dp.positional_semantic(omega), alphas, omegas)
 
 
-def test_missing_minima_are_filled_by_gradient_descent(dataset, paper):
-    small = {"log2_ensemble": 8, "repetitions": 1}
-    cells = dataset.sel(omega=[0.9], alpha=[0.5, 1.1])
-    assert bool((cells["kind"].sel(branch="semantic") == "missing").all())
-    filled = dp.analysis.fill(cells, dp.positional_semantic, **small)
-    there = filled["kind"] != "missing"
-    assert bool(filled["reached_loss"].isnull().where(there, True).all())
-    ends = dp.curve(
-        dp.positional_semantic(0.9), [0.5], ["semantic"], engine="dynamics", lr=4.0, steps=127,
-        **small,
-    )  # fmt: skip
+def test_missing_minima_are_filled_by_gradient_descent(dataset, monkeypatch):
+    def descend(model, alpha, start, **rule):
+        assert rule["steps"] == 127 and (start == "semantic" or abs(start.m[0, 0]) == 1000**-0.5)
+        return SimpleNamespace(values={"train_loss": alpha, "test_error": 2 * alpha})
+
+    monkeypatch.setattr(fill, "descend", descend)
+    seen = []
+    filled = dp.analysis.fill(dataset, dp.positional_semantic, progress=seen.append)
+    missing = dataset["kind"] == "missing"
+    assert len(seen) == int(missing.sum()) > 2
+    alphas = dataset["alpha"].broadcast_like(missing).where(missing)
+    xr.testing.assert_equal(filled["reached_loss"].drop_attrs(), alphas.transpose(*missing.dims))
     at = filled.sel(omega=0.9, alpha=0.5)
-    expected = float(ends["train_loss"].squeeze())
-    assert float(at["reached_loss"].sel(branch="semantic")) == expected
     other = float(at["train_loss"].sel(branch="positional"))
-    assert float(at["reached_difference"]) == pytest.approx(expected - other)
-    assert np.isnan(at["loss_difference"])
+    assert float(at["reached_difference"]) == pytest.approx(0.5 - other)
+    gap, reached = fill.filled_difference(filled)
+    assert bool(reached.sel(omega=0.9, alpha=0.5)) and float(gap.sel(omega=0.9, alpha=0.5)) > 0
+    assert not bool((reached & dataset["loss_difference"].notnull()).any())
+    figure = dp.plot.diagram(filled)
+    (dots,) = [one for one in figure.axes[0].get_lines() if "descent" in str(one.get_label())]
+    assert len(dots.get_xdata()) == int(reached.sum())
