@@ -14,8 +14,9 @@ from dotphase._numerics.precision import in_double_precision
 from dotphase.errors import InvalidInput
 from dotphase.model import Model
 from dotphase.theory.branches import BRANCHES
-from dotphase.theory.breaking import Broken, Complexity, counting
-from dotphase.theory.breaking import breaking as breaking_in_steps
+from dotphase.theory.breaking.result import Broken, Complexity
+from dotphase.theory.breaking.solve import breaking as breaking_in_steps
+from dotphase.theory.breaking.solve import counting
 from dotphase.theory.classification import CUSTOM
 from dotphase.theory.follow import along, one_point
 from dotphase.theory.overlaps import Overlaps, check_overlaps
