@@ -215,6 +215,12 @@ class Model(eqx.Module):
         return self.noise + (0 if self.latent is None else self.latent.normals)
 
     @property
+    def directions(self) -> int:
+        """How many directions there are in the means of tokens: positions, then the mu_j."""
+        hidden = 0 if self.latent is None else self.latent.directions
+        return hidden + (self.length if self.has_positions else 0)
+
+    @property
     def gram(self) -> Float[np.ndarray, "directions directions"]:
         """Gram matrix of the directions: positional encodings, if there are any, then mu_j."""
         if self.latent is None:

@@ -90,8 +90,7 @@ class Latent(eqx.Module):
 
     def overlaps(self, rank: int) -> Float[np.ndarray, "J t"]:
         """Overlaps of the directions with the teacher's columns."""
-        none = np.zeros((self.directions, rank))
-        return none if self.teacher is None else np.asarray(self.teacher)
+        return np.zeros((self.directions, rank)) if self.teacher is None else self.teacher
 
     def draw(self, normal: Float[Array, " normals"]) -> Float[Array, "L J"]:
         """Loadings of one sentence from standard normal numbers."""

@@ -43,7 +43,7 @@ def aligned(model: Model, semantic: int = 0, positional: int | None = None) -> O
     rho = np.asarray(model.rho)[:, None, None]
     # Unequal sizes: columns that start the same would stay the same by symmetry.
     weight = np.diag(0.3 * 0.8 ** np.arange(r))
-    theta, m, first = np.zeros((r, t)), np.zeros((len(model.gram), r)), np.arange(semantic)
+    theta, m, first = np.zeros((r, t)), np.zeros((model.directions, r)), np.arange(semantic)
     theta[first, first] = 0.8 * np.sqrt(weight[first, first])
     if positional is not None:
         m[:, positional] = 0.25 * _leading_pattern(model)

@@ -261,7 +261,7 @@ class AverageQuery(Query[Answer]):
         """The columns of one array back in their places."""
         model = self.evaluator.model
         length, r, t = model.length, model.student_rank, model.teacher_rank
-        shapes = [(len(model.gram), r), (length, r, r), (length, r, t), (length, r, r), (), (), ()]
+        shapes = [(model.directions, r), (length, r, r), (length, r, t), (length, r, r), (), (), ()]
         return self.without_odd(Averages(*cut(rows, shapes)))
 
     def without_odd(self, averages: Any) -> Any:
@@ -390,7 +390,7 @@ def _flat(overlaps: Any) -> Float[np.ndarray, " n"]:
 
 def _unflat(model: Model, flat: Float[Array, " n"]) -> Overlaps:
     length, r, t = model.length, model.student_rank, model.teacher_rank
-    shapes = [(length, r, r), (len(model.gram), r), (length, r, r), (length, r, t)]
+    shapes = [(length, r, r), (model.directions, r), (length, r, r), (length, r, t)]
     return Overlaps(*cut(flat, shapes))
 
 

@@ -57,7 +57,7 @@ class Conjugates(NamedTuple):
 def check_overlaps(model: Model, overlaps: Any) -> Overlaps:
     """A user's overlaps as arrays of the right shapes, or `InvalidInput`."""
     length, r, t = model.length, model.student_rank, model.teacher_rank
-    square, means = (length, r, r), (len(model.gram), r)
+    square, means = (length, r, r), (model.directions, r)
     shapes = {"q": square, "m": means, "V": square, "theta": (length, r, t)}
     given = {name: getattr(overlaps, name, None) for name in shapes}
     parts = [validate.array(f"start.{name}", given[name], shape) for name, shape in shapes.items()]
