@@ -301,34 +301,37 @@ class Model(eqx.Module):
             rule = 'must be a function, or "search" for a single field'
             raise InvalidInput("proximal", self.proximal, rule)
         rng = np.random.default_rng(0)
-        h = rng.standard_normal((16, self.length, self.teacher_rank))
-        x = rng.standard_normal((16, self.length, self.student_rank))
-        z = rng.standard_normal((16, self.normals))
+        h, x = (rng.standard_normal((64, self.length, rank))
+                for rank in (self.teacher_rank, self.student_rank))  # fmt: skip
+        x *= np.repeat(TRIED, 64 // len(TRIED))[:, None, None]
+        z = rng.standard_normal((64, self.normals))
         target = _tried("teacher", self.teacher, self.label, h, z)
         if not all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(target)):
             raise InvalidInput("teacher", _name(self.teacher), "must return finite numbers")
         for name in ("loss", "metric"):
-            function = getattr(self, name)
-            if function is None:
-                continue
-            values = [_tried(name, function, function, size * x, target) for size in TRIED]
-            rule = f"must return one finite number for ({self.length}, {self.student_rank}) fields"
-            for value in values:
-                if np.shape(value) != (16,):
-                    found = f"{rule} and a label, but it returned shape {np.shape(value)[1:]}"
-                    raise InvalidInput(name, _name(function), found)
-                if not np.all(np.isfinite(value)):
-                    raise InvalidInput(name, _name(function), f"{rule}, but some are not")
-            if name == "loss" and min(float(np.min(value)) for value in values) < 0:
-                least = min(float(np.min(value)) for value in values)
-                rule = f"must be bounded below by zero, but it is {least:.3g} for some fields"
-                raise InvalidInput(name, _name(function), rule)
+            if getattr(self, name) is not None:
+                self._check_value(name, x, target)
         if self.proximal is not None and not search:
-            V = np.broadcast_to(np.eye(x[0].size), (16, x[0].size, x[0].size))
+            V = np.broadcast_to(np.eye(x[0].size), (64, x[0].size, x[0].size))
             found = _tried("proximal", self.proximal, self.proximal, x, V, target)
             if np.shape(found) != x.shape or not np.all(np.isfinite(found)):
                 rule = f"must return a finite array of shape {x.shape[1:]} for (omega, V, label)"
                 raise InvalidInput("proximal", _name(self.proximal), rule)
+
+    def _check_value(self, name: str, x: np.ndarray, target: Any) -> None:
+        """Whether a loss or a metric gives one finite number, and a loss none below zero."""
+        function = getattr(self, name)
+        values = _tried(name, function, function, x, target)
+        rule = f"must return one finite number for ({self.length}, {self.student_rank}) fields"
+        if np.shape(values) != (64,):
+            found = f"{rule} and a label, but it returned shape {np.shape(values)[1:]}"
+            raise InvalidInput(name, _name(function), found)
+        if not np.all(np.isfinite(values)):
+            raise InvalidInput(name, _name(function), f"{rule}, but some are not")
+        least = float(np.min(values))
+        if name == "loss" and least < 0:
+            rule = f"must be bounded below by zero, but it is {least:.3g} for some fields"
+            raise InvalidInput(name, _name(function), rule)
 
 
 def _check_sigma(sigma: Any, length: int) -> np.ndarray:
