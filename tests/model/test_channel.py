@@ -133,12 +133,12 @@ def test_proximal_maps_with_kinks_agree_with_a_search(kind, rng):
     search = search_on_a_line(lambda x, y: loss(x[:, None], y))
     omega, V = rng.normal(0, 2, (64, 1)), rng.uniform(0.1, 3, (64, 1, 1))
     found = jax.jit(jax.vmap(lambda *point: search(*point, 1.0)))(omega, V)
-    wanted = np.asarray(jax.vmap(lambda *point: given(*point, 1.0))(omega[..., None], V))
+    wanted = np.asarray(jax.jit(jax.vmap(lambda *point: given(*point, 1.0)))(omega[..., None], V))
     np.testing.assert_allclose(found, wanted[:, 0], atol=1e-6)
 
 
 def test_hidden_states_have_their_probabilities():
     latent = Latent([[[1.0]], [[2.0]], [[4.0]]], [0.2, 0.0, 0.8])
-    drawn = np.asarray(jax.vmap(latent.draw)(np.linspace(-2, 2, 41)[:, None]))[:, 0, 0]
+    drawn = np.asarray(jax.jit(jax.vmap(latent.draw))(np.linspace(-2, 2, 41)[:, None]))[:, 0, 0]
     # The quantile of .2 is -.84.
     np.testing.assert_array_equal(drawn, np.where(np.linspace(-2, 2, 41) < -0.84, 1.0, 4.0))

@@ -423,7 +423,7 @@ def _tried(field: str, given: Any, function: Any, *arguments: Any) -> Any:
         raise InvalidInput(field, given, "must be a JAX function")
     arrays = jax.tree.map(jnp.asarray, arguments)
     try:
-        return jax.device_get(jax.vmap(function)(*arrays))
+        return jax.device_get(jax.jit(jax.vmap(function))(*arrays))
     except Exception as error:
         reason = (str(error).strip() or "no message").splitlines()[0]
         rule = f"must be a JAX function, but it raised {type(error).__name__}: {reason}"

@@ -49,7 +49,7 @@ def _energies(model: Model, *sentences: np.ndarray) -> np.ndarray:
     def one(x: jax.Array, h: jax.Array, z: jax.Array) -> jax.Array:
         return model.energy(x, model.label(h, z))
 
-    return np.asarray(jax.vmap(one)(*map(jax.numpy.asarray, sentences)))
+    return np.asarray(jax.jit(jax.vmap(one))(*sentences))
 
 
 def _same(one: np.ndarray, other: np.ndarray) -> bool:
