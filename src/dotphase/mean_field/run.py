@@ -22,7 +22,7 @@ from dotphase.mean_field.kernel import Beginning
 from dotphase.mean_field.result import QUANTITIES, PathOverlaps, Trajectory
 from dotphase.mean_field.settings import DynamicsFields, DynamicsSettings
 from dotphase.model import Model
-from dotphase.model.definition import refuse_spectrum
+from dotphase.model.definition import refuse, refuse_spectrum
 
 #: A loss this many times the one at the start has diverged.
 BLOWN_UP = 1e3
@@ -102,6 +102,7 @@ def dynamics(
     began = time.perf_counter()
     settings = changed(settings or DynamicsSettings(), changes)
     refuse_spectrum(model, "the dynamics")
+    refuse(model, "the dynamics", "noise", "latent", "correlation")
     alpha = validate.number("alpha", alpha, above=0)
     sizes = step_sizes(lr, validate.whole("steps", steps, at_least=1))
     momentum = validate.number("momentum", momentum, at_least=0)
