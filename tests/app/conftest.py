@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 import pytest
-import small_explorer
 
+import small_explorer
 from app_tools import PATIENCE, wait_for
 
 FLAGS = [

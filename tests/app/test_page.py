@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
-from small_explorer import FINAL
 
 import dotphase as dp
 from app_tools import wait_for
 from dotphase.histogram import attention, predict, shipped
+from small_explorer import FINAL
 
 CONTROLS = {"slider", "textbox", "button", "combobox", "tab", "progressbar", "link"}
 

@@ -5,12 +5,12 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from small_explorer import FINAL
 
 import dotphase as dp
 from app_tools import wait_for
 from dotphase.app import server as serving
 from dotphase.cli.main import _run
+from small_explorer import FINAL
 
 
 def test_it_listens_on_the_loopback_only(site):

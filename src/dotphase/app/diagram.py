@@ -101,6 +101,8 @@ def describe(dataset: xr.Dataset) -> dict[str, Any]:
     both = minima[0] & minima[1]
     gap = np.where(both, semantic["train_loss"].values - positional["train_loss"].values, np.nan)
     wins = np.where(both, gap < 0, minima[0])
+    if stored.REACHED in dataset:
+        gap = np.where(np.isnan(gap), dataset[stored.REACHED].transpose("omega", "alpha"), gap)
     trusted = np.where(wins, semantic["trusted"].values, positional["trusted"].values)
     value: dict[str, Any] = plain(
         {
@@ -108,6 +110,7 @@ def describe(dataset: xr.Dataset) -> dict[str, Any]:
             "across": np.round(dataset[across].values.astype(float), 6),
             "loss_difference": gap.astype(float),
             "trusted": trusted.astype(bool),
+            "reached": stored.REACHED in dataset,
             "kind": {name: dataset["kind"].sel(branch=name).values for name in SIDES},
             "alpha_c": dataset["alpha_c"].values.astype(float),
             "alpha_l": dataset["alpha_l"].values.astype(float),

@@ -78,7 +78,8 @@ class Explorer:
             try:
                 self.solver.warm_up(self.default)
                 model = self.default.model()
-                attention_matrices(model, dict.fromkeys(branches_of(model)), 0)
+                if model.loss is None:
+                    attention_matrices(model, dict.fromkeys(branches_of(model)), 0)
             finally:
                 self.warm.set()
 
@@ -112,6 +113,7 @@ class Explorer:
             "seed": (0, LAST_SEED),
             "sentence": (0, LAST_SENTENCE),
             "starts": starts(self.default.model()),
+            "attention": self.default.model().loss is None,
             "lesson": limits() if family.is_paper else None,
             "colours": {"light": COLOURS, "dark": COLOURS_ON_DARK},
         }

@@ -18,7 +18,7 @@ from jaxtyping import Float
 
 from dotphase._numerics.precision import in_double_precision
 from dotphase._numerics.quadrature import normal_points
-from dotphase.model.definition import Model, call_many
+from dotphase.model.definition import Model, call_many, refuse
 from dotphase.theory.overlaps import Overlaps
 
 #: Sentences of an average; its error is about .002 per entry.
@@ -49,6 +49,7 @@ def attention_matrices(
     >>> found["mean"]["student"].shape
     (2, 2)
     """
+    refuse(model, "an attention matrix", "loss")
     columns = {"teacher": model.teacher_rank} | dict.fromkeys(overlaps, model.student_rank)
     many, one = np.random.default_rng(0), np.random.default_rng([1, sentence])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Unpack
 
 import numpy as np
@@ -31,7 +31,7 @@ ENGINES = ("state_evolution", "dynamics")
 class CurveFields(SolverFields, total=False):
     """The fields of `SolverSettings`, or of `DynamicsSettings` and what a descent is."""
 
-    start: str | Prescribed
+    start: str | Prescribed | Mapping[str, str | Prescribed]
     lr: float
     steps: int
     momentum: float
@@ -70,9 +70,9 @@ def curve(
     settings, **changes
         As for `dotphase.solve`; coarser by default, since a curve is looked at. For the dynamics
         as for `dotphase.dynamics`, and besides: start, a name or `dotphase.start_from` in place
-        of the branches; lr, the size of a step (the largest of 4, 2, 1, ... for which the
-        loss falls); steps, after which to look (to the end, extrapolated); momentum;
-        batch_fraction; scale.
+        of the branches, or several by names of yours; lr, the size of a step (the largest of
+        4, 2, 1, ... for which the loss falls); steps, after which to look (to the end,
+        extrapolated); momentum; batch_fraction; scale.
 
     Returns
     -------
@@ -100,7 +100,9 @@ def curve(
         raise InvalidInput("engine", engine, "must be one of " + ", ".join(ENGINES))
     if engine == "dynamics":
         start = changes.pop("start", None)
-        starts = branches if start is None else [start]
+        starts: Any = branches if start is None else start
+        if isinstance(starts, str | Prescribed):
+            starts = [starts]
         dataset = ends(model, alphas, starts, progress=progress, settings=settings, **changes)  # type: ignore[arg-type, misc]
     else:
         dataset = _followed(model, alphas, branches, progress, settings, changes)

@@ -161,10 +161,11 @@ function key() {
   const kinds = (kind) => any((i, j) => BRANCHES.some((branch) => value.kind[branch][i][j] === kind));
   byId("key-diagram").replaceChildren(
     swatch(colour("positional"), "positional lower"), swatch(colour("semantic"), "semantic lower"),
-    ...(any((i, j) => alone(i, j) === "positional") ? [swatch(single("positional"), "only positional a minimum")] : []),
-    ...(any((i, j) => alone(i, j) === "semantic") ? [swatch(single("semantic"), "only semantic a minimum")] : []),
+    ...(!value.reached && any((i, j) => alone(i, j) === "positional") ? [swatch(single("positional"), "only positional a minimum")] : []),
+    ...(!value.reached && any((i, j) => alone(i, j) === "semantic") ? [swatch(single("semantic"), "only semantic a minimum")] : []),
     ...(any((i, j) => alone(i, j) === "none") ? [swatch(ink("missing"), "neither")] : []),
-    ...(kinds("missing") ? [sign("○", "the other is missing")] : []), ...(kinds("saddle") ? [sign("▾▴", "the other is a saddle")] : []),
+    ...(kinds("missing") ? [sign("○", "one is missing")] : []), ...(kinds("saddle") ? [sign("▾▴", "one is a saddle")] : []),
+    ...(value.reached ? [element("span", {}, "(there: where gradient descent ends)")] : []),
     sign("×", "not trusted"), sign("—", term("alpha_c", "α_c")), sign("- -", term("alpha_l", "α_l")),
   );
 }

@@ -88,7 +88,7 @@ async function update() {
 function showPoint(answer) {
   latest = answer;
   numbers.show(answer);
-  if (opened() === "transition") attention.follow(answer, refuse);
+  if (opened() === "transition" && about.attention) attention.follow(answer, refuse);
   const waiting = pictured !== null;
   pictured = answer;
   if (!waiting) requestAnimationFrame(() => setTimeout(showPictures));
@@ -232,6 +232,7 @@ function listenTabs() {
 function introduce() {
   if (about.model) byId("about").textContent = about.model;
   if (!about.lesson) byId("tab-learn").hidden = true;
+  byId("view-attention").hidden = !about.attention;
   if (about.across) diagram.setAxis({ name: about.across, letter: controls.letter(about.across) });
 }
 
