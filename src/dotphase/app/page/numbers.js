@@ -102,7 +102,7 @@ export function show(answer) {
   if (verdict.textContent !== words) verdict.textContent = words;
   const linear = Object.values(answer.value).find((found) => found);
   byId("note-numbers").replaceChildren(...(linear ? [term("linear", "Linear positional layer"),
-    `: test error ${(1e3 * linear.linear_test_error).toPrecision(4)}·10⁻³. ± is one standard error of the quadrature. Which minimum training finds from its start is another question: train it and see.`] : []));
+    `: test error ${linear.linear_test_error === null ? "unknown" : (1e3 * linear.linear_test_error).toPrecision(4) + "·10⁻³"}. ± is one standard error of the quadrature. Which minimum training finds from its start is another question: train it and see.`] : []));
 }
 
 function heads(answer, branches, pinned) {
