@@ -18,7 +18,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, Int
 
-from dotphase._numerics import validate
+from dotphase._numerics import interrupt, validate
 from dotphase._numerics.outcome import Outcome
 from dotphase._numerics.precision import in_double_precision
 from dotphase.errors import InvalidInput
@@ -136,6 +136,7 @@ def basins(
         with memory.explained(lanes):
             cells = _prepare(model, direction, keys, counts, positions, max(sizes))
             for number, chosen in enumerate(settings.values()):
+                interrupt.check()
                 recipe = chosen.recipe(d, max(sizes))
                 found = _train(model, recipe, cells, jnp.asarray(widths))
                 for name in _NUMBERS:
@@ -157,7 +158,7 @@ def basins(
     for name, text in _NUMBERS.items():
         dataset[name] = (axes, values[name], {"description": text})
     # A run that ran away has found nothing.
-    diverged = values["outcome"] == Outcome.DIVERGED
+    diverged = np.isin(values["outcome"], (Outcome.DIVERGED, Outcome.NOT_FINITE))
     kinds = np.where(diverged, "diverged", mechanisms_of(values, d))
     dataset["mechanism"] = (axes, kinds, {"description": "what the student has learned"})
     return dataset

@@ -389,6 +389,7 @@ class _Grid:
         parameter = axes[1]
         variables: dict[str, Any] = {name: (axes, value) for name, value in self.values.items()}
         converged = self.values["outcome"] == Outcome.CONVERGED
+        converged &= np.isfinite(self.values["test_error"])
         variables["converged"] = (axes, converged.astype(np.int8))
         variables["mechanism"] = (axes, mechanisms_of(self.values, self.asked["d"]))
         linear = [linear_test_error(member) for member in self.models.members]

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
+from dotphase._numerics import interrupt
 from dotphase.errors import Interrupted
 from dotphase.finite.overlaps import mechanism_of
 from dotphase.model import Model
@@ -38,6 +39,7 @@ def keeping(runs: Sequence[Any], result: Callable[[], Any]) -> Iterator[None]:
     except KeyboardInterrupt:
         if not runs:
             raise
+        interrupt.keep()
         raise Interrupted(result()) from None
 
 
@@ -89,8 +91,9 @@ class Run:
 
     @property
     def diverged(self) -> bool:
-        """Whether the iteration ran away; the numbers are then those before it did."""
-        return self.outcome == "diverged"
+        """Whether the iteration ran away, the numbers being those before it did, or met numbers
+        that are not finite."""
+        return self.outcome in ("diverged", "not_finite")
 
     @property
     def mechanism(self) -> str:

@@ -133,6 +133,7 @@ def _run_in_lanes(work: Sequence[Steps[T]], lanes: int, report: Callable[[T], No
             report(results[index])
 
     while waiting or flying:
+        interrupt.check()
         while waiting and len(flying) < lanes:
             index, steps = waiting.pop()
             flying[index] = Stepper(steps)

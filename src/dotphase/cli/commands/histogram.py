@@ -99,12 +99,6 @@ def command(
                 release_epochs=release_epochs, landscape=landscape, task=task, checkpoint=folder,
                 on_epoch=_Follow(advance),
             )  # fmt: skip
-        if emergence:
-            with progress_bar("free networks: sizes", total=len(emergence)) as advance:
-                free = study_free(
-                    emergence, runs, emergence_steps, seed=seed, task=task,
-                    on_size=lambda n: advance(),
-                )  # fmt: skip
     except Interrupted as stop:
         interrupted, result = True, stop.finished  # type: ignore[assignment]
     except FloatingPointError as error:
@@ -114,6 +108,15 @@ def command(
         if made and not any(folder.iterdir()):
             folder.rmdir()
         raise
+    if emergence and not interrupted:
+        try:
+            with progress_bar("free networks: sizes", total=len(emergence)) as advance:
+                free = study_free(
+                    emergence, runs, emergence_steps, seed=seed, task=task,
+                    on_size=lambda n: advance(),
+                )  # fmt: skip
+        except KeyboardInterrupt:
+            interrupted = True
     files = _write(result, free, texts, folder, extra)
     for checkpoint in () if interrupted else (TRAINING, RELEASE):
         (folder / checkpoint).unlink(missing_ok=True)
