@@ -78,7 +78,10 @@ def command(
     texts = sequences or SEQUENCES
     for text in texts:
         parse(text, task.symbols, task.length, "--sequence")
-    folder, extra = _folder("--out", out), _folder("--weights", weights) if weights else None
+    from dotphase.storage.paths import check_folder
+
+    folder = check_folder("--out", out)
+    extra = None if weights is None else check_folder("--weights", weights)
 
     from dotphase.cli.options import prepare_jax
 
@@ -138,20 +141,6 @@ class _Follow:
     def __call__(self, stage: str, done: int, row: Any) -> None:
         self.advance(done - self.seen.get(stage, 0))
         self.seen[stage] = done
-
-
-def _folder(field: str, name: str) -> Path:
-    """A folder that is there or can be made, checked before any work is done."""
-    import os
-
-    from dotphase.errors import InvalidInput
-
-    path = Path(name)
-    if path.exists() and not (path.is_dir() and os.access(path, os.W_OK)):
-        raise InvalidInput(field, name, "must be a folder that can be written to")
-    if not path.exists() and not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
-        raise InvalidInput(field, name, "must be in a folder that exists and can be written to")
-    return path
 
 
 def _write(
