@@ -124,10 +124,11 @@ def basins(
             raise InvalidInput(what, given, "must be one or more different values")
     seeds = validate.whole("seeds", seeds, at_least=1)
     direction = resolve(model, start, 1.0)
-    root, positions = jax.random.key(seed), jnp.asarray(position_vectors(model, d))
-    places = [(i, k) for i in range(len(sizes)) for k in range(seeds)]
     each = bytes_of_run(model, max(sizes), d, np.dtype("float64"))
-    lanes = choose_batch(batch, each, len(places), d)
+    lanes = choose_batch(batch, each, len(sizes) * seeds, d)
+    memory.check_kept("seeds", seeds, 100 * len(sizes) * len(widths) * len(settings))
+    places = [(i, k) for i in range(len(sizes)) for k in range(seeds)]
+    root, positions = jax.random.key(seed), jnp.asarray(position_vectors(model, d))
     shape = (len(settings), len(sizes), seeds, len(widths))
     values = {name: np.full(shape, np.nan) for name in _NUMBERS}
     for done, (some, filled) in enumerate(in_batches(places, lanes)):

@@ -31,6 +31,11 @@ QUANTITIES = (
 )
 
 
+def bytes_kept(model: Model, d: int) -> int:
+    """Memory that a finished run keeps: its weights and some numbers."""
+    return 8 * d * model.student_rank + 2000
+
+
 @contextmanager
 def keeping(runs: Sequence[Any], result: Callable[[], Any]) -> Iterator[None]:
     """Raise `Interrupted` with the result of the runs so far if the work inside is interrupted."""

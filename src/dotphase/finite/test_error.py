@@ -24,6 +24,7 @@ from jaxtyping import Array, Float
 
 from dotphase._numerics.prox import over_points
 from dotphase._numerics.quadrature import Rule, gauss_hermite, normal_points
+from dotphase.finite import memory
 from dotphase.model import Model
 from dotphase.model.spectrum import Spectrum
 
@@ -48,7 +49,14 @@ def quadrature(model: Model, order: int = ORDER) -> Rule:
     a product of Gauss-Hermite rules has a relative error of about 1e-5 for the paper's
     model; beyond, scrambled Sobol points have one of about 1e-4.
     """
+    check_dims(model)
     return _rule(model.length * (model.student_rank + model.teacher_rank), order)
+
+
+def check_dims(model: Model) -> None:
+    """Refuse a model whose test error cannot be computed, before its students are trained."""
+    if model.length * (model.student_rank + model.teacher_rank) > TENSOR_DIMS:
+        memory.check_fields(model, 2**LOG2_POINTS)
 
 
 @lru_cache(maxsize=16)

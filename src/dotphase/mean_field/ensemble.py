@@ -155,7 +155,7 @@ def repeat_many(
         return found
 
     each = descent.bytes_of(sentences)
-    memory.check_batch(1, each, memory.available(), sentences)
+    memory.check_kept("steps", len(descent.lr), each // len(descent.lr))
     workers = 1
     if jax.default_backend() == "cpu":
         workers = int(np.clip(memory.available() // (2 * each), 1, os.cpu_count() or 1))

@@ -26,8 +26,8 @@ from dotphase.finite.loss import Weights
 from dotphase.finite.measure import count_blocks, measure_run
 from dotphase.finite.overlaps import overlap_norms
 from dotphase.finite.prepare import Prepared, prepare_runs
-from dotphase.finite.runs import keeping
-from dotphase.finite.test_error import quadrature
+from dotphase.finite.runs import bytes_kept, keeping
+from dotphase.finite.test_error import check_dims, quadrature
 from dotphase.message_passing.gamp import first_state, is_sane, iterate
 from dotphase.message_passing.prediction import StartOverlaps, average_start, predict
 from dotphase.message_passing.result import FOLLOWED_OVERLAPS, AmpRun, MessagePassing
@@ -81,9 +81,12 @@ def pass_messages(
     n = count_sentences(model, alpha, d)
     seeds = validate.whole("seeds", seeds, at_least=1)
     damping, begin = settings.damping_from(start), resolve(model, start)
-    positions = jnp.asarray(position_vectors(model, d))
     # Refuses what does not fit.
     choose_batch(1, bytes_of_run(model, n, d, np.dtype("float64")), 1, d)
+    memory.check_points(model, n)
+    check_dims(model)
+    memory.check_kept("seeds", seeds, bytes_kept(model, d))
+    positions = jnp.asarray(position_vectors(model, d))
     root = jax.random.key(settings.seed)
     V = FIRST_V * np.asarray(model.rho)[:, None, None] * np.eye(model.student_rank)
 

@@ -25,6 +25,8 @@ from dotphase._numerics.precision import in_double_precision
 from dotphase.errors import InvalidInput
 from dotphase.model.spectrum import Spectrum
 
+#: Most tokens of a sentence, and columns of weights: beyond, no engine can do anything.
+MOST_TOKENS, MOST_COLUMNS = 2**10, 2**16
 #: Sizes that a token may have: their powers are still numbers.
 SCALES = 1e-50, 1e50
 #: Fields on which the functions of a model are tried, and their sizes in units of sigma.
@@ -95,9 +97,9 @@ class Model(eqx.Module):
         ridge: float = 0.01,
         spectrum: Spectrum | None = None,
     ) -> None:
-        self.length = validate.whole("length", length, at_least=1)
-        self.teacher_rank = validate.whole("teacher_rank", teacher_rank, at_least=1)
-        self.student_rank = validate.whole("student_rank", student_rank, at_least=1)
+        self.length = validate.whole("length", length, at_least=1, at_most=MOST_TOKENS)
+        for name, rank in (("teacher_rank", teacher_rank), ("student_rank", student_rank)):
+            setattr(self, name, validate.whole(name, rank, at_least=1, at_most=MOST_COLUMNS))
         self.sigma = _check_sigma(sigma, self.length)
         self.positions = _check_positions(positions, self.length)
         self.ridge = np.asarray(validate.number("ridge", ridge, above=0.0))

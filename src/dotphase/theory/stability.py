@@ -192,7 +192,8 @@ def jump_share(model: Model, alpha: float, hats: Conjugates, response: Responses
     by_parts = np.einsum("l,lij->ij", model.rho, hats.Vhat)
     smooth = -alpha * np.einsum("l,lij->ij", model.rho, np.mean(response.jacobian, axis=0))
     jumps = float(np.linalg.norm(by_parts - smooth))
-    return jumps / (jumps + float(np.linalg.norm(smooth)))
+    total = jumps + float(np.linalg.norm(smooth))
+    return jumps / total if total > 0 else 0.0
 
 
 def judge(

@@ -27,8 +27,8 @@ from dotphase.finite.keys import Purpose, keys_at
 from dotphase.finite.loss import Reduced, Weights
 from dotphase.finite.measure import count_blocks, measure, measure_run
 from dotphase.finite.prepare import Prepared, prepare_runs
-from dotphase.finite.runs import Run, keeping
-from dotphase.finite.test_error import attention_error, quadrature
+from dotphase.finite.runs import Run, bytes_kept, keeping
+from dotphase.finite.test_error import attention_error, check_dims, quadrature
 from dotphase.model import Model
 from dotphase.storage.provenance import provenance
 from dotphase.training.kernel import Recipe, optimise, settled
@@ -113,6 +113,8 @@ def train(
     last = validate.whole("first", first, at_least=0) + seeds
     each = bytes_of_run(model, n, d, settings.precision)
     batch = choose_batch(settings.batch, each, seeds, d)
+    check_dims(model)
+    memory.check_kept("seeds", seeds, bytes_kept(model, d))
     runs: list[Run] = []
     paths: list[Path] = []
 
