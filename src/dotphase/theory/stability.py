@@ -214,7 +214,9 @@ def judge(
     """
     hats = conjugates(model, alpha, overlaps, averages)
     spread = alpha * spreading(model, resolvent(model, hats), np.asarray(response.squared))
-    replicon = float(np.median(np.max(np.abs(np.linalg.eigvals(spread)), axis=-1)))
+    replicon = np.nan
+    if np.isfinite(spread).all():
+        replicon = float(np.median(np.max(np.abs(np.linalg.eigvals(spread)), axis=-1)))
     jump_weight = jump_share(model, alpha, hats, response)
     doubts = []
     if found.kind == "saddle":
