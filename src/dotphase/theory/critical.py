@@ -181,7 +181,6 @@ def critical_line(
     >>> len(line)
     1
     """
-    check_model(model)
     settings = with_changes(settings, SETTINGS, changes)
     work = [_searching(family(value), smallest, largest, limits, settings) for value in values]
     return run(work, progress=progress)
