@@ -80,11 +80,12 @@ def command(
             built, alphas, d, seeds=seeds, branches=branches, engine=engine, amp=amp, seed=seed,
             progress=lambda engine: advance(), **parameters,
         )  # fmt: skip
-        files.write(dataset, "compare")
-    if as_json:
-        print_json({**model.to_dict(), **_summary(dataset), **files.to_dict()})
-    else:
-        _print_table(dataset)
+    with files.written_after(dataset, "compare"):
+        if as_json:
+            print_json({**model.to_dict(), **_summary(dataset), **files.to_dict()})
+        else:
+            _print_table(dataset)
+    if not as_json:
         files.tell()
     return 0 if bool(dataset["converged"].all()) else 3
 
