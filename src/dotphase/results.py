@@ -10,6 +10,7 @@ from dotphase.theory.breaking import Broken, Complexity
 from dotphase.theory.breaking_critical import BrokenCritical
 from dotphase.theory.breaking_evolution import BrokenOverlaps
 from dotphase.theory.critical import Critical
+from dotphase.theory.critical_search import Transition
 from dotphase.theory.ends import BranchEnd
 from dotphase.theory.flow import Flow, FlowPoint
 from dotphase.theory.landscape import Landscape
@@ -36,4 +37,5 @@ __all__ = [
     "Solution",
     "Training",
     "Trajectory",
+    "Transition",
 ]

@@ -24,6 +24,14 @@ def print_json(value: dict[str, Any]) -> None:
     click.echo(json.dumps(plain(value), allow_nan=False))
 
 
+def echo(result: object) -> None:
+    """A result in words; on a terminal, what warns is red."""
+    from dotphase._numerics.shown import ALARMS
+
+    for line in str(result).split("\n"):
+        click.secho(line, fg="red" if line.lstrip().startswith(ALARMS) else None)
+
+
 def figure_path(plot: str | None) -> Path | None:
     """Where a figure goes, if one is asked for; refused before any work if it cannot be written."""
     from dotphase.storage.files import check_writable

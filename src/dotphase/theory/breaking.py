@@ -21,6 +21,7 @@ from jaxtyping import Float
 from scipy.interpolate import PchipInterpolator
 
 from dotphase._numerics.fixed_point import Iteration
+from dotphase._numerics.shown import with_error
 from dotphase.theory.breaking_evolution import BrokenOverlaps
 from dotphase.theory.breaking_problem import Clustered, broken_norms, enough_inside
 from dotphase.theory.classification import belongs, classify
@@ -36,7 +37,7 @@ from dotphase.theory.search import (
     refine_or_iterate,
 )
 from dotphase.theory.settings import SolverSettings
-from dotphase.theory.solution import Solution, with_error
+from dotphase.theory.solution import Solution
 from dotphase.theory.steps import Steps
 from dotphase.theory.uncertainty import standard_error
 
