@@ -11,6 +11,7 @@ from dotphase.theory.breaking_critical import BrokenCritical
 from dotphase.theory.breaking_evolution import BrokenOverlaps
 from dotphase.theory.critical import Critical
 from dotphase.theory.critical_search import Transition
+from dotphase.theory.dimension import AtDimension
 from dotphase.theory.ends import BranchEnd
 from dotphase.theory.flow import Flow, FlowPoint
 from dotphase.theory.landscape import Landscape
@@ -19,6 +20,7 @@ from dotphase.training.hessian import Curvature
 from dotphase.training.result import Training
 
 __all__ = [
+    "AtDimension",
     "Baseline",
     "BayesOptimal",
     "BranchEnd",

@@ -76,7 +76,7 @@ def test_no_crossing_is_said_and_is_nan():
 def test_line_along_another_parameter():
     """The ridge moves the transition too; both values are found on their own."""
     line = dp.critical_line(lambda ridge: dp.positional_semantic(0.3, ridge=ridge), [0.01, 0.02],
-                            smallest=1.0, largest=2.0, log2_points=12)  # fmt: skip
+                            smallest=0.6, largest=2.0, log2_points=12)  # fmt: skip
     assert len(line) == 2 and all(point.found for point in line)
     assert line[0].alpha_c != line[1].alpha_c
 

@@ -383,7 +383,7 @@ def outer_limit(name: str, smallest: float, largest: float) -> float:
 
 
 def nearest_minimum(found: Survey, name: str, towards: float) -> float | None:
-    """The alpha of the survey closest to an end of the range where a branch is clearly a minimum."""
+    """The alpha of the survey next to an end of the range where a branch is clearly a minimum."""
     clear = [s.alpha for s in found.solved[name] if s.is_minimum and s.stability.kind == "minimum"]
     alphas = np.array(clear)
     return None if alphas.size == 0 else float(alphas[np.argmin(np.abs(np.log(alphas / towards)))])

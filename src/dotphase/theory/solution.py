@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
@@ -13,6 +13,9 @@ from dotphase.model import Model
 from dotphase.theory.classification import belongs
 from dotphase.theory.overlaps import Overlaps, norms_of
 from dotphase.theory.stability import Stability
+
+if TYPE_CHECKING:
+    from dotphase.theory.dimension import AtDimension
 
 #: What JSON leaves out.
 UNSHOWN = ("model", "free_energy", "samples", "loss_slope")
@@ -96,6 +99,19 @@ class Solution(Shown):
     def value(self, name: str) -> float:
         """One of the norms, or a result by its name."""
         return float(self.norms[name] if name in self.norms else getattr(self, name))
+
+    def at(self, d: int) -> AtDimension:
+        """The losses at finite dimension, with the terms of order 1/d that are known.
+
+        Examples
+        --------
+        >>> solution = dp.solve(dp.positional_semantic(), alpha=2.0, log2_points=12)
+        >>> solution.at(d=200).test_error > solution.test_error
+        True
+        """
+        from dotphase.theory.dimension import at_dimension
+
+        return at_dimension(self, d)
 
     @property
     def norms(self) -> dict[str, float]:
