@@ -2,6 +2,7 @@
 
 from dotphase.experiments.attention import attention_matrices
 from dotphase.experiments.basins import basin_shares
+from dotphase.experiments.beside import with_theory
 from dotphase.experiments.model_error import model_error
 from dotphase.experiments.outcomes import outcomes
 from dotphase.experiments.trained import means_over_seeds
@@ -26,4 +27,5 @@ __all__ = [
     "outcomes",
     "ridge_regression",
     "solve_many_broken",
+    "with_theory",
 ]

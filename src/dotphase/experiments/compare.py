@@ -20,8 +20,10 @@ from dotphase.experiments.grid import grid
 from dotphase.experiments.message_passing import amp as pass_messages
 from dotphase.finite.starts import STARTS
 from dotphase.model import Model
+from dotphase.storage.labels import labelled
 from dotphase.storage.provenance import provenance
 from dotphase.theory.branches import BRANCHES
+from dotphase.theory.dimension import is_known
 from dotphase.theory.settings import SolverFields, SolverSettings, with_changes
 
 #: What the engines have in common.
@@ -77,9 +79,11 @@ def compare(
         "differs", "no such branch" (the theory has none) or "training leaves it" (most runs do, or
         all but one); ``score`` is the
         largest difference between theory and training over what is allowed, and ``worst`` the
-        quantity it belongs to. Allowed are 3 combined standard errors, 1%, and 10/d of the number,
-        since the theory is for infinite d. ``stayed`` is the share of runs that ended where they
-        began, ``trusted`` whether the theory can be trusted.
+        quantity it belongs to. The losses of the theory are those at this d, with the terms of
+        order 1/d that are known; ``train_loss_limit`` and ``test_error_limit`` are without.
+        Allowed are 3 combined standard errors, 1%, and 10/d of the number, for the terms that
+        are not. ``stayed`` is the share of runs that ended where they began, ``trusted`` whether
+        the theory can be trusted.
 
     Examples
     --------
@@ -95,11 +99,18 @@ def compare(
     settings = with_changes(settings, SETTINGS, changes)
     seed = settings.seed
     tell("theory")
-    theory = curve(model, alphas, names, settings=settings)
+    finite = d if is_known(model) else None
+    theory = curve(model, alphas, names, d=finite, settings=settings)
     tell("training")
     runs = grid(lambda _: model, alphas, [0.0], d, parameter="model", starts=names, seeds=seeds,
                 seed=seed).isel(model=0)  # fmt: skip
     engines = {"theory": theory[[*QUANTITIES, *(f"{name}_stderr" for name in QUANTITIES)]]}
+    if finite:
+        at_d = {name: theory[f"{name}_at_d"] for name in ("train_loss", "test_error")}
+        limit = {name: theory[name] for name in at_d}
+        engines["theory"] = engines["theory"].assign(
+            {name: values.fillna(limit[name]) for name, values in at_d.items()}
+        )
     runs = runs.rename(start="branch")
     stayed = runs["mechanism"] == runs["branch"]
     engines["training"] = means(runs.where(stayed))
@@ -117,9 +128,11 @@ def compare(
         dataset[f"{name}_stderr"].attrs["description"] = "standard error"
     for name in ("on_branch", "kind", "trusted", "converged", "linear_test_error"):
         dataset[name] = theory[name]
+    for name in ("train_loss", "test_error"):
+        dataset[f"{name}_limit"] = theory[name].assign_attrs(description="theory at infinite d")
     dataset["stayed"] = stayed.mean("seed").transpose("branch", "alpha")
     dataset["stayed"].attrs["description"] = "share of runs that end with the mechanism they began"
-    return _judged(dataset)
+    return labelled(_judged(dataset))
 
 
 def means(runs: xr.Dataset) -> xr.Dataset:

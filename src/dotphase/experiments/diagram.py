@@ -14,6 +14,7 @@ from dotphase._numerics.crossing import first_rise, last_fall
 from dotphase.errors import InvalidInput
 from dotphase.experiments.solutions import is_minimum, variables
 from dotphase.model import Model
+from dotphase.storage.labels import labelled
 from dotphase.storage.provenance import provenance
 from dotphase.theory.settings import SolverFields, SolverSettings, with_changes
 from dotphase.theory.solution import Solution
@@ -150,4 +151,4 @@ def _with_lines(dataset: xr.Dataset, parameter: str) -> xr.Dataset:
     alpha_c, alpha_l = np.transpose(lines)
     dataset["alpha_c"] = (parameter, alpha_c, {"description": "training losses cross"})
     dataset["alpha_l"] = (parameter, alpha_l, {"description": "test error passes the linear layer"})
-    return dataset
+    return labelled(dataset)

@@ -2,7 +2,8 @@
 
 The theory is the limit of large d. At finite d the loss of one sentence,
 ``|T x - S (x + p)|^2/(2d)``, has terms that vanish there. Averaged over what is left of a sentence
-once its projections ``u_l = (h*_l, h_l)`` on U = [Q*, Q] are given, with ``G = U^T U/d`` and k = r + t,
+once its projections ``u_l = (h*_l, h_l)`` on U = [Q*, Q] are given, with ``G = U^T U/d`` and
+k = r + t,
 
     E[|T x - S z|^2/d | u] = tr[(T-S) diag(rho) (T-S)^T] + (1/d) D(T, S),
     D = tr[(T-S) (u G^{-1} u^T - k diag(rho)) (T-S)^T]    lengths along the weights
@@ -10,8 +11,8 @@ once its projections ``u_l = (h*_l, h_l)`` on U = [Q*, Q] are given, with ``G = 
         + tr[S P S^T]                                     positions in the values.
 
 The free energy is stationary, so that at first order the training loss changes by the mean of the
-new terms at the proximal points X of the limit, and with S at the fields omega they are those of the
-test error of a student with the overlaps of the limit:
+new terms at the proximal points X of the limit, and with S at the fields omega they are those of
+the test error of a student with the overlaps of the limit:
 
     eps_t(d) = eps_t + (alpha/2d) E D(T, S(X)),      eps_g(d) = eps_g + (1/(L d)) E D(T, S(omega)).
 
@@ -95,7 +96,7 @@ class AtDimension(Shown):
         }
 
     def value(self, name: str) -> float:
-        """A loss at this dimension; overlaps are those of the limit."""
+        """A result at this dimension; all but the losses are those of the limit."""
         limit = self.solution.value(name)
         return limit + sum(self.terms.get(name, {}).values()) / self.d
 
@@ -120,6 +121,11 @@ class AtDimension(Shown):
             rows.append((label, f"{shown} = limit + [{parts}]/d"))
         head = f"{self.solution.found} branch at alpha = {self.solution.alpha:g}, d = {self.d}"
         return Description(head, tuple(rows))
+
+
+def is_known(model: Model) -> bool:
+    """Whether the terms of order 1/d are known: tokens are white."""
+    return model.spectrum is None
 
 
 @in_double_precision

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import xarray as xr
 
-from dotphase.finite.runs import Runs
+from dotphase._numerics.shown import Description
+from dotphase.finite.runs import Run, Runs
+from dotphase.storage.labels import labelled
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +22,10 @@ class Training(Runs):
     n : sentences in a data set
     runs : every `Run`
     seconds : wall time
+    theory : numbers of the theory at this d, by mechanism, where they were asked for
+    budget : whether the number of steps was meant: one that was given, or that of an optimiser
+        which takes steps of a fixed size
+    asked : where the numbers come from, as datasets keep it
     path : loss, test error and overlaps of every run at every step, where they were recorded
 
     Examples
@@ -30,11 +36,35 @@ class Training(Runs):
     """
 
     optimizer: str
+    budget: bool = False
     path: xr.Dataset | None = field(default=None, repr=False)
+    asked: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain numbers, lists and strings, ready for JSON."""
         return {"optimizer": self.optimizer, **super().to_dict()}
 
-    def __str__(self) -> str:
+    @property
+    def finished(self) -> bool:
+        """Whether every run converged, or took the steps that it was meant to take."""
+        return all(run.converged or (self.budget and run.outcome == "steps") for run in self.runs)
+
+    @property
+    def description(self) -> Description:
+        """What was learned, means with errors, why runs stopped."""
         return self.described(self.optimizer)
+
+    def dataset(self) -> xr.Dataset:
+        """The runs as a labelled dataset over seed, with the path where it was recorded."""
+        names = [f.name for f in fields(Run) if f.name not in ("seed", "weights")]
+        rows = {name: [getattr(run, name) for run in self.runs] for name in names}
+        rows["mechanism"] = [run.mechanism for run in self.runs]
+        found = xr.Dataset(
+            {name: ("seed", values) for name, values in rows.items()},
+            coords={"seed": [run.seed for run in self.runs]},
+            attrs=self.asked,
+        )
+        if self.path is not None:
+            path = self.path.rename({name: f"path_{name}" for name in self.path.data_vars})
+            found = found.merge(path)
+        return labelled(found)

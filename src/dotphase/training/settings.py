@@ -105,6 +105,11 @@ class TrainingSettings:
         return self.optimiser.steps if self.steps is None else self.steps
 
     @property
+    def budgeted(self) -> bool:
+        """Whether the number of steps is meant, rather than a limit on the way to the tolerance."""
+        return self.steps is not None or self.optimiser.lr is not None
+
+    @property
     def step_size(self) -> float:
         """Size of a step, that of the optimiser if no other is given."""
         return (self.optimiser.lr or 1.0) if self.lr is None else float(self.lr)
