@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -29,6 +30,7 @@ DECIMALS = 4
 def main() -> int:
     """Do what stdin says."""
     job = json.loads(sys.stdin.readline())
+    threading.Thread(target=_end_with_the_server, daemon=True).start()
     with suppress(OSError):
         os.nice(NICENESS)
     tasks: dict[str, Callable[..., None]] = {"train": train, "theory": theory, "descend": descend}
@@ -41,6 +43,12 @@ def main() -> int:
         return 2
     tell(state="done")
     return 0
+
+
+def _end_with_the_server() -> None:
+    """The server keeps its end of stdin open as long as it lives, also if it is killed."""
+    sys.stdin.read()
+    os._exit(1)
 
 
 def train(point: dict[str, Any], **options: Any) -> None:

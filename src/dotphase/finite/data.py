@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 from dotphase._numerics import validate
 from dotphase._numerics.precision import in_double_precision
 from dotphase.errors import InvalidInput
+from dotphase.finite import memory
 from dotphase.finite.keys import as_key
 from dotphase.model import Model
 
@@ -85,6 +86,7 @@ def sample(
     n = validate.whole("n", n, at_least=1)
     count_sentences(model, n / validate.whole("d", d, at_least=1), d)
     kind = check_dtype(dtype)
+    memory.check_batch(1, n * model.length * d * kind.itemsize, memory.available(), d)
     return _draw(model, n, as_key(key), jnp.asarray(position_vectors(model, d), kind))
 
 

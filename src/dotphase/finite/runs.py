@@ -9,12 +9,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import xarray as xr
 from jaxtyping import Float
 
+from dotphase._numerics import interrupt
 from dotphase._numerics.shown import Description, Shown, with_error
 from dotphase.errors import Interrupted
 from dotphase.finite.overlaps import mechanism_of
 from dotphase.model import Model
+from dotphase.storage.labels import labelled
+from dotphase.storage.provenance import provenance
 
 #: Attributes of runs that are too long to print.
 UNSHOWN = ("weights", "history")
@@ -32,6 +36,11 @@ QUANTITIES = (
 )
 
 
+def bytes_kept(model: Model, d: int) -> int:
+    """Memory that a finished run keeps: its weights and some numbers."""
+    return 8 * d * model.student_rank + 2000
+
+
 @contextmanager
 def keeping(runs: Sequence[Any], result: Callable[[], Any]) -> Iterator[None]:
     """Raise `Interrupted` with the result of the runs so far if the work inside is interrupted."""
@@ -40,6 +49,7 @@ def keeping(runs: Sequence[Any], result: Callable[[], Any]) -> Iterator[None]:
     except KeyboardInterrupt:
         if not runs:
             raise
+        interrupt.keep()
         raise Interrupted(result()) from None
 
 
@@ -91,8 +101,9 @@ class Run:
 
     @property
     def diverged(self) -> bool:
-        """Whether the iteration ran away; the numbers are then those before it did."""
-        return self.outcome == "diverged"
+        """Whether the iteration ran away, the numbers being those before it did, or met numbers
+        that are not finite."""
+        return self.outcome in ("diverged", "not_finite")
 
     @property
     def mechanism(self) -> str:
@@ -192,6 +203,21 @@ class Runs(Shown):
         runs = [run.to_dict() for run in self.runs]
         theory = {"theory": self.theory} if self.theory else {}
         return shown | {"runs": runs, "mechanisms": kinds} | theory
+
+    def dataset(self) -> xr.Dataset:
+        """What was measured of every run, as a labelled dataset over seed."""
+        rows: dict[str, list[Any]] = {}
+        for run in self.runs:
+            for name, value in run.to_dict().items():
+                if isinstance(value, bool | int | float | str) and name != "seed":
+                    rows.setdefault(name, []).append(value)
+        asked = {name: getattr(self, name) for name in ("alpha", "d", "n", "start")}
+        found = xr.Dataset(
+            {name: ("seed", row) for name, row in rows.items() if len(row) == len(self.runs)},
+            coords={"seed": [run.seed for run in self.runs]},
+            attrs=provenance(self.model, **asked),
+        )
+        return labelled(found)
 
     def described(self, how: str, more: Sequence[str] = ()) -> Description:
         """The result in words: how it was found, what was learned, means with errors for each

@@ -24,6 +24,7 @@ from jaxtyping import Array, Float
 
 from dotphase._numerics.prox import over_points
 from dotphase._numerics.quadrature import Rule, gauss_hermite, normal_points
+from dotphase.finite import memory
 from dotphase.model import Model
 from dotphase.model.spectrum import Spectrum
 
@@ -48,7 +49,14 @@ def quadrature(model: Model, order: int = ORDER) -> Rule:
     a product of Gauss-Hermite rules has a relative error of about 1e-5 for the paper's
     model; beyond, scrambled Sobol points have one of about 1e-4.
     """
+    check_dims(model)
     return _rule(model.length * (model.student_rank + model.teacher_rank), order)
+
+
+def check_dims(model: Model) -> None:
+    """Refuse a model whose test error cannot be computed, before its students are trained."""
+    if model.length * (model.student_rank + model.teacher_rank) > TENSOR_DIMS:
+        memory.check_fields(model, 2**LOG2_POINTS)
 
 
 @lru_cache(maxsize=16)
@@ -71,13 +79,23 @@ def attention_error(
     With ``T x - S z = (T - S) x - S p``, averaged over x at fixed projections:
     ``tr[(T-S) E[xx^T/d] (T-S)^T] - 2 tr[(T-S) E[xp^T/d] S^T] + tr[S p p^T S^T]/d``.
     """
-    t, d = model.teacher_rank, weights.shape[0]
+    h, x, moments = both_fields(model, weights, teacher_weights, positions, rule)
+    target, answer = over_points(model.teacher)(h), over_points(model.student)(x)
+    return _error(target, answer, moments, positions, rule) / model.length
+
+
+def both_fields(
+    model: Model,
+    weights: Float[Array, "d r"],
+    teacher_weights: Float[Array, "d t"],
+    positions: Float[Array, "tokens d"],
+    rule: Rule,
+) -> tuple[Float[Array, "tokens t points"], Float[Array, "tokens r points"], Moments]:
+    """What teacher and student see of the sentences of the rule, and the conditional moments."""
     both = jnp.concatenate([teacher_weights, weights], axis=1)
     u, moments = _fields(model, both, positions, rule)
-    means = (positions @ weights / np.sqrt(d))[..., None]
-    target = over_points(model.teacher)(u[:, :t])
-    answer = over_points(model.student)(u[:, t:] + means)
-    return _error(target, answer, moments, positions, rule) / model.length
+    means = (positions @ weights / np.sqrt(weights.shape[0]))[..., None]
+    return u[:, : model.teacher_rank], u[:, model.teacher_rank :] + means, moments
 
 
 def linear_error(

@@ -23,6 +23,8 @@ from dotphase.mean_field.settings import DynamicsFields, DynamicsSettings
 from dotphase.model import Model
 from dotphase.model.definition import refuse_spectrum
 
+#: Most steps: the memory of what was seen grows with their square.
+MOST_STEPS = 2**20
 #: A loss this many times the one at the start has diverged.
 BLOWN_UP = 1e3
 #: No smaller relative standard error is claimed: a few repetitions do not tell their spread
@@ -102,7 +104,7 @@ def dynamics(
     settings = changed(settings or DynamicsSettings(), changes)
     refuse_spectrum(model, "the dynamics")
     alpha = validate.number("alpha", alpha, above=0)
-    sizes = step_sizes(lr, validate.whole("steps", steps, at_least=1))
+    sizes = step_sizes(lr, validate.whole("steps", steps, at_least=1, at_most=MOST_STEPS))
     momentum = validate.number("momentum", momentum, at_least=0)
     if momentum >= 1:
         raise InvalidInput("momentum", momentum, "must be >= 0 and < 1")

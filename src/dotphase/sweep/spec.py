@@ -24,7 +24,7 @@ GRID_KEYS = ("start", "stop", "count", "spacing")
 #: What keys and parameters were called in version 0.1.
 RENAMED = {"engine": "task", "points": "log2_points"}
 #: Most values of one parameter, and most points of a study.
-MOST_VALUES, MOST_POINTS = 100_000, 100_000_000
+MOST_VALUES, MOST_POINTS = 100_000, 10_000_000
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,9 @@ from typing import Literal, Unpack, overload
 
 from dotphase._numerics import validate
 from dotphase._numerics.precision import in_double_precision
+from dotphase._numerics.quadrature import BLOCK_LOG2
 from dotphase.errors import InvalidInput
+from dotphase.finite import memory
 from dotphase.model import Model
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.breaking import Broken, Complexity, counting
@@ -293,6 +295,7 @@ def solving(
 ) -> Steps[Solution]:
     """`solve` in steps, for a caller who runs them. What is asked is checked here, before."""
     alpha = check_alpha(alpha)
+    memory.check_points(model, 2**BLOCK_LOG2)
     if isinstance(start, str):
         branch = BRANCHES.check(start, "start")
         return one_point(model, alpha, branch, BRANCHES[branch].start(model), settings)
@@ -310,4 +313,5 @@ def continuing(
 ) -> Steps[list[Solution]]:
     """A branch along `alphas` in steps, as `solving`."""
     grid = [check_alpha(alpha) for alpha in alphas]
+    memory.check_points(model, 2**BLOCK_LOG2)
     return along(model, grid, BRANCHES.check(branch), settings, progress)

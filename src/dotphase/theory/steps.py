@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Generic, TypeVar
 
 import jax
+import numpy as np
 
 from dotphase._numerics import interrupt, validate
 from dotphase._numerics.precision import in_double_precision
@@ -113,11 +114,13 @@ def run(
 
 def run_alone(steps: Steps[T], stop: threading.Event | None = None) -> T:
     """Run one computation to its end, or until `stop` is set."""
-    stepper = Stepper(steps)
-    while stepper.step():
-        if stop is not None and stop.is_set():
-            stepper.close()
-            raise KeyboardInterrupt
+    # Numbers that overflow are seen by those who judge them.
+    with np.errstate(all="ignore"):
+        stepper = Stepper(steps)
+        while stepper.step():
+            if stop is not None and stop.is_set():
+                stepper.close()
+                raise KeyboardInterrupt
     return stepper.result
 
 
@@ -133,6 +136,7 @@ def _run_in_lanes(work: Sequence[Steps[T]], lanes: int, report: Callable[[T], No
             report(results[index])
 
     while waiting or flying:
+        interrupt.check()
         while waiting and len(flying) < lanes:
             index, steps = waiting.pop()
             flying[index] = Stepper(steps)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import xarray as xr
 
 from dotphase._numerics.shown import Description
-from dotphase.finite.runs import Run, Runs
-from dotphase.storage.labels import labelled
+from dotphase.finite.runs import Runs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +24,6 @@ class Training(Runs):
     theory : numbers of the theory at this d, by mechanism, where they were asked for
     budget : whether the number of steps was meant: one that was given, or that of an optimiser
         which takes steps of a fixed size
-    asked : where the numbers come from, as datasets keep it
     path : loss, test error and overlaps of every run at every step, where they were recorded
 
     Examples
@@ -38,7 +36,6 @@ class Training(Runs):
     optimizer: str
     budget: bool = False
     path: xr.Dataset | None = field(default=None, repr=False)
-    asked: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain numbers, lists and strings, ready for JSON."""
@@ -55,16 +52,8 @@ class Training(Runs):
         return self.described(self.optimizer)
 
     def dataset(self) -> xr.Dataset:
-        """The runs as a labelled dataset over seed, with the path where it was recorded."""
-        names = [f.name for f in fields(Run) if f.name not in ("seed", "weights")]
-        rows = {name: [getattr(run, name) for run in self.runs] for name in names}
-        rows["mechanism"] = [run.mechanism for run in self.runs]
-        found = xr.Dataset(
-            {name: ("seed", values) for name, values in rows.items()},
-            coords={"seed": [run.seed for run in self.runs]},
-            attrs=self.asked,
-        )
-        if self.path is not None:
-            path = self.path.rename({name: f"path_{name}" for name in self.path.data_vars})
-            found = found.merge(path)
-        return labelled(found)
+        """What was measured of every run over seed, with the path where it was recorded."""
+        found = super().dataset().assign_attrs(optimizer=self.optimizer)
+        if self.path is None:
+            return found
+        return found.merge(self.path.rename({name: f"path_{name}" for name in self.path.data_vars}))

@@ -14,6 +14,7 @@ from dotphase.cli.options import (
     branches_option,
     json_option,
     model_options,
+    out_option,
     plot_option,
     task_options,
 )
@@ -32,7 +33,7 @@ SHOWN = {"train_loss": ".6f", "test_error": ".6f", "theta": ".4f", "m": ".4f"}
 @seeds_option(4)
 @branches_option("Branches, and starts of training.")
 @click.option("--amp", is_flag=True, help="Message passing as well.")
-@click.option("--out", default=None, metavar="F.nc", help="Dataset to write.")
+@out_option
 @plot_option
 @task_options("theory", "log2_points", "rtol", "most", rtol=1e-2, most=14)
 @model_options
@@ -63,11 +64,12 @@ def command(
             built, alphas, d, seeds=seeds, branches=branches, amp=amp, seed=seed,
             progress=lambda engine: advance(), **parameters,
         )  # fmt: skip
-        files.write(dataset, "compare")
-    if as_json:
-        print_json({**model.to_dict(), **_summary(dataset), **files.to_dict()})
-    else:
-        _print_table(dataset)
+    with files.written_after(dataset, "compare"):
+        if as_json:
+            print_json({**model.to_dict(), **_summary(dataset), **files.to_dict()})
+        else:
+            _print_table(dataset)
+    if not as_json:
         files.tell()
     return 0 if bool(dataset["converged"].all()) else 3
 
@@ -96,7 +98,9 @@ def _print_table(dataset: Any) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    title = f"theory and training at d = {dataset.attrs['d']}: difference over what is allowed"
+    title = (
+        f"theory and training, both at d = {dataset.attrs['d']}: difference over what is allowed"
+    )
     table = Table(title=title)
     for name in ("alpha", "branch", "engine", *SHOWN, "verdict"):
         side = "left" if name in ("branch", "engine", "verdict") else "right"

@@ -54,7 +54,7 @@ def command(
     alphas: list[float],
     branches: list[str],
     engine: str,
-    out: str,
+    out: str | None,
     plot: str | None,
     parameters: dict[str, Any],
     model: Asked,
@@ -77,11 +77,12 @@ def command(
             built, alphas, branches, engine=engine, seed=seed,
             progress=lambda solution: advance(), **parameters,
         )  # fmt: skip
-        files.write(dataset, "curve")
-    if as_json:
-        print_json(_summary(dataset) | files.to_dict())
-    else:
-        _print_table(dataset)
+    with files.written_after(dataset, "curve"):
+        if as_json:
+            print_json(_summary(dataset) | files.to_dict())
+        else:
+            _print_table(dataset)
+    if not as_json:
         files.tell()
     return 0 if bool(dataset["converged"].all()) else 3
 

@@ -27,7 +27,7 @@ def command(port: int, host: str, no_browser: bool) -> int:
     try:
         with Server(host, port, explorer) as server:
             click.echo(f"dotphase explorer at {server.address} (Ctrl-C ends it)")
-            if not host.startswith("127."):
+            if not server.private:
                 click.echo("dotphase: other machines can reach this page", err=True)
             explorer.warm_up()
             if not no_browser:
