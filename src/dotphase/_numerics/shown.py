@@ -10,6 +10,9 @@ import numpy as np
 #: Words with which a line begins that says what is wrong.
 ALARMS = ("NOT TRUSTED", "NOT CONVERGED", "NO RESULT", "NOT DETERMINED")
 
+#: Numbers below this are written with an exponent.
+TINY = 1e-5
+
 
 @dataclass(frozen=True)
 class Description:
@@ -83,5 +86,7 @@ def with_error(value: float | None, error: float | None = None) -> str:
     if not np.isfinite(value) or not np.isfinite(error) or error <= 0:
         suffix = "" if error == 0 else f" ± {error:.1g}"
         return f"{value:.6g}{suffix}"
+    if abs(value) < TINY:
+        return f"{value:.3g} ± {error:.2g}"
     digits = int(np.clip(1 - np.floor(np.log10(error)), 0, 12))
     return f"{value:.{digits}f} ± {error:.{digits}f}"

@@ -19,7 +19,7 @@ _listeners: list[Callable[[str], None]] = []
 
 @contextmanager
 def told(listener: Callable[[str], None]) -> Iterator[None]:
-    """Call `listener` with "compiling" when a compilation begins inside, with nothing at its end."""
+    """Call `listener` with "compiling" when a compilation begins inside, with "" at its end."""
     _listeners.append(listener)
     try:
         yield
@@ -41,9 +41,9 @@ def _begun(event: str, **_: Any) -> None:
             listener("compiling")
 
 
-def _ended(event: str, seconds: float, **_: Any) -> None:
+def _ended(event: str, duration_secs: float, **_: Any) -> None:
     if event == ENDS:
-        if seconds > WORTH_A_LINE:
-            logger.info("compiled, or read what was compiled before, in %.1f s", seconds)
+        if duration_secs > WORTH_A_LINE:
+            logger.info("compiled, or read what was compiled before, in %.1f s", duration_secs)
         for listener in _listeners:
             listener("")

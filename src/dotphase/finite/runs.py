@@ -228,9 +228,11 @@ class Runs(Shown):
         head += f"{len(self.runs)} run{'s' if len(self.runs) > 1 else ''}: {learned}"
         rows: list[tuple[str, str]] = []
         for name, count in kinds.items():
-            if len(kinds) > 1:
-                rows.append((f"{name} ({count})", ""))
-            rows += self.of(name)._rows(self.theory.get(name, {}))
+            several = len(kinds) > 1
+            rows += [(f"{name} ({count})", "")] if several else []
+            indent = "  " if several else ""
+            found = self.of(name)._rows(self.theory.get(name, {}))
+            rows += [(indent + label, value) for label, value in found]
         reasons = [run.reason for run in self.runs]
         why = [f"{reasons.count(one)} of {len(reasons)}: {one}" for one in dict.fromkeys(reasons)]
         return Description(head, tuple(rows), (*more, *why))

@@ -22,6 +22,7 @@ from jaxtyping import Array, Float
 
 from dotphase._numerics import validate
 from dotphase._numerics.precision import in_double_precision
+from dotphase._numerics.shown import Description
 from dotphase.errors import InvalidInput
 from dotphase.model.spectrum import Spectrum
 
@@ -109,6 +110,23 @@ class Model(eqx.Module):
         self.teacher = teacher
         self.student = student
 
+    @property
+    def description(self) -> Description:
+        """Its functions and its numbers."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        rows = [(name, in_words(value)) for name, value in values.items() if value is not None]
+        return Description("Model", tuple(rows))
+
+    def __repr__(self) -> str:
+        rows = self.description.rows
+        return f"Model({', '.join(f'{name}={value}' for name, value in rows)})"
+
+    def __str__(self) -> str:
+        return self.description.text()
+
+    def _repr_html_(self) -> str:
+        return self.description.html()
+
     def replace(self, **changes: Any) -> Model:
         """A relative of this model: the same but for what is given, by the names of `Model`.
 
@@ -148,6 +166,18 @@ class Model(eqx.Module):
         """Loss of one sentence: ``ell(X; T) = 1/2 tr[(T - S(X)) diag(rho) (T - S(X))^T]``."""
         error = target - self.student(x)
         return 0.5 * jnp.sum(error**2 * self.rho)
+
+
+def in_words(value: Any) -> str:
+    """A part of a model, short: a number, an array, a function by its name and its numbers."""
+    if isinstance(value, np.ndarray | jax.Array):
+        same = value.ndim == 1 and np.ptp(value) == 0
+        return str(np.asarray(value.flat[0] if same else value).round(6).tolist())
+    if isinstance(value, eqx.Module):
+        parts = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        inside = ", ".join(f"{name}={in_words(part)}" for name, part in parts.items())
+        return f"{type(value).__name__}({inside})"
+    return str(getattr(value, "__name__", value))
 
 
 def _check_sigma(sigma: Any, length: int) -> np.ndarray:

@@ -24,7 +24,7 @@ from dotphase.errors import InvalidInput
     help="Steps of replica symmetry breaking.",
 )
 @click.option("--d", type=COUNT, default=None,
-              help="Also the losses at this dimension, with the known terms of order 1/d.")  # fmt: skip
+              help="Also the losses at this d, with the known terms of order 1/d.")  # fmt: skip
 @json_option
 def command(
     parameters: dict[str, Any],

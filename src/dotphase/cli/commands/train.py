@@ -65,8 +65,8 @@ def command(
         def step(taken: int, most: int) -> None:
             status(f"step {taken} of at most {most}")
 
-        how = {"seed": seed, "batch": batch, "record": record, "on_step": step}
-        return train(built, **how, **parameters, **asked)
+        asked |= {"batch": batch, "record": record, "on_step": step}
+        return train(built, seed=seed, **parameters, **asked)
 
     what = f"training from the {parameters['start']} start"
     look = partial(_curvatures, parameters, seed) if hessian else None
