@@ -6,7 +6,9 @@ import pytest
 
 import dotphase as dp
 from dotphase.finite.test_error import attention_error, quadrature
-from dotphase.theory.dimension import TERMS
+from dotphase.theory.dimension import TERMS, _block
+from dotphase.theory.evaluate import AverageQuery, evaluator_of
+from dotphase.theory.evolution import draw_fields
 
 
 @pytest.fixture(scope="module")
@@ -53,18 +55,18 @@ def test_terms_fall_like_one_over_d(solution):
     assert "limit + [" in str(near)
 
 
-def test_positions_that_cancel_in_nothing_add_alpha_over_two(paper):
-    """Far apart tokens look at themselves alone: then S = 1 and tr(S P S^T) = tr P."""
-    model = paper.replace(student=_itself, positions=np.eye(2))
-    found = dp.solve(model, 2.0, "uninformed", log2_points=12).at(10)
-    assert found.terms["train_loss"]["positions"] == pytest.approx(2.0)
-    assert found.terms["test_error"]["positions"] == pytest.approx(1.0)
-
-
-def _itself(h):
-    return jnp.eye(2) + 0 * h @ h.T
+def test_training_has_the_same_terms_at_the_proximal_points(paper, solution):
+    """With the fields themselves in their place they are those of the test error."""
+    query = AverageQuery(evaluator_of(paper), solution.overlaps, 12, solution.seed)
+    points = query.blocks[0]
+    omega = draw_fields(paper, solution.overlaps, points).omega
+    trained, tested = np.moveaxis(_block(paper, solution.overlaps, points, omega), 1, 0)
+    np.testing.assert_array_equal(trained, tested)
+    moved, same = np.moveaxis(_block(paper, solution.overlaps, points, 1.1 * omega), 1, 0)
+    np.testing.assert_array_equal(same, tested)
+    assert np.all(moved != tested)
 
 
 def test_bad_dimensions_are_refused(solution):
-    with pytest.raises(dp.InvalidInput, match="^d = "):
+    with pytest.raises(dp.InvalidInput, match=r"^d = "):
         solution.at(0)

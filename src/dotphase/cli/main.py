@@ -120,7 +120,9 @@ def _complain(failed: threading.ExceptHookArgs) -> None:
 def _run(arguments: Sequence[str] | None) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        result = cli.main(args=given, standalone_mode=False)
+        result = cli.main(args=given, prog_name="dotphase", standalone_mode=False)
+    except SystemExit as end:  # the shell has asked for words that complete what is typed
+        return int(end.code or 0)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         return 2

@@ -22,8 +22,8 @@ class Training(Runs):
     runs : every `Run`
     seconds : wall time
     theory : numbers of the theory at this d, by mechanism, where they were asked for
-    budget : whether the number of steps was meant: one that was given, or that of an optimiser
-        which takes steps of a fixed size
+    budget : whether the number of steps is meant, as with optimisers that take steps of a fixed
+        size, rather than a limit on the way to the tolerance
     path : loss, test error and overlaps of every run at every step, where they were recorded
 
     Examples

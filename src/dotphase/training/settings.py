@@ -109,7 +109,7 @@ class TrainingSettings:
     @property
     def budgeted(self) -> bool:
         """Whether the number of steps is meant, rather than a limit on the way to the tolerance."""
-        return self.steps is not None or self.optimiser.lr is not None
+        return self.optimiser.lr is not None
 
     @property
     def step_size(self) -> float:

@@ -55,8 +55,8 @@ def command(
 
     Says how many found which mechanism, with means for each, beside the theory at the same d.
 
-    Exit code 3: some run did not converge; all are still printed. Steps that were asked for, or
-    that are the optimiser's own, may end before that.
+    Exit code 3: some run did not converge; all are still printed. Optimisers with steps of a fixed
+    size (gd, adam, sgd, momentum) may end with their last step before that.
     """
 
     def compute(built: Model, status: Callable[[str], None], **asked: Any) -> Any:
