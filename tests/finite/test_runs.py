@@ -1,7 +1,10 @@
 """What many runs say together."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import xarray as xr
 
 import dotphase as dp
 from dotphase.finite.runs import Run
@@ -62,3 +65,5 @@ def test_runs_are_a_labelled_dataset(several):
     assert dataset["mechanism"].values.tolist()[:2] == ["semantic", "positional"]
     assert dataset["test_error"].attrs == {"long_name": "test error", "units": "1"}
     assert dataset.attrs["optimizer"] == "gd" and "weights" not in dataset
+    steps = xr.Dataset({"m": (("seed", "step"), np.ones((4, 2)))}, coords={"seed": range(4)})
+    assert replace(several, path=steps).dataset()["path_m"].dims == ("seed", "step")
