@@ -111,14 +111,18 @@ def _finite(value: object) -> np.ndarray | None:
 
     try:
         result = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return result if np.all(np.isfinite(result)) else None
 
 
 def different(field: str, values: Iterable[object], options: Iterable[str]) -> list[str]:
     """One or more names of `options`, no two the same, or `InvalidInput`."""
-    names, known = [str(value) for value in values], list(options)
+    known = list(options)
+    try:
+        names = [values] if isinstance(values, str) else [str(value) for value in values]
+    except TypeError:
+        names = []
     if not names or len(set(names)) != len(names) or not set(names) <= set(known):
-        raise InvalidInput(field, names, "must be different ones of " + ", ".join(known))
+        raise InvalidInput(field, values, "must be different ones of " + ", ".join(known))
     return names

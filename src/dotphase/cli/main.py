@@ -26,6 +26,8 @@ from dotphase.errors import InvalidInput
 
 #: Seconds after an interrupt in which a command may end by itself.
 PATIENCE = 1.2
+#: Most characters of a line that says what is wrong.
+LONGEST = 600
 #: Seconds between two looks whether the command is done.
 LOOK = 0.05
 
@@ -151,5 +153,8 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _refuse(message: str) -> int:
-    click.echo("dotphase: " + " ".join(message.split()), err=True)
+    line = " ".join(message.split())
+    if len(line) > LONGEST:  # what was given may be long, and what is allowed comes last
+        line = f"{line[: LONGEST // 2]} ... {line[-LONGEST // 2 :]}"
+    click.echo(f"dotphase: {line}", err=True)
     return 2

@@ -18,6 +18,7 @@ from dotphase.finite.linear import linear_test_error
 from dotphase.mean_field.settings import DynamicsSettings
 from dotphase.model import Model
 from dotphase.storage.labels import labelled
+from dotphase.model.definition import check_model
 from dotphase.storage.provenance import provenance
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.settings import SolverFields, SolverSettings, with_changes
@@ -101,6 +102,7 @@ def curve(
     >>> bool(ends["theta"].sel(branch="semantic", alpha=0.5) > 0.1)
     True
     """
+    check_model(model)
     if engine not in ENGINES:
         raise InvalidInput("engine", engine, "must be one of " + ", ".join(ENGINES))
     if engine == "dynamics":

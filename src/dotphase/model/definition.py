@@ -203,8 +203,16 @@ def _check_spectrum(spectrum: Any, length: int) -> Spectrum | None:
     return spectrum
 
 
+def check_model(model: object) -> None:
+    """Refuse what is no `Model`."""
+    if not isinstance(model, Model):
+        rule = "must be a Model, as dp.positional_semantic() or dp.Model(...) make one"
+        raise InvalidInput("model", model, rule)
+
+
 def refuse_spectrum(model: Model, what: str) -> None:
     """Refuse a model with a spectrum where only white tokens are worked out."""
+    check_model(model)
     if model.spectrum is not None:
         raise InvalidInput("spectrum", model.spectrum, f"must be None: {what} is for white tokens")
 

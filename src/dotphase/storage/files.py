@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import json
 import os
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -19,6 +20,11 @@ from dotphase.errors import InvalidInput
 from dotphase.storage.paths import beside
 from dotphase.storage.provenance import attribute
 
+#: What reading a damaged file may raise: a header may ask for more memory than there is.
+UNREADABLE = (
+    OSError, ValueError, EOFError, KeyError, TypeError, AttributeError, RuntimeError, SyntaxError,
+    NotImplementedError, MemoryError, zipfile.BadZipFile, zlib.error, struct.error,
+)  # fmt: skip
 #: Name of the entry of an .npz file that says what it holds.
 ABOUT = "about"
 
@@ -81,7 +87,7 @@ def read_arrays(path: Path, field: str) -> dict[str, np.ndarray]:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as found:
             return {name: found[name] for name in found.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, AttributeError):
+    except UNREADABLE:
         raise InvalidInput(field, str(path), "must be an .npz file of plain arrays") from None
 
 

@@ -26,7 +26,7 @@ from typing import IO, Any
 
 from dotphase.errors import InvalidInput
 from dotphase.storage.asked import as_asked, difference
-from dotphase.storage.paths import check_folder
+from dotphase.storage.paths import as_path, check_folder
 
 #: Files of a journal's folder.
 DATABASE, LOCK = "study.sqlite", "study.lock"
@@ -174,7 +174,7 @@ def read_journal(folder: str | Path, *, values: bool = True) -> Contents:
     values : bool
         Whether to read the values of the points that are done; they are empty otherwise.
     """
-    folder = Path(folder)
+    folder = as_path("study", folder)
     active = _is_locked(folder)
     with _reading(folder) as database:
         about = _about(database)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from pathlib import Path
+from typing import Any
 
 from dotphase.errors import InvalidInput
 
@@ -11,9 +12,17 @@ from dotphase.errors import InvalidInput
 FIGURES = (".png", ".svg", ".pdf")
 
 
+def as_path(field: str, path: Any) -> Path:
+    """`path` as a path, or `InvalidInput`."""
+    try:
+        return Path(path)
+    except TypeError:
+        raise InvalidInput(field, path, "must be the path of a file or folder") from None
+
+
 def check_writable(field: str, path: str | Path, endings: tuple[str, ...]) -> Path:
     """A path that can be written later, checked before any work is done: by writing beside it."""
-    target = Path(path)
+    target = as_path(field, path)
     if target.suffix.lower() not in endings:
         raise InvalidInput(field, str(path), "must end in " + " or ".join(endings))
     try:
@@ -32,7 +41,7 @@ def check_folder(field: str, path: str | Path, *, parents: bool = False) -> Path
 
     With `parents` the folders around it can be made as well.
     """
-    target = Path(path)
+    target = as_path(field, path)
     if not str(path).strip():
         raise InvalidInput(field, str(path), "must be the name of a folder")
     try:

@@ -23,6 +23,7 @@ from dotphase._numerics.precision import in_double_precision
 from dotphase._numerics.shown import Description, Shown, with_error, with_errors
 from dotphase.finite.linear import linear_test_error
 from dotphase.model import Model
+from dotphase.model.definition import check_model
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.critical_search import (
     Survey,
@@ -216,6 +217,7 @@ def critical(
     >>> 1.1 < found.alpha_c < 1.4
     True
     """
+    check_model(model)
     settings = with_changes(settings, SETTINGS, changes)
     return run([_searching(model, smallest, largest, limits, settings)])[0]
 

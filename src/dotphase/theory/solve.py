@@ -15,6 +15,7 @@ from dotphase._numerics.quadrature import BLOCK_LOG2
 from dotphase.errors import InvalidInput
 from dotphase.finite import memory
 from dotphase.model import Model
+from dotphase.model.definition import check_model
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.breaking import Broken, Complexity, counting
 from dotphase.theory.breaking import breaking as breaking_in_steps
@@ -294,6 +295,7 @@ def solving(
     model: Model, alpha: float, start: str | Overlaps, settings: SolverSettings
 ) -> Steps[Solution]:
     """`solve` in steps, for a caller who runs them. What is asked is checked here, before."""
+    check_model(model)
     alpha = check_alpha(alpha)
     memory.check_points(model, 2**BLOCK_LOG2)
     if isinstance(start, str):
@@ -312,6 +314,7 @@ def continuing(
     progress: Callable[[Solution], None] | None = None,
 ) -> Steps[list[Solution]]:
     """A branch along `alphas` in steps, as `solving`."""
+    check_model(model)
     grid = [check_alpha(alpha) for alpha in alphas]
     memory.check_points(model, 2**BLOCK_LOG2)
     return along(model, grid, BRANCHES.check(branch), settings, progress)

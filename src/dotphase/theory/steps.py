@@ -88,9 +88,10 @@ def run(
     """Run computations to their ends: side by side in vmapped lanes, or spread over threads."""
     if lanes is None:
         lanes = 1 if jax.default_backend() == "cpu" else 16
+    lanes = validate.whole("lanes", lanes, at_least=1, at_most=2**12)
     report = progress or (lambda result: None)
     if lanes > 1:
-        return _run_in_lanes(work, validate.whole("lanes", lanes, at_least=1), report)
+        return _run_in_lanes(work, lanes, report)
     workers = min(len(work), os.cpu_count() or 1)
     if workers <= 1:
         results = []
