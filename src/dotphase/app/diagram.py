@@ -76,6 +76,8 @@ def describe(dataset: xr.Dataset) -> dict[str, Any]:
     both = minima[0] & minima[1]
     gap = np.where(both, semantic["train_loss"].values - positional["train_loss"].values, np.nan)
     wins = np.where(both, gap < 0, minima[0])
+    if stored.REACHED in dataset:
+        gap = np.where(np.isnan(gap), dataset[stored.REACHED].transpose("omega", "alpha"), gap)
     trusted = np.where(wins, semantic["trusted"].values, positional["trusted"].values)
     value: dict[str, Any] = plain(
         {

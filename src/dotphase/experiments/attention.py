@@ -21,7 +21,7 @@ from jaxtyping import Float
 from dotphase._numerics import validate
 from dotphase._numerics.precision import in_double_precision
 from dotphase._numerics.quadrature import normal_points
-from dotphase.model.definition import Model, call_many
+from dotphase.model.definition import Model, call_many, refuse
 from dotphase.theory.evolution import draw_fields
 from dotphase.theory.overlaps import Overlaps
 from dotphase.theory.solution import Solution
@@ -59,6 +59,7 @@ def attention(solution: Solution, *, sentence: int | None = None) -> xr.DataArra
     [1.0, 1.0]
     """
     model = solution.model
+    refuse(model, "attention", "loss", "latent", "correlation", "noise")
     dims = model.length * (model.student_rank + model.teacher_rank)
     if sentence is None:
         points = normal_points(dims, SENTENCES, np.random.default_rng(0)).T
@@ -103,6 +104,7 @@ def attention_matrices(
     >>> found["mean"]["student"].shape
     (2, 2)
     """
+    refuse(model, "an attention matrix", "loss")
     shape = (SENTENCES, model.length, 1)
     rng = np.random.default_rng(0)
     noise = {name: rng.standard_normal(shape) for name in ("teacher", *overlaps)}

@@ -64,7 +64,8 @@ class Run:
     test_error : exact, from the measured overlaps through the Gaussian fields
     test_error_sampled, test_error_sampled_stderr : from held-out sentences
     m, theta, q : ``|Q^T p_1|/sqrt d``, ``|Q^T Sigma_1 Q*|/d``, ``|Q^T Sigma_1 Q|/d``
-    linear_test_error : exact test error of the linear layer fitted to the same data
+    linear_test_error : exact test error of the linear layer fitted to the same data; NaN for a
+        model with a loss of its own
     gradient_norm : norm of the gradient of the training loss
     semantic_alignment : ``|Q^T Q*|/(|Q| |Q*|)``, in [0, 1]
     positional_alignment : ``m/sqrt(m^2 + q)``, in [0, 1]
@@ -242,7 +243,7 @@ class Runs(Shown):
         mean, stderr = self.mean, self.stderr
         rows = []
         for name, value in mean.items():
-            if value is None:
+            if value is None or not np.isfinite(value):
                 continue
             shown = with_error(value, stderr[name])
             if name in theory:

@@ -36,7 +36,7 @@ from dotphase._numerics.precision import in_double_precision
 from dotphase._numerics.prox import over_points
 from dotphase._numerics.quadrature import SCRAMBLES
 from dotphase._numerics.shown import Description, Shown, with_error
-from dotphase.model.definition import Model, refuse_spectrum
+from dotphase.model.definition import Model, refuse, refuse_spectrum
 from dotphase.theory.evaluate import AverageQuery, evaluator_of
 from dotphase.theory.evolution import Fields, draw_fields, mean_of_scrambles
 from dotphase.theory.overlaps import Overlaps
@@ -124,8 +124,8 @@ class AtDimension(Shown):
 
 
 def is_known(model: Model) -> bool:
-    """Whether the terms of order 1/d are known: tokens are white."""
-    return model.spectrum is None
+    """Whether the terms of order 1/d are known: attention with the squared loss, white tokens."""
+    return model.plain and model.spectrum is None and not model.normals
 
 
 @in_double_precision
@@ -134,6 +134,7 @@ def at_dimension(solution: Solution, d: int) -> AtDimension:
     d = validate.whole("d", d, at_least=1)
     model, overlaps = solution.model, solution.overlaps
     refuse_spectrum(model, "terms of order 1/d")
+    refuse(model, "the expansion in 1/d", "loss", "latent", "correlation", "noise")
     level = min(POINTS, solution.log2_points)
     query = AverageQuery(evaluator_of(model), overlaps, level, solution.seed)
     tracks: Any = ()

@@ -33,7 +33,7 @@ class Solution(Shown):
     train_loss : training loss per dimension, eps_t
     free_energy : the same from the free energy; equal at a fixed point
     test_error : eps_g
-    linear_test_error : test error of the linear positional baseline
+    linear_test_error : test error of the linear positional baseline; NaN where there is none
     residual : undamped relative residual at the returned overlaps
     iterations : evaluations of the map, on all numbers of points together
     converged : whether the iteration settled on a fixed point
@@ -146,8 +146,8 @@ class Solution(Shown):
         for name, value in values.items():
             error = with_errors(value, self.stderr[name], self.model_error.get(name, 0.0))
             linear = f"   linear layer {self.linear_test_error:.6f}"
-            note = linear if name == "test_error" else ""
-            rows.append((labels.get(name, name), error + note))
+            known = name == "test_error" and np.isfinite(self.linear_test_error)
+            rows.append((labels.get(name, name), error + (linear if known else "")))
         return Description(head + tokens, tuple(rows), tuple(self._notes()))
 
     def _notes(self) -> list[str]:

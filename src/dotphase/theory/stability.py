@@ -25,7 +25,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from dotphase._numerics.linalg import added, dot, entries, solve_symmetric, upper_rows
-from dotphase._numerics.prox import Track, over_points
+from dotphase._numerics.prox import Explicit, Track, over_points
+from dotphase._numerics.prox import response as explicit_response
 from dotphase.model import Model
 from dotphase.model.derivatives import loss_derivatives
 from dotphase.theory.evolution import Averages, conjugates, draw_fields, prox_problem, resolvent
@@ -172,7 +173,10 @@ def mean_responses(
         ]
         return tuple(tuple(dot(precision[i], moved[k]) for k in range(size)) for i in range(size))
 
-    g = jnp.asarray(over_points(response)(entries(track.x), fields.target))
+    if isinstance(derivatives, Explicit):
+        g = explicit_response(derivatives, problem)
+    else:
+        g = jnp.asarray(over_points(response)(entries(track.x), fields.target))
     g = g.reshape(length, r, length, r, scrambles, -1)
     jacobian = jnp.stack([jnp.mean(g[k, :, k], axis=-1) for k in range(length)])
     squared = jnp.einsum("kalbsn,kcldsn->sklacbd", g, g) / g.shape[-1]
