@@ -25,6 +25,17 @@ def test_every_engine_has_every_number_at_every_point(both):
     np.testing.assert_array_equal(both["theta"].sel(engine="theory"), theory["theta"])
 
 
+def test_losses_of_the_theory_are_those_at_the_same_d(both, paper):
+    solution = dp.solve(paper, 2.0, "semantic", log2_points=12)
+    at = both.sel(engine="theory", branch="semantic", alpha=2.0)
+    assert float(at["train_loss_limit"]) == pytest.approx(solution.train_loss, rel=1e-3)
+    added = float(at["train_loss"] - at["train_loss_limit"])
+    finite = solution.at(60)
+    assert added == pytest.approx(finite.train_loss - solution.train_loss, rel=1e-2)
+    missing = both.sel(engine="theory", branch="semantic", alpha=0.5)
+    assert float(missing["train_loss"]) == float(missing["train_loss_limit"])
+
+
 def test_training_is_that_of_the_grid(both):
     runs = dp.grid(lambda _: dp.positional_semantic(), ALPHAS, [0.0], 60, seeds=3)
     mean = runs["train_loss"].isel(omega=0).sel(alpha=2.0, start="semantic").mean("seed")
