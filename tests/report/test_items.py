@@ -20,8 +20,8 @@ from dotphase.report.items import (
     transition,
 )
 from dotphase.report.phase import _trained_crossings, agreement, phase_item, published_omegas
-from dotphase.report.store import Parts
 from dotphase.report.released.grids import Grid
+from dotphase.report.store import Parts
 from dotphase.report.sweeps import DESCENT
 
 pytestmark = pytest.mark.usefixtures("quick_to_compile")
