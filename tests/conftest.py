@@ -7,6 +7,12 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+# Most of the time of the tests is compilation: older emitters and one thread of code generation
+# take two thirds of it. Programs that tests start inherit this.
+os.environ.setdefault(
+    "XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+)
+
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -6,9 +6,9 @@ from dotphase.finite.runs import Run
 from dotphase.mean_field.result import Trajectory
 from dotphase.message_passing.result import MessagePassing
 from dotphase.theory.bayes import BayesOptimal
-from dotphase.theory.breaking import Broken, Complexity
-from dotphase.theory.breaking_critical import BrokenCritical
-from dotphase.theory.breaking_evolution import BrokenOverlaps
+from dotphase.theory.breaking.critical import BrokenCritical
+from dotphase.theory.breaking.evolution import BrokenOverlaps
+from dotphase.theory.breaking.result import Broken, Complexity
 from dotphase.theory.critical import Critical
 from dotphase.theory.ends import BranchEnd
 from dotphase.theory.flow import Flow, FlowPoint

@@ -85,3 +85,33 @@ def test_bad_input_is_refused(arguments, field):
 def test_the_figure_is_drawn(both, tmp_path):
     dp.plot.compare(both, tmp_path / "compare.png")
     assert (tmp_path / "compare.png").stat().st_size > 5000
+
+
+def test_students_take_the_steps_of_the_dynamics(both, paper, monkeypatch):
+    honest = {"curve": module.curve, "grid": module.grid}
+    asked = {}
+
+    def curve(model, alphas, names, **given):
+        asked["theory"] = given
+        found = honest["curve"](model, alphas, names, log2_points=12)
+        return found.drop_vars("kind")  # ends of descents have none
+
+    def grid(*args, optimizer, lr, steps, **given):
+        asked["training"] = {"lr": lr, "steps": steps}
+        assert optimizer == "gd"
+        return honest["grid"](*args, **given)
+
+    monkeypatch.setattr(module, "curve", curve)
+    monkeypatch.setattr(module, "grid", grid)
+    found = dp.compare(paper, ALPHAS, d=60, seeds=3, engine="dynamics", steps=5)
+    assert asked["training"] == {"lr": 4.0, "steps": 5}
+    assert {name: asked["theory"][name] for name in ("engine", "lr", "steps")} == {
+        "engine": "dynamics", "lr": 4.0, "steps": 5,
+    }  # fmt: skip
+    start = asked["theory"]["start"]
+    assert start["semantic"] == "semantic"
+    np.testing.assert_allclose(np.abs(start["positional"].m), 60**-0.5)
+    assert found.attrs["theory"] == "dynamics" and found.attrs["steps"] == 5
+    np.testing.assert_array_equal(found["train_loss"], both["train_loss"])
+    with pytest.raises(dp.InvalidInput, match="momentum"):
+        dp.compare(paper, [0.5], d=60, seeds=3, engine="dynamics", momentum=0.5)

@@ -1,3 +1,5 @@
+import re
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ GOOD = {"teacher": softmax, "student": softmax, "length": 2, "positions": np.eye
         ({"sigma": [0.5, 0.5, 0.5]}, "sigma"),
         ({"sigma": float("nan")}, "sigma"),
         ({"sigma": "wide"}, "sigma"),
+        ({"sigma": 1e200}, "sigma"),
         ({"positions": np.eye(3)}, "positions"),
         ({"positions": [[1.0, 0.5], [0.4, 1.0]]}, "positions"),
         ({"positions": [[1.0, 2.0], [2.0, 1.0]]}, "positions"),
@@ -42,6 +45,26 @@ def test_bad_models_are_refused_in_one_line(change, field):
     assert message.startswith(field + " = ")
     assert "\n" not in message
     assert "must be" in message
+
+
+@pytest.mark.parametrize(
+    ("which", "condition", "value"),
+    [
+        ("teacher", lambda h: h[0, 0] > 1.5, jnp.nan),
+        ("teacher", lambda h: h[0, 0] > 1.5, jnp.inf),
+        ("student", lambda h: jnp.abs(h[0, 0]) < 1e-3, jnp.nan),
+    ],
+)
+def test_functions_are_tried_on_many_fields(which, condition, value):
+    def sometimes(h):
+        return jnp.where(condition(h), value, softmax(h))
+
+    with pytest.raises(dp.InvalidInput) as caught:
+        dp.Model(**(GOOD | {which: sometimes}))
+    found = re.match(
+        rf"{which} = 'sometimes': .* not finite at h = \[ ?\[ *(\S+)\]", str(caught.value)
+    )
+    assert bool(condition(np.full((1, 1), float(found[1]))))
 
 
 def test_one_sigma_serves_all_tokens():

@@ -69,7 +69,9 @@ PLACES, CUTS = 65, 40
 FULL_STEPS = 2
 #: Most steps of those that have not settled, and of two searches for another minimum.
 MORE_STEPS = (40, 25, 25)
-CHUNK = 128
+#: Points that are worked on together where not all are: few on a CPU, where they stay in its
+#: cache; many on an accelerator, where a step costs the same time for any number of them.
+CHUNK, CHUNK_ON_ACCELERATOR = 128, 2**15
 #: Gradient, in units of the mean curvature of the quadratic part, at which a point has settled.
 SETTLED = 1e-8
 #: Gain in the objective, relative to it, below which two minima count as the same one.
@@ -402,7 +404,7 @@ def _where_selected(
     number of chunks worked on, not their shape, follows the number selected.
     """
     total = selected.shape[0]
-    chunk = min(CHUNK, total)
+    chunk = min(CHUNK if jax.default_backend() == "cpu" else CHUNK_ON_ACCELERATOR, total)
     given = (problem.omega, problem.data)
 
     def gather_and_improve(guess: _Guess) -> _Guess:

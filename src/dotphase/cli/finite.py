@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 import click
 
 from dotphase.cli.options import COUNT, Asked
-from dotphase.cli.output import figure_path, print_json, progress_bar
+from dotphase.cli.output import Files, print_json, progress_bar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -30,7 +31,7 @@ def run_seeds(
     as_json: bool,
     look: Callable[[Any, Any], dict[int, dict[str, Any]]] | None = None,
 ) -> int:
-    """Compute runs, draw them, print them; finished ones also after an interrupt.
+    """Compute runs, print them and draw them; after an interrupt the finished ones are printed.
 
     Parameters
     ----------
@@ -45,30 +46,29 @@ def run_seeds(
     int
         The exit code.
     """
-    interrupted = False
+    interrupted, more = False, dict[int, dict[str, Any]]()
     with progress_bar(what, total=seeds) as advance:
+        files = Files(None, plot)
         built = model.build()
-        from dotphase import plot as plots
         from dotphase.errors import Interrupted
 
-        figure = figure_path(plot)
         try:
             result = compute(built, seeds=seeds, on_run=lambda run: advance())
+            more = look(built, result) if look else {}
         except Interrupted as stop:
             interrupted, result = True, stop.finished
-        more = look(built, result) if look and not interrupted else {}
-        if figure:
-            getattr(plots, draw)(result, figure)
-    if as_json:
-        shown = result.to_dict()
-        for row in shown["runs"]:
-            row |= more.get(row["seed"], {})
-        print_json(shown)
-    else:
-        click.echo(str(result))
-        for seed, found in more.items():
-            at = found["hessian"]
-            click.echo(f"  run {seed}: {at['verdict']}, smallest curvature {at['smallest']:.6g}")
+    with nullcontext() if interrupted else files.written_after(result, draw):
+        if as_json:
+            shown = result.to_dict()
+            for row in shown["runs"]:
+                row |= more.get(row["seed"], {})
+            print_json(shown)
+        else:
+            click.echo(str(result))
+            for seed, found in more.items():
+                at = found["hessian"]
+                curved = f"{at['verdict']}, smallest curvature {at['smallest']:.6g}"
+                click.echo(f"  run {seed}: {curved}")
     if interrupted:
         click.echo(f"dotphase: interrupted after {len(result.runs)} of {seeds} runs", err=True)
         return 130

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 import traceback
+import warnings
 from collections.abc import Sequence
 
 import click
@@ -21,8 +22,10 @@ from dotphase._numerics import interrupt
 from dotphase.cli.commands import COMMANDS
 from dotphase.errors import InvalidInput
 
-#: Seconds after an interrupt in which a command may notice it.
+#: Seconds after an interrupt in which a command may end by itself.
 PATIENCE = 1.2
+#: Most characters of a line that says what is wrong.
+LONGEST = 600
 #: Seconds between two looks whether the command is done.
 LOOK = 0.05
 
@@ -50,6 +53,7 @@ def cli(debug: bool) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and exit with its code."""
+    warnings.showwarning = _tell  # type: ignore[assignment]
     code = _interruptible(arguments)
     try:
         sys.stdout.flush()
@@ -65,8 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _interruptible(arguments: Sequence[str] | None) -> int:
     """Run a command beside the thread that takes signals, so that none of them hits a compiler.
 
-    A command that hears of the interrupt puts away what is finished; one that does not within
-    `PATIENCE` seconds is compiling, and has nothing to put away.
+    A command that has finished work to hand over does so; one that does not begin to within
+    `PATIENCE` seconds is compiling, or waits for a thread that is, and has nothing to lose.
     """
     codes: list[int] = []
     worker = threading.Thread(target=lambda: codes.append(_run(arguments)), daemon=True)
@@ -84,11 +88,16 @@ def _interruptible(arguments: Sequence[str] | None) -> int:
     worker.start()
     while worker.is_alive():
         worker.join(LOOK)  # without a limit it would go on waiting after the signal
-        late = stopped and time.monotonic() - stopped[0] > PATIENCE and not interrupt.heard()
+        late = stopped and time.monotonic() - stopped[0] > PATIENCE and not interrupt.keeping()
         if late or len(stopped) > 1:
             click.echo("dotphase: interrupted", err=True)
             os._exit(130)
     return codes[0] if codes else 1
+
+
+def _tell(message: Warning | str, *where: object, **more: object) -> None:
+    """A warning in one line, without the line of code it comes from."""
+    click.echo("dotphase: " + " ".join(str(message).split()), err=True)
 
 
 def _complain(failed: threading.ExceptHookArgs) -> None:
@@ -129,5 +138,8 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _refuse(message: str) -> int:
-    click.echo("dotphase: " + " ".join(message.split()), err=True)
+    line = " ".join(message.split())
+    if len(line) > LONGEST:  # what was given may be long, and what is allowed comes last
+        line = f"{line[: LONGEST // 2]} ... {line[-LONGEST // 2 :]}"
+    click.echo(f"dotphase: {line}", err=True)
     return 2

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import click
@@ -24,31 +23,32 @@ def print_json(value: dict[str, Any]) -> None:
     click.echo(json.dumps(plain(value), allow_nan=False))
 
 
-def figure_path(plot: str | None) -> Path | None:
-    """Where a figure goes, if one is asked for; refused before any work if it cannot be written."""
-    from dotphase.storage.files import check_writable
-
-    return check_writable("--plot", plot, (".png", ".svg", ".pdf")) if plot else None
-
-
 class Files:
     """The dataset and the figure that a command is asked for, checked before any work."""
 
     def __init__(self, out: str | None, plot: str | None) -> None:
-        from dotphase.storage.files import check_writable
+        from dotphase.storage.paths import FIGURES, check_writable
 
         self.dataset = None if out is None else check_writable("--out", out, (".nc",))
-        self.figure = figure_path(plot)
+        self.figure = None if plot is None else check_writable("--plot", plot, FIGURES)
 
-    def write(self, dataset: Any, draw: str) -> None:
-        """Write the dataset, and draw it by the figure of a name."""
+    @contextmanager
+    def written_after(self, dataset: Any, draw: str) -> Iterator[None]:
+        """Print results inside; then the dataset is written, and drawn by the figure of a name.
+
+        So a disk that is full does not keep the results from being printed, nor a closed output
+        the files from being written.
+        """
         from dotphase import plot
         from dotphase.storage.files import write_dataset
 
-        if self.dataset:
-            write_dataset(dataset, self.dataset)
-        if self.figure:
-            getattr(plot, draw)(dataset, self.figure)
+        try:
+            yield
+        finally:
+            if self.dataset:
+                write_dataset(dataset, self.dataset)
+            if self.figure:
+                getattr(plot, draw)(dataset, self.figure)
 
     def to_dict(self) -> dict[str, str | None]:
         """Their paths."""

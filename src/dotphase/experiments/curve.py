@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Unpack
 
 import numpy as np
@@ -17,6 +17,7 @@ from dotphase.finite.begin import Prescribed
 from dotphase.finite.linear import linear_test_error
 from dotphase.mean_field.settings import DynamicsSettings
 from dotphase.model import Model
+from dotphase.model.definition import check_model
 from dotphase.storage.provenance import provenance
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.settings import SolverFields, SolverSettings, with_changes
@@ -31,7 +32,7 @@ ENGINES = ("state_evolution", "dynamics")
 class CurveFields(SolverFields, total=False):
     """The fields of `SolverSettings`, or of `DynamicsSettings` and what a descent is."""
 
-    start: str | Prescribed
+    start: str | Prescribed | Mapping[str, str | Prescribed]
     lr: float
     steps: int
     momentum: float
@@ -70,9 +71,9 @@ def curve(
     settings, **changes
         As for `dotphase.solve`; coarser by default, since a curve is looked at. For the dynamics
         as for `dotphase.dynamics`, and besides: start, a name or `dotphase.start_from` in place
-        of the branches; lr, the size of a step (the largest of 4, 2, 1, ... for which the
-        loss falls); steps, after which to look (to the end, extrapolated); momentum;
-        batch_fraction; scale.
+        of the branches, or several by names of yours; lr, the size of a step (the largest of
+        4, 2, 1, ... for which the loss falls); steps, after which to look (to the end,
+        extrapolated); momentum; batch_fraction; scale.
 
     Returns
     -------
@@ -96,11 +97,14 @@ def curve(
     >>> bool(ends["theta"].sel(branch="semantic", alpha=0.5) > 0.1)
     True
     """
+    check_model(model)
     if engine not in ENGINES:
         raise InvalidInput("engine", engine, "must be one of " + ", ".join(ENGINES))
     if engine == "dynamics":
         start = changes.pop("start", None)
-        starts = branches if start is None else [start]
+        starts: Any = branches if start is None else start
+        if isinstance(starts, str | Prescribed):
+            starts = [starts]
         dataset = ends(model, alphas, starts, progress=progress, settings=settings, **changes)  # type: ignore[arg-type, misc]
     else:
         dataset = _followed(model, alphas, branches, progress, settings, changes)

@@ -18,6 +18,7 @@ from jaxtyping import Array, Float
 from dotphase._numerics import validate
 from dotphase._numerics.precision import in_double_precision
 from dotphase.errors import InvalidInput
+from dotphase.finite.batches import check_run
 from dotphase.finite.data import count_sentences, draw, position_vectors
 from dotphase.finite.keys import Purpose, keys_at
 from dotphase.finite.loss import Weights
@@ -100,6 +101,7 @@ def descent(
     lr = until / (records * between) / (n / d)
     # All steps are taken: no gradient is small enough to stop at.
     settings = TrainingSettings("gd", records * between, lr, tolerance=NEVER, seed=seed)
+    check_run(model, n, d)
     positions = position_vectors(model, d)
     _, sizes, modes = np.linalg.svd(positions, full_matrices=False)
     place = jnp.asarray(positions), jnp.asarray(modes[sizes > 1e-9])

@@ -17,13 +17,13 @@ import numpy as np
 import xarray as xr
 
 from dotphase._numerics import validate
+from dotphase._numerics.step_sizes import step_sizes
 from dotphase.errors import InvalidInput
 from dotphase.finite.begin import resolve
 from dotphase.finite.data import check_dtype, count_sentences
 from dotphase.finite.overlaps import mechanisms_of
 from dotphase.mean_field.beginning import at_dimension
 from dotphase.mean_field.ensemble import Descent, Repetition, repeat_many
-from dotphase.mean_field.run import step_sizes
 from dotphase.model import Model
 from dotphase.model.definition import refuse, refuse_spectrum
 from dotphase.storage.provenance import provenance

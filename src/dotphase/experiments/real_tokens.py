@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, Int
 
-from dotphase._numerics import validate
+from dotphase._numerics import interrupt, validate
 from dotphase._numerics.outcome import Outcome
 from dotphase._numerics.precision import in_double_precision
 from dotphase.finite.begin import StartFunction, begin, resolve
@@ -77,6 +77,7 @@ def train_on_table(
     values = {name: np.full((len(sizes), seeds, len(starts)), np.nan) for name in FIELDS}
     for i, n in enumerate(sizes):
         for k in range(seeds):
+            interrupt.check()
             rng = np.random.default_rng([seed, i, k])
             rows = rng.integers(len(table), size=(max(sizes) + held_out, model.length))
             weights = jnp.asarray(rng.standard_normal((d, model.teacher_rank)))
@@ -125,5 +126,5 @@ def _train(
         return 2 * jnp.mean(losses) / model.length
 
     errors = jax.vmap(test_error)(trained.weights)
-    converged = trained.outcome == Outcome.CONVERGED
+    converged = (trained.outcome == Outcome.CONVERGED) & jnp.isfinite(errors)
     return {**trained.numbers(), "test_error": errors, "converged": converged}

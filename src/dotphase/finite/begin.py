@@ -235,6 +235,9 @@ def resolve(
         _without_scale(scale)
         if isinstance(start, Prescribed):
             return FromOverlaps(start.parts(model), np.linalg.pinv(position_modes(model)))
+        if not callable(start):
+            rule = f"must be one of {', '.join(STARTS)}, start_from(...) or a function"
+            raise InvalidInput("start", start, rule)
         return start
     named, copies = _named(model, start)
     return FromStart(named, model.student_rank, copies, np.asarray(_size(scale)))

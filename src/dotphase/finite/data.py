@@ -13,8 +13,10 @@ from jaxtyping import Array, Float
 from dotphase._numerics import validate
 from dotphase._numerics.precision import in_double_precision
 from dotphase.errors import InvalidInput
+from dotphase.finite import memory
 from dotphase.finite.keys import as_key
 from dotphase.model import Model
+from dotphase.model.definition import check_model
 
 #: Most sentences drawn at a time.
 BLOCK = 256
@@ -48,6 +50,7 @@ class Dataset(NamedTuple):
 
 def count_sentences(model: Model, alpha: float, d: int) -> int:
     """``n = round(alpha d)``, after checking that a data set of that size makes sense."""
+    check_model(model)
     validate.whole("d", d, at_least=1)
     if d < model.length:
         rule = f"must be >= the number of tokens {model.length}, to hold their positions"
@@ -85,9 +88,11 @@ def sample(
     >>> data.tokens.shape
     (80, 2, 40)
     """
-    n = validate.whole("n", n, at_least=1)
-    count_sentences(model, n / validate.whole("d", d, at_least=1), d)
+    check_model(model)
+    n, d = validate.whole("n", n, at_least=1), validate.whole("d", d, at_least=1)
+    count_sentences(model, n / d, d)
     kind = check_dtype(dtype)
+    memory.check_batch(1, n * model.length * d * kind.itemsize, memory.available(), d)
     return _draw(model, n, as_key(key), jnp.asarray(position_vectors(model, d), kind))
 
 
@@ -95,9 +100,11 @@ def check_dtype(dtype: Any) -> np.dtype:
     """`dtype` as float32 or float64, or `InvalidInput`."""
     try:
         name = np.dtype(dtype).name
-    except TypeError:
-        name = str(dtype)
-    return np.dtype(validate.choice("dtype", name, DTYPES))
+    except (TypeError, ValueError):
+        name = None
+    if dtype is None or name not in DTYPES:
+        raise InvalidInput("dtype", dtype, "must be one of " + ", ".join(DTYPES))
+    return np.dtype(name)
 
 
 def draw(model: Model, n: int, key: Array, positions: Float[Array, "directions d"]) -> Dataset:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
+from dotphase._numerics import interrupt
 from dotphase.errors import Interrupted
 from dotphase.finite.overlaps import mechanism_of
 from dotphase.model import Model
@@ -30,6 +31,11 @@ QUANTITIES = (
 )
 
 
+def bytes_kept(model: Model, d: int) -> int:
+    """Memory that a finished run keeps: its weights and some numbers."""
+    return 8 * d * model.student_rank + 2000
+
+
 @contextmanager
 def keeping(runs: Sequence[Any], result: Callable[[], Any]) -> Iterator[None]:
     """Raise `Interrupted` with the result of the runs so far if the work inside is interrupted."""
@@ -38,6 +44,7 @@ def keeping(runs: Sequence[Any], result: Callable[[], Any]) -> Iterator[None]:
     except KeyboardInterrupt:
         if not runs:
             raise
+        interrupt.keep()
         raise Interrupted(result()) from None
 
 
@@ -90,8 +97,9 @@ class Run:
 
     @property
     def diverged(self) -> bool:
-        """Whether the iteration ran away; the numbers are then those before it did."""
-        return self.outcome == "diverged"
+        """Whether the iteration ran away, the numbers being those before it did, or met numbers
+        that are not finite."""
+        return self.outcome in ("diverged", "not_finite")
 
     @property
     def mechanism(self) -> str:

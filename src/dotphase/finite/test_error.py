@@ -24,6 +24,7 @@ from jaxtyping import Array, Float
 
 from dotphase._numerics.prox import over_points
 from dotphase._numerics.quadrature import Rule, gauss_hermite, normal_points
+from dotphase.finite import memory
 from dotphase.model import Model
 from dotphase.model.spectrum import Spectrum
 
@@ -48,9 +49,16 @@ def quadrature(model: Model, order: int = ORDER) -> Rule:
     a product of Gauss-Hermite rules has a relative error of about 1e-5 for the paper's
     model; beyond, scrambled Sobol points have one of about 1e-4.
     """
+    check_dims(model)
     dims = model.length * (model.student_rank + model.teacher_rank) + model.normals
     # A metric of the model's own need not be smooth, and hidden variables are not.
     return _rule(dims, order, smooth=model.loss is None and model.latent is None)
+
+
+def check_dims(model: Model) -> None:
+    """Refuse a model whose test error cannot be computed, before its students are trained."""
+    if model.length * (model.student_rank + model.teacher_rank) > TENSOR_DIMS:
+        memory.check_fields(model, 2**LOG2_POINTS)
 
 
 @lru_cache(maxsize=16)
@@ -75,13 +83,23 @@ def attention_error(
     """
     if not model.plain or model.normals:
         return field_error(model, weights, teacher_weights, positions, rule)
-    t, d = model.teacher_rank, weights.shape[0]
+    h, x, moments = both_fields(model, weights, teacher_weights, positions, rule)
+    target, answer = over_points(model.teacher)(h), over_points(model.student)(x)
+    return _error(target, answer, moments, positions, rule) / model.length
+
+
+def both_fields(
+    model: Model,
+    weights: Float[Array, "d r"],
+    teacher_weights: Float[Array, "d t"],
+    positions: Float[Array, "tokens d"],
+    rule: Rule,
+) -> tuple[Float[Array, "tokens t points"], Float[Array, "tokens r points"], Moments]:
+    """What teacher and student see of the sentences of the rule, and the conditional moments."""
     both = jnp.concatenate([teacher_weights, weights], axis=1)
     u, moments = _fields(model, both, positions, rule)
-    means = (positions @ weights / np.sqrt(d))[..., None]
-    target = over_points(model.teacher)(u[:, :t])
-    answer = over_points(model.student)(u[:, t:] + means)
-    return _error(target, answer, moments, positions, rule) / model.length
+    means = (positions @ weights / np.sqrt(weights.shape[0]))[..., None]
+    return u[:, : model.teacher_rank], u[:, model.teacher_rank :] + means, moments
 
 
 def field_error(

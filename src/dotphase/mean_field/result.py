@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
+from dotphase._numerics.step_sizes import constant
 from dotphase.model import Model
 from dotphase.storage.provenance import provenance
 
@@ -110,8 +111,7 @@ class Trajectory:
             "sentences", "repetitions", "seed", "seconds",
         )  # fmt: skip
         shown = {name: getattr(self, name) for name in told}
-        constant = self.lr.size and np.ptp(self.lr) == 0
-        return {**shown, "lr": float(self.lr[0]) if constant else self.lr}
+        return {**shown, "lr": float(self.lr[0]) if constant(self.lr) else self.lr}
 
     def dataset(self) -> xr.Dataset:
         """The path as a labelled dataset over `step`, with an axis `repetition` for the samples."""
@@ -134,7 +134,7 @@ class Trajectory:
 
     def __str__(self) -> str:
         where = "d -> infinity" if self.d is None else f"d = {self.d}"
-        rule = f"lr = {self.lr[0]:g}" if np.ptp(self.lr) == 0 else "lr by a schedule"
+        rule = f"lr = {self.lr[0]:g}" if constant(self.lr) else "lr by a schedule"
         rule += f", momentum {self.momentum:g}" if self.momentum else ""
         rule += f", batches of {self.batch_fraction:g} n" if self.batch_fraction < 1 else ""
         lines = [f"gradient descent at alpha = {self.alpha:g}, {where}, start {self.start}, {rule}"]

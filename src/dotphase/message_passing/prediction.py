@@ -24,6 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from dotphase._numerics import interrupt
 from dotphase._numerics.prox import Track, over_points
 from dotphase._numerics.quadrature import IMAGES
 from dotphase.message_passing.gamp import Force, apply_force, bounded
@@ -144,6 +145,7 @@ def predict(
     track = None
     result = []
     for step in range(iterations + 1):
+        interrupt.check()
         weight = current.T @ gram @ current
         means = gram[positions] @ current
         signal = current.T @ gram[:, teacher]

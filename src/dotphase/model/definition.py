@@ -34,6 +34,12 @@ from dotphase.model.spectrum import Spectrum
 
 #: Sizes of the fields at which a loss is tried.
 TRIED = (0.1, 1.0, 10.0, 100.0)
+#: Most tokens of a sentence, and columns of weights: beyond, no engine can do anything.
+MOST_TOKENS, MOST_COLUMNS = 2**10, 2**16
+#: Sizes that a token may have: their powers are still numbers.
+SCALES = 1e-50, 1e50
+#: Fields on which the functions of a model are tried, and their sizes in units of sigma.
+FIELDS, SIZES = 4096, (1.0, 1.0, 1.0, 1.0, 1.5, 0.1, 1e-3, 1e-6)
 
 Attention = Callable[[Float[Array, "tokens rank"]], Float[Array, "tokens tokens"]]
 
@@ -144,9 +150,9 @@ class Model(eqx.Module):
         latent: Latent | None = None,
         correlation: Any = None,
     ) -> None:
-        self.length = validate.whole("length", length, at_least=1)
-        self.teacher_rank = validate.whole("teacher_rank", teacher_rank, at_least=1)
-        self.student_rank = validate.whole("student_rank", student_rank, at_least=1)
+        self.length = validate.whole("length", length, at_least=1, at_most=MOST_TOKENS)
+        for name, rank in (("teacher_rank", teacher_rank), ("student_rank", student_rank)):
+            setattr(self, name, validate.whole(name, rank, at_least=1, at_most=MOST_COLUMNS))
         self.sigma = _check_sigma(sigma, self.length)
         self.positions = _check_positions(positions, self.length)
         self.ridge = np.asarray(validate.number("ridge", ridge, above=0.0))
@@ -286,9 +292,8 @@ class Model(eqx.Module):
             if getattr(self, name) is not None:
                 raise InvalidInput(name, getattr(self, name), "needs a loss of the model's own")
         label = self.label if self.normals else self.teacher
-        _check_function("teacher", self.teacher, label, self.length, self.teacher_rank,
-                        self.normals)  # fmt: skip
-        _check_function("student", self.student, self.student, self.length, self.student_rank)
+        _check_function("teacher", self.teacher, label, self.sigma, self.teacher_rank, self.normals)
+        _check_function("student", self.student, self.student, self.sigma, self.student_rank)
 
     @in_double_precision
     def _check_channel(self) -> None:
@@ -341,8 +346,10 @@ def _check_sigma(sigma: Any, length: int) -> np.ndarray:
         values = np.asarray(np.nan)
     if values.ndim == 0:
         values = np.full(length, values)
-    if values.shape != (length,) or not np.all(np.isfinite(values) & (values > 0)):
-        rule = f"must be one positive number or {length} of them, one per token"
+    low, high = SCALES
+    if values.shape != (length,) or not np.all((values >= low) & (values <= high)):
+        rule = f"must be one positive number or {length} of them, one per token, "
+        rule += f"from {low:g} to {high:g}"
         raise InvalidInput("sigma", sigma, rule)
     return values
 
@@ -353,6 +360,13 @@ def _check_spectrum(spectrum: Any, length: int) -> Spectrum | None:
         rule = f"must be None or a Spectrum with one row of values for all tokens or {length} rows"
         raise InvalidInput("spectrum", spectrum, rule)
     return spectrum
+
+
+def check_model(model: object) -> None:
+    """Refuse what is no `Model`."""
+    if not isinstance(model, Model):
+        rule = "must be a Model, as dp.positional_semantic() or dp.Model(...) make one"
+        raise InvalidInput("model", model, rule)
 
 
 def _check_latent(latent: Any, length: int, rank: int) -> Latent | None:
@@ -397,6 +411,7 @@ def refuse(model: Model, what: str, *fields: str) -> None:
 
 def refuse_spectrum(model: Model, what: str) -> None:
     """Refuse a model with a spectrum where only white tokens are worked out."""
+    check_model(model)
     if model.spectrum is not None:
         raise InvalidInput("spectrum", model.spectrum, f"must be None: {what} is for white tokens")
 
@@ -432,26 +447,49 @@ def _tried(field: str, given: Any, function: Any, *arguments: Any) -> Any:
 
 @in_double_precision
 def _check_function(
-    field: str, given: Any, function: Any, length: int, rank: int, normals: int = 0
+    field: str, given: Any, function: Any, sigma: np.ndarray, rank: int, normals: int = 0
 ) -> None:
-    """Call an attention function once and check that an (L, L) array of numbers comes back."""
+    """Call an attention function on many fields; an (L, L) array of numbers must come back."""
+    length = sigma.size
     allowed = f"must be a JAX function that takes a ({length}, {rank}) array and returns "
     allowed += f"a finite ({length}, {length}) array"
     name = _name(given)
     if not callable(given):
         raise InvalidInput(field, given, allowed)
-    sample = [np.random.default_rng(0).standard_normal((1, length, rank))]
-    if normals:
-        sample.append(np.zeros((1, normals)))
+    fields = _sample_fields(sigma, rank)
+    more = [np.random.default_rng(1).standard_normal((len(fields), normals))] if normals else []
     try:
-        result = call_many(function, *sample)
+        result = call_many(function, fields, *more)
     except Exception as error:
         reason = (str(error).strip() or "no message").splitlines()[0]
         rule = f"{allowed}, but it raised {type(error).__name__}: {reason}"
         raise InvalidInput(field, name, rule) from error
     is_array = isinstance(result, jax.Array)
-    if not is_array or result.shape != (1, length, length):
+    if not is_array or result.shape != (len(fields), length, length):
         found = f"shape {result.shape[1:]}" if is_array else type(result).__name__
         raise InvalidInput(field, name, f"{allowed}, but it returned {found}")
-    if not jnp.issubdtype(result.dtype, jnp.floating) or not bool(jnp.all(jnp.isfinite(result))):
-        raise InvalidInput(field, name, f"{allowed}, but some entries are not finite real numbers")
+    if not jnp.issubdtype(result.dtype, jnp.floating):
+        raise InvalidInput(field, name, f"{allowed}, but it returned {result.dtype} numbers")
+    place = where_not_finite(fields, result)
+    if place is not None:
+        raise InvalidInput(field, name, f"{allowed}, but some entries are not finite at {place}")
+
+
+def _sample_fields(sigma: np.ndarray, rank: int) -> Float[np.ndarray, "n tokens rank"]:
+    """Projected tokens as they occur: of the size of sigma, some larger, some close to zero."""
+    each = int(np.clip(2**20 // (sigma.size * max(sigma.size, rank)), 1, FIELDS // len(SIZES)))
+    normal = np.random.default_rng(0).standard_normal((len(SIZES), each, sigma.size, rank))
+    sized = np.asarray(SIZES)[:, None, None, None] * sigma[:, None] * normal
+    return sized.reshape(-1, sigma.size, rank)
+
+
+def where_not_finite(
+    fields: Float[np.ndarray, "n tokens rank"], values: Float[Array | np.ndarray, "n ..."]
+) -> str | None:
+    """The first field at which a value is not finite, in words; None if all are finite."""
+    finite = np.isfinite(np.asarray(values)).reshape(len(fields), -1).all(axis=1)
+    if finite.all():
+        return None
+    worst = np.asarray(fields)[int(np.argmin(finite))]
+    shown = " ".join(np.array2string(worst, precision=4, separator=",").split())
+    return f"h = {shown}" if len(shown) <= 80 else f"h = {shown[:77]}..."

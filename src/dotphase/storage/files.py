@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
-import uuid
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -16,22 +17,16 @@ import numpy as np
 import xarray as xr
 
 from dotphase.errors import InvalidInput
+from dotphase.storage.paths import beside
 from dotphase.storage.provenance import attribute
 
+#: What reading a damaged file may raise: a header may ask for more memory than there is.
+UNREADABLE = (
+    OSError, ValueError, EOFError, KeyError, TypeError, AttributeError, RuntimeError, SyntaxError,
+    NotImplementedError, MemoryError, zipfile.BadZipFile, zlib.error, struct.error,
+)  # fmt: skip
 #: Name of the entry of an .npz file that says what it holds.
 ABOUT = "about"
-
-
-def check_writable(field: str, path: str | Path, endings: tuple[str, ...]) -> Path:
-    """A path that can be written later, checked before any work is done."""
-    target = Path(path)
-    if target.suffix.lower() not in endings:
-        raise InvalidInput(field, str(path), "must end in " + " or ".join(endings))
-    if not target.parent.is_dir():
-        raise InvalidInput(field, str(path), "must be in a folder that exists")
-    if target.is_dir() or not os.access(target.parent, os.W_OK):
-        raise InvalidInput(field, str(path), "must be a file in a folder that can be written to")
-    return target
 
 
 @contextmanager
@@ -40,7 +35,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
     A kill at any moment leaves the old file or the new one.
     """
-    temporary = path.with_name(f".{path.stem}-{uuid.uuid4().hex}{path.suffix}")
+    temporary = beside(path)
     try:
         yield temporary
         with temporary.open("rb") as file:
@@ -73,7 +68,8 @@ def write_text(text: str, path: Path) -> None:
 
 def remove_leftovers(path: Path) -> None:
     """Remove what writers of `path` that were killed have left beside it."""
-    for file in path.parent.glob(f".{path.stem}-{'[0-9a-f]' * 32}{path.suffix}"):
+    pattern = f".{glob.escape(path.stem)}-{'[0-9a-f]' * 32}{path.suffix}"
+    for file in path.parent.glob(pattern):
         file.unlink(missing_ok=True)
 
 
@@ -91,7 +87,7 @@ def read_arrays(path: Path, field: str) -> dict[str, np.ndarray]:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as found:
             return {name: found[name] for name in found.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, AttributeError):
+    except UNREADABLE:
         raise InvalidInput(field, str(path), "must be an .npz file of plain arrays") from None
 
 

@@ -61,7 +61,7 @@ class Kept:
         try:
             found = files.read_dataset(self.path)
             asked = json.loads(found.attrs[ASKED])
-        except (OSError, ValueError, KeyError, TypeError):
+        except files.UNREADABLE:
             return None
         return found if asked == as_asked(self.asked) else None
 

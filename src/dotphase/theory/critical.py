@@ -21,6 +21,7 @@ from dotphase._numerics import validate
 from dotphase._numerics.crossing import straight_root
 from dotphase._numerics.precision import in_double_precision
 from dotphase.model import Model
+from dotphase.model.definition import check_model
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.ends import Limits, limits_of
 from dotphase.theory.follow import Follower
@@ -143,6 +144,7 @@ def critical(
     >>> 1.1 < found.alpha_c < 1.4
     True
     """
+    check_model(model)
     settings = with_changes(settings, SETTINGS, changes)
     return run([_searching(model, smallest, largest, limits, settings)])[0]
 

@@ -13,7 +13,7 @@ import math
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
@@ -136,7 +136,7 @@ def _compile(structure: Structure) -> Compiled:
     return Compiled(
         averages=compile_stepping(structure, start, step),
         respond=_CompiledOnce(whole),
-        respond_lanes=_CompiledOnce(jax.vmap(whole, in_axes=(0, 0, None, 0, 0))),
+        respond_lanes=_CompiledOnce(jax.vmap(whole)),
     )
 
 
@@ -163,8 +163,8 @@ def compile_stepping(
     return Stepping(
         start=_CompiledOnce(begin),
         step=_CompiledOnce(advance),
-        start_lanes=_CompiledOnce(jax.vmap(begin, in_axes=(0, 0, None))),
-        step_lanes=_CompiledOnce(jax.vmap(advance, in_axes=(0, 0, None, 0, None))),
+        start_lanes=_CompiledOnce(jax.vmap(begin)),
+        step_lanes=_CompiledOnce(jax.vmap(advance, in_axes=(0, 0, 0, 0, None))),
     )
 
 
@@ -219,6 +219,11 @@ class Query(ABC, Generic[A]):
         return type(self), self.evaluator.structure, self.log2_points, self.seed, self.halved
 
     @property
+    def inside(self) -> int:
+        """How many proximal problems there are for each point."""
+        return 1
+
+    @property
     def mirror(self) -> Mirror | None:
         """The symmetry by which half of the points are left out, if any."""
         return None
@@ -234,8 +239,8 @@ class Query(ABC, Generic[A]):
 
     @staticmethod
     @abstractmethod
-    def together(queries: Sequence[Any]) -> list[Any]:
-        """The answers to several queries of one group, in vmapped lanes."""
+    def together(queries: Sequence[Any], width: int) -> list[Any]:
+        """The answers to several queries of one group, so many blocks in a vmapped call."""
 
 
 @dataclass(frozen=True)
@@ -294,27 +299,24 @@ class AverageQuery(Query[Answer]):
         return Answer(self.averages(rows), tuple(track for _, track in done))
 
     @staticmethod
-    def together(queries: Sequence[AverageQuery]) -> list[Answer]:
-        first = queries[0]
-        run = first.compiled
-        arrays, flat = _stacked(queries)
-        call = np.int32(first.call)
-        averages, tracks = [], []
-        for index, block in enumerate(_blocks_of(first)):
-            fresh = None
-            if any(index >= len(query.tracks) for query in queries):
-                fresh = run.start_lanes(arrays, flat, block)
-            given = [
-                query.tracks[index] if index < len(query.tracks) else _lane(fresh, lane)
-                for lane, query in enumerate(queries)
-            ]
-            rows, track = run.step_lanes(arrays, flat, block, _stack(given), call)
-            averages.append(np.asarray(rows))
-            tracks.append(track)
-        mean = np.mean(averages, axis=0)
+    def together(queries: Sequence[AverageQuery], width: int) -> list[Answer]:
+        run, call = queries[0].compiled, np.int32(queries[0].call)
+        found = []
+        for some, given in _calls(queries, width):
+            known = [lane.block < len(lane.query.tracks) for lane in some]
+            fresh = [] if all(known) else _unstack(run.start_lanes(*given))
+            tracks = _stack([
+                lane.query.tracks[lane.block] if old else fresh[place]
+                for place, (lane, old) in enumerate(zip(some, known, strict=True))
+            ])  # fmt: skip
+            averages, tracks = run.step_lanes(*given, tracks, call)
+            found.append((averages, _unstack(tracks)))
+        # Only now, so that the device has its work before anything is waited for.
+        rows = np.concatenate(jax.device_get([part[0] for part in found]))
+        left = [track for part in found for track in part[1]]
         return [
-            Answer(query.averages(mean[lane]), tuple(_lane(track, lane) for track in tracks))
-            for lane, query in enumerate(queries)
+            Answer(query.averages(np.mean(rows[own], axis=0)), tuple(left[own]))
+            for query, own in _owned(queries)
         ]
 
 
@@ -349,16 +351,48 @@ class ResponseQuery(Query[Responses]):
         return _even(self, _join(_over_blocks(work, len(blocks))))
 
     @staticmethod
-    def together(queries: Sequence[ResponseQuery]) -> list[Responses]:
+    def together(queries: Sequence[ResponseQuery], width: int) -> list[Responses]:
         run = queries[0].evaluator.compiled
-        arrays, flat = _stacked(queries)
-        along = _stack([query.directions for query in queries])
-        blocks = []
-        for index, block in enumerate(_blocks_of(queries[0])):
-            tracks = _stack([query.tracks[index] for query in queries])
-            blocks.append(jax.device_get(run.respond_lanes(arrays, flat, block, tracks, along)))
-        mean = _join(blocks)
-        return [_even(query, _lane(mean, lane)) for lane, query in enumerate(queries)]
+        found = []
+        for some, given in _calls(queries, width):
+            tracks = _stack([lane.query.tracks[lane.block] for lane in some])
+            along = _stack([lane.query.directions for lane in some])
+            found.append(run.respond_lanes(*given, tracks, along))
+        rows = jax.tree.map(lambda *parts: np.concatenate(parts), *jax.device_get(found))
+        return [
+            _even(query, jax.tree.map(lambda leaf, own=own: np.mean(leaf[own], axis=0), rows))
+            for query, own in _owned(queries)
+        ]
+
+
+class Lane(NamedTuple):
+    """One block of points of a query."""
+
+    query: Any
+    block: int
+
+
+def _calls(
+    queries: Sequence[Query[Any]], width: int
+) -> Iterator[tuple[list[Lane], tuple[Any, Any, Array]]]:
+    """All blocks of all queries, so many at once: the numbers of their models, overlaps, points.
+
+    The last call is filled up, so that nothing is compiled again.
+    """
+    blocks = _blocks_of(queries[0])
+    lanes = [Lane(query, index) for query in queries for index in range(len(blocks))]
+    for begin in range(0, len(lanes), width):
+        some = lanes[begin : begin + width]
+        some = some + [some[0]] * (width - len(some))
+        arrays = _stack([lane.query.evaluator.arrays for lane in some])
+        flat = np.stack([_flat(lane.query.overlaps) for lane in some])
+        yield some, (arrays, flat, _stack([blocks[lane.block] for lane in some]))
+
+
+def _owned(queries: Sequence[Any]) -> Iterator[tuple[Any, slice]]:
+    """Queries, and which of the lanes in the order of `_calls` are theirs."""
+    each = len(_blocks_of(queries[0]))
+    return ((query, slice(k * each, (k + 1) * each)) for k, query in enumerate(queries))
 
 
 @lru_cache(maxsize=12)
@@ -417,12 +451,6 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="dotphase-blocks")
 
 
-def _stacked(queries: Sequence[Query[Any]]) -> tuple[Any, Float[np.ndarray, "lanes n"]]:
-    """Numbers of the models and overlaps of several queries, side by side."""
-    arrays = _stack([query.evaluator.arrays for query in queries])
-    return arrays, np.stack([_flat(query.overlaps) for query in queries])
-
-
 def _even(query: ResponseQuery, responses: Responses) -> Responses:
     """Without the slopes of what is odd under the mirror along what is even, and the reverse."""
     odd = {Mirror.BOTH: ("m", "mhat"), Mirror.TEACHER: ("theta", "thetahat")}
@@ -438,12 +466,16 @@ def _even(query: ResponseQuery, responses: Responses) -> Responses:
     return responses._replace(slopes=responses.slopes._replace(**kept))
 
 
+@jax.jit
 def _stack(trees: Sequence[Any]) -> Any:
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
 
 
-def _lane(tree: Any, lane: int) -> Any:
-    return jax.tree.map(lambda leaf: leaf[lane], tree)
+@jax.jit
+def _unstack(tree: Any) -> list[Any]:
+    # In one call: every slice by itself would cost as much as all of them.
+    count = len(jax.tree.leaves(tree)[0])
+    return [jax.tree.map(lambda leaf, lane=lane: leaf[lane], tree) for lane in range(count)]
 
 
 def _join(blocks: Sequence[Any]) -> Any:

@@ -124,9 +124,12 @@ def _largest(
 ) -> tuple[float, float]:
     """Largest eigenvalue of ``J_aa + J_ab (1 - J_bb)^{-1} J_ba`` in theta, and in m."""
     at = np.ix_
-    through = np.linalg.solve(np.eye(b.size) - jacobian[at(b, b)], jacobian[at(b, a)])
-    effective = jacobian[at(a, a)] + jacobian[at(a, b)] @ through
-    values, vectors = np.linalg.eig(keep.T @ effective @ keep)
+    try:
+        through = np.linalg.solve(np.eye(b.size) - jacobian[at(b, b)], jacobian[at(b, a)])
+        effective = jacobian[at(a, a)] + jacobian[at(a, b)] @ through
+        values, vectors = np.linalg.eig(keep.T @ effective @ keep)
+    except np.linalg.LinAlgError:  # nothing is known of such a point
+        return np.nan, np.nan
     weight = np.abs(keep @ vectors) ** 2
     mostly = np.sum(weight[theta], axis=0) > np.sum(weight[~theta], axis=0)
     in_theta, in_m = (values.real[some] for some in (mostly, ~mostly))

@@ -46,7 +46,7 @@ NEIGHBOURS = 4
 #: Labels with fewer different values than this are classes.
 CLASSES = 32
 #: Iterations, change of the overlap at which they stop, and the largest overlap that is resolved.
-STEPS, TOLERANCE, LARGEST = 60, 2e-3, 0.97
+STEPS, TOLERANCE, LARGEST = 60, 1e-3, 0.97
 
 Matrix = Float[np.ndarray, "t t"]
 
@@ -222,7 +222,7 @@ def _settle(
 ) -> tuple[Matrix, Information, bool]:
     """Iterate from a small overlap on one set of sentences."""
     unit = np.eye(model.teacher_rank)
-    overlap = 0.02 * unit
+    overlap = 0.05 * unit
     for _ in range(STEPS):
         found = information(model, overlap, seed, repeat, log2_points)
         hat = alpha * found.known

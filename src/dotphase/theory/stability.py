@@ -196,7 +196,8 @@ def jump_share(model: Model, alpha: float, hats: Conjugates, response: Responses
     by_parts = np.einsum("l,lij->ij", model.rho, hats.Vhat)
     smooth = -alpha * np.einsum("l,lij->ij", model.rho, np.mean(response.jacobian, axis=0))
     jumps = float(np.linalg.norm(by_parts - smooth))
-    return jumps / (jumps + float(np.linalg.norm(smooth)))
+    total = jumps + float(np.linalg.norm(smooth))
+    return jumps / total if total > 0 else 0.0
 
 
 def judge(
@@ -217,7 +218,9 @@ def judge(
     """
     hats = conjugates(model, alpha, overlaps, averages)
     spread = alpha * spreading(model, resolvent(model, hats), np.asarray(response.squared))
-    replicon = float(np.median(np.max(np.abs(np.linalg.eigvals(spread)), axis=-1)))
+    replicon = np.nan
+    if np.isfinite(spread).all():
+        replicon = float(np.median(np.max(np.abs(np.linalg.eigvals(spread)), axis=-1)))
     jump_weight = jump_share(model, alpha, hats, response)
     doubts = []
     if found.kind == "saddle":

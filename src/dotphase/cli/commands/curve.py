@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from dotphase._numerics.parameters import Number, OneOf, Parameter, Whole
+from dotphase.cli.descent import DYNAMICS, ENGINE, SOLVER, of_engine
 from dotphase.cli.options import (
     Asked,
     alphas_option,
@@ -16,23 +16,9 @@ from dotphase.cli.options import (
     option,
     out_option,
     plot_option,
-    refuse_given,
     task_options,
 )
 from dotphase.cli.output import Files, print_json, progress_bar
-
-#: What the dynamics takes, and what state evolution does.
-DYNAMICS = {
-    "lr": Parameter("lr", Number(above=0), None, "Dynamics: size of a step [default: 4 or less]."),
-    "steps": Parameter("steps", Whole(1), None, "Dynamics: steps to take [default: to the end]."),
-    "momentum": Parameter("momentum", Number(at_least=0), 0.0, "Dynamics: share of the last step."),
-    "ensemble": Parameter("ensemble", Whole(6, 24), 12, "Dynamics: log2 of the sentences."),
-}
-ENGINE = Parameter(
-    "engine", OneOf(("state_evolution", "dynamics")), "state_evolution",
-    "Minima of the loss, or where gradient descent ends.",
-)  # fmt: skip
-SOLVER = ("log2_points", "rtol", "most")
 
 
 @click.command(
@@ -63,11 +49,7 @@ def command(
     **descent: Any,
 ) -> int:
     """Follow branches along alpha; mark where their training losses cross."""
-    if engine == "dynamics":
-        refuse_given(SOLVER, "--engine dynamics")
-        parameters = {"log2_ensemble": descent.pop("ensemble"), **descent}
-    else:
-        refuse_given(DYNAMICS, "--engine state_evolution")
+    parameters = of_engine(engine, parameters, descent)
     with progress_bar("following branches", total=len(alphas) * len(branches)) as advance:
         built = model.build()
         from dotphase.experiments.curve import curve
@@ -77,11 +59,12 @@ def command(
             built, alphas, branches, engine=engine, seed=seed,
             progress=lambda solution: advance(), **parameters,
         )  # fmt: skip
-        files.write(dataset, "curve")
-    if as_json:
-        print_json(_summary(dataset) | files.to_dict())
-    else:
-        _print_table(dataset)
+    with files.written_after(dataset, "curve"):
+        if as_json:
+            print_json(_summary(dataset) | files.to_dict())
+        else:
+            _print_table(dataset)
+    if not as_json:
         files.tell()
     return 0 if bool(dataset["converged"].all()) else 3
 

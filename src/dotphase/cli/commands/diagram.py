@@ -61,18 +61,19 @@ def command(
             family, sorted(alphas), values, parameter, log2_points=log2_points, seed=seed,
             progress=lambda solution: advance(),
         )  # fmt: skip
-        files.write(dataset, "diagram")
     lines = {name: dataset[name].values for name in ("alpha_c", "alpha_l")}
-    if as_json:
-        axis = {"omegas": values} if parameter == "omega" else {}
-        print_json({"alphas": sorted(alphas), **axis, "parameter": parameter, "values": values,
-                    **lines, "converged": float(dataset["converged"].mean()),
-                    **files.to_dict()})  # fmt: skip
-    else:
-        click.echo(f"{parameter:8s} alpha_c  alpha_l")
-        for value, alpha_c, alpha_l in zip(values, *lines.values(), strict=True):
-            line = f"{alpha_c:.4f}   {alpha_l:.4f}".replace("nan", "  -   ")
-            click.echo(f"{value:<8.4f} {line}")
+    with files.written_after(dataset, "diagram"):
+        if as_json:
+            axis = {"omegas": values} if parameter == "omega" else {}
+            print_json({"alphas": sorted(alphas), **axis, "parameter": parameter, "values": values,
+                        **lines, "converged": float(dataset["converged"].mean()),
+                        **files.to_dict()})  # fmt: skip
+        else:
+            click.echo(f"{parameter:8s} alpha_c  alpha_l")
+            for value, alpha_c, alpha_l in zip(values, *lines.values(), strict=True):
+                line = f"{alpha_c:.4f}   {alpha_l:.4f}".replace("nan", "  -   ")
+                click.echo(f"{value:<8.4f} {line}")
+    if not as_json:
         files.tell()
     return 0
 

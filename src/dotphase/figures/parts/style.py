@@ -12,6 +12,7 @@ import matplotlib
 import numpy as np
 
 from dotphase.storage.files import replacing
+from dotphase.storage.paths import FIGURES, check_writable
 
 #: Colours of Okabe and Ito, by what they stand for.
 COLOURS = {
@@ -142,6 +143,8 @@ def drawing(
     **axes
         As for `matplotlib.pyplot.subplots`.
     """
+    if path is not None:
+        check_writable("path", path, FIGURES)
     with house_style() as pyplot:
         figure, panels = pyplot.subplots(rows, columns, figsize=size, layout="constrained", **axes)
         yield figure, panels

@@ -14,7 +14,7 @@ from typing import Any, Unpack
 from dotphase._numerics.precision import in_double_precision
 from dotphase.errors import InvalidInput
 from dotphase.model import Model
-from dotphase.theory.breaking import Broken
+from dotphase.theory.breaking.result import Broken
 from dotphase.theory.critical import Critical
 from dotphase.theory.settings import SolverFields, SolverSettings, with_changes
 from dotphase.theory.solve import solve_many, solve_many_broken
