@@ -201,7 +201,8 @@ def test_training_on_structured_tokens_agrees_with_theory(tmp_path, monkeypatch)
     ]  # fmt: skip
     # The test error is above its limit by more than 10/d at this small d, for white tokens too;
     # tests of `attention_error` hold it to sampled sentences at d = 8.
-    assert all(row.verdict == "agrees" for row in rows if row.quantity != "test_error")
+    near = [row for row in rows if row.quantity != "test_error"]
+    assert all(abs(row.difference) < row.allowed for row in near)
     white = dp.solve(dp.positional_semantic(), 2.0, log2_points=12).train_loss
     assert abs(rows[0].ours - white) > rows[0].allowed  # white tokens would not have passed
     lines = structured.remarks(datasets)
