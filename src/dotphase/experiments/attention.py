@@ -3,7 +3,7 @@
 In the limit of large d a sentence enters through its projections only: on the teacher, h* with
 variance sigma^2, and on a student with overlaps (q, m, theta),
 
-    h = m + (theta/sigma^2) h* + (q - theta^2/sigma^2)^{1/2} z,   z standard normal,
+    h = m + theta h*/sigma^2 + (q - theta theta^T/sigma^2)^{1/2} z,   z standard normal,
 
 token by token. One sentence is one draw of h* and z, shared by the branches as far as it can
 be: h* is the same for all, what lies outside Q* is drawn for each.
@@ -105,11 +105,14 @@ def attention_matrices(
     (2, 2)
     """
     refuse(model, "an attention matrix", "loss")
-    shape = (SENTENCES, model.length, 1)
-    rng = np.random.default_rng(0)
-    noise = {name: rng.standard_normal(shape) for name in ("teacher", *overlaps)}
-    one = np.random.default_rng([1, sentence])
-    drawn = {name: one.standard_normal((1, *shape[1:])) for name in ("teacher", *overlaps)}
+    columns = {"teacher": model.teacher_rank} | dict.fromkeys(overlaps, model.student_rank)
+    many, one = np.random.default_rng(0), np.random.default_rng([1, sentence])
+
+    def draw(rng: np.random.Generator, count: int) -> dict[str, np.ndarray]:
+        size = (count, model.length)
+        return {name: rng.standard_normal((*size, wide)) for name, wide in columns.items()}
+
+    noise, drawn = draw(many, SENTENCES), draw(one, 1)
     result = {}
     for kind, normal in (("mean", noise), ("sample", drawn)):
         h = model.sigma[:, None] * normal["teacher"]
@@ -117,7 +120,7 @@ def attention_matrices(
         for name, given in overlaps.items():
             if given is not None:
                 theta, m, q = (np.asarray(part) for part in (given.theta, given.m, given.q))
-                fields = _fields(model, theta[..., 0], m, q[..., 0], h, normal[name])
+                fields = _fields(model, theta, m, q, h, normal[name])
                 result[kind][name] = np.asarray(call_many(model.student, fields)).mean(axis=0)
     return result
 
@@ -149,6 +152,7 @@ def attention_along(
         with an axis of sentences before.
     """
     shape, rows = (model.length, 1), (len(theta), 1, model.length, 1)
+    square = (*rows, 1)
     dims = 2 * model.length
     points = normal_points(dims, POINTS, np.random.default_rng(0)).reshape(-1, 2, *shape)
     seeds = (np.random.default_rng([1, number]) for number in range(sentences))
@@ -156,7 +160,7 @@ def attention_along(
     # Points first: the average is over them, the sampled sentences follow.
     h, z = np.concatenate([points, drawn]).swapaxes(0, 1)
     h = model.sigma[:, None] * h
-    fields = _fields(model, theta.reshape(rows), m.reshape(rows), q.reshape(rows), h, z)
+    fields = _fields(model, theta.reshape(square), m.reshape(rows), q.reshape(square), h, z)
     students = np.asarray(call_many(model.student, fields.reshape(-1, *shape)))
     students = students.reshape(len(theta), len(h), *students.shape[1:])
     teacher = np.asarray(call_many(model.teacher, h))
@@ -171,12 +175,15 @@ def attention_along(
 
 def _fields(
     model: Model,
-    theta: Float[np.ndarray, "*steps tokens 1"],
-    m: Float[np.ndarray, "*steps tokens 1"],
-    q: Float[np.ndarray, "*steps tokens 1"],
-    h: Float[np.ndarray, "n tokens 1"],
-    z: Float[np.ndarray, "n tokens 1"],
+    theta: Float[np.ndarray, "*steps tokens r t"],
+    m: Float[np.ndarray, "*steps tokens r"],
+    q: Float[np.ndarray, "*steps tokens r r"],
+    h: Float[np.ndarray, "n tokens t"],
+    z: Float[np.ndarray, "n tokens r"],
 ) -> Float[np.ndarray, "..."]:
-    rho = np.asarray(model.rho)[:, None]
-    rest = np.sqrt(np.maximum(q - theta**2 / rho, 0.0))
-    return np.asarray(m + theta / rho * h + rest * z)
+    along = theta / np.asarray(model.rho)[:, None, None]
+    rest = q - along @ theta.swapaxes(-1, -2)
+    values, vectors = np.linalg.eigh(rest)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
+    root = root @ vectors.swapaxes(-1, -2)
+    return np.asarray(m + (along @ h[..., None] + root @ z[..., None])[..., 0])

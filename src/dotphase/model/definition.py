@@ -33,14 +33,14 @@ from dotphase.errors import InvalidInput
 from dotphase.model.latent import Latent, check_gram
 from dotphase.model.spectrum import Spectrum
 
+#: Sizes of the fields at which a loss is tried.
+TRIED = (0.1, 1.0, 10.0, 100.0)
 #: Most tokens of a sentence, and columns of weights: beyond, no engine can do anything.
 MOST_TOKENS, MOST_COLUMNS = 2**10, 2**16
 #: Sizes that a token may have: their powers are still numbers.
 SCALES = 1e-50, 1e50
 #: Fields on which the functions of a model are tried, and their sizes in units of sigma.
 FIELDS, SIZES = 4096, (1.0, 1.0, 1.0, 1.0, 1.5, 0.1, 1e-3, 1e-6)
-#: Sizes of the fields at which a loss is tried.
-TRIED = (0.1, 1.0, 10.0, 100.0)
 
 Attention = Callable[[Float[Array, "tokens rank"]], Float[Array, "tokens tokens"]]
 
@@ -315,8 +315,7 @@ class Model(eqx.Module):
             if getattr(self, name) is not None:
                 raise InvalidInput(name, getattr(self, name), "needs a loss of the model's own")
         label = self.label if self.normals else self.teacher
-        _check_function("teacher", self.teacher, label, self.sigma, self.teacher_rank,
-                        self.normals)  # fmt: skip
+        _check_function("teacher", self.teacher, label, self.sigma, self.teacher_rank, self.normals)
         _check_function("student", self.student, self.student, self.sigma, self.student_rank)
 
     @in_double_precision
