@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import TypeVar, Unpack
 
 from dotphase.errors import InvalidInput
 from dotphase.experiments.curve import SETTINGS
 from dotphase.finite.runs import Runs
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.dimension import is_known
+from dotphase.theory.settings import SolverFields, with_changes
 from dotphase.theory.solve import solve_many
 
 R = TypeVar("R", bound=Runs)
@@ -17,7 +18,7 @@ R = TypeVar("R", bound=Runs)
 COMPARED = ("train_loss", "test_error", "m", "theta", "q", "linear_test_error")
 
 
-def with_theory(runs: R) -> R:
+def with_theory(trained: R, **changes: Unpack[SolverFields]) -> R:
     """Runs with the numbers of the theory beside their means, in print and in `to_dict`.
 
     Every mechanism that was found is looked up: the branch of its name at the same alpha, with
@@ -26,25 +27,26 @@ def with_theory(runs: R) -> R:
 
     Parameters
     ----------
-    runs : Training or MessagePassing
+    trained : Training or MessagePassing
         From `dotphase.train` or `dotphase.amp`.
+    **changes
+        As for `dotphase.solve`; as coarse as a curve by default.
 
     Examples
     --------
     >>> runs = dp.train(dp.positional_semantic(), alpha=2.0, d=40, seeds=2, start="semantic")
-    >>> beside = dp.analysis.with_theory(runs)
+    >>> beside = dp.analysis.with_theory(runs, log2_points=12)
     >>> sorted(beside.theory["semantic"])
     ['linear_test_error', 'm', 'q', 'test_error', 'theta', 'train_loss']
     """
-    if not is_known(runs.model):
-        raise InvalidInput(
-            "runs", runs.model, "must be of a model whose terms of order 1/d are known"
-        )
-    names = [name for name in runs.mechanisms if name in BRANCHES]
-    problems = [(runs.model, runs.alpha, name) for name in names]
+    model = trained.model
+    if not is_known(model):
+        rule = "must be of a model whose terms of order 1/d are known"
+        raise InvalidInput("trained", model, rule)
+    problems = [(model, trained.alpha, name) for name in trained.mechanisms if name in BRANCHES]
     found = {}
-    for solution in solve_many(problems, settings=SETTINGS):
+    for solution in solve_many(problems, settings=with_changes(None, SETTINGS, changes)):
         if solution.there:
-            finite = solution.at(runs.d)
+            finite = solution.at(trained.d)
             found[solution.branch] = {name: finite.value(name) for name in COMPARED}
-    return runs.beside(found)
+    return trained.beside(found)

@@ -250,7 +250,9 @@ def critical_line(
 
     Examples
     --------
-    >>> line = dp.critical_line(dp.positional_semantic, [0.3], largest=2.0, log2_points=12)
+    >>> line = dp.critical_line(
+    ...     dp.positional_semantic, [0.3], smallest=0.8, largest=2.0, log2_points=12
+    ... )
     >>> len(line)
     1
     """
