@@ -28,6 +28,7 @@ from scipy.linalg import block_diag
 
 from dotphase._numerics import validate
 from dotphase._numerics.precision import in_double_precision
+from dotphase._numerics.shown import Description
 from dotphase.errors import InvalidInput
 from dotphase.model.latent import Latent, check_gram
 from dotphase.model.spectrum import Spectrum
@@ -170,6 +171,28 @@ class Model(eqx.Module):
             self._check_attention()
         else:
             self._check_channel()
+
+    @property
+    def description(self) -> Description:
+        """Its functions and its numbers."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        left_out = ("has_positions",) if self.noise else ("has_positions", "noise")
+        rows = [
+            (name, in_words(value))
+            for name, value in values.items()
+            if value is not None and name not in left_out
+        ]
+        return Description("Model", tuple(rows))
+
+    def __repr__(self) -> str:
+        rows = self.description.rows
+        return f"Model({', '.join(f'{name}={value}' for name, value in rows)})"
+
+    def __str__(self) -> str:
+        return self.description.text()
+
+    def _repr_html_(self) -> str:
+        return self.description.html()
 
     def replace(self, **changes: Any) -> Model:
         """A relative of this model: the same but for what is given, by the names of `Model`.
@@ -337,6 +360,19 @@ class Model(eqx.Module):
         if name == "loss" and least < 0:
             rule = f"must be bounded below by zero, but it is {least:.3g} for some fields"
             raise InvalidInput(name, _name(function), rule)
+
+
+def in_words(value: Any) -> str:
+    """A part of a model, short: a number, an array, a function by its name and its numbers."""
+    if isinstance(value, np.ndarray | jax.Array):
+        numbers = np.asarray(value)
+        same = numbers.ndim == 1 and np.ptp(numbers) == 0
+        return str((numbers[0] if same else numbers).round(6).tolist())
+    if isinstance(value, eqx.Module):
+        parts = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        inside = ", ".join(f"{name}={in_words(part)}" for name, part in parts.items())
+        return f"{type(value).__name__}({inside})"
+    return str(getattr(value, "__name__", value))
 
 
 def _check_sigma(sigma: Any, length: int) -> np.ndarray:

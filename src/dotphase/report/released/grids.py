@@ -25,6 +25,9 @@ ALPHAS = tuple(np.round(np.linspace(0.01, 2.0, 25), 6).tolist())
 MORE_ALPHAS = (*ALPHAS, *np.round(np.linspace(2.0, 4.0, 25)[1:], 6).tolist())
 OMEGAS = (*(round(0.02 * k, 2) for k in range(1, 26)), 0.55, 0.7)
 BOTH = ("semantic", "positional")
+#: The other slices, by sigma and ridge, and the other dimensions, all at omega = .3.
+SLICES = ((0.3, 0.01), (0.5, 0.001), (0.5, 0.1), (0.7, 0.01), (1.0, 0.01))
+DIMENSIONS = (10, 15, 23, 36, 56, 87, 135, 209, 323, 500)
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,10 @@ def trained(parts: Parts, grid: Grid) -> xr.Dataset:
     asked = grid.asked()
     shared = Parts(parts.folder.parent / FOLDER, parts.report, parts.where)
     name = f"d{grid.d}-{grid.mixing}-rank{grid.rank}-{digest(asked)}"
-    return shared.get(name, asked, lambda: grid.train(_told(parts, name)))
+    found = shared.get(name, asked, lambda: grid.train(_told(parts, name)))
+    # The layer is fitted to the data, which all starts share.
+    layer = found["linear_test_error"].isel(start=0, drop=True)
+    return found.assign(linear_test_error=layer)
 
 
 def _told(parts: Parts, name: str) -> Any:
@@ -112,3 +118,38 @@ def _told(parts: Parts, name: str) -> Any:
             parts.report(f"{name}, {done} of {total} data sets")
 
     return tell
+
+
+#: Alphas of the quick report: four of the released ones.
+FEW = tuple(ALPHAS[k] for k in (6, 12, 18, 24))
+
+#: Grids of every scale, by what they show; quick ones have few cells, or a smaller d.
+MAPS = {
+    "quick": {
+        "standard": Grid(FEW, (0.2, 0.3, 0.4), 2),
+        "other": Grid(FEW, (0.1, 0.3, 0.5), 2, d=200, mixing="other"),
+    },
+    "full": {
+        "standard": Grid(ALPHAS, OMEGAS, 24),
+        "other": Grid(ALPHAS, OMEGAS, 24, mixing="other"),
+    },
+}
+RANK_TWO = {
+    "quick": Grid((1.005, 2.0, 3.0, 4.0), (0.1, 0.3, 0.5), 2, d=100, rank=2, starts=("random",)),
+    "full": Grid(MORE_ALPHAS, OMEGAS, 10, rank=2, starts=("random",)),
+}
+#: Runs and dimensions at alpha = 1.5.
+SCALING = {"quick": (24, (23, 87, 209)), "full": (80, DIMENSIONS)}
+
+
+def slice_grid(scale: str, sigma: float, ridge: float) -> Grid:
+    """The grid along alpha at omega = .3 for another sigma or ridge."""
+    if scale == "quick":
+        return Grid(FEW, (0.3,), 2, d=200, sigma=sigma, ridge=ridge)
+    return Grid(ALPHAS, (0.3,), 24, sigma=sigma, ridge=ridge)
+
+
+def scaling_grids(scale: str) -> dict[int, Grid]:
+    """The grids of single cells at alpha = 1.5, by d."""
+    runs, dimensions = SCALING[scale]
+    return {d: Grid((1.5,), (0.3,), runs, d) for d in dimensions}

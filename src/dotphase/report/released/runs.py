@@ -43,7 +43,7 @@ LR, STEPS = 0.15, 5000
 STEP, SIGMA = 2.0, 0.5
 #: Data sets are padded to one of so many sizes, or to the largest where all of them together have
 #: few tokens: each size is compiled on its own.
-SIZES, FEW = 3, 2**30
+SIZES, WORTH = 3, 2**30
 #: Cells trained at once, on an accelerator and on a CPU.
 LANES, CPU_LANES = 192, 1
 
@@ -126,7 +126,7 @@ def _train_cells(
     model = cells[0].model(rank)
     begins = tuple(resolve(model, start) for start in starts)
     sizes = np.asarray([count_sentences(model, cell.alpha, d) for cell in cells])
-    quantum = -(-int(sizes.max()) // (SIZES if sizes.sum() * d > FEW else 1))
+    quantum = -(-int(sizes.max()) // (SIZES if sizes.sum() * d > WORTH else 1))
     padded = -(-sizes // quantum) * quantum
     lanes = CPU_LANES if on_cpu() else LANES
     positions = jnp.asarray(position_vectors(model, d), dtype)
@@ -174,11 +174,11 @@ def _train(
     positions: Float[Array, "tokens d"],
     arrays: Any,
     keys: Array,
-    counts: Array,
-    rates: Array,
-    steps: Array,
+    counts: Array | np.ndarray,
+    rates: Array | np.ndarray,
+    steps: Array | np.ndarray,
 ) -> dict[str, Array]:
-    def one(arrays: Any, key: Array, n: Array, lr: Array, count: Array) -> dict[str, Array]:
+    def one(arrays: Any, key: Array, n: Any, lr: Any, count: Any) -> dict[str, Array]:
         model = eqx.combine(arrays, rest)
         data = draw(model, size, key, positions)
         q = data.teacher_weights
