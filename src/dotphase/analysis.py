@@ -9,12 +9,14 @@ from dotphase.experiments.outcomes import outcomes
 from dotphase.experiments.trained import means_over_seeds
 from dotphase.finite.linear import linear_test_error
 from dotphase.model.glm import ridge_regression
+from dotphase.model.latent import Latent
 from dotphase.theory.breaking.critical import broken_critical
 from dotphase.theory.ends import branch_end
 from dotphase.theory.landscape import landscape
 from dotphase.theory.solve import complexity, continue_in_alpha, solve_many_broken
 
 __all__ = [
+    "Latent",
     "attention_matrices",
     "basin_shares",
     "branch_end",

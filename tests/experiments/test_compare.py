@@ -123,8 +123,9 @@ def test_students_take_the_steps_of_the_dynamics(both, paper, monkeypatch):
     assert start["semantic"] == "semantic"
     np.testing.assert_allclose(np.abs(start["positional"].m), 60**-0.5)
     assert found.attrs["theory"] == "dynamics" and found.attrs["steps"] == 5
-    losses = {name: found["train_loss"].sel(engine=name) for name in ("theory", "training")}
-    np.testing.assert_array_equal(losses["theory"], both["train_loss_limit"])  # of large d alone
-    np.testing.assert_array_equal(losses["training"], both["train_loss"].sel(engine="training"))
+    # Terms of order 1/d are known for the minima only.
+    for engine, name in (("theory", "train_loss_limit"), ("training", "train_loss")):
+        expected = both[name].sel(engine=engine) if "engine" in both[name].dims else both[name]
+        np.testing.assert_array_equal(found["train_loss"].sel(engine=engine), expected)
     with pytest.raises(dp.InvalidInput, match="momentum"):
         dp.compare(paper, [0.5], d=60, seeds=3, engine="dynamics", momentum=0.5)

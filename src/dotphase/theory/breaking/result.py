@@ -56,8 +56,8 @@ class Complexity:
 
 def complexity_of(symmetric: Solution, path: Path) -> Complexity:
     """The complexity at the nodes of a path."""
-    slope, gains = path.slope, np.stack([path.gain(each) for each in path.slopes])
-    free = symmetric.free_energy + path.gain(slope)
+    slope = path.slope
+    free = symmetric.free_energy + path.gain_at(path.y)
     names = path.nodes[0].norms
     return Complexity(
         model=symmetric.model,
@@ -69,7 +69,7 @@ def complexity_of(symmetric: Solution, path: Path) -> Complexity:
         free_energy=free,
         stderr={
             "complexity": _errors(path.y**2 * path.slopes),
-            "free_energy": _errors(gains),
+            "free_energy": _errors(path.gains),
         },
         norms={name: np.asarray([node.norms[name] for node in path.nodes]) for name in names},
     )
