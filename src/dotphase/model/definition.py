@@ -11,6 +11,7 @@ survive when d grows; they make up a `Model`.
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -219,6 +220,7 @@ def _check_attention(field: str, function: Any, sigma: np.ndarray, rank: int) ->
     if not callable(function):
         raise InvalidInput(field, function, allowed)
     fields = _sample_fields(sigma, rank)
+    _require_device()
     try:
         result = call_many(function, fields)
     except Exception as error:
@@ -234,6 +236,17 @@ def _check_attention(field: str, function: Any, sigma: np.ndarray, rank: int) ->
     place = where_not_finite(fields, result)
     if place is not None:
         raise InvalidInput(field, name, f"{allowed}, but some entries are not finite at {place}")
+
+
+def _require_device() -> None:
+    """Say so if JAX has nothing to compute on, before a function is blamed for it."""
+    try:
+        jax.devices()
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())[:200]
+        chosen = os.environ.get("JAX_PLATFORMS")
+        rule = f"must name a device of this machine ({reason})"
+        raise InvalidInput("JAX_PLATFORMS", chosen, rule) from None
 
 
 def _sample_fields(sigma: np.ndarray, rank: int) -> Float[np.ndarray, "n tokens rank"]:
