@@ -50,7 +50,9 @@ trials: $(READY)
 	$(BIN)/python trials/all.py --seed $(SEED)
 
 figures: $(READY)
-	$(BIN)/dotphase curve --alphas 0.5:2:31 --rtol 2e-3 --most 18 --out out/readme.nc --plot docs/images/branches.png
+	$(BIN)/dotphase reproduce transition --full --out out/figures
+	cp out/figures/figures/transition.png docs/images/branches.png
+	cp out/figures/figures/transition-dark.png docs/images/branches-dark.png
 	$(BIN)/python benchmarks/explorer_screenshots.py docs/images/explorer.png
 	$(BIN)/python benchmarks/explorer_screenshots.py docs/images/watch-it-learn.png
 

@@ -11,6 +11,7 @@ import dotphase as dp
 from app_tools import wait_for
 from dotphase.app import server as serving
 from dotphase.cli.main import _run
+from small_explorer import FINAL
 
 
 def test_it_listens_on_the_loopback_only(site):
@@ -25,12 +26,13 @@ def test_a_first_answer_becomes_exact(site):
     status, answer = site.ask("point", alpha=1.9, omega=0.2, window="w1")
     assert status == 200 and answer["point"]["alpha"] == 1.9
 
-    def second_stage():
+    def final():
         value = site.ask("point", alpha=1.9, omega=0.2, window="w1")[1]["value"]["semantic"]
-        return value if value and value["stage"] == "2^16 points" else None
+        return value if value and value["stage"] == "final" else None
 
-    found = wait_for(second_stage, "the second stage")
-    expected = dp.solve(dp.positional_semantic(omega=0.2), 1.9, "semantic", log2_points=16)
+    found = wait_for(final, "the final numbers")
+    settings = {"rtol": FINAL.rtol, "most": FINAL.most}
+    expected = dp.solve(dp.positional_semantic(omega=0.2), 1.9, "semantic", **settings)
     assert found["train_loss"] == pytest.approx(expected.train_loss, rel=1e-9)
     assert found["norms"] == pytest.approx(expected.norms, rel=1e-9)
     first = answer["value"]["semantic"]

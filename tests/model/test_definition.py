@@ -78,7 +78,7 @@ def test_loss_of_one_sentence_is_the_weighted_square_of_the_difference(rng):
     x, target = rng.normal(size=(3, 1)), rng.normal(size=(3, 3))
     difference = target - np.asarray(softmax(x))
     expected = 0.5 * np.trace(difference @ np.diag(model.sigma**2) @ difference.T)
-    np.testing.assert_allclose(model.loss(x, target), expected, rtol=1e-13)
+    np.testing.assert_allclose(model.energy(x, target), expected, rtol=1e-13)
 
 
 def test_a_model_without_positions_has_none():

@@ -144,6 +144,7 @@ def test_the_users_start_on_an_untied_student_of_three_tokens(three_tokens):
         ({"seeds": 0}, "seeds"),
         ({"lr": 0.1}, "lr"),
         ({"optimizer": "gd", "lr": -1}, "lr"),
+        ({"optimizer": "gd", "steps": 3, "lr": [0.1, 0.2]}, "lr"),
         ({"steps": 0}, "steps"),
         ({"dtype": "int8"}, "dtype"),
         ({"d": 3000, "seeds": 10**6, "batch": 10**6}, "batch"),

@@ -24,7 +24,7 @@ from dotphase.finite.keys import Purpose, keys_at
 from dotphase.finite.loss import Weights
 from dotphase.finite.overlaps import TokenOverlaps, token_overlaps
 from dotphase.finite.prepare import prepare
-from dotphase.model import Model
+from dotphase.model.definition import Model, refuse
 from dotphase.storage.provenance import provenance
 from dotphase.training.kernel import Recipe, record
 from dotphase.training.settings import TrainingSettings
@@ -83,6 +83,7 @@ def descent(
     >>> runs["m"].dims
     ('seed', 'tau')
     """
+    refuse(model, "the flow", "latent", "correlation")
     if model.student_rank != 1 or model.teacher_rank != 1:
         ranks = (model.student_rank, model.teacher_rank)
         raise InvalidInput("ranks of student and teacher", ranks, "must both be 1")

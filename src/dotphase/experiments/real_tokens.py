@@ -19,7 +19,7 @@ from dotphase.finite.data import Dataset, count_sentences, position_vectors
 from dotphase.finite.embeddings import Tokens
 from dotphase.finite.loss import Weights, project, reduce, sentence_losses
 from dotphase.finite.prepare import prepare
-from dotphase.model import Model
+from dotphase.model.definition import Model, refuse
 from dotphase.storage.provenance import provenance
 from dotphase.training.kernel import Recipe, train_from
 from dotphase.training.settings import TrainingSettings
@@ -65,6 +65,7 @@ def train_on_table(
     xarray.Dataset
         Over alpha, seed and start. The test error is that on fresh sentences of the table.
     """
+    refuse(model, "training on a table", "noise", "latent", "correlation")
     model = model.replace(spectrum=tokens.spectrum)
     d = tokens.table.shape[1]
     sizes = [count_sentences(model, alpha, d) for alpha in alphas]
@@ -113,7 +114,8 @@ def _train(
 
     def sentences(rows: Int[Array, "sentences tokens"]) -> Dataset:
         sigma = jnp.asarray(model.sigma)[:, None]
-        return Dataset(sigma * table[rows], teacher_weights, positions)
+        nothing = jnp.zeros((len(rows), 0), table.dtype)
+        return Dataset(sigma * table[rows], teacher_weights, positions, nothing)
 
     data, fresh = prepare(model, sentences(rows[:size]), n), reduce(model, sentences(rows[size:]))
     first = [begin(model, start, key, teacher_weights, positions) for start in starts]

@@ -13,6 +13,7 @@ from dotphase.figures.parts.maps import (
     Panel,
     critical_lines,
     draw_map,
+    filled_cells,
     hatch,
     largest,
     missing_entry,
@@ -58,6 +59,8 @@ def panels(
                 mesh = draw_map(axis, field, "omega", panel.colours, low, high)
                 critical_lines(axis, theory if lines is None else lines, "omega")
             hatch(column[0], theory, "omega")
+            if panel.reached is not None:
+                filled_cells(column[0], panel.reached, "omega")
             figure.colorbar(mesh, ax=column, label=panel.title)
             column[1].set_xlabel(ALPHA)
         first = axes[0, 0]

@@ -11,12 +11,14 @@ import xarray as xr
 from dotphase.figures.parts.lines import (
     ALPHA,
     LOSS_GAP,
+    MINIMA,
     OVERLAPS,
     SYMBOLS,
     TEST_ERROR,
     branch_legend,
     label_slice,
     slice_panels,
+    theory_entries,
 )
 from dotphase.figures.parts.style import drawing
 
@@ -48,6 +50,8 @@ def slices(columns: Mapping[str, Sequence[Slice]], path: str | Path | None = Non
                 label = rf"${SYMBOLS.get(parameter, parameter)} = {value:g}$"
                 slice_panels(column, theory, runs, colour, label)
             label_slice(column)
+            if column is axes.T[0]:
+                theory_entries(column[0], MINIMA, runs)
             column[0].legend()
             column[2].set_xlabel(ALPHA)
         for axis, text in zip(axes[:, 0], (LOSS_GAP, OVERLAPS, TEST_ERROR), strict=True):

@@ -7,7 +7,7 @@ from typing import Any
 
 import xarray as xr
 
-from dotphase.figures.parts.lines import OPTIMISERS, overlap_scale
+from dotphase.figures.parts.lines import MINIMA, OPTIMISERS, overlap_scale
 from dotphase.figures.parts.style import COLOURS, MARKERS, drawing, ink
 
 
@@ -48,7 +48,7 @@ def starts(theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None = None)
                     float(point["m"]) / scale, float(point["theta"]) / scale, "*", ms=13,
                     color=COLOURS[str(branch)], mec=ink(), mew=0.8,
                 )  # fmt: skip
-            axis.plot([], [], "*", ms=11, color="none", mec=ink(), label="minima of the theory")
+            axis.plot([], [], "*", ms=11, color="none", mec=ink(), label=MINIMA)
             axis.set_title(OPTIMISERS.get(str(kind), str(kind)))
             axis.set_xlabel(r"$|m|/\sigma^2$")
         axes[0, 0].set_ylabel(r"$|\theta|/\sigma^2$")

@@ -32,7 +32,7 @@ from dotphase.message_passing.gamp import first_state, is_sane, iterate
 from dotphase.message_passing.prediction import StartOverlaps, average_start, predict
 from dotphase.message_passing.result import FOLLOWED_OVERLAPS, AmpRun, MessagePassing
 from dotphase.message_passing.settings import MessagePassingSettings
-from dotphase.model.definition import Model, refuse_spectrum
+from dotphase.model.definition import Model, refuse, refuse_spectrum
 
 #: Iterations without a smaller gradient after which a run is given up.
 PATIENCE = 60
@@ -78,6 +78,7 @@ def pass_messages(
     """
     began = time.perf_counter()
     refuse_spectrum(model, "message passing")
+    refuse(model, "message passing", "latent", "correlation")
     n = count_sentences(model, alpha, d)
     seeds = validate.whole("seeds", seeds, at_least=1)
     damping, begin = settings.damping_from(start), resolve(model, start)

@@ -14,11 +14,11 @@ from dotphase._numerics.precision import in_double_precision
 from dotphase._numerics.quadrature import BLOCK_LOG2
 from dotphase.errors import InvalidInput
 from dotphase.finite import memory
-from dotphase.model import Model
-from dotphase.model.definition import check_model
+from dotphase.model.definition import Model, check_model, refuse
 from dotphase.theory.branches import BRANCHES
-from dotphase.theory.breaking import Broken, Complexity, counting
-from dotphase.theory.breaking import breaking as breaking_in_steps
+from dotphase.theory.breaking.result import Broken, Complexity
+from dotphase.theory.breaking.solve import breaking as breaking_in_steps
+from dotphase.theory.breaking.solve import counting
 from dotphase.theory.classification import CUSTOM
 from dotphase.theory.follow import along, one_point
 from dotphase.theory.overlaps import Overlaps, check_overlaps
@@ -136,10 +136,15 @@ def solve_many_broken(
     chosen = with_changes(settings, BREAKING, changes)
     inner = _check_inner(inner)
     work = [
-        breaking_in_steps(solving(model, alpha, start, chosen), chosen, inner)
+        breaking_in_steps(solving(_independent(model), alpha, start, chosen), chosen, inner)
         for model, alpha, start in problems
     ]
     return run(work, lanes=lanes, progress=progress)
+
+
+def _independent(model: Model) -> Model:
+    refuse(model, "replica symmetry breaking", "latent", "correlation")
+    return model
 
 
 def _check_inner(inner: int | None) -> int | None:
@@ -185,7 +190,9 @@ def complexity(
     if parisi is not None:
         values = [validate.number("parisi", y, above=0) for y in parisi]
     inner = _check_inner(inner)
-    return run([counting(solving(model, alpha, start, chosen), chosen, values, inner)])[0]
+    return run(
+        [counting(solving(_independent(model), alpha, start, chosen), chosen, values, inner)]
+    )[0]
 
 
 @in_double_precision

@@ -32,6 +32,7 @@ class Panel:
     colours : name of a colour map; one that diverges is centred on zero
     theory, trained : what is shown, over ``alpha`` and ``omega``
     centred : whether the colours are centred on zero
+    reached : cells of the theory in which gradient descent stands for a missing minimum
     """
 
     title: str
@@ -39,6 +40,7 @@ class Panel:
     theory: xr.DataArray
     trained: xr.DataArray
     centred: bool = True
+    reached: xr.DataArray | None = None
 
 
 def gain_panel(theory: xr.Dataset, runs: xr.Dataset) -> Panel:
@@ -90,6 +92,16 @@ def critical_lines(axis: Any, lines: xr.Dataset, parameter: str, colour: str = D
         if bool(np.isfinite(lines[name]).any()):
             axis.plot(lines[name], lines[parameter], color=page(), lw=3.6, alpha=0.6)
             axis.plot(lines[name], lines[parameter], ls=style, color=colour, lw=1.8, label=label)
+
+
+def filled_cells(axis: Any, reached: xr.DataArray, parameter: str) -> None:
+    """Dots on cells in which gradient descent stands for a minimum that is missing."""
+    cells = reached.transpose(parameter, "alpha").values
+    if cells.any():
+        alpha, value = np.meshgrid(reached["alpha"], reached[parameter])
+        label = r"one branch missing: gradient descent, $d \to \infty$"
+        style = {"color": DARK, "ms": 1.6, "ls": "none", "label": label}
+        axis.plot(alpha[cells], value[cells], ".", **style)
 
 
 def missing_entry(axis: Any, text: str = "one branch missing", **style: Any) -> None:
