@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
-from dotphase.report.rules import degree_seven
+from dotphase.report.released.procedure import degree_seven, product_rule
 
 MIXING = np.array([[0.6, 0.4], [0.4, 0.6]])
 
@@ -24,9 +24,9 @@ def attention(h: np.ndarray) -> np.ndarray:
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def product_rule() -> tuple[np.ndarray, np.ndarray]:
+def all_nodes() -> tuple[np.ndarray, np.ndarray]:
     """The planar rule of degree 7 for (xi_1, xi_2) times the same for (y_1, y_2): 144 nodes."""
-    nodes, weights = degree_seven()
+    nodes, weights = product_rule(degree_seven(), degree_seven())
     return nodes.T, weights
 
 
@@ -55,7 +55,7 @@ class Textbook:
         return (x - centre) / V, x, target, centre
 
     def integrate(self, function: Callable, *overlaps: float) -> np.ndarray:
-        nodes, weights = product_rule()
+        nodes, weights = all_nodes()
         return sum(
             weight * function(node, *self.force(node, *overlaps))
             for node, weight in zip(nodes, weights, strict=True)

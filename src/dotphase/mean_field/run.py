@@ -22,8 +22,10 @@ from dotphase.mean_field.kernel import Beginning
 from dotphase.mean_field.result import QUANTITIES, PathOverlaps, Trajectory
 from dotphase.mean_field.settings import DynamicsFields, DynamicsSettings
 from dotphase.model import Model
-from dotphase.model.definition import refuse_spectrum
+from dotphase.model.definition import refuse, refuse_spectrum
 
+#: Most steps: the memory of what was seen grows with their square.
+MOST_STEPS = 2**20
 #: A loss this many times the one at the start has diverged.
 BLOWN_UP = 1e3
 #: No smaller relative standard error is claimed: a few repetitions do not tell their spread
@@ -102,8 +104,9 @@ def dynamics(
     began = time.perf_counter()
     settings = changed(settings or DynamicsSettings(), changes)
     refuse_spectrum(model, "the dynamics")
+    refuse(model, "the dynamics", "noise", "latent", "correlation")
     alpha = validate.number("alpha", alpha, above=0)
-    sizes = step_sizes(lr, validate.whole("steps", steps, at_least=1))
+    sizes = step_sizes(lr, validate.whole("steps", steps, at_least=1, at_most=MOST_STEPS))
     momentum = validate.number("momentum", momentum, at_least=0)
     if momentum >= 1:
         raise InvalidInput("momentum", momentum, "must be >= 0 and < 1")

@@ -1,13 +1,10 @@
 """State evolution of the paper's model on a given quadrature rule, to see what rules do.
 
 The library averages over Sobol points with an error bar. Here the same equations are solved
-with the nodes and weights of fixed rules instead, which is how the published numbers were
-made; they have no error bar of their own.
+with the nodes and weights of fixed rules instead, which have no error bar of their own.
 """
 
 from __future__ import annotations
-
-from itertools import product
 
 import equinox as eqx
 import jax
@@ -33,23 +30,6 @@ from dotphase.theory.solve import solve
 
 #: Damping of the iteration, largest relative change at its end, and most iterations.
 DAMPING, TOLERANCE, MOST = 0.8, 1e-6, 600
-
-
-def degree_seven() -> Rule:
-    """The planar rule of degree 7 with 12 nodes, once for the student, once for the teacher.
-
-    Nodes ``(+-a, 0), (0, +-a), (+-b, +-b), (+-c, +-c)`` with the moments of a standard normal
-    pair matched up to degree 7; 144 nodes in all.
-    """
-    a = np.sqrt(6)
-    b, c = np.sqrt((9 - 3 * np.sqrt(5)) / 4), np.sqrt((9 + 3 * np.sqrt(5)) / 4)
-    nodes = [(s * a, 0.0) for s in (1, -1)] + [(0.0, s * a) for s in (1, -1)]
-    weights = [1 / 36] * 4
-    for size, weight in ((b, (5 + 2 * np.sqrt(5)) / 45), (c, (5 - 2 * np.sqrt(5)) / 45)):
-        nodes += [(s * size, t * size) for s, t in product((1, -1), repeat=2)]
-        weights += [weight] * 4
-    both = [np.concatenate(pair) for pair in product(nodes, nodes)]
-    return Rule(np.array(both).T, np.array([u * v for u, v in product(weights, weights)]))
 
 
 @eqx.filter_jit

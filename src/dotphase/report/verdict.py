@@ -1,17 +1,33 @@
-"""Verdicts: does our number agree with the published one, or with another engine's?"""
+"""Verdicts: does our number agree with the published one, or with another engine's?
+
+A verdict must be able to fail. Every comparison knows its noise (the standard error of the
+difference), the largest difference that it calls agreement, and from these the smallest that it
+would catch; it says what difference matters. "Agrees" is only said where twice that would have
+been caught.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from dotphase.experiments.agreement import AGREES, ERRORS, SHARE, judge
+from dotphase.experiments.agreement import AGREES, DIFFERS, ERRORS, SHARE, judge
 from dotphase.experiments.agreement import allowed as largest
 from dotphase.report.facts import Fact
 
-#: The third verdict: ours is converged, and the published number is another one.
+#: Ours is converged, and the published number is another one.
 OFF = "published is off"
+#: The theory says of itself that it is not to be trusted: the difference is its model error.
+OUTSIDE = "outside the theory"
+#: The comparison is too coarse to have failed: a number without a verdict.
+UNDECIDED = "no verdict"
+
+#: Difference that matters where nothing else is said, as a share of the reference; more of a
+#: published mean, which has the noise of its few runs.
+MATTERS, NOISY = 0.03, 0.05
+#: A true difference of `allowed` and so many standard errors is caught 39 times out of 40.
+CAUGHT = 2.0
 
 
 @dataclass(frozen=True)
@@ -26,8 +42,10 @@ class Row:
     origin : where the reference is from: a publication, or another engine of this package
     ours, stderr : our number
     allowed : largest difference that counts as agreement
-    verdict : `AGREES`, `OFF` or `DIFFERS`
+    verdict : `AGREES`, `OFF`, `DIFFERS`, `OUTSIDE` or `UNDECIDED`
     why : the rule that was used, or the evidence
+    noise : standard error of the difference, unpublished errors included
+    tolerance : difference that matters
     """
 
     quantity: str
@@ -40,18 +58,48 @@ class Row:
     allowed: float
     verdict: str
     why: str
+    noise: float = 0.0
+    tolerance: float = 0.0
 
     @property
     def difference(self) -> float:
         """Ours minus the reference."""
         return self.ours - self.reference
 
+    @property
+    def catches(self) -> float:
+        """The smallest true difference that would be caught."""
+        return self.allowed + CAUGHT * self.noise
+
+    @property
+    def has_power(self) -> bool:
+        """Whether twice the difference that matters would be caught."""
+        return self.catches <= 2 * self.tolerance * (1 + 1e-9)
+
+    def judged(self) -> Row:
+        """The row with the verdict that its numbers give."""
+        verdict = judge(self.difference, self.allowed)
+        if verdict == AGREES and not self.has_power:
+            verdict = UNDECIDED
+        return replace(self, verdict=verdict)
+
+    def outside(self, why: str) -> Row:
+        """The same numbers where the theory is not to be trusted."""
+        return replace(self, verdict=OUTSIDE, why=why)
+
     def to_dict(self) -> dict[str, Any]:
         """The row as plain values, ready for JSON."""
-        return {**asdict(self), "difference": self.difference}
+        return {**asdict(self), "difference": self.difference, "catches": self.catches}
 
 
-def against_runs(fact: Fact, ours: float, stderr: float, spread: float) -> Row:
+def against_runs(
+    fact: Fact,
+    ours: float,
+    stderr: float,
+    spread: float,
+    tolerance: float | None = None,
+    share: float = SHARE,
+) -> Row:
     """Compare with a published mean over runs.
 
     Parameters
@@ -60,29 +108,33 @@ def against_runs(fact: Fact, ours: float, stderr: float, spread: float) -> Row:
         Our mean and its standard error.
     spread : float
         Our standard deviation over runs; stands in for the published one where there is none.
+    tolerance : float, optional
+        Difference that matters, `NOISY` of the published number if not given.
+    share : float
+        Share of the number that may lie between the two besides their errors.
     """
     runs = fact.runs or 1
     error = (spread if fact.spread is None else fact.spread) / math.sqrt(runs)
-    allowed = largest(fact.value, stderr, error) + fact.rounding
-    why = f"at most {ERRORS:g} combined standard errors plus {100 * SHARE:g}% apart"
+    allowed = largest(fact.value, stderr, error, share=share) + fact.rounding
+    why = f"at most {ERRORS:g} combined standard errors plus {100 * share:g}% apart"
+    tolerance = NOISY * abs(fact.value) if tolerance is None else tolerance
     # An error that was not published is not shown as if it had been.
     shown = None if fact.spread is None else error
-    return _row(fact, shown, ours, stderr, allowed, why)
+    noise = math.hypot(stderr, error)
+    return _row(fact, shown, (ours, stderr), allowed, why, noise, tolerance)
 
 
-def within_deviations(fact: Fact, ours: float, stderr: float, deviations: float = 2.0) -> Row:
-    """Compare with a published mean by its standard deviation over runs."""
-    if fact.spread is None:
-        raise ValueError(f"{fact.table} {fact.quantity} was published without a spread")
-    why = f"our mean within {deviations:g} published standard deviations"
-    return _row(fact, fact.spread, ours, stderr, deviations * fact.spread, why)
+def within_range(fact: Fact, ours: float, stderr: float, other: float) -> Row:
+    """Compare with a published range of rounded numbers.
 
-
-def within_range(fact: Fact, ours: float, stderr: float, slack: float) -> Row:
-    """Compare with a published range, widened on both sides by `slack`."""
-    allowed = (fact.spread or 0.0) + slack
-    why = f"within {slack:g} of the published range"
-    return _row(fact, fact.spread, ours, stderr, allowed, why)
+    `other` is the value that would mean something else, uniform attention say; a quarter of the way
+    to it matters.
+    """
+    noise = 0.0 if math.isnan(stderr) else stderr
+    allowed = (fact.spread or 0.0) + fact.rounding + ERRORS * noise
+    why = f"within the published range, its rounding and {ERRORS:g} standard errors"
+    tolerance = abs(other - fact.value) / 4
+    return _row(fact, fact.spread, (ours, stderr), allowed, why, noise, tolerance)
 
 
 def against_equations(fact: Fact, ours: float, stderr: float, settled: str | None) -> Row:
@@ -94,21 +146,20 @@ def against_equations(fact: Fact, ours: float, stderr: float, settled: str | Non
     Parameters
     ----------
     settled : str or None
-        Evidence that our number has converged; None if there is none.
+        Evidence that our number has converged at this very point; None if there is none.
     """
     allowed = ERRORS * stderr + fact.rounding
-    verdict = judge(ours - fact.value, allowed)
+    why = f"at most {ERRORS:g} standard errors plus rounding apart"
+    row = _row(fact, None, (ours, stderr), allowed, why, stderr, None)
     if not math.isfinite(ours):
-        why = "we find no such point"
-    elif verdict == AGREES:
-        why = f"at most {ERRORS:g} standard errors plus rounding apart"
-    elif settled is None:
-        why = "no evidence on which of the two is off"
-    else:
+        return replace(row, why="we find no such point")
+    if row.verdict == DIFFERS and settled is None:
+        return replace(row, why="no evidence on which of the two is off")
+    if row.verdict == DIFFERS:
         percent = 100 * (fact.value / ours - 1)
         reason = f" ({fact.note})" if fact.note else ""
-        verdict, why = OFF, f"published value {percent:+.1f}%{reason}; {settled}"
-    return _row(fact, None, ours, stderr, allowed, why, verdict)
+        return replace(row, verdict=OFF, why=f"published value {percent:+.1f}%{reason}; {settled}")
+    return row
 
 
 def between_engines(
@@ -118,15 +169,18 @@ def between_engines(
     ours: tuple[float, float],
     origin: str = "theory",
     share: float = SHARE,
+    tolerance: float | None = None,
 ) -> Row:
     """Compare two engines of this package, each given as (value, standard error).
 
-    `origin` is the one that `reference` is from.
+    `origin` is the one that `reference` is from; `tolerance` as in `against_runs`.
     """
     allowed = largest(reference[0], reference[1], ours[1], share=share)
-    verdict = judge(ours[0] - reference[0], allowed)
     why = f"at most {ERRORS:g} combined standard errors plus {100 * share:g}% apart"
-    return Row(quantity, at, *reference, f"{origin}, this run", *ours, allowed, verdict, why)
+    noise = math.hypot(reference[1], ours[1])
+    matters = MATTERS * abs(reference[0]) if tolerance is None else tolerance
+    numbers = (*reference, f"{origin}, this run", *ours, allowed, "", why, noise, matters)
+    return Row(quantity, at, *numbers).judged()
 
 
 def within(
@@ -137,21 +191,22 @@ def within(
     allowed: float,
     origin: str,
     why: str,
+    tolerance: float,
 ) -> Row:
     """Compare with a number that has no error, by a difference that is said to be allowed."""
-    verdict = judge(ours[0] - reference, allowed)
-    return Row(quantity, at, reference, None, origin, *ours, allowed, verdict, why)
+    numbers = (reference, None, origin, *ours, allowed, "", why, ours[1], tolerance)
+    return Row(quantity, at, *numbers).judged()
 
 
 def _row(
     fact: Fact,
     error: float | None,
-    ours: float,
-    stderr: float,
+    ours: tuple[float, float],
     allowed: float,
     why: str,
-    verdict: str | None = None,
+    noise: float,
+    tolerance: float | None,
 ) -> Row:
-    verdict = verdict or judge(ours - fact.value, allowed)
+    matters = MATTERS * abs(fact.value) if tolerance is None else tolerance
     published = (fact.quantity, fact.at, fact.value, error, fact.source)
-    return Row(*published, ours, stderr, allowed, verdict, why)
+    return Row(*published, *ours, allowed, "", why, noise, matters).judged()

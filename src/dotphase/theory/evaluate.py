@@ -31,8 +31,7 @@ from dotphase._numerics.prox import Track
 from dotphase._numerics.quadrature import SCRAMBLES, gaussian_blocks
 from dotphase._numerics.remember import Same, remembered
 from dotphase.model import Model
-from dotphase.model.definition import Attention
-from dotphase.model.symmetry import unseen_signs
+from dotphase.model.symmetry import sign_flips
 from dotphase.theory.coordinates import Coordinates
 from dotphase.theory.evolution import Averages, force_averages, fresh_track
 from dotphase.theory.overlaps import Overlaps
@@ -61,14 +60,15 @@ class Evaluator:
         sizes = tuple(np.shape(leaf) for leaf in jax.tree.leaves(arrays))
         self.structure = (shape, sizes, tuple(Same(leaf) for leaf in leaves))
         self.compiled = _compile(self.structure)
-        self.even_student = _is_even(model.student, model.length, model.student_rank)
-        self.even_teacher = _is_even(model.teacher, model.length, model.teacher_rank)
+        turned = [s for s, u in sign_flips(model) if np.all(u < 0)]
+        self.even_teacher = any(np.all(s > 0) for s in turned)
+        self.even = any(np.all(s < 0) for s in turned)
 
     def mirror(self, overlaps: Overlaps) -> Mirror | None:
         """The change of signs under which the averages at given overlaps are the same."""
         if self.even_teacher and not np.any(overlaps.theta):
             return Mirror.TEACHER
-        if self.even_teacher and self.even_student and not np.any(overlaps.m):
+        if self.even and not np.any(overlaps.m):
             return Mirror.BOTH
         return None
 
@@ -80,18 +80,14 @@ evaluator_of = remembered(32)(Evaluator)
 class Mirror(Enum):
     """Changes of signs of all fields of a kind that leave the proximal problem what it was.
 
-    Where S does not see the sign of X, T not that of h*, and m = 0, turning all fields around
-    turns X and g around: E[g] = 0. Where T does not see the sign of h* and theta = 0, turning
-    those of the teacher around changes nothing: E[g y^T] = 0. Points then come in pairs of which
-    one is enough, and what is odd is zero.
+    Where the loss does not see the signs of X and h* together, and m = 0, turning all fields
+    around turns X and g around: E[g] = 0. Where T does not see the sign of h* and theta = 0,
+    turning those of the teacher around changes nothing: E[g y^T] = 0. Points then come in pairs of
+    which one is enough, and what is odd is zero.
     """
 
     BOTH = "xi and y"
     TEACHER = "y"
-
-
-def _is_even(function: Attention, length: int, rank: int) -> bool:
-    return any(np.all(signs < 0) for signs in unseen_signs(function, length, rank))
 
 
 def _spectrum(model: Model) -> Any:
@@ -270,7 +266,7 @@ class AverageQuery(Query[Answer]):
         """The columns of one array back in their places."""
         model = self.evaluator.model
         length, r, t = model.length, model.student_rank, model.teacher_rank
-        shapes = [(length, r), (length, r, r), (length, r, t), (length, r, r), (), (), ()]
+        shapes = [(model.directions, r), (length, r, r), (length, r, t), (length, r, r), (), (), ()]
         return self.without_odd(Averages(*cut(rows, shapes)))
 
     def without_odd(self, averages: Any) -> Any:
@@ -285,6 +281,11 @@ class AverageQuery(Query[Answer]):
     @property
     def mirror(self) -> Mirror | None:
         return self.evaluator.mirror(self.overlaps)
+
+    @property
+    def blocks(self) -> tuple[Float[Array, "dims points"], ...]:
+        """The Gaussian points that it averages over."""
+        return _blocks_of(self)
 
     def alone(self) -> Answer:
         flat, blocks = _flat(self.overlaps), _blocks_of(self)
@@ -401,18 +402,24 @@ def _owned(queries: Sequence[Any]) -> Iterator[tuple[Any, slice]]:
 
 @lru_cache(maxsize=12)
 def device_blocks(
-    log2_points: int, student_dims: int, teacher_dims: int, seed: int, halved: bool = False
+    log2_points: int,
+    student_dims: int,
+    teacher_dims: int,
+    seed: int,
+    halved: bool = False,
+    others: int = 0,
 ) -> tuple[Float[Array, "dims points"], ...]:
     """The Gaussian points on the device, one array per block, points on the last axis."""
-    blocks = gaussian_blocks(log2_points, student_dims, teacher_dims, seed, halved)
-    dims = student_dims + teacher_dims
+    blocks = gaussian_blocks(log2_points, student_dims, teacher_dims, seed, halved, others)
+    dims = student_dims + teacher_dims + others
     return tuple(jnp.asarray(np.ascontiguousarray(b.reshape(-1, dims).T)) for b in blocks)
 
 
 def _blocks_of(query: Query[Any]) -> tuple[Float[Array, "dims points"], ...]:
     model = query.evaluator.model
     student, teacher = (model.length * rank for rank in (model.student_rank, model.teacher_rank))
-    return device_blocks(query.log2_points, student, teacher, query.seed, query.halved)
+    given = (query.log2_points, student, teacher, query.seed, query.halved, model.normals)
+    return device_blocks(*given)
 
 
 def _flat(overlaps: Any) -> Float[np.ndarray, " n"]:
@@ -422,7 +429,8 @@ def _flat(overlaps: Any) -> Float[np.ndarray, " n"]:
 
 def _unflat(model: Model, flat: Float[Array, " n"]) -> Overlaps:
     length, r, t = model.length, model.student_rank, model.teacher_rank
-    return Overlaps(*cut(flat, [(length, r, r), (length, r), (length, r, r), (length, r, t)]))
+    shapes = [(length, r, r), (model.directions, r), (length, r, r), (length, r, t)]
+    return Overlaps(*cut(flat, shapes))
 
 
 def cut(values: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Generic, TypeVar
 
 import jax
+import numpy as np
 
 from dotphase._numerics import interrupt, validate
 from dotphase._numerics.precision import in_double_precision
@@ -91,9 +92,10 @@ def run(
     """Run computations to their ends: side by side in vmapped lanes, or spread over threads."""
     if lanes is None:
         lanes = 1 if jax.default_backend() == "cpu" else LANES
+    lanes = validate.whole("lanes", lanes, at_least=1, at_most=2**12)
     report = progress or (lambda result: None)
     if lanes > 1:
-        return _run_in_lanes(work, validate.whole("lanes", lanes, at_least=1), report)
+        return _run_in_lanes(work, lanes, report)
     workers = min(len(work), os.cpu_count() or 1)
     if workers <= 1:
         results = []
@@ -117,11 +119,13 @@ def run(
 
 def run_alone(steps: Steps[T], stop: threading.Event | None = None) -> T:
     """Run one computation to its end, or until `stop` is set."""
-    stepper = Stepper(steps)
-    while stepper.step():
-        if stop is not None and stop.is_set():
-            stepper.close()
-            raise KeyboardInterrupt
+    # Numbers that overflow are seen by those who judge them.
+    with np.errstate(all="ignore"):
+        stepper = Stepper(steps)
+        while stepper.step():
+            if stop is not None and stop.is_set():
+                stepper.close()
+                raise KeyboardInterrupt
     return stepper.result
 
 
@@ -138,6 +142,7 @@ def _run_in_lanes(work: Sequence[Steps[T]], lanes: int, report: Callable[[T], No
             report(results[index])
 
     while waiting or flying:
+        interrupt.check()
         while waiting and len(flying) < lanes:
             index, steps = waiting.pop()
             flying[index] = Stepper(steps)

@@ -194,4 +194,5 @@ def _outcome(method: Method, schedule: Schedule, now: Progress) -> Int[Array, ""
     outcome = jnp.where(now.taken >= schedule.steps, Outcome.STEPS, Outcome.RUNNING)
     outcome = jnp.where(method.stalled(now.point), Outcome.STALLED, outcome)
     outcome = jnp.where(slope <= schedule.tolerance, Outcome.CONVERGED, outcome)
-    return jnp.where(sane, outcome, Outcome.DIVERGED)
+    begun = now.taken == 0
+    return jnp.where(sane, outcome, jnp.where(begun, Outcome.NOT_FINITE, Outcome.DIVERGED))

@@ -20,6 +20,8 @@ from dotphase.training.optimisers import OPTIMISERS
 
 #: Gradient norm over sqrt(d) at which training stops, by precision.
 TOLERANCE = {"float64": 1e-6, "float32": 1e-5}
+#: Largest step and scale of a start: beyond, products of weights are no numbers.
+LARGEST = 1e100
 #: Sentences of a mini-batch.
 MINIBATCH = 128
 #: Share of the last step that is added.
@@ -85,7 +87,7 @@ class TrainingSettings:
             raise InvalidInput("lr", self.lr, rule)
         for name in ("tolerance", "scale"):
             if getattr(self, name) is not None:
-                validate.number(name, getattr(self, name), above=0)
+                validate.number(name, getattr(self, name), above=0, at_most=LARGEST)
         least = {"steps": 1, "minibatch": 1, "held_out": 2, "seed": 0, "batch": 1}
         for name, at_least in least.items():
             if getattr(self, name) is not None:
@@ -110,6 +112,11 @@ class TrainingSettings:
     def most_steps(self) -> int:
         """Most steps, those of the optimiser if no others are given."""
         return self.optimiser.steps if self.steps is None else self.steps
+
+    @property
+    def budgeted(self) -> bool:
+        """Whether the number of steps is meant, rather than a limit on the way to the tolerance."""
+        return self.optimiser.lr is not None
 
     @property
     def step_size(self) -> float | Float[np.ndarray, " steps"]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 #: What is in the paper, in the order of the report.
 PAPER = (
+    "released",
     "histogram",
     "transition",
     "phase-standard",

@@ -14,7 +14,7 @@ from dotphase.report.facts import facts
 from dotphase.report.item import Datasets, Item
 from dotphase.report.rows import over_runs
 from dotphase.report.store import Parts
-from dotphase.report.verdict import Row, within_deviations, within_range
+from dotphase.report.verdict import Row, against_runs, within_range
 
 #: The sequence whose attention was published.
 SEQUENCE = "BBCCDDBBBB"
@@ -41,11 +41,16 @@ def compare(datasets: Datasets) -> list[Row]:
     rows = []
     for fact in facts("histogram_accuracy"):
         values = result.trained.final_accuracy[result.rows(fact.at["mechanism"])]
-        rows.append(within_deviations(fact, *over_runs(values)))
+        mean, error = over_runs(values)
+        # An error rate of half a percent more matters.
+        spread = float(np.std(values))
+        rows.append(against_runs(fact, mean, error, spread, tolerance=0.005, share=0.0))
     for fact in facts("histogram_attention"):
         shares = published_shares(result, fact.at["mechanism"])[fact.quantity]
-        # Networks differ; the published shares are of one of them.
-        rows.append(within_range(fact, *over_runs(shares), slack=0.05))
+        # Networks differ, and the published shares are of one of them: the spread over runs counts.
+        mean, error = over_runs(shares)
+        spread = max(error * np.sqrt(shares.size), 0.0)
+        rows.append(within_range(fact, mean, spread, other=1 / len(SEQUENCE)))
     return rows
 
 

@@ -1,0 +1,77 @@
+"""Differences from released numbers in standard errors: where they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dotphase.figures.parts.lines import ALPHA
+from dotphase.figures.parts.style import drawing
+
+#: Quantities of the columns, and the largest difference that colours show.
+SHOWN, LIMIT = ("train_loss", "test_error"), 4.0
+
+
+def difference_maps(rows: xr.Dataset, path: str | Path | None = None) -> Any:
+    """Maps over alpha and omega, a row for each table and start that has them.
+
+    Parameters
+    ----------
+    rows : xarray.Dataset
+        Values along ``row`` with ``table``, ``start``, ``quantity``, ``omega``, ``alpha`` and
+        ``difference``.
+
+    Examples
+    --------
+    >>> import xarray as xr
+    >>> places = {"omega": ("row", [0.1, 0.2]), "alpha": ("row", [1.0, 2.0])}
+    >>> rows = xr.Dataset({"difference": ("row", [0.1, -0.4]), **places})
+    >>> for name, word in (("table", "maps"), ("start", "semantic"), ("quantity", "train_loss")):
+    ...     rows[name] = ("row", [word, word])
+    >>> figure = dp.plot.difference_maps(rows, "difference_maps.png")
+    """
+    words = zip(*(rows[name].values.tolist() for name in ("table", "start")), strict=True)
+    kinds = [pair for pair in dict.fromkeys(words) if _is_map(rows, pair)]
+    size = (4.0 * len(SHOWN), 2.1 * max(len(kinds), 1) + 0.4)
+    shared = {"squeeze": False, "sharey": True}
+    with drawing(path, max(len(kinds), 1), len(SHOWN), size=size, **shared) as (figure, axes):
+        mesh = None
+        for line, (name, start) in zip(axes, kinds, strict=False):
+            for axis, quantity in zip(line, SHOWN, strict=True):
+                same = (rows["table"] == name) & (rows["start"] == start)
+                some = rows.isel(row=np.flatnonzero(same & (rows["quantity"] == quantity)))
+                axis.grid(False)
+                axis.set_title(f"{name}, {start} start: {quantity}", fontsize=8)
+                if not some.sizes["row"]:
+                    continue
+                field = _field(some)
+                mesh = axis.pcolormesh(
+                    field["alpha"], field["omega"], field, cmap="RdBu_r", vmin=-LIMIT, vmax=LIMIT,
+                    shading="nearest", rasterized=True,
+                )  # fmt: skip
+            line[0].set_ylabel(r"$\omega$")
+        for axis in axes[-1]:
+            axis.set_xlabel(ALPHA)
+        if mesh is not None:
+            figure.colorbar(
+                mesh, ax=axes, label="ours less released, in standard errors", shrink=0.6
+            )
+    return figure
+
+
+def _is_map(rows: xr.Dataset, pair: tuple[str, str]) -> bool:
+    """Whether a table has several alphas and omegas."""
+    some = rows.isel(row=np.flatnonzero((rows["table"] == pair[0]) & (rows["start"] == pair[1])))
+    return all(np.unique(some[name].values).size > 1 for name in ("alpha", "omega"))
+
+
+def _field(some: xr.Dataset) -> xr.DataArray:
+    """The differences over omega and alpha."""
+    alphas, column = np.unique(some["alpha"].values, return_inverse=True)
+    omegas, line = np.unique(some["omega"].values, return_inverse=True)
+    values = np.full((omegas.size, alphas.size), np.nan)
+    values[line, column] = some["difference"].values
+    return xr.DataArray(values, {"omega": omegas, "alpha": alphas})

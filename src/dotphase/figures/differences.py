@@ -1,0 +1,57 @@
+"""Differences from released numbers in standard errors: how they are distributed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dotphase.figures.parts.style import COLOURS, drawing, ink
+
+#: Where histograms end, and how many bars they have.
+LIMIT, BARS = 4.5, 45
+
+
+def differences(rows: xr.Dataset, path: str | Path | None = None) -> Any:
+    """A histogram for each table, with the unit normal that it should be.
+
+    Parameters
+    ----------
+    rows : xarray.Dataset
+        Values along ``row`` with ``table``, ``difference`` and ``stands_in``.
+
+    Examples
+    --------
+    >>> import xarray as xr
+    >>> rows = xr.Dataset({"difference": ("row", [0.1, -0.4]), "stands_in": ("row", [0, 0])})
+    >>> rows["table"] = ("row", ["maps", "maps"])
+    >>> figure = dp.plot.differences(rows, "differences.png")
+    """
+    names = list(dict.fromkeys(rows["table"].values.tolist()))
+    edges = np.linspace(-LIMIT, LIMIT, BARS + 1)
+    shared = {"sharex": True, "squeeze": False}
+    with drawing(path, 1, len(names), size=(2.5 * len(names) + 0.6, 2.9), **shared) as (
+        figure,
+        axes,
+    ):
+        for axis, name in zip(axes[0], names, strict=True):
+            some = rows.isel(row=np.flatnonzero((rows["table"] == name) & (rows["stands_in"] == 0)))
+            z = some["difference"].values
+            axis.hist(
+                np.clip(z, -LIMIT, LIMIT),
+                edges,
+                density=True,
+                color=COLOURS["semantic"],
+                alpha=0.75,
+            )
+            x = np.linspace(-LIMIT, LIMIT, 200)
+            axis.plot(x, np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi), color=ink(), lw=1.2)
+            spread = z.std(ddof=1) if z.size > 1 else np.nan
+            axis.set_title(
+                f"{name}\n{z.size} values, mean {z.mean():+.2f}, width {spread:.2f}", fontsize=8
+            )
+            axis.set(yticks=[], xlabel="standard errors")
+        axes[0, 0].set_ylabel("share (line: unit normal)")
+    return figure
