@@ -34,7 +34,7 @@ def phase_maps(
     difference = loss_gap(runs["train_loss"], "start").mean("seed")
     label = LOSS_GAP + r"  $[10^{-3}]$"
     columns = [
-        Panel(label, "PuOr", 1e3 * theory["loss_difference"], 1e3 * difference),
+        Panel(label, "PuOr", 1e3 * theory["loss_difference"], 1e3 * difference, comparison=True),
         gain_panel(theory, runs),
     ]
     return panels(columns, theory, runs, lines, path)
