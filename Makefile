@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 READY = $(VENV)/.ready
+SEED ?= 0
 
-.PHONY: demo explore test lint docs bench figures diagrams reproduction constraints clean help
+.PHONY: demo explore test lint docs bench trials figures diagrams reproduction constraints clean help
 
 help:
 	@echo "make demo         set up, reproduce the paper at small size into out/reproduction"
@@ -12,6 +13,7 @@ help:
 	@echo "make test         set up, lint, type checks, documentation, tests"
 	@echo "make docs         set up, build the documentation into out/site, check its links"
 	@echo "make bench        set up, measure speed, write docs/benchmarks.md and its history"
+	@echo "make trials       set up, hostile input, kills, full disks ..., write docs/trials.md (40 minutes)"
 	@echo "make reproduction set up, reproduce the paper at full size (hours without a GPU)"
 	@echo "make figures      draw the figures of the README again"
 	@echo "make diagrams     compute the phase diagrams that ship with the explorer again"
@@ -44,8 +46,13 @@ docs: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/page.py
 
+trials: $(READY)
+	$(BIN)/python trials/all.py --seed $(SEED)
+
 figures: $(READY)
-	$(BIN)/dotphase curve --alphas 0.5:2:31 --rtol 2e-3 --most 18 --out out/readme.nc --plot docs/images/branches.png
+	$(BIN)/dotphase reproduce transition --full --out out/figures
+	cp out/figures/figures/transition.png docs/images/branches.png
+	cp out/figures/figures/transition-dark.png docs/images/branches-dark.png
 	$(BIN)/python benchmarks/explorer_screenshots.py docs/images/explorer.png
 	$(BIN)/python benchmarks/explorer_screenshots.py docs/images/watch-it-learn.png
 

@@ -23,11 +23,11 @@ def points(few: bool) -> list[dict[str, Any]]:
     chosen: list[dict[str, Any]] = [
         {"omega": omega, "alpha": alpha, "branch": branch}
         for omega, alpha, branch in product(
-            (0.0, 0.1, 0.2, 0.3, 0.4), (0.55, 0.75, 1.0, 1.5, 2.5), BRANCHES
+            (0.0, 0.1, 0.2, 0.3, 0.4), (0.55, 0.75, 1.0, 1.5), BRANCHES
         )
     ]
     others = ({"sigma": 0.35}, {"sigma": 0.7}, {"ridge": 0.003}, {"ridge": 0.03}, {"length": 3})
-    for other, omega, alpha, branch in product(others, (0.1, 0.3), (0.7, 1.5), BRANCHES):
+    for other, (omega, alpha), branch in product(others, ((0.1, 0.7), (0.3, 1.5)), BRANCHES):
         chosen.append({**other, "omega": omega, "alpha": alpha, "branch": branch})
     return chosen
 

@@ -45,6 +45,7 @@ def machine() -> str:
 
 def measure() -> dict[str, Any]:
     """One line of the history."""
+    import first_call
     import theory
     import training
 
@@ -58,6 +59,8 @@ def measure() -> dict[str, Any]:
         "textbook": textbook,
         "floor": theory.floor(tight["seconds"], int(tight["log2_points"])),
         "sizes": sizes,
+        "copying": first_call.copying(),
+        "first_calls": first_call.first_calls(),
         "gradients": {str(d): row for d, row in gradients.items()},
         "ratios": {
             "textbook_default": textbook["default"]["ratio"],
@@ -107,6 +110,12 @@ def page(runs: list[dict[str, Any]]) -> str:
         [d, f"{row['speedup']:.0f}", f"{row['times_floor']:.1f}"]
         for d, row in last["gradients"].items()
     ]
+    first = [
+        [str(row["length"]), str(row["rank"]),
+         *(f"{row[name]:.2g} s ({row[name] / last['copying']:.0f})"
+           for name in ("first", "later", "second"))]
+        for row in last["first_calls"]
+    ]  # fmt: skip
     kept = [[words, f"{last['ratios'][name]:.0f}", verdict(runs, name)]
             for name, words in RATIOS.items()]  # fmt: skip
     return f"""# Benchmarks
@@ -136,6 +145,13 @@ find the point, its derivatives and its errors first.
 CPU time of a warm solve, in units of two tokens, rank one, 2^14 points.
 
 {table(["tokens", "rank", "points", "cost"], sizes)}
+## The first answer
+
+Wall time of `import dotphase` and one solve with default settings: in a process that finds nothing
+compiled, in one that finds what another has left, and of a second solve in the same process. In
+brackets: over the time in which the same machine copies 64 MiB.
+
+{table(["tokens", "rank", "very first", "later processes", "second solve"], first)}
 ## Training
 
 One gradient of the training loss at alpha = 2: the full graph differentiated by JAX in float32,

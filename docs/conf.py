@@ -28,10 +28,11 @@ extensions = [
     "extensions.executed",
     "extensions.public_names",
     "extensions.local_mathjax",
+    "extensions.verdict_tables",
 ]
 exclude_patterns = ["_generated", "extensions", "static"]
 
-myst_enable_extensions = ["amsmath", "attrs_block", "deflist", "dollarmath"]
+myst_enable_extensions = ["amsmath", "attrs_block", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
 default_role = "public-or-literal"
@@ -48,6 +49,7 @@ html_theme = "furo"
 html_title = f"dotphase {release}"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_js_files = ["figures.js"]
 html_copy_source = False
 html_show_copyright = False
 html_theme_options = {"navigation_with_keys": True}

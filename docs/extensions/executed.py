@@ -8,13 +8,16 @@ before it on the page, and what it prints stands below it. An exception ends the
 ``hidden``
     The block is executed but not shown: assertions that hold the prose to the numbers.
 
-``script`` gives a link to the code of the page as one file.
+``script`` gives links to the code of the page as one file, and to the page as a notebook with
+its output.
 """
 
 from __future__ import annotations
 
 import ast
 import io
+import json
+import re
 import time
 import traceback
 from contextlib import redirect_stdout
@@ -31,16 +34,22 @@ from sphinx.util.docutils import SphinxDirective
 
 logger = logging.getLogger(__name__)
 
-#: Where figures and scripts are written, under the folder of the sources.
+#: Where figures, scripts and notebooks are written, under the folder of the sources.
 FOLDER = "_generated"
+#: A directive of a page's source: its name and what is in it, options first.
+FENCE = re.compile(r"^```\{(\w+)\}.*?\n(.*?)^```\n?", re.MULTILINE | re.DOTALL)
+#: ``{doc}`page``` and the like, which a notebook cannot follow.
+ROLE = re.compile(r"\{\w+\}`([^`<]*?)(?: ?<[^`]*>)?`")
 
 
 class Page:
     """The names that a page has defined so far, and its code."""
 
-    def __init__(self) -> None:
+    def __init__(self, source: str = "") -> None:
         self.names: dict[str, Any] = {"__name__": "__main__"}
+        self.source = source
         self.blocks: list[str] = []
+        self.printed: list[str] = []
         self.figures = 0
 
     def execute(self, code: str, where: str) -> tuple[str, Any]:
@@ -84,6 +93,7 @@ class Run(SphinxDirective):
         if "hidden" in self.options:
             return []
         page.blocks.append(code)
+        page.printed.append(printed)
         shown: list[nodes.Node] = [_block(code, "python", "executed")]
         if printed:
             shown.append(_block(printed.rstrip("\n"), "text", "printed"))
@@ -99,18 +109,48 @@ class Run(SphinxDirective):
 
 
 class Script(SphinxDirective):
-    """A link to the code of the page."""
+    """Links to the code of the page and to the page as a notebook."""
 
     def run(self) -> list[nodes.Node]:
         page = PAGES[self.env.docname]
-        name = self.env.docname.rsplit("/", 1)[-1].replace("-", "_") + ".py"
-        text = "\n\n".join(page.blocks) + "\n"
+        name = self.env.docname.rsplit("/", 1)[-1].replace("-", "_")
+        book = json.dumps(notebook(page), indent=1, ensure_ascii=False)
+        script = self._file(f"{name}.py", "\n\n".join(page.blocks) + "\n")
+        text = ("The code of this page as one script: ", script, "; with the text, as a notebook: ")
+        line = nodes.paragraph("", text[0], text[1], nodes.Text(text[2]))
+        line += self._file(f"{name}.ipynb", book + "\n")
+        return [line]
+
+    def _file(self, name: str, text: str) -> nodes.Node:
+        """Write a file; a link to it."""
         (_folder(self.env.app) / name).write_text(text, encoding="utf-8")
         link = addnodes.download_reference(
             "", "", refdoc=self.env.docname, reftarget=f"/{FOLDER}/{name}", reftype="download"
         )
         link += nodes.literal(name, name, classes=["xref", "download"])
-        return [nodes.paragraph("", "The code of this page as one script: ", link)]
+        return link
+
+
+def notebook(page: Page) -> dict[str, Any]:
+    """The page as a notebook of format 4: its text, the blocks that were run, what they printed."""
+    cells: list[dict[str, Any]] = []
+
+    def add(kind: str, text: str, **more: Any) -> None:
+        if text.strip():
+            cell = {"cell_type": kind, "id": f"cell-{len(cells)}", "metadata": {}}
+            cells.append(cell | {"source": text.strip("\n").splitlines(keepends=True)} | more)
+
+    ran, place = iter(zip(page.blocks, page.printed, strict=True)), 0
+    for fence in FENCE.finditer(page.source):
+        add("markdown", ROLE.sub(r"\1", page.source[place : fence.start()]))
+        place = fence.end()
+        if fence[1] == "run" and ":hidden:" not in fence[2]:
+            code, printed = next(ran, ("", ""))
+            shown = [{"output_type": "stream", "name": "stdout", "text": printed}]
+            add("code", code, execution_count=None, outputs=shown if printed else [])
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
+    return {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
 
 
 def _block(text: str, language: str, kind: str) -> nodes.Node:
@@ -124,7 +164,7 @@ def _folder(app: Sphinx) -> Path:
 
 
 def _begin(app: Sphinx, docname: str, source: list[str]) -> None:
-    PAGES[docname] = Page()
+    PAGES[docname] = Page(source[0])
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

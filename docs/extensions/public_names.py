@@ -25,6 +25,8 @@ import dotphase
 
 #: The group of the stub whose names are modules, each a group of its own.
 MODULES = "modules"
+#: What a page begins with.
+FIRST = {"Model", "solve", "train", "run_study"}
 #: ``name : words`` in a section of attributes: the words are a description, not a type.
 ATTRIBUTE = re.compile(r"^(\w[\w, ]*?) : (.+)$")
 
@@ -45,13 +47,18 @@ def public_groups() -> dict[str, list[str]]:
     stub = Path(dotphase.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
     groups = read_groups(stub)
     modules = groups.pop(MODULES)
-    found = {name: [f"dotphase.{one}" for one in names] for name, names in groups.items()}
+    found = {name: [f"dotphase.{one}" for one in in_order(names)] for name, names in groups.items()}
     for name in modules:
         # What is at the top is shown there.
         names = [one for one in members(getattr(dotphase, name)) if one not in groups["model"]]
         names.sort(key=lambda one: (one[0].islower(), one))
         found[name] = [f"dotphase.{name}.{one}" for one in names]
     return found
+
+
+def in_order(names: list[str]) -> list[str]:
+    """Names of a group as a reader wants them: what everything begins with, functions, classes."""
+    return sorted(names, key=lambda one: (one not in FIRST, one[0].isupper(), one))
 
 
 def members(module: ModuleType) -> list[str]:

@@ -1,6 +1,11 @@
-"""The best that any learner can do with the data: ``dp.bayes.optimal``, ``dp.bayes.curve``."""
+"""The best that any learner can do with the data: ``dp.bayes.optimal``, ``dp.bayes.curve``.
+
+For the paper's teachers in closed form; ``numerical`` and ``weak_recovery`` are for any.
+"""
 
 from dotphase.experiments.bayes import bayes_curve as curve
 from dotphase.theory.bayes import bayes_optimal as optimal
+from dotphase.theory.posterior import numerical_bayes as numerical
+from dotphase.theory.posterior import weak_recovery
 
-__all__ = ["curve", "optimal"]
+__all__ = ["curve", "numerical", "optimal", "weak_recovery"]

@@ -27,7 +27,10 @@ class InvalidInput(ValueError):
 
     def __init__(self, field: str, value: object, allowed: str) -> None:
         self.field, self.value, self.allowed = field, value, allowed
-        shown = " ".join(repr(value).split())
+        try:
+            shown = " ".join(repr(value).split())
+        except Exception:  # a number with thousands of digits, or an object with faults
+            shown = f"(a {type(value).__name__} that cannot be shown)"
         if len(shown) > 120:
             shown = shown[:117] + "..."
         super().__init__(f"{field} = {shown}: {allowed}")

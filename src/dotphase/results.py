@@ -6,10 +6,12 @@ from dotphase.finite.runs import Run
 from dotphase.mean_field.result import Trajectory
 from dotphase.message_passing.result import MessagePassing
 from dotphase.theory.bayes import BayesOptimal
-from dotphase.theory.breaking import Broken, Complexity
-from dotphase.theory.breaking_critical import BrokenCritical
-from dotphase.theory.breaking_evolution import BrokenOverlaps
+from dotphase.theory.breaking.critical import BrokenCritical
+from dotphase.theory.breaking.evolution import BrokenOverlaps
+from dotphase.theory.breaking.result import Broken, Complexity
 from dotphase.theory.critical import Critical
+from dotphase.theory.critical_search import Transition
+from dotphase.theory.dimension import AtDimension
 from dotphase.theory.ends import BranchEnd
 from dotphase.theory.flow import Flow, FlowPoint
 from dotphase.theory.landscape import Landscape
@@ -18,6 +20,7 @@ from dotphase.training.hessian import Curvature
 from dotphase.training.result import Training
 
 __all__ = [
+    "AtDimension",
     "Baseline",
     "BayesOptimal",
     "BranchEnd",
@@ -36,4 +39,5 @@ __all__ = [
     "Solution",
     "Training",
     "Trajectory",
+    "Transition",
 ]

@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+import small_explorer
 from app_tools import PATIENCE, wait_for
 
 FLAGS = [
@@ -55,7 +56,7 @@ class Site:
 
 @pytest.fixture(scope="package")
 def site(tmp_path_factory):
-    """``dotphase explore`` in a process of its own, ready to answer.
+    """``dotphase explore``, of small sizes, in a process of its own, ready to answer.
 
     One for all files here; it ends with them: its work in the background would slow down all
     tests after it. What leaves most of that work behind is asked last, in `test_windows`.
@@ -66,7 +67,7 @@ def site(tmp_path_factory):
         "PYTHONPATH": os.pathsep.join(part for part in sys.path if part),
     }
     process = subprocess.Popen(
-        [sys.executable, "-m", "dotphase", "explore", "--no-browser"],
+        [sys.executable, small_explorer.__file__, "--no-browser"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
     )  # fmt: skip
     try:

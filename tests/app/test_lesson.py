@@ -22,7 +22,8 @@ FINAL = {"log2_ensemble": 7, "repetitions": 3, "rtol": 1.0}
 
 
 def test_a_lesson_from_a_query_and_back():
-    asked = read_lesson({"alpha": "0.5", "begin": "random", "lr": "4", "dimension": "100"})
+    query = {"begin": "random", "lr": "4", "dimension": "100"}
+    asked = read_lesson(query, Point(alpha=0.5))
     assert asked == Lesson(Point(alpha=0.5), "random", lr=4.0, d=100)
     assert Lesson.of(json.loads(json.dumps(asked.to_dict()))) == asked
     assert read_runs({}) == lessons.REPEATS
@@ -38,8 +39,10 @@ def test_a_lesson_from_a_query_and_back():
 )  # fmt: skip
 def test_what_cannot_be_watched_is_refused_by_name(name, text):
     with pytest.raises(InvalidInput) as caught:
-        read_lesson({name: text})
+        read_lesson({name: text}, Point())
     assert caught.value.field == name
+    with pytest.raises(InvalidInput, match="one column"):
+        read_lesson({}, Point(student_rank=2))
     with pytest.raises(InvalidInput, match="repeats"):
         read_runs({"repeats": "9"})
 

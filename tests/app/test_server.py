@@ -3,6 +3,7 @@
 import socket
 import urllib.request
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -10,6 +11,7 @@ import dotphase as dp
 from app_tools import wait_for
 from dotphase.app import server as serving
 from dotphase.cli.main import _run
+from small_explorer import FINAL
 
 
 def test_it_listens_on_the_loopback_only(site):
@@ -24,12 +26,13 @@ def test_a_first_answer_becomes_exact(site):
     status, answer = site.ask("point", alpha=1.9, omega=0.2, window="w1")
     assert status == 200 and answer["point"]["alpha"] == 1.9
 
-    def second_stage():
+    def final():
         value = site.ask("point", alpha=1.9, omega=0.2, window="w1")[1]["value"]["semantic"]
-        return value if value and value["stage"] == "2^16 points" else None
+        return value if value and value["stage"] == "final" else None
 
-    found = wait_for(second_stage, "the second stage")
-    expected = dp.solve(dp.positional_semantic(omega=0.2), 1.9, "semantic", log2_points=16)
+    found = wait_for(final, "the final numbers")
+    settings = {"rtol": FINAL.rtol, "most": FINAL.most}
+    expected = dp.solve(dp.positional_semantic(omega=0.2), 1.9, "semantic", **settings)
     assert found["train_loss"] == pytest.approx(expected.train_loss, rel=1e-9)
     assert found["norms"] == pytest.approx(expected.norms, rel=1e-9)
     first = answer["value"]["semantic"]
@@ -76,6 +79,9 @@ def test_what_is_not_there_and_what_is_not_allowed(site):
     assert site.ask("train", method="POST", headers={}, d=50)[0] == 403
     assert site.ask("train", d=50)[0] == 404  # a write is not a read
     assert site.ask("about", headers={"Host": "elsewhere.example"})[0] == 403
+    assert site.ask("point", headers={"Sec-Fetch-Site": "cross-site"})[0] == 403
+    assert site.ask("point", headers={"Origin": "http://elsewhere.example"})[0] == 403
+    assert site.ask("about", method="DELETE")[0] == 501
     assert site.ask("point", alpha="1" * 5000)[0] == 414
     status, answer = site.ask("train", method="POST", d=5)
     assert status == 400 and answer["field"] == "d"
@@ -120,3 +126,41 @@ def test_a_taken_port_is_refused_in_one_line(site, monkeypatch, capsys):
     assert _run(["explore", "--no-browser", "--port", port]) == 2
     out, err = capsys.readouterr()
     assert out == "" and err.count("\n") == 1 and port in err
+
+
+def test_names_under_which_a_page_may_be_asked_for(monkeypatch):
+    class Quiet:
+        reads: ClassVar = {}
+
+    with serving.Server("localhost", 0, Quiet()) as here:
+        assert here.private and here.is_ours(f"localhost:{here.port}")
+        assert not here.is_ours(f"192.0.2.7:{here.port}") and not here.is_ours("localhost")
+    with serving.Server("0.0.0.0", 0, Quiet()) as open_to_all:
+        assert not open_to_all.private
+        assert open_to_all.is_ours(f"192.0.2.7:{open_to_all.port}")
+        assert not open_to_all.is_ours(f"elsewhere.example:{open_to_all.port}")
+
+
+@pytest.mark.parametrize("host", ["a" * 300, "..", "nowhere.invalid", "1.2.3.4.5", "\0", "é" * 80])
+def test_odd_hosts_are_refused_in_one_line(host):
+    with pytest.raises(dp.InvalidInput, match="cannot be listened on"):
+        serving.Server(host, 0, None)
+
+
+@pytest.mark.parametrize(
+    ("request_line", "more"),
+    [
+        (b"POST /api/train HTTP/1.1", b"Content-Length: " + b"9" * 5000),
+        (b"POST /api/train HTTP/1.1", b"Content-Length: -1"),
+        (b"BREW /api/train HTTP/1.1", b"X: y"),
+        (b"GET / HTTP/9.9", b"X: y"),
+        (b"GET /" + b"a" * 70000 + b" HTTP/1.1", b"X: y"),
+    ],
+)
+def test_odd_requests_have_the_headers_of_all_answers(site, request_line, more):
+    port = int(site.address.rstrip("/").rsplit(":", 1)[1])
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as talk:
+        talk.sendall(request_line + b"\r\nHost: 127.0.0.1:%d\r\n" % port + more + b"\r\n\r\n")
+        answer = b"".join(iter(lambda: talk.recv(65536), b""))
+    assert answer.startswith((b"HTTP/1.1 4", b"HTTP/1.1 5"))
+    assert b"Content-Security-Policy" in answer and b"Traceback" not in answer

@@ -38,6 +38,19 @@ def test_attention_of_a_known_student(paper):
     assert not np.allclose(again["sample"]["teacher"], found["sample"]["teacher"])
 
 
+def test_attention_of_a_student_with_two_columns():
+    """A second column of zeros changes nothing but what is drawn."""
+    model = dp.positional_semantic(student_rank=2)
+    one = np.diag([0.25, 0.0])[None].repeat(2, axis=0)
+    student = dp.Overlaps(q=one, m=np.zeros((2, 2)), V=one, theta=one[:, :, :1])
+    found = attention_matrices(model, {"mixed": student}, sentence=5)
+    rho = 0.25 * np.ones((2, 1, 1))
+    same = dp.Overlaps(q=rho, m=np.zeros((2, 1)), V=rho, theta=rho)
+    known = attention_matrices(dp.positional_semantic(), {"mixed": same}, sentence=5)
+    for kind in ("mean", "sample"):
+        np.testing.assert_allclose(found[kind]["mixed"], known[kind]["mixed"], atol=1e-12)
+
+
 def test_attention_of_a_student_that_knows_positions_only(paper):
     small = 1e-12 * np.ones((2, 1, 1))
     m = np.asarray([[0.5], [-0.5]])
@@ -83,18 +96,35 @@ def test_a_diagram_is_kept_in_the_cache_folder(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("point", [Point(), Point(alpha=1.8, mixing="0.7,0.4")])
 def test_every_view_as_code(point):
-    views = snippets(Lesson(point), 4, TRAINING, 4, "AABBCCDDEE")
+    views = snippets(point, Lesson(point), 4, TRAINING, 4, "AABBCCDDEE")
     expected = {"numbers", "diagram", "curves", "landscape", "attention", "train", "histogram"}
     assert set(views) == expected | {"learn"}
     for name, view in views.items():
         compile(view["python"], name, "exec")
     assert f"--alpha {point.alpha}" in views["numbers"]["command"]
-    assert ("A.json" in views["numbers"]["command"]) == (point.mixing == "0.7,0.4")
+    assert ("A.json" in views["numbers"]["command"]) == (point["mixing"] == "0.7,0.4")
+
+
+def test_code_of_other_students_and_of_models_of_ones_own(tmp_path):
+    wide = snippets(Point(student_rank=2), None, 4, TRAINING, 4, "")
+    assert "learn" not in wide and "--branch mixed" in wide["numbers"]["command"]
+    assert "student_rank=2" in wide["numbers"]["python"]
+    assert "--student-rank 2" in wide["train"]["command"]
+    file = tmp_path / "models.py"
+    file.write_text("import dotphase as dp\ndef mine(omega: float = 0.3):\n"
+                    "    return dp.positional_semantic(omega=omega)\n")  # fmt: skip
+    own = snippets(Point(reference=f"{file}:mine", omega=0.2), None, 4, TRAINING, 4, "")
+    assert f"--model {file}:mine --set omega=0.2" in own["numbers"]["command"]
+    scope = {}
+    exec(own["train"]["python"].partition("print")[0], scope)
+    assert float(scope["model"].teacher.omega) == 0.2
+    for view in (*wide.values(), *own.values()):
+        compile(view["python"], "view", "exec")
 
 
 def test_code_of_a_view_gives_its_numbers(capsys):
     point = Point(alpha=2.0, mixing="0.7,0.4")
-    code = snippets(Lesson(point), 1, TRAINING, 0, "")["train"]["python"]
+    code = snippets(point, None, 1, TRAINING, 0, "")["train"]["python"]
     exec(compile(code, "train", "exec"), {})
     model = Point(mixing="0.7,0.4").model()
     runs = dp.train(model, 2.0, **TRAINING)
@@ -106,7 +136,7 @@ def test_code_of_a_lesson_gives_its_numbers(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("dotphase.app.snippets.STAGES", (SMALL,))
     asked = Lesson(Point(alpha=1.0), "random", steps=4, d=60)
-    view = snippets(asked, 2, TRAINING, 0, "")["learn"]
+    view = snippets(asked.point, asked, 2, TRAINING, 0, "")["learn"]
     exec(compile(view["python"], "learn", "exec"), {})
     known = dp.dynamics(Point().model(), 1.0, asked.start(), lr=8.0, steps=4, **SMALL)
     assert str(known).splitlines()[:-1] == capsys.readouterr().out.splitlines()[:-1]
@@ -121,7 +151,7 @@ def test_code_of_a_lesson_gives_its_numbers(capsys, tmp_path, monkeypatch):
 )
 def test_trainings_are_bounded(query):
     with pytest.raises(InvalidInput, match=next(iter(query))):
-        read_training(query)
+        read_training(query, Point())
 
 
 def test_unknown_trainings_are_refused():

@@ -25,6 +25,17 @@ def test_every_engine_has_every_number_at_every_point(both):
     np.testing.assert_array_equal(both["theta"].sel(engine="theory"), theory["theta"])
 
 
+def test_losses_of_the_theory_are_those_at_the_same_d(both, paper):
+    solution = dp.solve(paper, 2.0, "semantic", log2_points=12)
+    at = both.sel(engine="theory", branch="semantic", alpha=2.0)
+    assert float(at["train_loss_limit"]) == pytest.approx(solution.train_loss, rel=1e-3)
+    added = float(at["train_loss"] - at["train_loss_limit"])
+    finite = solution.at(60)
+    assert added == pytest.approx(finite.train_loss - solution.train_loss, rel=1e-2)
+    missing = both.sel(engine="theory", branch="semantic", alpha=0.5)
+    assert float(missing["train_loss"]) == float(missing["train_loss_limit"])
+
+
 def test_training_is_that_of_the_grid(both):
     runs = dp.grid(lambda _: dp.positional_semantic(), ALPHAS, [0.0], 60, seeds=3)
     mean = runs["train_loss"].isel(omega=0).sel(alpha=2.0, start="semantic").mean("seed")
@@ -85,3 +96,36 @@ def test_bad_input_is_refused(arguments, field):
 def test_the_figure_is_drawn(both, tmp_path):
     dp.plot.compare(both, tmp_path / "compare.png")
     assert (tmp_path / "compare.png").stat().st_size > 5000
+
+
+def test_students_take_the_steps_of_the_dynamics(both, paper, monkeypatch):
+    honest = {"curve": module.curve, "grid": module.grid}
+    asked = {}
+
+    def curve(model, alphas, names, **given):
+        asked["theory"] = given
+        found = honest["curve"](model, alphas, names, log2_points=12)
+        return found.drop_vars("kind")  # ends of descents have none
+
+    def grid(*args, optimizer, lr, steps, **given):
+        asked["training"] = {"lr": lr, "steps": steps}
+        assert optimizer == "gd"
+        return honest["grid"](*args, **given)
+
+    monkeypatch.setattr(module, "curve", curve)
+    monkeypatch.setattr(module, "grid", grid)
+    found = dp.compare(paper, ALPHAS, d=60, seeds=3, engine="dynamics", steps=5)
+    assert asked["training"] == {"lr": 4.0, "steps": 5}
+    assert {name: asked["theory"][name] for name in ("engine", "lr", "steps")} == {
+        "engine": "dynamics", "lr": 4.0, "steps": 5,
+    }  # fmt: skip
+    start = asked["theory"]["start"]
+    assert start["semantic"] == "semantic"
+    np.testing.assert_allclose(np.abs(start["positional"].m), 60**-0.5)
+    assert found.attrs["theory"] == "dynamics" and found.attrs["steps"] == 5
+    # Terms of order 1/d are known for the minima only.
+    for engine, name in (("theory", "train_loss_limit"), ("training", "train_loss")):
+        expected = both[name].sel(engine=engine) if "engine" in both[name].dims else both[name]
+        np.testing.assert_array_equal(found["train_loss"].sel(engine=engine), expected)
+    with pytest.raises(dp.InvalidInput, match="momentum"):
+        dp.compare(paper, [0.5], d=60, seeds=3, engine="dynamics", momentum=0.5)

@@ -48,9 +48,9 @@ def everything(model, data, weights, direction):
             jax.value_and_grad(lambda q: naive_loss(model, few, q))(weights),
         ),
         "sentence": (
-            loss.sentence_derivatives(model.student, length, rank)(x, form),
+            loss.sentence_derivatives(model)(x, form),
             differentiate(
-                lambda y: loss.sentence_loss(model.student, y.reshape(length, rank), form), x
+                lambda y: loss.sentence_loss(model, y.reshape(length, rank), form), x
             ),
         ),
     }  # fmt: skip
@@ -64,7 +64,7 @@ def found(request):
         data = dp.sample(model, d=12, n=17, key=0)
         shape = (2, 12, model.student_rank)
         weights, direction = jnp.asarray(np.random.default_rng(1).standard_normal(shape))
-        closed = loss.sentence_derivatives(model.student, model.length, model.student_rank)
+        closed = loss.sentence_derivatives(model)
         assert closed is loss.softmax_loss
         return everything(model, data, weights, direction)
 

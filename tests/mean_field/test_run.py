@@ -8,7 +8,7 @@ import pytest
 
 import dotphase as dp
 from dotphase._numerics.quadrature import gauss_hermite
-from dotphase.mean_field.run import step_sizes
+from dotphase._numerics.step_sizes import step_sizes
 from dotphase.mean_field.settings import DynamicsFields, DynamicsSettings
 
 SMALL = {"log2_ensemble": 8, "repetitions": 4, "rtol": None}

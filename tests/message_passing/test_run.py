@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import dotphase as dp
+from dotphase.message_passing import run as engine
 from dotphase.message_passing.run import pass_messages
 from dotphase.message_passing.settings import MessagePassingFields, MessagePassingSettings
 
@@ -50,14 +51,24 @@ def test_same_seed_same_numbers(paper, semantic):
 
 def test_it_says_when_and_why_it_does_not_settle(paper):
     result = dp.amp(paper, ALPHA, D, seeds=1, start="positional", iterations=3)
-    run = result.runs[0]
-    assert not run.converged
-    assert run.outcome == "steps"
-    assert "all steps" in run.reason
+    found = result.runs[0]
+    assert not found.converged
+    assert found.outcome == "steps"
+    assert "all steps" in found.reason
     plain = json.loads(json.dumps(result.to_dict(), allow_nan=False))
     assert [row["iteration"] for row in plain["iterations"]] == [0, 1, 2, 3]
     assert "overlap_with_trained" in plain["mean"]
     assert "state evolution" in str(result)
+
+
+def test_nan_is_never_converged(paper, monkeypatch):
+    measure, nan = engine._measure, np.asarray(np.nan)
+    monkeypatch.setattr(engine, "_measure", lambda *asked: measure(*asked) | {"test_error": nan})
+    settings = MessagePassingSettings()
+    asked = {"seeds": 1, "start": "semantic", "settings": settings}
+    found = pass_messages(paper, ALPHA, D, **asked).runs[0]
+    assert not found.converged and found.outcome == "not_finite"
+    assert found.reason.startswith("met numbers that are not finite: ")
 
 
 @pytest.mark.parametrize(

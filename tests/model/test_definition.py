@@ -1,3 +1,5 @@
+import re
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ GOOD = {"teacher": softmax, "student": softmax, "length": 2, "positions": np.eye
         ({"sigma": [0.5, 0.5, 0.5]}, "sigma"),
         ({"sigma": float("nan")}, "sigma"),
         ({"sigma": "wide"}, "sigma"),
+        ({"sigma": 1e200}, "sigma"),
         ({"positions": np.eye(3)}, "positions"),
         ({"positions": [[1.0, 0.5], [0.4, 1.0]]}, "positions"),
         ({"positions": [[1.0, 2.0], [2.0, 1.0]]}, "positions"),
@@ -44,6 +47,26 @@ def test_bad_models_are_refused_in_one_line(change, field):
     assert "must be" in message
 
 
+@pytest.mark.parametrize(
+    ("which", "condition", "value"),
+    [
+        ("teacher", lambda h: h[0, 0] > 1.5, jnp.nan),
+        ("teacher", lambda h: h[0, 0] > 1.5, jnp.inf),
+        ("student", lambda h: jnp.abs(h[0, 0]) < 1e-3, jnp.nan),
+    ],
+)
+def test_functions_are_tried_on_many_fields(which, condition, value):
+    def sometimes(h):
+        return jnp.where(condition(h), value, softmax(h))
+
+    with pytest.raises(dp.InvalidInput) as caught:
+        dp.Model(**(GOOD | {which: sometimes}))
+    found = re.match(
+        rf"{which} = 'sometimes': .* not finite at h = \[ ?\[ *(\S+)\]", str(caught.value)
+    )
+    assert bool(condition(np.full((1, 1), float(found[1]))))
+
+
 def test_one_sigma_serves_all_tokens():
     model = dp.Model(**GOOD, sigma=0.7)
     np.testing.assert_array_equal(model.sigma, [0.7, 0.7])
@@ -55,7 +78,7 @@ def test_loss_of_one_sentence_is_the_weighted_square_of_the_difference(rng):
     x, target = rng.normal(size=(3, 1)), rng.normal(size=(3, 3))
     difference = target - np.asarray(softmax(x))
     expected = 0.5 * np.trace(difference @ np.diag(model.sigma**2) @ difference.T)
-    np.testing.assert_allclose(model.loss(x, target), expected, rtol=1e-13)
+    np.testing.assert_allclose(model.energy(x, target), expected, rtol=1e-13)
 
 
 def test_a_model_without_positions_has_none():

@@ -162,7 +162,7 @@ def test_dynamics_is_drawn_and_told():
 # Quick to compile from here on; the flow above is slow then.
 
 
-def test_untied_theory_and_training_agree(quick_to_compile, tmp_path):
+def test_untied_theory_and_training_agree(tmp_path):
     sizes = {"students": ["untied"], "alphas": [2.0, 2.8], "log2_points": 14, "d": 160, "seeds": 3}
     datasets = untied.compute(Parts(tmp_path), sizes | {"trained": [2.8]})
     rows = {row.quantity: row for row in untied.compare(datasets)}
@@ -175,7 +175,7 @@ def test_untied_theory_and_training_agree(quick_to_compile, tmp_path):
     assert "alpha_c = 2" in untied.remarks(datasets)[0]
 
 
-def test_bayes_and_limits_agree(quick_to_compile, tmp_path):
+def test_bayes_and_limits_agree(tmp_path):
     sizes = {"alphas": [1.5], "rtol": 1e-1, "most": 12, "lines": [0.3, 0.45], "samples": 20_000}
     datasets = bayes.compute(Parts(tmp_path / "bayes"), sizes)
     rows = bayes.compare(datasets)

@@ -24,8 +24,6 @@ from dotphase.report.released.grids import Grid
 from dotphase.report.store import Parts
 from dotphase.report.sweeps import DESCENT
 
-pytestmark = pytest.mark.usefixtures("quick_to_compile")
-
 #: Small enough for seconds; training has the same shape everywhere, and is compiled once: four
 #: cells, with data sets that are padded to the same size.
 D, ALPHAS = 40, [1.5, 2.0]
@@ -47,7 +45,7 @@ def small_grid():
 
 
 @pytest.fixture(scope="module")
-def found(quick_to_compile, few_steps, small_grid, tmp_path_factory):
+def found(few_steps, small_grid, tmp_path_factory):
     """Datasets of the transition at a small size."""
     folder = tmp_path_factory.mktemp("report") / "transition"
     sizes = {"alphas": [1.005, 1.5025, 2.0], "rtol": 1e-1, "most": 12, "critical_points": 12}

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import queue
 import signal
+import threading
+import warnings
 
 import pytest
 import xarray as xr
 
 import dotphase as dp
 import fake_task  # noqa: F401
+from dotphase.sweep.cluster import connected
 
 distributed = pytest.importorskip("distributed")
 
@@ -61,12 +66,53 @@ def test_failures_and_deadly_points_stay_alone(tmp_path, cluster):
     assert str(reason.sel(kind="deadly").values) == "several workers died computing it"
 
 
-def test_an_address_where_nobody_answers(tmp_path, monkeypatch):
-    monkeypatch.setattr("dotphase.sweep.cluster.CONNECT", 1)
-    with pytest.raises(dp.InvalidInput, match=r"^scheduler = 'tcp://127.0.0.1:9'"):
-        dp.run_study(
-            dp.Study("fake", sweep={"x": [1.0]}),
-            tmp_path / "s",
-            on="dask",
-            scheduler="tcp://127.0.0.1:9",
-        )
+@pytest.mark.parametrize(
+    "address",
+    [
+        "tcp://127.0.0.1:9",
+        "nonsense",
+        "tcp://",
+        "tcp://a:b:c",
+        "sftp://127.0.0.1:9",
+        "tcp://127.0.0.1:99999",
+        "",
+    ],
+)
+def test_an_address_where_nobody_answers(tmp_path, monkeypatch, address):
+    monkeypatch.setattr("dotphase.sweep.cluster.CONNECT", 0.5)
+    asked = {"on": "dask", "scheduler": address}
+    with pytest.raises(dp.InvalidInput, match="answers") as caught, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dp.run_study(dp.Study("fake", sweep={"x": [1.0]}), tmp_path / "s", **asked)
+    assert caught.value.field == "scheduler" and "\n" not in str(caught.value)
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_scheduler_that_is_lost(tmp_path):
+    address: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    async def serve() -> None:
+        async with distributed.Scheduler(host="127.0.0.1", port=0, dashboard=False) as running:
+            address.put(running.address)
+            await asyncio.sleep(0.5)
+
+    scheduler = threading.Thread(target=asyncio.run, args=(serve(),))
+    scheduler.start()
+    asked = {"on": "dask", "scheduler": address.get()}
+    with (
+        pytest.warns(UserWarning, match="is not encrypted: whoever"),
+        pytest.raises(dp.InvalidInput, match="was lost; 0 points are kept"),
+    ):
+        dp.run_study(dp.Study("fake", sweep={"x": [1.0]}), tmp_path / "s", **asked)
+    scheduler.join()
+
+
+def test_a_cluster_that_is_started_talks_to_nobody_else():
+    pytest.importorskip("cryptography")
+    with connected(0, None) as client:
+        address = client.scheduler.address
+        assert address.startswith("tls://127.0.0.1:")
+        for other in (address, address.replace("tls://", "tcp://")):
+            with pytest.raises((OSError, TypeError)):
+                distributed.Client(other, timeout=0.5, set_as_default=False)
+        assert client.scheduler_info()["workers"] == {}

@@ -8,13 +8,13 @@ import pytest
 import dotphase as dp
 from dotphase._numerics.fixed_point import Iteration
 from dotphase._numerics.precision import in_double_precision
-from dotphase.theory.breaking_evolution import (
+from dotphase.theory.breaking.evolution import (
     BrokenConjugates,
     BrokenOverlaps,
     broken_conjugates,
     broken_energy,
 )
-from dotphase.theory.breaking_problem import Clustered, inner_rule
+from dotphase.theory.breaking.problem import Clustered, inner_rule
 from dotphase.theory.evolution import conjugates, free_energy
 from dotphase.theory.problem import Free
 from dotphase.theory.search import Memory, Search, iterate
@@ -123,7 +123,7 @@ def test_the_free_energy_is_stationary_in_the_conjugates(model, broken):
         between = between._replace(Vhat=within.Vhat - y * (within.qhat - between.qhat))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(
-                "dotphase.theory.breaking_evolution.broken_conjugates",
+                "dotphase.theory.breaking.evolution.broken_conjugates",
                 lambda *_: BrokenConjugates(within, between),
             )
             return float(broken_energy(model, ALPHA, overlaps, mean)[0])
@@ -157,7 +157,7 @@ def test_the_free_energy_is_stationary_in_the_overlaps(model, broken):
         search = Search(moved, SETTINGS, Memory({12: here.answer.tracks}))
         there = run([search.evaluate(moved.pack(overlaps), 12)])[0]
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("dotphase.theory.breaking_evolution.broken_conjugates", lambda *_: hats)
+            patch.setattr("dotphase.theory.breaking.evolution.broken_conjugates", lambda *_: hats)
             return broken_energy(model, ALPHA, overlaps, there.answer.averages)[0]
 
     for name in ("q0", "q1", "m", "V"):

@@ -12,12 +12,13 @@ class Question(SimpleNamespace):
     """A query that is answered by its number."""
 
     group = "numbers"
+    inside = 1
 
     def alone(self):
         return self.number
 
     @staticmethod
-    def together(queries):
+    def together(queries, width):
         return [query.number for query in queries]
 
 

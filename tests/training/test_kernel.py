@@ -11,6 +11,7 @@ import pytest
 import dotphase as dp
 from dotphase.finite.prepare import prepare
 from dotphase.training.kernel import objective, record, train_one
+from dotphase.training.loop import Objective, Schedule
 
 
 def test_padding_changes_no_mini_batch(paper):
@@ -22,11 +23,38 @@ def test_padding_changes_no_mini_batch(paper):
     @jax.jit
     def both(data, few):
         sets = prepare(paper, few), prepare(paper, data, 12)
-        return [objective(paper, each.reduced, 5).estimate(weights, key) for each in sets]
+        found = [objective(paper, each.reduced, 5).estimate(weights, key) for each in sets]
+        all_of_them = objective(paper, sets[1].reduced, 12)
+        whole = all_of_them.estimate(weights, key), all_of_them.value_and_gradient(weights)
+        return *found, *whole
 
-    (value, gradient), (other, others) = both(data, few)
+    (value, gradient), (other, others), every, full = both(data, few)
     assert value == pytest.approx(float(other), rel=1e-12)
     np.testing.assert_allclose(gradient, others, rtol=1e-9, atol=1e-15)
+    # A mini-batch has no sentence twice: one of all sentences is all of them.
+    assert every[0] == pytest.approx(float(full[0]), rel=1e-12)
+    np.testing.assert_allclose(every[1], full[1], rtol=1e-9, atol=1e-15)
+    assert value != pytest.approx(float(full[0]), rel=1e-3)
+
+
+@pytest.mark.parametrize(("optimizer", "momentum"), [("gd", 0.0), ("momentum", 0.7)])
+def test_steps_of_a_schedule(optimizer, momentum):
+    """``Q <- Q - lr_t gradient + momentum (Q - Q before)``, on a parabola."""
+    lr = [0.3, 0.1, 0.8]
+    settings = dp.TrainingSettings(
+        optimizer=optimizer, steps=3, lr=lambda step: lr[step], momentum=momentum or 0.9
+    )
+    recipe = settings.recipe(1, 1)
+    schedule = Schedule(
+        recipe.lr, recipe.steps, recipe.tolerance, jax.random.key(0), recipe.momentum
+    )
+    parabola = Objective(lambda w: (jnp.sum(w**2), 2 * w), None, None, None, None)
+    method = settings.optimiser.build(parabola, schedule)
+    point, now, before = method.begin(jnp.ones(1)), 1.0, 1.0
+    for number, size in enumerate(lr):
+        point = method.step(point, jnp.asarray(number))
+        now, before = now - size * 2 * now + momentum * (now - before), now
+        np.testing.assert_allclose(point.weights, now, rtol=1e-5)
 
 
 def test_notes_end_where_training_ends(paper):

@@ -5,6 +5,7 @@ import json
 import re
 from dataclasses import fields
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -143,6 +144,7 @@ def test_the_users_start_on_an_untied_student_of_three_tokens(three_tokens):
         ({"seeds": 0}, "seeds"),
         ({"lr": 0.1}, "lr"),
         ({"optimizer": "gd", "lr": -1}, "lr"),
+        ({"optimizer": "gd", "steps": 3, "lr": [0.1, 0.2]}, "lr"),
         ({"steps": 0}, "steps"),
         ({"dtype": "int8"}, "dtype"),
         ({"d": 3000, "seeds": 10**6, "batch": 10**6}, "batch"),
@@ -166,6 +168,19 @@ def test_out_of_memory_while_running_names_a_batch(paper, monkeypatch):
     monkeypatch.setattr(run, "prepare_runs", fail)
     with pytest.raises(dp.InvalidInput, match="use batch 2 or less"):
         dp.train(paper, 1.0, 20, seeds=4, batch=4)
+
+
+def test_nan_is_never_converged(paper, monkeypatch):
+    """The test error sees rarer fields than the data do."""
+    from dotphase.training import run
+
+    measure = run._measure
+    nan = jnp.full(1, jnp.nan)
+    monkeypatch.setattr(run, "_measure", lambda *asked: measure(*asked) | {"test_error": nan})
+    training = dp.train(paper, ALPHA, D, seeds=1)
+    assert not training.converged and training.runs[0].outcome == "not_finite"
+    assert training.runs[0].reason.startswith("met numbers that are not finite: ")
+    assert training.mean["test_error"] is None
 
 
 def test_an_interrupt_keeps_the_finished_runs(paper):

@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
+from dotphase._numerics import validate
 from dotphase._numerics.outcome import Outcome
 
 Vector = Float[np.ndarray, " n"]
@@ -66,6 +67,13 @@ class Iteration:
     step: float = 0.4
     memory: int = 5
     near: float = 0.5
+
+    def __post_init__(self) -> None:
+        for name in ("tolerance", "floor", "near"):
+            validate.number(name, getattr(self, name), at_least=0)
+        validate.number("step", self.step, above=0, at_most=1)
+        validate.whole("limit", self.limit, at_least=1)
+        validate.whole("memory", self.memory, at_least=0)
 
 
 PATIENCE = 12

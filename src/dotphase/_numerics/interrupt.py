@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 
-_asked, _heard = threading.Event(), threading.Event()
+_asked, _keeping = threading.Event(), threading.Event()
 
 
 def ask() -> None:
@@ -21,10 +21,14 @@ def ask() -> None:
 def check() -> None:
     """Raise `KeyboardInterrupt` if somebody has asked to stop."""
     if _asked.is_set():
-        _heard.set()
         raise KeyboardInterrupt
 
 
-def heard() -> bool:
-    """Whether the work knows that it is to stop, and is putting away what is finished."""
-    return _heard.is_set()
+def keep() -> None:
+    """Say that finished work is being handed over: whoever asked to stop waits for it."""
+    _keeping.set()
+
+
+def keeping() -> bool:
+    """Whether finished work is being handed over."""
+    return _keeping.is_set()

@@ -17,6 +17,7 @@ class Outcome(enum.IntEnum):
     CYCLE = 6
     LEFT_DOMAIN = 7
     UNSETTLED = 8
+    NOT_FINITE = 9
 
     @property
     def success(self) -> bool:
@@ -39,11 +40,12 @@ _MESSAGES = {
     Outcome.CONVERGED: "met the tolerance",
     Outcome.STEPS: "all steps were taken and the tolerance was not met",
     Outcome.STALLED: "no further progress at this floating-point precision",
-    Outcome.DIVERGED: "diverged: grew without bound; use smaller steps (lr) or more damping",
+    Outcome.DIVERGED: "diverged: grew without bound",
     Outcome.NOISE_FLOOR: "residual stands still at the noise of the quadrature "
     "(jumps of the proximal map)",
     Outcome.CYCLE: "the iteration cycles and shorter steps do not help",
     Outcome.LEFT_DOMAIN: "the iteration left the admissible overlaps (or met NaN) "
     "and could not return",
+    Outcome.NOT_FINITE: "met numbers that are not finite",
     Outcome.UNSETTLED: "does not settle: the gradient stands still above the tolerance",
 }

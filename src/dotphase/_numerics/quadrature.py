@@ -58,7 +58,12 @@ def normal_points(
 
 @lru_cache(maxsize=32)
 def gaussian_blocks(
-    log2_points: int, student_dims: int, teacher_dims: int, seed: int, halved: bool = False
+    log2_points: int,
+    student_dims: int,
+    teacher_dims: int,
+    seed: int,
+    halved: bool = False,
+    others: int = 0,
 ) -> Float[np.ndarray, "blocks scrambles points dims"]:
     """Standard normal points in blocks, the same seed always giving the same points.
 
@@ -72,13 +77,15 @@ def gaussian_blocks(
         Seed of the scrambles. A larger `log2_points` extends the same sequences.
     halved : bool
         Whether every point stands for its mirror image too; only ``(+-xi, y)`` are kept then.
+    others : int
+        More dimensions, whose signs change with those of ``y``.
 
     Returns
     -------
-    array of shape (blocks, SCRAMBLES, points, student_dims + teacher_dims)
+    array of shape (blocks, SCRAMBLES, points, student_dims + teacher_dims + others)
         Every image of a point lies in the same block and scramble as the point.
     """
-    dims = student_dims + teacher_dims
+    dims = student_dims + teacher_dims + others
     kept = IMAGES[::2] if halved else IMAGES
     blocks = 2 ** (log2_points - BLOCK_LOG2) // (2 if halved else 1)
     per_block = 2**BLOCK_LOG2 // (SCRAMBLES * len(kept))
@@ -86,7 +93,7 @@ def gaussian_blocks(
     for scramble, child in enumerate(np.random.SeedSequence(seed).spawn(SCRAMBLES)):
         normal = normal_points(dims, blocks * per_block, np.random.default_rng(child))
         base[scramble] = normal.reshape(blocks, per_block, dims)
-    signs = np.asarray([[s] * student_dims + [u] * teacher_dims for s, u in kept])
+    signs = np.asarray([[s] * student_dims + [u] * (teacher_dims + others) for s, u in kept])
     images = base[:, :, None] * signs[None, None, :, None]
     points = images.reshape(SCRAMBLES, blocks, -1, dims).swapaxes(0, 1)
     points = np.ascontiguousarray(points)

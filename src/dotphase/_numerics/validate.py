@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     import numpy as np
 
 
+#: No whole number may be larger: beyond, JSON and floating point lose digits.
+LARGEST = 2**53
+
+
 def refuse(field: str, value: object, allowed: str) -> NoReturn:
     """Raise `InvalidInput`."""
     raise InvalidInput(field, value, allowed)
@@ -32,7 +36,7 @@ def number(
     given = [(sign, limit, holds) for sign, limit, holds in rules if limit is not None]
     try:
         result = math.nan if isinstance(value, str | bytes | bool) else float(value)  # type: ignore
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         result = math.nan
     if math.isfinite(result) and all(holds(result, limit) for _, limit, holds in given):
         return result
@@ -49,6 +53,8 @@ def whole(field: str, value: object, *, at_least: int, at_most: int | None = Non
         result = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         raise InvalidInput(field, value, allowed) from None
+    if at_most is None and result > LARGEST:
+        at_most, allowed = LARGEST, f"{allowed} and <= {LARGEST}"
     outside = result < at_least or (at_most is not None and result > at_most)
     if outside or isinstance(value, bool):
         raise InvalidInput(field, value, allowed)
@@ -61,6 +67,15 @@ def choice(field: str, value: object, options: Iterable[str]) -> str:
     if value not in names:
         raise InvalidInput(field, value, "must be one of " + ", ".join(names))
     return str(value)
+
+
+def log2(field: str, value: object, at_least: int, at_most: int) -> int:
+    """`value` as log2 of a number of points, or `InvalidInput` that says so."""
+    try:
+        return whole(field, value, at_least=at_least, at_most=at_most)
+    except InvalidInput:
+        rule = f"must be log2 of the number of points, a whole number from {at_least} to {at_most}"
+        raise InvalidInput(field, value, f"{rule} ({at_least} for {2**at_least} points)") from None
 
 
 def unknown(what: str, name: str, options: Iterable[str]) -> str:
@@ -96,14 +111,18 @@ def _finite(value: object) -> np.ndarray | None:
 
     try:
         result = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return result if np.all(np.isfinite(result)) else None
 
 
 def different(field: str, values: Iterable[object], options: Iterable[str]) -> list[str]:
     """One or more names of `options`, no two the same, or `InvalidInput`."""
-    names, known = [str(value) for value in values], list(options)
+    known = list(options)
+    try:
+        names = [values] if isinstance(values, str) else [str(value) for value in values]
+    except TypeError:
+        names = []
     if not names or len(set(names)) != len(names) or not set(names) <= set(known):
-        raise InvalidInput(field, names, "must be different ones of " + ", ".join(known))
+        raise InvalidInput(field, values, "must be different ones of " + ", ".join(known))
     return names

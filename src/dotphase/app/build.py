@@ -9,6 +9,7 @@ from pathlib import Path
 from dotphase.app.state import Point
 from dotphase.app.stored import ALPHAS, OMEGAS, POINTS, slim
 from dotphase.experiments.diagram import diagram
+from dotphase.experiments.fill import fill
 from dotphase.model import Model
 from dotphase.storage.files import write_dataset
 
@@ -27,7 +28,7 @@ def build(mixing: str) -> Path:
         print(f"\r{mixing}: {next(done)} of {total} points", end="", file=sys.stderr)
 
     dataset = diagram(family, ALPHAS.tolist(), OMEGAS.tolist(), log2_points=POINTS, progress=count)
-    return write_dataset(slim(dataset), FOLDER / f"{mixing}.nc")
+    return write_dataset(slim(fill(dataset, family)), FOLDER / f"{mixing}.nc")
 
 
 if __name__ == "__main__":

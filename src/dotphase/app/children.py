@@ -16,6 +16,9 @@ from typing import Any
 #: Seconds after which a job is given up.
 LIMIT = 600.0
 
+#: The program that they run.
+WORKER = [sys.executable, "-m", "dotphase.app.worker"]
+
 Said = dict[str, Any]
 
 
@@ -38,7 +41,7 @@ class Children:
         end : called once after that, with what went wrong on the way, or nothing
         """
         process = subprocess.Popen(
-            [sys.executable, "-m", "dotphase.app.worker"],
+            WORKER,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -1,7 +1,8 @@
-"""Both branches against alpha at the other parameters of a point."""
+"""The branches against alpha at the other parameters of a point, and where they cross."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -9,8 +10,9 @@ import numpy as np
 
 from dotphase.app.scheduler import Scheduler
 from dotphase.app.shelf import Growing
-from dotphase.app.solver import BRANCHES
-from dotphase.app.state import Point
+from dotphase.app.state import Point, branches_of
+from dotphase.experiments.diagram import assemble_diagram
+from dotphase.model import Model
 from dotphase.theory.settings import SolverSettings
 from dotphase.theory.solution import Solution
 from dotphase.theory.solve import continuing
@@ -20,7 +22,7 @@ GRID = (0.1, 2.5, 25)
 ALPHAS = np.linspace(*GRID)
 #: log2 of the Gaussian points.
 POINTS = 13
-#: More pressing than final digits, less than the second stage of a point.
+#: After the numbers of the point itself.
 PRIORITY = 1
 
 QUANTITIES = ("train_loss", "test_error", "m", "theta", "q", "V")
@@ -29,34 +31,57 @@ QUANTITIES = ("train_loss", "test_error", "m", "theta", "q", "V")
 def begin(scheduler: Scheduler, point: Point, growing: Growing) -> None:
     """Compute the curve through a point; what is not computed yet is None."""
     alphas = ALPHAS.tolist()
-    growing.value = empty(alphas)
     model, settings = point.model(), SolverSettings(log2_points=POINTS)
+    names = branches_of(model)
+    growing.value = empty(alphas, names)
+    chains: dict[str, list[Solution]] = {}
 
     def progress(branch: str, solution: Solution) -> None:
         with growing.lock:
             fill(growing.value, branch, alphas.index(solution.alpha), solution)
-            growing.progress = min(growing.progress + 0.5 / len(alphas), 0.99)
+            growing.progress = min(growing.progress + 1 / (len(names) * len(alphas)), 0.99)
 
     def finish(branch: str, solutions: list[Solution]) -> None:
         with growing.lock:
+            chains[branch] = solutions
             for index, solution in enumerate(solutions):
                 fill(growing.value, branch, index, solution)
-            growing.value["finished"].append(branch)
-            growing.done = len(growing.value["finished"]) == len(BRANCHES)
-            growing.progress = 1.0 if growing.done else growing.progress
+            if len(chains) == len(names):
+                growing.value |= critical(model, chains, settings)
+                growing.done, growing.progress = True, 1.0
 
-    for branch in BRANCHES:
+    for branch in names:
         steps = continuing(model, alphas, branch, settings, partial(progress, branch))
         scheduler.add(steps, PRIORITY, partial(finish, branch), growing)
 
 
-def empty(alphas: list[float]) -> dict[str, Any]:
+def empty(alphas: list[float], names: tuple[str, ...]) -> dict[str, Any]:
     """A curve of which nothing is known."""
-    nothing: dict[str, Any] = {
-        branch: {name: [None] * len(alphas) for name in (*QUANTITIES, "kind", "trusted")}
-        for branch in BRANCHES
-    }
-    return {"alpha": alphas, "linear_test_error": None, "finished": [], **nothing}
+    parts = (*QUANTITIES, "kind", "trusted")
+    branches = {branch: {name: [None] * len(alphas) for name in parts} for branch in names}
+    return {"alpha": alphas, "linear_test_error": None, "branches": branches}
+
+
+def critical(
+    model: Model, chains: Mapping[str, list[Solution]], settings: SolverSettings
+) -> dict[str, Any]:
+    """alpha_c and alpha_l as a phase diagram of one line has them, and their trust.
+
+    `alpha_c_stderr` is that of the quadrature; the interpolation between the points of the grid
+    adds less than that, since the slopes of the losses are known.
+    """
+    informed = [name for name in chains if name != "positional"]
+    rows = [chains[name] for name in (*informed, "positional")]
+    line = assemble_diagram([model], rows, ALPHAS, np.zeros(1), "line", settings).isel(line=0)
+    found: dict[str, Any] = {name: float(line[name]) for name in ("alpha_c", "alpha_l")}
+    near = np.abs(ALPHAS - found["alpha_c"]) <= ALPHAS[1] - ALPHAS[0]
+    found["alpha_c_trusted"] = bool(line["trusted"].values[:, near].all())
+    found["alpha_c_stderr"] = None
+    if near.any():
+        noise = np.hypot(*line["train_loss_stderr"].values[:, near]).max()
+        slopes = line["loss_slope"].values[:, near]
+        found["alpha_c_stderr"] = float(noise / np.abs(slopes[0] - slopes[1]).mean())
+    return found
 
 
 def fill(curve: dict[str, Any], branch: str, index: int, solution: Solution) -> None:
@@ -64,6 +89,6 @@ def fill(curve: dict[str, Any], branch: str, index: int, solution: Solution) -> 
     there = solution.there
     curve["linear_test_error"] = solution.linear_test_error
     for name in QUANTITIES:
-        curve[branch][name][index] = solution.value(name) if there else None
-    curve[branch]["kind"][index] = solution.stability.kind if there else None
-    curve[branch]["trusted"][index] = solution.stability.trusted if there else None
+        curve["branches"][branch][name][index] = solution.value(name) if there else None
+    curve["branches"][branch]["kind"][index] = solution.stability.kind if there else None
+    curve["branches"][branch]["trusted"][index] = solution.stability.trusted if there else None

@@ -12,8 +12,8 @@ from dotphase.histogram.network import MECHANISMS, Network
 from dotphase.histogram.task import count, parse
 from dotphase.histogram.weights import shipped
 
-#: What is shown before anything is typed.
-EXAMPLE = "BBCCDDBBBB"
+#: What is shown before anything is typed: both networks count it right.
+EXAMPLE = "AAAABBBCCD"
 
 
 @lru_cache(maxsize=2)

@@ -9,26 +9,28 @@ import numpy as np
 from dotphase.app.scheduler import Scheduler
 from dotphase.app.shelf import Growing
 from dotphase.app.state import Point
+from dotphase.errors import InvalidInput
+from dotphase.model import Model
 from dotphase.theory.landscape import assemble, landscape_rows
 
 #: Cells in each direction.
 SIZE = 21
 #: Largest |m|, and largest theta/sigma^2, of the picture.
 LARGEST_M, LARGEST_T = 0.6, 1.0
-#: After the curve, in turns with the final digits of the point itself.
+#: After the curve.
 PRIORITY = 2
 
 
-def axes(point: Point) -> tuple[np.ndarray, np.ndarray]:
-    """The grid of m and theta for a point."""
+def axes(model: Model) -> tuple[np.ndarray, np.ndarray]:
+    """The grid of m and theta for a model."""
     m = np.round(np.linspace(0.0, LARGEST_M, SIZE), 6)
-    return m, np.round(np.linspace(0.0, LARGEST_T * point.sigma**2, SIZE), 6)
+    return m, np.round(np.linspace(0.0, LARGEST_T * float(model.rho[0]), SIZE), 6)
 
 
 def begin(scheduler: Scheduler, point: Point, growing: Growing) -> None:
-    """Compute the landscape at a point; rows not computed yet are None."""
+    """Compute the landscape at a point, if it has one; rows not computed yet are None."""
     model = point.model()
-    m, theta = axes(point)
+    m, theta = axes(model)
     rows: dict[int, np.ndarray] = {}
     shape = {"m": m.tolist(), "theta": theta.tolist()}
     growing.value = {**shape, "loss": [None] * SIZE, "minima": [], "trusted": None}
@@ -47,5 +49,10 @@ def begin(scheduler: Scheduler, point: Point, growing: Growing) -> None:
             growing.value = {**shape, "loss": loss, "minima": minima, "trusted": trusted}
             growing.progress = len(rows) / SIZE
 
-    for index, steps in enumerate(landscape_rows(model, point.alpha, m, theta)):
+    try:
+        work = landscape_rows(model, point.alpha, m, theta)
+    except InvalidInput as error:
+        growing.give_up(str(error))
+        return
+    for index, steps in enumerate(work):
         scheduler.add(steps, PRIORITY, partial(finish, index), growing)

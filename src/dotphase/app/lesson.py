@@ -9,8 +9,9 @@ from typing import Any
 from dotphase._numerics.parameters import OneOf
 from dotphase.app.children import Children, Said
 from dotphase.app.shelf import Growing
-from dotphase.app.state import Point, bounded, read_point, whole
+from dotphase.app.state import Point, bounded, whole
 from dotphase.app.trainings import RUNNING
+from dotphase.errors import InvalidInput
 from dotphase.finite.begin import Prescribed, start_from
 
 #: Where a descent may begin.
@@ -56,7 +57,7 @@ class Lesson:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
-        return asdict(self)
+        return {**asdict(self), "point": self.point.to_dict()}
 
     def rule(self) -> dict[str, Any]:
         """The rule, by the names that `dynamics` and `train` have for it."""
@@ -75,7 +76,7 @@ class Lesson:
         """
         if self.begin == "positional":
             return {"m": 1.0}
-        rho, small = self.point.sigma**2, self.scale / self.d**0.5
+        rho, small = self.point["sigma"] ** 2, self.scale / self.d**0.5
         return {"theta": rho * small, "m": small, "q": rho * (self.scale**2 + 2 * small**2)}
 
 
@@ -90,8 +91,16 @@ def limits() -> dict[str, Any]:
     }
 
 
-def read_lesson(query: Mapping[str, str]) -> Lesson:
-    """What a query asks to watch, checked."""
+def can_be_watched(point: Point) -> bool:
+    """Whether the page has a lesson about a model."""
+    return point.family.is_paper and point["student_rank"] == 1
+
+
+def read_lesson(query: Mapping[str, str], point: Point) -> Lesson:
+    """What a query asks to watch at a point, checked."""
+    if not can_be_watched(point):
+        rule = "must be the paper's, with a student of one column, to be watched"
+        raise InvalidInput("model", point.reference, rule)
     begin = OneOf(STARTS).read("begin", query.get("begin", Lesson.begin))
     numbers = {
         name: bounded(name, query.get(name, str(getattr(Lesson, name))), *bounds)
@@ -99,7 +108,7 @@ def read_lesson(query: Mapping[str, str]) -> Lesson:
     }
     steps = whole("steps", query.get("steps", str(Lesson.steps)), *STEPS)
     d = whole("dimension", query.get("dimension", str(Lesson.d)), *DIMENSIONS)
-    return Lesson(read_point(query), begin, steps=steps, d=d, **numbers)
+    return Lesson(point, begin, steps=steps, d=d, **numbers)
 
 
 def in_the_limit(lesson: Lesson) -> Lesson:

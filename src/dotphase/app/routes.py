@@ -13,12 +13,20 @@ from dotphase._numerics.plain import plain
 from dotphase.app import curve, diagram, landscape
 from dotphase.app.children import Children
 from dotphase.app.histogram_tab import EXAMPLE, look
-from dotphase.app.lesson import begin_theory, in_the_limit, limits, read_lesson, read_runs
+from dotphase.app.lesson import (
+    begin_theory,
+    can_be_watched,
+    in_the_limit,
+    limits,
+    read_lesson,
+    read_runs,
+)
+from dotphase.app.presets import presets
 from dotphase.app.scheduler import LONGEST_STEP, Scheduler
 from dotphase.app.shelf import Growing, Shelf
 from dotphase.app.snippets import snippets
-from dotphase.app.solver import BRANCHES, Solver
-from dotphase.app.state import Point, read_point, sliders, whole
+from dotphase.app.solver import Solver
+from dotphase.app.state import Point, branches_of, whole
 from dotphase.app.trainings import DIMENSIONS, LAST_SEED, SEEDS, Trainings, read_training, starts
 from dotphase.errors import InvalidInput
 from dotphase.experiments.attention import LAST_SENTENCE, attention_matrices
@@ -35,7 +43,10 @@ LONGEST_NAME = 32
 class Explorer:
     """Everything behind the page; its methods are safe to call from many threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, default: Point | None = None) -> None:
+        self.default = default or Point()
+        across = self.default.family.across
+        same = {"alpha": 1.0, **({across: self.default[across]} if across else {})}
         self.scheduler = Scheduler()
         self.solver = Solver(self.scheduler)
         self.children = Children()
@@ -48,7 +59,7 @@ class Explorer:
             "point": self.point,
             "curve": self._growing(16, curve.begin, alpha=1.0),
             "landscape": self._growing(16, landscape.begin),
-            "diagram": self._growing(8, diagram.begin, alpha=1.0, omega=0.0),
+            "diagram": self._growing(8, diagram.begin, **same),
             "attention": self.attention,
             "theory": self.theory,
             "snippets": self.snippets,
@@ -65,8 +76,10 @@ class Explorer:
 
         def work() -> None:
             try:
-                self.solver.warm_up()
-                attention_matrices(Point().model(), dict.fromkeys(BRANCHES), 0)
+                self.solver.warm_up(self.default)
+                model = self.default.model()
+                if model.loss is None:
+                    attention_matrices(model, dict.fromkeys(branches_of(model)), 0)
             finally:
                 self.warm.set()
 
@@ -81,58 +94,75 @@ class Explorer:
         if self._warming is not None:
             self._warming.join(LONGEST_STEP)
 
+    def read(self, query: Query) -> Point:
+        """The point of a query. It is of the family that the page was started with."""
+        return self.default.family.read(query, self.default)
+
     def about(self, query: Query) -> dict[str, Any]:
         """What the inputs may be, and whether everything is compiled."""
+        family = self.default.family
         return {
             "ready": self.warm.is_set(),
-            "defaults": Point().to_dict(),
-            "sliders": sliders(),
+            "model": None if family.is_paper else family.reference,
+            "defaults": self.default.to_dict(),
+            "controls": family.controls(self.default),
+            "across": family.across,
+            "presets": presets(self.default),
             "d": DIMENSIONS,
             "seeds": SEEDS,
             "seed": (0, LAST_SEED),
             "sentence": (0, LAST_SENTENCE),
-            "starts": starts(),
-            "lesson": limits(),
+            "starts": starts(self.default.model()),
+            "attention": self.default.model().loss is None,
+            "lesson": limits() if family.is_paper else None,
             "colours": {"light": COLOURS, "dark": COLOURS_ON_DARK},
         }
 
     def point(self, query: Query) -> dict[str, Any]:
-        """The best numbers for a point now."""
-        point = read_point(query)
+        """The best numbers for a point now; theta is drawn in units of `scale`."""
+        point = self.read(query)
         best = self.solver.best(point, _window(query))
-        return plain({**best, "point": point.to_dict(), "winner": _winner(best["value"])})
+        facts = {"scale": float(point.model().rho[0]), "winner": _winner(best["value"])}
+        return plain({**best, "point": point.to_dict(), **facts})
 
     def attention(self, query: Query) -> dict[str, Any]:
-        """Attention matrices at a point."""
-        point = read_point(query)
+        """Attention matrices at a point, and how good the numbers are that they are of."""
+        point = self.read(query)
         sentence = whole("sentence", query.get("sentence", "0"), 0, LAST_SENTENCE)
         best = self.solver.best(point, _window(query))["value"]
-        overlaps = {branch: _overlaps(best[branch]) for branch in BRANCHES}
+        overlaps = {branch: _overlaps(found) for branch, found in best.items()}
         with self.scheduler.urgent():
             matrices = attention_matrices(point.model(), overlaps, sentence)
-        return plain({**matrices, "sentence": sentence})
+        stages = {branch: found and found["stage"] for branch, found in best.items()}
+        facts = {"point": point.to_dict(), "stages": stages, "sentence": sentence}
+        return plain({**matrices, **facts})
 
     def theory(self, query: Query) -> dict[str, Any]:
         """A descent in the limit of large d, as far as it is computed."""
-        growing = self.theories.watch(in_the_limit(read_lesson(query)), _window(query))
+        growing = self.theories.watch(
+            in_the_limit(read_lesson(query, self.read(query))), _window(query)
+        )
         with growing.lock:
             return growing.to_dict()
 
     def snippets(self, query: Query) -> dict[str, Any]:
         """Every view as Python and as a command."""
-        asked = read_training(query)
+        point = self.read(query)
+        asked = read_training(query, point)
         sentence = whole("sentence", query.get("sentence", "0"), 0, LAST_SENTENCE)
         sequence = query.get("sequence") or EXAMPLE
-        return snippets(read_lesson(query), read_runs(query), asked, sentence, sequence)
+        lesson = read_lesson(query, point) if can_be_watched(point) else None
+        return snippets(point, lesson, read_runs(query), asked, sentence, sequence)
 
     def train(self, query: Query) -> dict[str, Any]:
         """Begin a training."""
-        point = read_point(query).to_dict()
-        return {"job": self.trainings.begin("train", point=point, **read_training(query))}
+        point = self.read(query)
+        asked = read_training(query, point)
+        return {"job": self.trainings.begin("train", point=point.to_dict(), **asked)}
 
     def descend(self, query: Query) -> dict[str, Any]:
         """Begin gradient descent at finite d, recorded."""
-        lesson, seeds = read_lesson(query).to_dict(), read_runs(query)
+        lesson, seeds = read_lesson(query, self.read(query)).to_dict(), read_runs(query)
         return {"job": self.trainings.begin("descend", lesson=lesson, seeds=seeds)}
 
     def job(self, query: Query) -> dict[str, Any]:
@@ -149,13 +179,13 @@ class Explorer:
         return {}
 
     def _growing(
-        self, capacity: int, begin: Callable[[Scheduler, Point, Growing], None], **same: float
+        self, capacity: int, begin: Callable[[Scheduler, Point, Growing], None], **same: Any
     ) -> Read:
         """A read of what grows from a point, and is the same wherever some of its numbers are."""
         shelf = Shelf(capacity, partial(begin, self.scheduler))
 
         def read(query: Query) -> dict[str, Any]:
-            growing = shelf.watch(read_point(query).at(**same), _window(query))
+            growing = shelf.watch(self.read(query).at(**same), _window(query))
             with growing.lock:
                 return plain(growing.to_dict())
 

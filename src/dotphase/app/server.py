@@ -8,12 +8,15 @@ as one JSON object that the page shows; nothing from outside reaches the page as
 from __future__ import annotations
 
 import json
+import re
 import traceback
 from collections.abc import Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
+from ipaddress import ip_address
 from pathlib import Path
+from socket import getfqdn, gethostname
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -63,15 +66,30 @@ class Server(ThreadingHTTPServer):
         self.files |= {"/": PAGE / "index.html", "/plotly.min.js": plotly_script()}
         try:
             super().__init__((host, port), Handler)
-        except (OSError, OverflowError) as error:
+        except (OSError, OverflowError, ValueError, TypeError) as error:
             rule = f"cannot be listened on ({getattr(error, 'strerror', None) or error})"
             raise InvalidInput("--host/--port", f"{host}:{port}", rule) from None
         host, port = str(self.server_address[0]), int(self.server_address[1])
         self.address = f"http://{host}:{port}/"
-        # Names under which a page on the loopback may be asked for; None for any. A foreign page
-        # can make its own name point here; it cannot make the browser send ours.
-        names = {f"{name}:{port}" for name in (host, "localhost")}
-        self.hosts = names if host.startswith("127.") else None
+        self.port, bound = port, ip_address(host)
+        #: Whether only this machine can reach the page.
+        self.private = bound.is_loopback
+        # Names under which the page may be asked for. A foreign page can make its own name point
+        # here; it cannot make the browser send ours, or a bare address.
+        own = (host,) if self.private else (gethostname(), getfqdn())
+        self.names = {"localhost", *own}
+
+    def is_ours(self, host: str | None) -> bool:
+        """Whether the header Host is an address of this page."""
+        name, colon, port = (host or "").rpartition(":")
+        if not colon or port != str(self.port):
+            return False
+        if name in self.names:
+            return True
+        try:
+            return not self.private and bool(ip_address(name.strip("[]")))
+        except ValueError:
+            return False
 
     def service_actions(self) -> None:
         """Called several times a second: whether to end."""
@@ -93,12 +111,14 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """The page, its files, and reads."""
+        if "Content-Length" in self.headers:
+            self.close_connection = True  # what follows is not read, and is no request
         self._answer(self.server.explorer.reads)
 
     def do_POST(self) -> None:
         """Writes; the header cannot be set by a form on a foreign page."""
         length = self.headers.get("Content-Length", "0")
-        if not length.isdecimal() or int(length) > LONGEST:
+        if not re.fullmatch("[0-9]{1,6}", length) or int(length) > LONGEST:
             self.close_connection = True
             self._error(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body", "is too long")
             return
@@ -109,9 +129,16 @@ class Handler(BaseHTTPRequestHandler):
         self._answer(self.server.explorer.writes)
 
     def _answer(self, calls: Mapping[str, Read]) -> None:
-        allowed = self.server.hosts
-        if allowed is not None and self.headers.get("Host") not in allowed:
+        if "Transfer-Encoding" in self.headers:
+            self.close_connection = True
+        host, origin = self.headers.get("Host"), self.headers.get("Origin")
+        if not self.server.is_ours(host):
             self._error(HTTPStatus.FORBIDDEN, "Host", "must be the address that was printed")
+            return
+        # Reads start work too: a foreign page shall not.
+        foreign = self.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none")
+        if self.path.startswith("/api/") and (foreign or origin not in (None, f"http://{host}")):
+            self._error(HTTPStatus.FORBIDDEN, "request", "must come from the page")
             return
         if len(self.path) > LONGEST:
             self._error(HTTPStatus.REQUEST_URI_TOO_LONG, "address", "is too long")
@@ -159,6 +186,11 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """What the standard library refuses has the same headers as everything else."""
+        self.close_connection = True
+        self._error(HTTPStatus(code), "request", message or HTTPStatus(code).phrase)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Requests are not logged."""

@@ -1,8 +1,8 @@
-"""Both branches at a point: a first look at once, better numbers behind it.
+"""The branches at a point: a first look at once, better numbers behind it.
 
 1. A first look on 2^12 points, started from the nearest point solved before.
-2. 2^16 points: the numbers of ``dotphase solve --points 16``.
-3. The tolerance of the library: the numbers of ``dotphase solve``.
+2. The final numbers, those of ``dotphase solve`` with `FINAL`: coarser than it is by itself, so
+   that they are there before one has looked away.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from dotphase._numerics.parameters import Number
 from dotphase._numerics.precision import in_double_precision
 from dotphase.app.scheduler import Scheduler
 from dotphase.app.shelf import Growing, Shelf
-from dotphase.app.state import Point
+from dotphase.app.state import Entries, Point, branches_of, matrix_of
+from dotphase.model import Model
 from dotphase.theory import branches
 from dotphase.theory.overlaps import Overlaps
 from dotphase.theory.settings import SolverSettings
@@ -27,18 +29,18 @@ from dotphase.theory.solution import Solution
 from dotphase.theory.solve import solving
 from dotphase.theory.steps import Stepper
 
-BRANCHES = ("semantic", "positional")
-
-#: log2 of the points of a first look and of the second stage.
-FIRST, SECOND = 12, 16
+#: log2 of the points of a first look.
+FIRST = 12
+#: How precise the final numbers are.
+FINAL = SolverSettings(rtol=5e-3, most=17)
 #: Seconds that a first look may take; what is not found by then is left to the background.
 BUDGET = 0.25
 #: Solutions remembered as starting points.
 REMEMBERED = 256
-#: Priorities of the stages in the background.
-SOON, LATER = 0, 2
+#: Nothing in the background is more pressing.
+PRIORITY = 0
 #: Names of the stages, for the page.
-STAGES = ("first look", f"2^{SECOND} points", "final")
+STAGES = ("first look", "final")
 
 
 class Solver:
@@ -49,15 +51,16 @@ class Solver:
         self.shelf = Shelf(64, self._begin)
         self._starts: OrderedDict[tuple[Point, str], Overlaps] = OrderedDict()
         self._lock = threading.Lock()
-        self._pool = ThreadPoolExecutor(2 * len(BRANCHES), thread_name_prefix="dotphase-first")
+        self._pool = ThreadPoolExecutor(4, thread_name_prefix="dotphase-first")
 
     def first_look(self, point: Point) -> dict[str, Any]:
-        """Both branches within `BUDGET`; None for one that was not found in time."""
+        """All branches within `BUDGET`; None for one that was not found in time."""
+        model = point.model()
         deadline = time.monotonic() + BUDGET
         with self.scheduler.urgent():
             futures = {
-                branch: self._pool.submit(self._quick, point, branch, deadline)
-                for branch in BRANCHES
+                branch: self._pool.submit(self._quick, point, model, branch, deadline)
+                for branch in branches_of(model)
             }
             found = {branch: future.result() for branch, future in futures.items()}
         return {branch: one and describe(one, branch, 0) for branch, one in found.items()}
@@ -65,10 +68,11 @@ class Solver:
     def best(self, point: Point, window: str) -> dict[str, Any]:
         """The best numbers there are now; a first look if there are none."""
         growing = self.shelf.watch(point, window)
-        if len(growing.value or {}) < len(BRANCHES):
+        if growing.value is None:
             first = self.first_look(point)
             with growing.lock:
-                growing.value = {**first, **(growing.value or {})}
+                final: dict[str, Any] = growing.value or {}
+                growing.value = {name: final.get(name) or one for name, one in first.items()}
         with growing.lock:
             return growing.to_dict()
 
@@ -77,20 +81,20 @@ class Solver:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     @in_double_precision
-    def warm_up(self) -> None:
+    def warm_up(self, point: Point) -> None:
         """Compile everything that a first look needs."""
-        for branch in BRANCHES:
-            self._quick(Point(), branch, time.monotonic() + 600)
+        model = point.model()
+        for branch in branches_of(model):
+            self._quick(point, model, branch, time.monotonic() + 600)
 
     @in_double_precision
-    def _quick(self, point: Point, branch: str, deadline: float) -> Solution | None:
+    def _quick(self, point: Point, model: Model, branch: str, deadline: float) -> Solution | None:
         """A branch from the nearest point known, or from its own start; None if out of time.
 
         Where both lead elsewhere, that is the answer for now: to search from afar, as
         `dotphase.solve` does, takes seconds and is left to the background.
         """
-        model = point.model()
-        near = self._nearest(point, branch)
+        near = self._nearest(point, model, branch)
         own = branches.BRANCHES[branch].start(model)
         solution: Solution | None = None
         for start in (own,) if near is None else (near, own):
@@ -105,55 +109,69 @@ class Solver:
                 break
         return solution
 
-    def _nearest(self, point: Point, branch: str) -> Overlaps | None:
+    def _nearest(self, point: Point, model: Model, branch: str) -> Overlaps | None:
         """The overlaps of the nearest remembered point on a branch."""
+        here, kind = _position(point)
         with self._lock:
-            known = [(key, value) for key, value in self._starts.items() if key[1] == branch]
+            known = [
+                (place, overlaps)
+                for (other, name), overlaps in self._starts.items()
+                if name == branch and (place := _position(other))[1] == kind
+            ]
         if not known:
             return None
-        here = _position(point)
-        distances = [float(np.sum((_position(key[0]) - here) ** 2)) for key, _ in known]
-        (place, _), overlaps = known[int(np.argmin(distances))]
-        # Overlaps hold sigma: q, V and theta go with its square.
-        scale = np.square(point.sigma / place.sigma)
-        return Overlaps(overlaps.q * scale, overlaps.m, overlaps.V * scale, overlaps.theta * scale)
+        distances = [float(np.sum((place[0] - here) ** 2)) for place, _ in known]
+        _, overlaps = known[int(np.argmin(distances))]
+        return _scaled(overlaps, float(model.rho[0]))
 
     def _remember(self, point: Point, branch: str, solution: Solution) -> None:
         with self._lock:
-            self._starts[point, branch] = solution.overlaps
+            # q, V and theta go with the square of sigma.
+            per_rho = _scaled(solution.overlaps, 1 / float(solution.model.rho[0]))
+            self._starts[point, branch] = per_rho
             self._starts.move_to_end((point, branch))
             while len(self._starts) > REMEMBERED:
                 self._starts.popitem(last=False)
 
     def _begin(self, point: Point, growing: Growing) -> None:
-        """Better and better numbers, in the background."""
+        """The final numbers, in the background."""
         model = point.model()
-        steps = len(BRANCHES) * 2
+        names = branches_of(model)
 
-        def finish(branch: str, stage: int, solution: Solution) -> None:
+        def finish(branch: str, solution: Solution) -> None:
             if on_branch(solution, branch):
                 self._remember(point, branch, solution)
             with growing.lock:
-                growing.value = {**(growing.value or {}), branch: describe(solution, branch, stage)}
-                growing.progress += 1 / steps
-                growing.done = growing.progress > 1 - 0.5 / steps
-            if stage == 1:
-                add(branch, 2)
+                known = {**dict.fromkeys(names), **(growing.value or {})}
+                growing.value = {**known, branch: describe(solution, branch, 1)}
+                growing.progress += 1 / len(names)
+                growing.done = growing.progress > 1 - 0.5 / len(names)
 
-        def add(branch: str, stage: int) -> None:
-            log2_points, priority = (SECOND, SOON) if stage == 1 else (None, LATER)
-            steps = solving(model, point.alpha, branch, SolverSettings(log2_points=log2_points))
-            self.scheduler.add(steps, priority, partial(finish, branch, stage), growing)
-
-        for branch in BRANCHES:
-            add(branch, 1)
+        for branch in names:
+            steps = solving(model, point.alpha, branch, FINAL)
+            self.scheduler.add(steps, PRIORITY, partial(finish, branch), growing)
 
 
-def _position(point: Point) -> np.ndarray:
-    """Coordinates in which neighbouring points are neighbours."""
-    data = [np.log(point.alpha), 2 * np.log(point.sigma), 0.5 * np.log(point.ridge)]
-    teacher = point.omega * np.asarray([4, 3 * point.matrix[0][0], 3 * point.matrix[1][1]])
-    return np.asarray([*data, *teacher])
+def _position(point: Point) -> tuple[np.ndarray, tuple[Any, ...]]:
+    """Coordinates in which neighbouring points are neighbours, and what neighbours share."""
+    numbers, words = [np.log(point.alpha)], []
+    for name, value in point.values:
+        one = point.family.parameters[name]
+        if isinstance(one.kind, Number) and one.slider:
+            low, high = one.slider.low, one.slider.high
+            near = 0.5 * np.log(value) if one.slider.logarithmic else 4 * value / (high - low)
+            numbers.append(near)
+        elif isinstance(one.kind, Entries):
+            numbers += [2 * matrix_of(value)[i][i] for i in (0, 1)]
+        else:
+            words.append(value)
+    return np.asarray(numbers), (point.reference, *words)
+
+
+def _scaled(overlaps: Overlaps, factor: float) -> Overlaps:
+    """Overlaps of tokens whose variance is larger by a factor."""
+    q, m, V, theta = overlaps
+    return Overlaps(q * factor, m, V * factor, theta * factor)
 
 
 def on_branch(solution: Solution, branch: str) -> bool:

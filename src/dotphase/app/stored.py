@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from dotphase.app.state import Point
-from dotphase.model.mixing import read_mixing
+from dotphase.app.state import Point, matrix_of
+from dotphase.model.mixing import MIXING
 from dotphase.storage.asked import digest
 from dotphase.storage.files import read_dataset
 from dotphase.storage.kept import Kept
@@ -28,30 +28,41 @@ OMEGAS = np.linspace(0.0, 0.6, 25)
 POINTS = 13
 
 #: Format of the files; a new one makes old ones invisible.
-VERSION = 2
+VERSION = 3
 
 #: What a stored diagram holds besides its coordinates and lines.
 PARTS = ("train_loss", "test_error", "on_branch", "kind", "trusted")
 LINES = ("alpha_c", "alpha_l", "linear_test_error")
+#: What the shipped ones hold besides: the difference of the losses where gradient descent stands
+#: for a missing minimum.
+REACHED = "reached_difference"
 
 
 def slim(dataset: xr.Dataset) -> xr.Dataset:
     """Only what the page draws, in single precision."""
-    small = dataset[[*PARTS, *LINES]]
+    small = dataset[[*PARTS, *LINES, *({REACHED} & set(dataset))]]
     return small.map(lambda part: part.astype("f4") if part.dtype.kind == "f" else part)
 
 
 def load(point: Point) -> xr.Dataset | None:
     """The stored diagram of a point's model; None if there is none."""
-    if (point.sigma, point.ridge) == (0.5, 0.01) and point.mixing in ("standard", "other"):
-        with as_file(files("dotphase.app") / "data" / f"{point.mixing}.nc") as path:
+    if not point.family.is_paper:
+        return None
+    usual = (point["sigma"], point["ridge"], point["student_rank"]) == (0.5, 0.01, 1)
+    if usual and point["mixing"] in MIXING:
+        with as_file(files("dotphase.app") / "data" / f"{point['mixing']}.nc") as path:
             if path.is_file():
                 return read_dataset(path)
     return kept(point).dataset()
 
 
 def keep(point: Point, dataset: xr.Dataset) -> None:
-    """Store a diagram in the user's cache folder, if that can be written to."""
+    """Store a diagram in the user's cache folder, if that can be written to.
+
+    Those of a model of the user's own are not: its file may say something else tomorrow.
+    """
+    if not point.family.is_paper:
+        return
     # A read-only home costs the memory of it, not the picture.
     with suppress(OSError):
         kept(point).keep_dataset(slim(dataset))
@@ -60,6 +71,7 @@ def keep(point: Point, dataset: xr.Dataset) -> None:
 def kept(point: Point) -> Kept:
     """Where the diagram of a point is kept: by everything but alpha and omega."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    asked: dict[str, object] = {"sigma": point.sigma, "ridge": point.ridge, "version": VERSION}
-    asked["mixing"] = read_mixing(point.matrix).tolist()
+    names = ("sigma", "ridge", "student_rank")
+    asked = {**{name: point[name] for name in names}, "version": VERSION}
+    asked["mixing"] = matrix_of(point["mixing"])
     return Kept(Path(base) / "dotphase" / "diagrams" / f"{digest(asked)}.nc", asked)

@@ -16,6 +16,7 @@ from dotphase.app.children import Children
 from dotphase.app.state import Point, whole
 from dotphase.errors import InvalidInput
 from dotphase.finite.starts import STARTS
+from dotphase.model import Model
 
 #: Bounds of what the page trains, so that a run takes seconds and fits into memory.
 DIMENSIONS, SEEDS, LAST_SEED = (10, 2000), (1, 16), 999_999
@@ -32,6 +33,7 @@ class LiveTraining:
     asked : its task, where it is, and its options
     state, message, steps : in a word, in words, and in steps
     runs : that have ended
+    dots : m and theta of every run along gradient descent, as far as it is
     path : what was recorded along them, if that was the task
     """
 
@@ -40,6 +42,7 @@ class LiveTraining:
     message: str = ""
     steps: int = 0
     runs: list[dict[str, Any]] = field(default_factory=list)
+    dots: list[list[Any]] = field(default_factory=list)
     path: dict[str, Any] | None = None
     process: subprocess.Popen | None = None
 
@@ -51,23 +54,24 @@ class LiveTraining:
     def to_dict(self) -> dict[str, Any]:
         """What the page is told."""
         progress = 1.0 if self.state == "done" else len(self.runs) / self.asked["seeds"]
-        names = ("state", "message", "steps", "over", "runs", "path")
+        names = ("state", "message", "steps", "over", "runs", "dots", "path")
         return {**self.asked, **{name: getattr(self, name) for name in names}, "progress": progress}
 
 
-def starts() -> tuple[str, ...]:
-    """Starts that serve the page's student, which has one column."""
-    model = Point().model()
-    return tuple(name for name, start in STARTS.items() if start.refused(model, 1) is None)
+def starts(model: Model) -> tuple[str, ...]:
+    """Starts that serve a student."""
+    columns = model.student_rank
+    return tuple(name for name, start in STARTS.items() if start.refused(model, columns) is None)
 
 
-def read_training(query: Mapping[str, str]) -> dict[str, Any]:
-    """The options of a training from a query, checked."""
+def read_training(query: Mapping[str, str], point: Point) -> dict[str, Any]:
+    """The options of a training at a point from a query, checked."""
+    allowed = starts(point.model())
     return {
         "d": whole("d", query.get("d", "500"), *DIMENSIONS),
         "seeds": whole("seeds", query.get("seeds", "4"), *SEEDS),
         "seed": whole("seed", query.get("seed", "0"), 0, LAST_SEED),
-        "start": OneOf(starts()).read("start", query.get("start", "semantic")),
+        "start": OneOf(allowed).read("start", query.get("start", allowed[0])),
     }
 
 
@@ -122,6 +126,8 @@ class Trainings:
             training.steps = said.get("steps", training.steps)
             training.message = said.get("message", training.message)
             training.path = said.get("path", training.path)
+            if "dots" in said:
+                training.dots = [*training.dots, said["dots"]]
             if "run" in said:
                 training.runs = [*training.runs, said["run"]]
 

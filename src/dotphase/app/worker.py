@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -22,6 +23,8 @@ from dotphase.errors import InvalidInput
 NICENESS = 5
 #: Sentences on which attention is shown along a descent.
 SENTENCES = 8
+#: After how many steps of gradient descent the page shows where it is, and how large they are.
+WALK, RATE = (1, 2, 4, 8, 16, 32, 64), 8.0
 #: Decimals of an attention weight.
 DECIMALS = 4
 
@@ -29,10 +32,14 @@ DECIMALS = 4
 def main() -> int:
     """Do what stdin says."""
     job = json.loads(sys.stdin.readline())
+    threading.Thread(target=_end_with_the_server, daemon=True).start()
     with suppress(OSError):
         os.nice(NICENESS)
     tasks: dict[str, Callable[..., None]] = {"train": train, "theory": theory, "descend": descend}
     task = tasks[job.pop("task")]
+    from dotphase._numerics.compiled import keep_for_process
+
+    keep_for_process()
     tell(state="running", steps=0)
     try:
         task(**job)
@@ -43,8 +50,18 @@ def main() -> int:
     return 0
 
 
+def _end_with_the_server() -> None:
+    """The server keeps its end of stdin open as long as it lives, also if it is killed."""
+    sys.stdin.read()
+    os._exit(1)
+
+
 def train(point: dict[str, Any], **options: Any) -> None:
-    """Train students; every finished run is told."""
+    """Train students; every finished run is told, and before that where gradient descent goes.
+
+    The optimiser that finds the minima takes few long steps: what moves on the page is gradient
+    descent from the same starts on the same data, after more and more steps.
+    """
     from dotphase.app.state import Point
     from dotphase.finite.runs import Run
     from dotphase.training.run import train as train_students
@@ -56,7 +73,22 @@ def train(point: dict[str, Any], **options: Any) -> None:
         tell(state="running", run=run.to_dict())
 
     here = Point(**point)
-    train_students(here.model(), here.alpha, **options, on_step=on_step, on_run=on_run)
+    model = here.model()
+    for steps in WALK if has_landscape(model) else ():
+        walk = train_students(model, here.alpha, **options, optimizer="gd", lr=RATE, steps=steps)
+        tell(state="running", steps=steps, dots=[(run.m, run.theta) for run in walk.runs])
+    train_students(model, here.alpha, **options, on_step=on_step, on_run=on_run)
+
+
+def has_landscape(model: Any) -> bool:
+    """Whether the page has a landscape for dots to move on."""
+    from dotphase.theory.plane import Plane
+
+    try:
+        Plane.of(model)
+    except InvalidInput:
+        return False
+    return model.spectrum is None
 
 
 def theory(lesson: dict[str, Any]) -> None:

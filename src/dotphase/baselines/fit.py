@@ -33,7 +33,7 @@ from dotphase.finite.keys import Purpose
 from dotphase.finite.linear import linear_layer, linear_test_error
 from dotphase.finite.loss import project
 from dotphase.finite.test_error import linear_error, quadrature
-from dotphase.model import Model
+from dotphase.model.definition import Model, refuse
 
 #: Hidden units, full-batch Adam steps and step size of the perceptron.
 HIDDEN, STEPS, STEP = 256, 300, 3e-3
@@ -114,6 +114,7 @@ def baseline(
     True
     """
     began = time.perf_counter()
+    refuse(model, "a baseline", "loss", "noise", "latent", "correlation")
     n = count_sentences(model, alpha, d)
     fit = KINDS[validate.choice("kind", kind, KINDS)]
     root = jax.random.key(validate.whole("seed", seed, at_least=0))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 import click
 
 from dotphase.cli.options import COUNT, Asked
-from dotphase.cli.output import figure_path, print_json, progress_bar
+from dotphase.cli.output import Files, echo, print_json, progress_bar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -20,24 +21,35 @@ def seeds_option(default: int) -> Callable[[F], F]:
     )
 
 
+#: ``--theory``: in text it is part of the answer, in JSON it is asked for.
+theory_option = click.option(
+    "--theory/--no-theory",
+    default=None,
+    help="Solve the theory at this d as well [default: unless --json].",
+)
+
+
 def run_seeds(
     what: str,
     compute: Callable[..., Any],
     draw: str,
     model: Asked,
     seeds: int,
-    plot: str | None,
+    files: Files,
     as_json: bool,
+    theory: bool,
     look: Callable[[Any, Any], dict[int, dict[str, Any]]] | None = None,
 ) -> int:
-    """Compute runs, draw them, print them; finished ones also after an interrupt.
+    """Compute runs, print them and draw them; after an interrupt the finished ones are printed.
 
     Parameters
     ----------
     what : shown while it is computed
-    compute : function of the model, with `seeds` and `on_run`, that returns the runs
+    compute : function of the model, of what to say beside the bar, with `seeds` and `on_run`, that
+        returns the runs
     draw : name of the figure of the runs
-    model, seeds, plot, as_json : what was asked
+    model, seeds, files, as_json : what was asked
+    theory : whether to solve the theory at this d as well, to be printed beside the means
     look : function of the model and the runs that gives more about each, by its seed
 
     Returns
@@ -45,31 +57,42 @@ def run_seeds(
     int
         The exit code.
     """
-    interrupted = False
+    interrupted, more = False, dict[int, dict[str, Any]]()
     with progress_bar(what, total=seeds) as advance:
         built = model.build()
-        from dotphase import plot as plots
         from dotphase.errors import Interrupted
 
-        figure = figure_path(plot)
         try:
-            result = compute(built, seeds=seeds, on_run=lambda run: advance())
+            result = compute(built, advance.status, seeds=seeds, on_run=lambda run: advance())
+            if theory:
+                advance.status("theory")
+                result = _beside(result)
+            more = look(built, result) if look else {}
         except Interrupted as stop:
             interrupted, result = True, stop.finished
-        more = look(built, result) if look and not interrupted else {}
-        if figure:
-            getattr(plots, draw)(result, figure)
-    if as_json:
-        shown = result.to_dict()
-        for row in shown["runs"]:
-            row |= more.get(row["seed"], {})
-        print_json(shown)
-    else:
-        click.echo(str(result))
-        for seed, found in more.items():
-            at = found["hessian"]
-            click.echo(f"  run {seed}: {at['verdict']}, smallest curvature {at['smallest']:.6g}")
+    with nullcontext() if interrupted else files.written_after(result, draw):
+        if as_json:
+            shown = result.to_dict()
+            for row in shown["runs"]:
+                row |= more.get(row["seed"], {})
+            print_json(shown)
+        else:
+            echo(result)
+            for seed, found in more.items():
+                at = found["hessian"]
+                curved = f"{at['verdict']}, smallest curvature {at['smallest']:.6g}"
+                click.echo(f"  run {seed}: {curved}")
     if interrupted:
         click.echo(f"dotphase: interrupted after {len(result.runs)} of {seeds} runs", err=True)
         return 130
-    return 0 if result.converged else 3
+    if not as_json:
+        files.tell()
+    return 0 if result.finished else 3
+
+
+def _beside(result: Any) -> Any:
+    """The runs with the theory beside them, where its terms of order 1/d are known."""
+    from dotphase.experiments.beside import with_theory
+    from dotphase.theory.dimension import is_known
+
+    return with_theory(result) if is_known(result.model) else result

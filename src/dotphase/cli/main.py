@@ -7,22 +7,27 @@ quick.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
 import threading
 import time
 import traceback
+import warnings
 from collections.abc import Sequence
 
 import click
 
 from dotphase._numerics import interrupt
+from dotphase._numerics.validate import unknown
 from dotphase.cli.commands import COMMANDS
 from dotphase.errors import InvalidInput
 
-#: Seconds after an interrupt in which a command may notice it.
+#: Seconds after an interrupt in which a command may end by itself.
 PATIENCE = 1.2
+#: Most characters of a line that says what is wrong.
+LONGEST = 600
 #: Seconds between two looks whether the command is done.
 LOOK = 0.05
 
@@ -36,6 +41,13 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return COMMANDS.get(cmd_name)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise InvalidInput("command", args[0], unknown("command", args[0], COMMANDS))
+        return super().resolve_command(ctx, args)
+
 
 @click.command(
     cls=_Commands,
@@ -44,12 +56,17 @@ class _Commands(click.Group):
 )
 @click.version_option(package_name="dotphase", prog_name="dotphase")
 @click.option("--debug", is_flag=True, help="Show the traceback of an unforeseen error.")
-def cli(debug: bool) -> None:
+@click.option("-v", "--verbose", is_flag=True, help="Tell on stderr what is done, and where.")
+def cli(debug: bool, verbose: bool) -> None:
     """Positional and semantic learning in dot-product attention, solved exactly."""
+    if verbose:
+        logging.basicConfig(format="%(relativeCreated)7.0f ms  %(message)s")
+        logging.getLogger("dotphase").setLevel(logging.INFO)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and exit with its code."""
+    warnings.showwarning = _tell  # type: ignore[assignment]
     code = _interruptible(arguments)
     try:
         sys.stdout.flush()
@@ -65,8 +82,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _interruptible(arguments: Sequence[str] | None) -> int:
     """Run a command beside the thread that takes signals, so that none of them hits a compiler.
 
-    A command that hears of the interrupt puts away what is finished; one that does not within
-    `PATIENCE` seconds is compiling, and has nothing to put away.
+    A command that has finished work to hand over does so; one that does not begin to within
+    `PATIENCE` seconds is compiling, or waits for a thread that is, and has nothing to lose.
     """
     codes: list[int] = []
     worker = threading.Thread(target=lambda: codes.append(_run(arguments)), daemon=True)
@@ -84,11 +101,16 @@ def _interruptible(arguments: Sequence[str] | None) -> int:
     worker.start()
     while worker.is_alive():
         worker.join(LOOK)  # without a limit it would go on waiting after the signal
-        late = stopped and time.monotonic() - stopped[0] > PATIENCE and not interrupt.heard()
+        late = stopped and time.monotonic() - stopped[0] > PATIENCE and not interrupt.keeping()
         if late or len(stopped) > 1:
             click.echo("dotphase: interrupted", err=True)
             os._exit(130)
     return codes[0] if codes else 1
+
+
+def _tell(message: Warning | str, *where: object, **more: object) -> None:
+    """A warning in one line, without the line of code it comes from."""
+    click.echo("dotphase: " + " ".join(str(message).split()), err=True)
 
 
 def _complain(failed: threading.ExceptHookArgs) -> None:
@@ -100,7 +122,9 @@ def _complain(failed: threading.ExceptHookArgs) -> None:
 def _run(arguments: Sequence[str] | None) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        result = cli.main(args=given, standalone_mode=False)
+        result = cli.main(args=given, prog_name="dotphase", standalone_mode=False)
+    except SystemExit as end:  # the shell has asked for words that complete what is typed
+        return int(end.code or 0)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         return 2
@@ -129,5 +153,8 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _refuse(message: str) -> int:
-    click.echo("dotphase: " + " ".join(message.split()), err=True)
+    line = " ".join(message.split())
+    if len(line) > LONGEST:  # what was given may be long, and what is allowed comes last
+        line = f"{line[: LONGEST // 2]} ... {line[-LONGEST // 2 :]}"
+    click.echo(f"dotphase: {line}", err=True)
     return 2

@@ -3,7 +3,7 @@
 In the limit of large d a sentence enters through its projections only: on the teacher, h* with
 variance sigma^2, and on a student with overlaps (q, m, theta),
 
-    h = m + (theta/sigma^2) h* + (q - theta^2/sigma^2)^{1/2} z,   z standard normal,
+    h = m + theta h*/sigma^2 + (q - theta theta^T/sigma^2)^{1/2} z,   z standard normal,
 
 token by token. One sentence is one draw of h* and z, shared by the branches as far as it can
 be: h* is the same for all, what lies outside Q* is drawn for each.
@@ -13,13 +13,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
+import xarray as xr
 from jaxtyping import Float
 
+from dotphase._numerics import validate
 from dotphase._numerics.precision import in_double_precision
 from dotphase._numerics.quadrature import normal_points
-from dotphase.model.definition import Model, call_many
+from dotphase.model.definition import Model, call_many, refuse
+from dotphase.theory.evolution import draw_fields
 from dotphase.theory.overlaps import Overlaps
+from dotphase.theory.solution import Solution
 
 #: Sentences of an average; its error is about .002 per entry.
 SENTENCES = 2**14
@@ -27,6 +32,56 @@ SENTENCES = 2**14
 POINTS = 2**11
 #: Largest number of a sampled sentence.
 LAST_SENTENCE = 999_999
+
+
+@in_double_precision
+def attention(solution: Solution, *, sentence: int | None = None) -> xr.DataArray:
+    """Attention of the teacher and of a solved student, averaged over sentences or for one.
+
+    Parameters
+    ----------
+    solution : Solution
+        From `dotphase.solve`; any ranks and lengths.
+    sentence : int, optional
+        Number of a sampled sentence, its seed; the mean over all sentences if not given.
+
+    Returns
+    -------
+    xarray.DataArray
+        Over ``who`` ("teacher", "student"), ``token`` and ``on``: how much of token ``on`` is in
+        the output at ``token``. `dotphase.plot.attention` draws it.
+
+    Examples
+    --------
+    >>> solution = dp.solve(dp.positional_semantic(), alpha=2.0, log2_points=12)
+    >>> matrices = dp.attention(solution)
+    >>> matrices.sel(who="student").sum("on").round(6).values.tolist()
+    [1.0, 1.0]
+    """
+    model = solution.model
+    refuse(model, "attention", "loss", "latent", "correlation", "noise")
+    dims = model.length * (model.student_rank + model.teacher_rank)
+    if sentence is None:
+        points = normal_points(dims, SENTENCES, np.random.default_rng(0)).T
+    else:
+        number = validate.whole("sentence", sentence, at_least=0, at_most=LAST_SENTENCE)
+        points = np.random.default_rng([1, number]).standard_normal((dims, 1))
+    fields = draw_fields(model, solution.overlaps, jnp.asarray(points))
+    student = fields.omega.reshape(model.length, model.student_rank, -1)
+    functions = {"teacher": (model.teacher, fields.h), "student": (model.student, student)}
+    rows = [
+        np.asarray(call_many(function, jnp.moveaxis(h, -1, 0))).mean(axis=0)
+        for function, h in functions.values()
+    ]
+    places = np.arange(1, model.length + 1)
+    found = xr.DataArray(
+        np.stack(rows),
+        coords={"who": list(functions), "token": places, "on": places},
+        dims=("who", "token", "on"),
+        name="attention",
+        attrs={"long_name": "attention weight", "units": "1", "alpha": solution.alpha},
+    )
+    return found
 
 
 @in_double_precision
@@ -49,11 +104,15 @@ def attention_matrices(
     >>> found["mean"]["student"].shape
     (2, 2)
     """
-    shape = (SENTENCES, model.length, 1)
-    rng = np.random.default_rng(0)
-    noise = {name: rng.standard_normal(shape) for name in ("teacher", *overlaps)}
-    one = np.random.default_rng([1, sentence])
-    drawn = {name: one.standard_normal((1, *shape[1:])) for name in ("teacher", *overlaps)}
+    refuse(model, "an attention matrix", "loss")
+    columns = {"teacher": model.teacher_rank} | dict.fromkeys(overlaps, model.student_rank)
+    many, one = np.random.default_rng(0), np.random.default_rng([1, sentence])
+
+    def draw(rng: np.random.Generator, count: int) -> dict[str, np.ndarray]:
+        size = (count, model.length)
+        return {name: rng.standard_normal((*size, wide)) for name, wide in columns.items()}
+
+    noise, drawn = draw(many, SENTENCES), draw(one, 1)
     result = {}
     for kind, normal in (("mean", noise), ("sample", drawn)):
         h = model.sigma[:, None] * normal["teacher"]
@@ -61,7 +120,7 @@ def attention_matrices(
         for name, given in overlaps.items():
             if given is not None:
                 theta, m, q = (np.asarray(part) for part in (given.theta, given.m, given.q))
-                fields = _fields(model, theta[..., 0], m, q[..., 0], h, normal[name])
+                fields = _fields(model, theta, m, q, h, normal[name])
                 result[kind][name] = np.asarray(call_many(model.student, fields)).mean(axis=0)
     return result
 
@@ -93,6 +152,7 @@ def attention_along(
         with an axis of sentences before.
     """
     shape, rows = (model.length, 1), (len(theta), 1, model.length, 1)
+    square = (*rows, 1)
     dims = 2 * model.length
     points = normal_points(dims, POINTS, np.random.default_rng(0)).reshape(-1, 2, *shape)
     seeds = (np.random.default_rng([1, number]) for number in range(sentences))
@@ -100,7 +160,7 @@ def attention_along(
     # Points first: the average is over them, the sampled sentences follow.
     h, z = np.concatenate([points, drawn]).swapaxes(0, 1)
     h = model.sigma[:, None] * h
-    fields = _fields(model, theta.reshape(rows), m.reshape(rows), q.reshape(rows), h, z)
+    fields = _fields(model, theta.reshape(square), m.reshape(rows), q.reshape(square), h, z)
     students = np.asarray(call_many(model.student, fields.reshape(-1, *shape)))
     students = students.reshape(len(theta), len(h), *students.shape[1:])
     teacher = np.asarray(call_many(model.teacher, h))
@@ -115,12 +175,15 @@ def attention_along(
 
 def _fields(
     model: Model,
-    theta: Float[np.ndarray, "*steps tokens 1"],
-    m: Float[np.ndarray, "*steps tokens 1"],
-    q: Float[np.ndarray, "*steps tokens 1"],
-    h: Float[np.ndarray, "n tokens 1"],
-    z: Float[np.ndarray, "n tokens 1"],
+    theta: Float[np.ndarray, "*steps tokens r t"],
+    m: Float[np.ndarray, "*steps tokens r"],
+    q: Float[np.ndarray, "*steps tokens r r"],
+    h: Float[np.ndarray, "n tokens t"],
+    z: Float[np.ndarray, "n tokens r"],
 ) -> Float[np.ndarray, "..."]:
-    rho = np.asarray(model.rho)[:, None]
-    rest = np.sqrt(np.maximum(q - theta**2 / rho, 0.0))
-    return np.asarray(m + theta / rho * h + rest * z)
+    along = theta / np.asarray(model.rho)[:, None, None]
+    rest = q - along @ theta.swapaxes(-1, -2)
+    values, vectors = np.linalg.eigh(rest)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
+    root = root @ vectors.swapaxes(-1, -2)
+    return np.asarray(m + (along @ h[..., None] + root @ z[..., None])[..., 0])

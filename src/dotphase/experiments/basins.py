@@ -18,7 +18,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, Int
 
-from dotphase._numerics import validate
+from dotphase._numerics import interrupt, validate
 from dotphase._numerics.outcome import Outcome
 from dotphase._numerics.precision import in_double_precision
 from dotphase.errors import InvalidInput
@@ -124,10 +124,11 @@ def basins(
             raise InvalidInput(what, given, "must be one or more different values")
     seeds = validate.whole("seeds", seeds, at_least=1)
     direction = resolve(model, start, 1.0)
-    root, positions = jax.random.key(seed), jnp.asarray(position_vectors(model, d))
-    places = [(i, k) for i in range(len(sizes)) for k in range(seeds)]
     each = bytes_of_run(model, max(sizes), d, np.dtype("float64"))
-    lanes = choose_batch(batch, each, len(places), d)
+    lanes = choose_batch(batch, each, len(sizes) * seeds, d)
+    memory.check_kept("seeds", seeds, 100 * len(sizes) * len(widths) * len(settings))
+    places = [(i, k) for i in range(len(sizes)) for k in range(seeds)]
+    root, positions = jax.random.key(seed), jnp.asarray(position_vectors(model, d))
     shape = (len(settings), len(sizes), seeds, len(widths))
     values = {name: np.full(shape, np.nan) for name in _NUMBERS}
     for done, (some, filled) in enumerate(in_batches(places, lanes)):
@@ -136,6 +137,7 @@ def basins(
         with memory.explained(lanes):
             cells = _prepare(model, direction, keys, counts, positions, max(sizes))
             for number, chosen in enumerate(settings.values()):
+                interrupt.check()
                 recipe = chosen.recipe(d, max(sizes))
                 found = _train(model, recipe, cells, jnp.asarray(widths))
                 for name in _NUMBERS:
@@ -157,7 +159,7 @@ def basins(
     for name, text in _NUMBERS.items():
         dataset[name] = (axes, values[name], {"description": text})
     # A run that ran away has found nothing.
-    diverged = values["outcome"] == Outcome.DIVERGED
+    diverged = np.isin(values["outcome"], (Outcome.DIVERGED, Outcome.NOT_FINITE))
     kinds = np.where(diverged, "diverged", mechanisms_of(values, d))
     dataset["mechanism"] = (axes, kinds, {"description": "what the student has learned"})
     return dataset

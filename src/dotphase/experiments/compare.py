@@ -1,28 +1,35 @@
 """One model in theory, in training and in message passing, on one grid of alpha.
 
 Each branch of the theory is compared with students that are trained from the start of the same
-name. Runs that end with another mechanism than they began with have left the branch; means are
-over those that stayed, and the share of them is told.
+name. Theory are the minima of the training loss (replica symmetric), or what gradient descent finds
+in the limit of large d; students then take the same steps. Runs that end with another mechanism
+than they began with have left the branch; means are over those that stayed, and the share of them
+is told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Unpack
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Unpack
 
 import numpy as np
 import xarray as xr
 
 from dotphase._numerics import validate
+from dotphase.errors import InvalidInput
 from dotphase.experiments.agreement import AGREES, DIFFERS, FINITE_SIZE, SHARE, allowed, judge
-from dotphase.experiments.curve import SETTINGS, curve
+from dotphase.experiments.curve import CurveFields, curve
+from dotphase.experiments.ends import DESCENT, starts_of_training
 from dotphase.experiments.grid import grid
 from dotphase.experiments.message_passing import amp as pass_messages
 from dotphase.finite.starts import STARTS
+from dotphase.mean_field.settings import DynamicsSettings
 from dotphase.model import Model
+from dotphase.storage.labels import labelled
 from dotphase.storage.provenance import provenance
 from dotphase.theory.branches import BRANCHES
-from dotphase.theory.settings import SolverFields, SolverSettings, with_changes
+from dotphase.theory.dimension import is_known
+from dotphase.theory.settings import SolverSettings
 
 #: What the engines have in common.
 QUANTITIES = {
@@ -43,10 +50,11 @@ def compare(
     *,
     seeds: int = 4,
     branches: Sequence[str] = ("semantic", "positional"),
+    engine: str = "state_evolution",
     amp: bool = False,
     progress: Callable[[str], None] | None = None,
-    settings: SolverSettings | None = None,
-    **changes: Unpack[SolverFields],
+    settings: SolverSettings | DynamicsSettings | None = None,
+    **changes: Unpack[CurveFields],
 ) -> xr.Dataset:
     """Solve a model and train it on the same grid, and say at each point whether they agree.
 
@@ -62,12 +70,16 @@ def compare(
         Data sets for each alpha; the starts share them.
     branches : sequence of str
         Branches of the theory, each beside training from the start of its name.
+    engine : {"state_evolution", "dynamics"}
+        Which theory: minima of the training loss, beside students trained to the end, or gradient
+        descent of a number of steps, beside students that take the same.
     amp : bool
         Whether to run message passing as well.
     progress : callable, optional
         Called with the name of each engine before it begins.
     settings, **changes
-        Of the theory, as for `curve`; `seed` is the seed of training as well.
+        Of the theory, as for `curve` with this engine; `seed` is the seed of training as well. With
+        the dynamics, lr and steps of theory and students alike, 127 steps of 4 if not given.
 
     Returns
     -------
@@ -77,9 +89,12 @@ def compare(
         "differs", "no such branch" (the theory has none) or "training leaves it" (most runs do, or
         all but one); ``score`` is the
         largest difference between theory and training over what is allowed, and ``worst`` the
-        quantity it belongs to. Allowed are 3 combined standard errors, 1%, and 10/d of the number,
-        since the theory is for infinite d. ``stayed`` is the share of runs that ended where they
-        began, ``trusted`` whether the theory can be trusted.
+        quantity it belongs to. The losses of the theory are those at this d, with the terms of
+        order 1/d that are known; ``train_loss_limit`` and ``test_error_limit`` are without (the
+        dynamics has the limit alone). Allowed are 3 combined standard errors, 1%, and 10/d of the
+        number, for the terms that are not. ``stayed`` is the share of runs that ended where they
+        began, ``trusted`` whether the theory can be trusted. The attribute ``theory`` says which
+        theory it is.
 
     Examples
     --------
@@ -92,14 +107,25 @@ def compare(
     names = validate.different("branches", branches, both)
     validate.whole("seeds", seeds, at_least=2)
     tell = progress or (lambda engine: None)
-    settings = with_changes(settings, SETTINGS, changes)
-    seed = settings.seed
+    rule: dict[str, Any] = {}
+    if engine == "dynamics":
+        rule = _plain_descent(changes)
+        changes |= {**rule, "start": starts_of_training(model, names, d)}  # type: ignore[typeddict-item]
+        rule = {"optimizer": "gd", **rule}
     tell("theory")
-    theory = curve(model, alphas, names, settings=settings)
+    finite = d if engine != "dynamics" and is_known(model) else None
+    theory = curve(model, alphas, names, engine=engine, d=finite, settings=settings, **changes)
+    seed = int(theory.attrs["seed"])
     tell("training")
     runs = grid(lambda _: model, alphas, [0.0], d, parameter="model", starts=names, seeds=seeds,
-                seed=seed).isel(model=0)  # fmt: skip
+                seed=seed, **rule).isel(model=0)  # fmt: skip
     engines = {"theory": theory[[*QUANTITIES, *(f"{name}_stderr" for name in QUANTITIES)]]}
+    if finite:
+        at_d = {name: theory[f"{name}_at_d"] for name in ("train_loss", "test_error")}
+        limit = {name: theory[name] for name in at_d}
+        engines["theory"] = engines["theory"].assign(
+            {name: values.fillna(limit[name]) for name, values in at_d.items()}
+        )
     runs = runs.rename(start="branch")
     stayed = runs["mechanism"] == runs["branch"]
     engines["training"] = means(runs.where(stayed))
@@ -111,15 +137,26 @@ def compare(
     )
     dataset = dataset.transpose("engine", "branch", "alpha")
     asked = {"alphas": theory["alpha"].values, "d": d, "seeds": seeds, "seed": seed}
-    dataset.attrs = provenance(model, **asked)
+    dataset.attrs = provenance(model, theory=engine, **asked, **rule)
     for name, text in QUANTITIES.items():
         dataset[name].attrs["description"] = text
         dataset[f"{name}_stderr"].attrs["description"] = "standard error"
     for name in ("on_branch", "kind", "trusted", "converged", "linear_test_error"):
-        dataset[name] = theory[name]
+        if name in theory:
+            dataset[name] = theory[name]
+    for name in ("train_loss", "test_error"):
+        dataset[f"{name}_limit"] = theory[name].assign_attrs(description="theory at infinite d")
     dataset["stayed"] = stayed.mean("seed").transpose("branch", "alpha")
     dataset["stayed"].attrs["description"] = "share of runs that end with the mechanism they began"
-    return _judged(dataset)
+    return labelled(_judged(dataset))
+
+
+def _plain_descent(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Steps that theory and students share."""
+    for name in ("start", "momentum", "batch_fraction", "scale"):
+        if name in asked:
+            raise InvalidInput(name, asked[name], "must not be given: students take plain steps")
+    return {name: asked.get(name, value) for name, value in DESCENT.items()}
 
 
 def means(runs: xr.Dataset) -> xr.Dataset:

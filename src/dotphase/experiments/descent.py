@@ -18,12 +18,13 @@ from jaxtyping import Array, Float
 from dotphase._numerics import validate
 from dotphase._numerics.precision import in_double_precision
 from dotphase.errors import InvalidInput
+from dotphase.finite.batches import check_run
 from dotphase.finite.data import count_sentences, draw, position_vectors
 from dotphase.finite.keys import Purpose, keys_at
 from dotphase.finite.loss import Weights
 from dotphase.finite.overlaps import TokenOverlaps, token_overlaps
 from dotphase.finite.prepare import prepare
-from dotphase.model import Model
+from dotphase.model.definition import Model, refuse
 from dotphase.storage.provenance import provenance
 from dotphase.training.kernel import Recipe, record
 from dotphase.training.settings import TrainingSettings
@@ -82,6 +83,7 @@ def descent(
     >>> runs["m"].dims
     ('seed', 'tau')
     """
+    refuse(model, "the flow", "latent", "correlation")
     if model.student_rank != 1 or model.teacher_rank != 1:
         ranks = (model.student_rank, model.teacher_rank)
         raise InvalidInput("ranks of student and teacher", ranks, "must both be 1")
@@ -99,6 +101,7 @@ def descent(
     lr = until / (records * between) / (n / d)
     # All steps are taken: no gradient is small enough to stop at.
     settings = TrainingSettings("gd", records * between, lr, tolerance=NEVER, seed=seed)
+    check_run(model, n, d)
     positions = position_vectors(model, d)
     _, sizes, modes = np.linalg.svd(positions, full_matrices=False)
     place = jnp.asarray(positions), jnp.asarray(modes[sizes > 1e-9])

@@ -6,15 +6,15 @@ limit everywhere and from every start, and the end of it is what a student train
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, Unpack
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import xarray as xr
 
 from dotphase._numerics import validate
 from dotphase._numerics.settings import changed
-from dotphase.finite.begin import Prescribed, name_of
+from dotphase.finite.begin import Prescribed, changed_start, name_of, parts_of
 from dotphase.finite.starts import STARTS
 from dotphase.mean_field.result import QUANTITIES, Trajectory
 from dotphase.mean_field.run import dynamics
@@ -25,6 +25,9 @@ from dotphase.theory.branches import BRANCHES
 from dotphase.theory.classification import belongs, classify
 from dotphase.theory.overlaps import Overlaps
 
+#: Steps for theory and students alike: for two tokens about as far as the paper's 5000 of .15, and
+#: small enough to be stable.
+DESCENT: dict[str, Any] = {"lr": 4.0, "steps": 127}
 #: Precision of a curve.
 SETTINGS = DynamicsSettings(log2_ensemble=12, repetitions=4, rtol=None)
 #: Largest step that is tried, and how often it may be halved. Larger ones may leave the basin that
@@ -38,6 +41,10 @@ RISE = 0.02
 STILL = 0.02
 #: A quantity whose changes fall by less than this factor when time doubles has no end in sight.
 SLOWEST = 0.9
+
+
+#: Where descents begin: names and overlaps, or these under other names.
+Starts = Sequence[str | Prescribed] | Mapping[str, str | Prescribed]
 
 
 class End(NamedTuple):
@@ -70,7 +77,7 @@ class End(NamedTuple):
 def ends(
     model: Model,
     alphas: Sequence[float],
-    starts: Sequence[str | Prescribed] = ("semantic", "positional"),
+    starts: Starts = ("semantic", "positional"),
     *,
     lr: float | None = None,
     steps: int | None = None,
@@ -86,8 +93,8 @@ def ends(
     Parameters
     ----------
     model, alphas : as for `dotphase.curve`
-    starts : sequence of str or `start_from`
-        Where descents begin.
+    starts : sequence of str or `start_from`, or mapping
+        Where descents begin; a mapping has a name for each.
     lr : float, optional
         Size of a step; the largest of 4, 2, 1, ... for which the loss falls if not given.
     steps : int, optional
@@ -99,9 +106,12 @@ def ends(
         As for `dotphase.dynamics`.
     """
     grid = validate.grid("alphas", alphas, increasing=False)
-    names = [name_of(start) for start in starts]
-    own = [name for start, name in zip(starts, names, strict=True) if not isinstance(start, str)]
-    validate.different("start", names, [*STARTS, *own])
+    if not isinstance(starts, Mapping):
+        names = [name_of(start) for start in starts]
+        own = [name for name, one in zip(names, starts, strict=True) if not isinstance(one, str)]
+        validate.different("start", names, [*STARTS, *own])
+        starts = dict(zip(names, starts, strict=True))
+    names = list(starts)
     settings = changed(settings or SETTINGS, changes)
     rule = {"momentum": momentum, "batch_fraction": batch_fraction, "scale": scale}
 
@@ -111,7 +121,7 @@ def ends(
             progress(found)
         return found
 
-    found = [[end(start, float(alpha)) for alpha in grid] for start in starts]
+    found = [[end(start, float(alpha)) for alpha in grid] for start in starts.values()]
     asked = {"alphas": grid, "branches": names, "engine": "dynamics", "steps": steps, **rule}
     shown = {name: getattr(settings, name) for name in ("log2_ensemble", "repetitions", "seed")}
     dataset = xr.Dataset(
@@ -139,6 +149,20 @@ def ends(
     ]
     dataset["on_branch"] = (axes, kept, {"description": "whether it is like the start still"})
     return dataset
+
+
+def starts_of_training(model: Model, names: Sequence[str], d: int) -> dict[str, str | Prescribed]:
+    """The starts of `dotphase.train` at dimension d, for descents in the limit.
+
+    The positional one is a unit vector there: its m is smaller by sqrt d than in the limit.
+    """
+
+    def start(name: str) -> str | Prescribed:
+        if name != "positional":
+            return name
+        return changed_start(model, name, m=parts_of(model, name).m.T / np.sqrt(d))
+
+    return {name: start(name) for name in names}
 
 
 def descend(

@@ -41,8 +41,8 @@ from dotphase.finite.overlaps import mechanisms_of
 from dotphase.finite.prepare import Prepared, prepare
 from dotphase.finite.test_error import attention_error, quadrature
 from dotphase.model import Model
-from dotphase.storage.files import check_writable
 from dotphase.storage.kept import Kept
+from dotphase.storage.paths import check_writable
 from dotphase.storage.provenance import describe_model, provenance
 from dotphase.training.kernel import Recipe, begin_at, finish, optimise
 from dotphase.training.loop import Progress
@@ -389,6 +389,7 @@ class _Grid:
         parameter = axes[1]
         variables: dict[str, Any] = {name: (axes, value) for name, value in self.values.items()}
         converged = self.values["outcome"] == Outcome.CONVERGED
+        converged &= np.isfinite(self.values["test_error"])
         variables["converged"] = (axes, converged.astype(np.int8))
         variables["mechanism"] = (axes, mechanisms_of(self.values, self.asked["d"]))
         linear = [linear_test_error(member) for member in self.models.members]

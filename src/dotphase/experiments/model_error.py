@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from dotphase.model.paper import positional_semantic
-from dotphase.theory.breaking import Broken
+from dotphase.theory.breaking.result import Broken
 from dotphase.theory.model_error import LAWS
 from dotphase.theory.settings import SolverFields
 from dotphase.theory.solve import solve_many_broken

@@ -17,15 +17,15 @@ import numpy as np
 import xarray as xr
 
 from dotphase._numerics import validate
+from dotphase._numerics.step_sizes import step_sizes
 from dotphase.errors import InvalidInput
 from dotphase.finite.begin import resolve
 from dotphase.finite.data import check_dtype, count_sentences
 from dotphase.finite.overlaps import mechanisms_of
 from dotphase.mean_field.beginning import at_dimension
 from dotphase.mean_field.ensemble import Descent, Repetition, repeat_many
-from dotphase.mean_field.run import step_sizes
 from dotphase.model import Model
-from dotphase.model.definition import refuse_spectrum
+from dotphase.model.definition import refuse, refuse_spectrum
 from dotphase.storage.provenance import provenance
 
 #: Size of a step at alpha up to 2; beyond, it falls like 1/alpha as the curvature grows.
@@ -102,6 +102,7 @@ def outcomes(
     ('alpha', 'seed', 'scale')
     """
     refuse_spectrum(model, "the dynamics")
+    refuse(model, "the dynamics", "noise", "latent", "correlation")
     places = [validate.number("alpha", alpha, above=0) for alpha in alphas]
     widths = [validate.number("scale", scale, above=0) for scale in scales]
     d, draws = validate.whole("d", d, at_least=2), validate.whole("draws", draws, at_least=1)

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float, Int
 
-from dotphase._numerics import validate
+from dotphase._numerics import interrupt, validate
 from dotphase._numerics.outcome import Outcome
 from dotphase._numerics.precision import in_double_precision
 from dotphase.finite.begin import StartFunction, begin, resolve
@@ -19,7 +19,7 @@ from dotphase.finite.data import Dataset, count_sentences, position_vectors
 from dotphase.finite.embeddings import Tokens
 from dotphase.finite.loss import Weights, project, reduce, sentence_losses
 from dotphase.finite.prepare import prepare
-from dotphase.model import Model
+from dotphase.model.definition import Model, refuse
 from dotphase.storage.provenance import provenance
 from dotphase.training.kernel import Recipe, train_from
 from dotphase.training.settings import TrainingSettings
@@ -65,6 +65,7 @@ def train_on_table(
     xarray.Dataset
         Over alpha, seed and start. The test error is that on fresh sentences of the table.
     """
+    refuse(model, "training on a table", "noise", "latent", "correlation")
     model = model.replace(spectrum=tokens.spectrum)
     d = tokens.table.shape[1]
     sizes = [count_sentences(model, alpha, d) for alpha in alphas]
@@ -76,6 +77,7 @@ def train_on_table(
     values = {name: np.full((len(sizes), seeds, len(starts)), np.nan) for name in FIELDS}
     for i, n in enumerate(sizes):
         for k in range(seeds):
+            interrupt.check()
             rng = np.random.default_rng([seed, i, k])
             rows = rng.integers(len(table), size=(max(sizes) + held_out, model.length))
             weights = jnp.asarray(rng.standard_normal((d, model.teacher_rank)))
@@ -112,7 +114,8 @@ def _train(
 
     def sentences(rows: Int[Array, "sentences tokens"]) -> Dataset:
         sigma = jnp.asarray(model.sigma)[:, None]
-        return Dataset(sigma * table[rows], teacher_weights, positions)
+        nothing = jnp.zeros((len(rows), 0), table.dtype)
+        return Dataset(sigma * table[rows], teacher_weights, positions, nothing)
 
     data, fresh = prepare(model, sentences(rows[:size]), n), reduce(model, sentences(rows[size:]))
     first = [begin(model, start, key, teacher_weights, positions) for start in starts]
@@ -123,5 +126,5 @@ def _train(
         return 2 * jnp.mean(losses) / model.length
 
     errors = jax.vmap(test_error)(trained.weights)
-    converged = trained.outcome == Outcome.CONVERGED
+    converged = (trained.outcome == Outcome.CONVERGED) & jnp.isfinite(errors)
     return {**trained.numbers(), "test_error": errors, "converged": converged}

@@ -6,18 +6,10 @@ import numpy as np
 import xarray as xr
 
 from dotphase._numerics.crossing import last_fall
+from dotphase.experiments.grid import FIELDS
 
 #: What is averaged over data sets.
-QUANTITIES = (
-    "train_loss",
-    "test_error",
-    "m",
-    "theta",
-    "q",
-    "semantic_alignment",
-    "positional_alignment",
-    "iterations",
-)
+QUANTITIES = tuple(name for name in FIELDS if name not in ("gradient_norm", "outcome"))
 
 #: A crossing is fitted to alphas that are this close to it, relatively.
 WIDTH = 0.4

@@ -11,6 +11,8 @@ import xarray as xr
 from dotphase.experiments.compare import LEFT
 from dotphase.figures.parts.lines import (
     ALPHA,
+    DESCENT,
+    MINIMA,
     TEST_ERROR,
     TRAIN_LOSS,
     branch_line,
@@ -21,6 +23,8 @@ from dotphase.figures.parts.lines import (
 )
 from dotphase.figures.parts.style import COLOURS, MARKERS, drawing, ink, page
 
+#: What lines are, by the engine of the theory.
+THEORIES = {"state_evolution": MINIMA, "dynamics": DESCENT}
 #: Overlaps below this are zero by symmetry in the theory.
 SHOWN = 1e-6
 
@@ -28,9 +32,9 @@ SHOWN = 1e-6
 def compare(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
     """Draw a dataset of `dotphase.compare`.
 
-    Lines are theory (hollow where it is not trusted), points trained students with standard
-    errors, crosses message passing. Points are hollow where most runs leave the branch, and a ring
-    marks where training differs from theory by more than is allowed.
+    Lines are theory (the legend says which; hollow where it is not trusted), points trained
+    students with standard errors, crosses message passing. Points are hollow where most runs leave
+    the branch, and a ring marks where training differs from theory by more than is allowed.
 
     Parameters
     ----------
@@ -81,7 +85,8 @@ def compare(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
                     other = passed.sel(branch=name)
                     axis.plot(other["alpha"], other[part] / size, "x", color=ink(), ms=6)
         linear_level(error, dataset["linear_test_error"])
-        d = dataset.attrs["d"]
+        d, engine = dataset.attrs["d"], dataset.attrs.get("theory", "state_evolution")
+        loss.plot([], [], color=COLOURS["uninformed"], label=THEORIES[engine])
         entries = {"marker": "o", "color": COLOURS["uninformed"], "ls": "none"}
         loss.plot([], [], mec=ink(), label=f"training, $d = {d}$", **entries)
         if passed is not None:

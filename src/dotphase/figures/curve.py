@@ -10,6 +10,8 @@ import xarray as xr
 
 from dotphase.figures.parts.lines import (
     ALPHA,
+    DESCENT,
+    MINIMA,
     TEST_ERROR,
     TRAIN_LOSS,
     branch_line,
@@ -83,6 +85,7 @@ def curve(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
         for axis in (loss, error):
             axis.set_ylim(bottom=0)
             scientific(axis)
-        if dataset.attrs.get("engine") == "dynamics":
-            figure.suptitle(r"ends of gradient descent, $d \to \infty$", fontsize=10)
+        ends = dataset.attrs.get("engine") == "dynamics"
+        which = f"ends of {DESCENT}" if ends else rf"{MINIMA}, $d \to \infty$"
+        figure.suptitle(which, fontsize=10)
     return figure

@@ -10,6 +10,8 @@ import xarray as xr
 
 from dotphase.figures.parts.lines import (
     ALPHA,
+    DESCENT,
+    MINIMA,
     at_one_value,
     branch_line,
     overlap_scale,
@@ -73,8 +75,8 @@ def descents(columns: Mapping[str, Sequence[Member]], path: str | Path | None = 
         for axis, (_, text) in zip(axes[:, 0], ROWS.values(), strict=True):
             axis.set_ylabel(text)
         told = axes[1, 0]
-        told.plot([], [], color=ink(), label=r"gradient descent, $d \to \infty$")
-        told.plot([], [], color=ink(), ls=(0, (3, 2)), lw=1.0, label="replica-symmetric minimum")
+        told.plot([], [], color=ink(), label=DESCENT)
+        told.plot([], [], color=ink(), ls=(0, (3, 2)), lw=1.0, label=MINIMA)
         told.plot([], [], "s", color=ink(), ls="none", label="trained students")
         told.legend(handles=told.get_legend_handles_labels()[0][-3:])
     return figure

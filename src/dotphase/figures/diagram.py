@@ -7,10 +7,12 @@ from typing import Any
 
 import xarray as xr
 
+from dotphase.experiments.fill import filled_difference
 from dotphase.figures.parts.lines import ALPHA, LOSS_GAP, SYMBOLS
 from dotphase.figures.parts.maps import (
     critical_lines,
     draw_map,
+    filled_cells,
     kind_entries,
     kind_map,
     largest,
@@ -18,20 +20,27 @@ from dotphase.figures.parts.maps import (
 )
 from dotphase.figures.parts.style import drawing, ink
 
-#: What is shown, its label and its colours.
+#: What is shown, its label, its colours, and what the upper and the lower half of them mean.
 PANELS = (
-    ("loss_difference", LOSS_GAP, "PuOr"),
-    ("test_gain", r"$\epsilon_{\rm lin} - \epsilon_g$ of the lowest minimum", "RdBu"),
+    ("loss_difference", LOSS_GAP, "PuOr", "positional\nis lower", "semantic\nis lower"),
+    (
+        "test_gain",
+        r"$\epsilon_{\rm lin} - \epsilon_g$ of the lowest minimum",
+        "RdBu",
+        "attention\nis better",
+        "linear layer\nis better",
+    ),
 )
 
 
 def diagram(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
     """Draw a dataset of `dotphase.diagram`.
 
-    Above the difference of the training losses of the two minima and the gain in test error over
-    the linear layer, both in units of 1e-3, with alpha_c and alpha_l as lines. Below, each branch
-    by itself: where it is a minimum, and how much breaking replica symmetry would change it, where
-    it is a saddle, where it cannot be told which, and where it is missing.
+    Above the difference of the training losses of the two minima (with dots, where one is missing
+    and `dotphase.analysis.fill` has put gradient descent in its place) and the gain in test error
+    over the linear layer, both in units of 1e-3, with alpha_c and alpha_l as lines. Below, each
+    branch by itself: where it is a minimum, and how much breaking replica symmetry would change it,
+    where it is a saddle, where it cannot be told which, and where it is missing.
 
     Parameters
     ----------
@@ -44,15 +53,19 @@ def diagram(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
     >>> figure = dp.plot.diagram(cells, "diagram.png")
     """
     parameter = str(dataset.attrs["parameter"])
+    gap, reached = filled_difference(dataset)
     with drawing(path, 2, 2, size=(9.6, 7.4), sharex=True, sharey=True) as (figure, axes):
-        for axis, (name, title, colours) in zip(axes[0], PANELS, strict=True):
-            field = 1e3 * dataset[name]
+        for axis, (name, title, colours, upper, lower) in zip(axes[0], PANELS, strict=True):
+            field = 1e3 * (gap if name == "loss_difference" else dataset[name])
             limit = largest(field)
             mesh = draw_map(axis, field, parameter, colours, -limit, limit)
-            figure.colorbar(mesh, ax=axis, label=title + r"  $[10^{-3}]$")
+            bar = figure.colorbar(mesh, ax=axis, label=title + r"  $[10^{-3}]$")
+            bar.ax.set_title(upper, fontsize="small")
+            bar.ax.set_xlabel(lower, fontsize="small")
             critical_lines(axis, dataset, parameter, ink())
+        filled_cells(axes[0, 0], reached, parameter)
         missing_entry(axes[0, 0], "one branch is no minimum (below)", mec="none")
-        axes[0, 0].legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3)
+        axes[0, 0].legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
         for axis, name in zip(axes[1], dataset["branch"].values, strict=True):
             mesh = kind_map(axis, dataset.sel(branch=name), parameter)
             figure.colorbar(mesh, ax=axis, label="minimum: model error [%]", extend="max")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.figures.parts.lines import TEST_ERROR, TRAIN_LOSS, overlap_scale, scientific
+from dotphase.figures.parts.lines import DESCENT, TEST_ERROR, TRAIN_LOSS, overlap_scale, scientific
 from dotphase.figures.parts.style import COLOURS, drawing, ink, page
 
 #: Overlaps: what stands for each, and its colour.
@@ -48,7 +48,7 @@ def dynamics(
     size = overlap_scale(theory)
     scales = {"theta": size, "q": size}
     with drawing(path, 1, 3, size=(10.4, 3.4)) as (figure, axes):
-        panels = [(axes[0], "train_loss", ink(), "theory"), (axes[1], "test_error", ink(), None)]
+        panels = [(axes[0], "train_loss", ink(), DESCENT), (axes[1], "test_error", ink(), None)]
         panels += [(axes[2], name, COLOURS[kind], text) for name, (text, kind) in OVERLAPS.items()]
         for axis, name, colour, label in panels:
             _line(axis, theory, name, scales.get(name, 1.0), colour, label)

@@ -11,11 +11,13 @@ import xarray as xr
 from dotphase.figures.parts.lines import (
     ALPHA,
     LOSS_GAP,
+    MINIMA,
     OVERLAPS,
     TEST_ERROR,
     branch_legend,
     label_slice,
     slice_panels,
+    theory_entries,
 )
 from dotphase.figures.parts.style import COLOURS, drawing, ink, page
 
@@ -57,6 +59,7 @@ def family(
             panel.set(xlabel=ALPHA, ylabel=text)
         own = {"semantic": r"semantic ($\theta$)", "positional": "positional ($m$)"}
         branch_legend(panels[1], own)
+        theory_entries(panels[0], MINIMA, members[0][2])
         panels[0].legend()
         panels[1].legend()
     return figure
@@ -67,7 +70,8 @@ def _against_length(axis: Any, lines: xr.Dataset) -> None:
     trusted = lines["trusted"].values.astype(bool)
     for name, colour, marker in (("alpha_l", COLOURS["linear"], "^"), ("alpha_c", ink(), "o")):
         values, error = lines[name].values, lines[f"{name}_stderr"].values
-        axis.errorbar(length, values, error, color=colour, lw=1.4, label=rf"$\{name}$, theory")
+        label = rf"$\{name}$, replica symmetric"
+        axis.errorbar(length, values, error, color=colour, lw=1.4, label=label)
         for chosen, face in ((trusted, colour), (~trusted, page())):
             axis.plot(length[chosen], values[chosen], marker, color=colour, mfc=face, ms=6)
     axis.errorbar(

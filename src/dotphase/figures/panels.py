@@ -13,6 +13,7 @@ from dotphase.figures.parts.maps import (
     Panel,
     critical_lines,
     draw_map,
+    filled_cells,
     hatch,
     hatch_entry,
     largest,
@@ -60,8 +61,10 @@ def panels(
                 mesh = draw_map(axis, field, "omega", panel.colours, low, high)
                 critical_lines(axis, theory if lines is None else lines, "omega")
             if panel.comparison:
-                lone_branches(column[0], theory, "omega")
+                lone_branches(column[0], panel.theory, theory, "omega")
             doubtful = hatch(column[0], theory, "omega")
+            if panel.reached is not None:
+                filled_cells(column[0], panel.reached, "omega")
             figure.colorbar(mesh, ax=column)
             column[0].set_title(panel.title)
             column[1].set_xlabel(ALPHA)

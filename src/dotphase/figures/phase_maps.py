@@ -7,6 +7,7 @@ from typing import Any
 
 import xarray as xr
 
+from dotphase.experiments.fill import filled_difference
 from dotphase.figures.panels import panels
 from dotphase.figures.parts.lines import LOSS_GAP, loss_gap
 from dotphase.figures.parts.maps import Panel, gain_panel
@@ -33,8 +34,9 @@ def phase_maps(
     """
     difference = loss_gap(runs["train_loss"], "start").mean("seed")
     label = LOSS_GAP + r"  $[10^{-3}]$"
+    gap, reached = filled_difference(theory)
     columns = [
-        Panel(label, "PuOr", 1e3 * theory["loss_difference"], 1e3 * difference, comparison=True),
+        Panel(label, "PuOr", 1e3 * gap, 1e3 * difference, comparison=True, reached=reached),
         gain_panel(theory, runs),
     ]
     return panels(columns, theory, runs, lines, path)

@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.figures.parts.lines import TRAIN_LOSS, overlap_scale, scientific
+from dotphase.figures.parts.lines import (
+    DESCENT,
+    TRAIN_LOSS,
+    overlap_scale,
+    scientific,
+    theory_entries,
+)
 from dotphase.figures.parts.style import drawing, ink
 
 #: Colours of Okabe and Ito, and markers, one for each rule.
@@ -43,7 +49,8 @@ def rules(
         ):
             parts = (("train_loss", 1.0), ("theta", overlap_scale(theory)))
             for axis, (name, scale) in zip(axes, parts, strict=True):
-                axis.plot(theory["step"][1:], theory[name][1:] / scale, color=colour, label=label)
+                shown = {"color": colour, "label": label if axis is axes[0] else None}
+                axis.plot(theory["step"][1:], theory[name][1:] / scale, **shown)
                 if runs is None:
                     continue
                 last = runs.sizes["step"] - 1
@@ -59,4 +66,7 @@ def rules(
             axis.set(xlabel="step", ylabel=text, xscale="log")
         scientific(axes[0])
         axes[0].legend()
+        trained = [runs for _, runs in paths.values() if runs is not None]
+        theory_entries(axes[1], DESCENT, *trained[:1])
+        axes[1].legend()
     return figure

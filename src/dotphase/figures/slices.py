@@ -11,6 +11,7 @@ import xarray as xr
 from dotphase.figures.parts.lines import (
     ALPHA,
     LOSS_GAP,
+    MINIMA,
     OVERLAPS,
     SYMBOLS,
     TEST_ERROR,
@@ -19,6 +20,7 @@ from dotphase.figures.parts.lines import (
     label_slice,
     saddle_entry,
     slice_panels,
+    theory_entries,
 )
 from dotphase.figures.parts.style import drawing
 
@@ -50,6 +52,8 @@ def slices(columns: Mapping[str, Sequence[Slice]], path: str | Path | None = Non
                 label = rf"${SYMBOLS.get(parameter, parameter)} = {value:g}$"
                 slice_panels(column, theory, runs, colour, label)
             label_slice(column)
+            if column is axes.T[0]:
+                theory_entries(column[0], MINIMA, runs)
             column[0].legend()
             column[2].set_xlabel(ALPHA)
         for axis, text in zip(axes[:, 0], (LOSS_GAP, OVERLAPS, TEST_ERROR), strict=True):

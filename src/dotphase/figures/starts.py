@@ -7,7 +7,7 @@ from typing import Any
 
 import xarray as xr
 
-from dotphase.figures.parts.lines import OPTIMISERS, overlap_scale
+from dotphase.figures.parts.lines import MINIMA, OPTIMISERS, overlap_scale
 from dotphase.figures.parts.style import COLOURS, MARKERS, drawing, ink
 
 #: Sizes that are said above each panel.
@@ -51,7 +51,7 @@ def starts(theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None = None)
                     float(point["m"]) / scale, float(point["theta"]) / scale, "*", ms=13,
                     color=COLOURS[str(branch)], mec=ink(), mew=0.8,
                 )  # fmt: skip
-            axis.plot([], [], "*", ms=11, color="none", mec=ink(), label="minima of the theory")
+            axis.plot([], [], "*", ms=11, color="none", mec=ink(), label=MINIMA)
             told = [(name, symbol) for name, symbol in SIZES.items() if name in runs.attrs]
             sizes = [rf"${symbol} = {runs.attrs[name]:g}$" for name, symbol in told]
             axis.set_title(", ".join([OPTIMISERS.get(str(kind), str(kind)), *sizes]))

@@ -11,6 +11,7 @@ import xarray as xr
 
 from dotphase.figures.parts.lines import (
     ALPHA,
+    MINIMA,
     TEST_ERROR,
     at_one_value,
     branch_legend,
@@ -115,7 +116,7 @@ def _tokens(axis: Any, real: Real) -> None:
                 )  # fmt: skip
     for fill, label in ((page(), "Gaussian, same spectrum"), (ink(), "real tokens")):
         axis.plot([], [], "o", color=ink(), mfc=fill, label=label)
-    axis.plot([], [], color=ink(), label="theory")
+    axis.plot([], [], color=ink(), label=MINIMA)
     axis.set_xticks(range(len(real)), list(real))
     axis.set_ylabel(rf"{TEST_ERROR} at $\alpha = {alpha:g}$")
     axis.set_ylim(0, 1.45 * axis.get_ylim()[1])

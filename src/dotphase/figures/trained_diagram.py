@@ -52,7 +52,8 @@ def trained_diagram(means: xr.Dataset, lines: xr.Dataset, path: str | Path | Non
         bounds = axes[0].axis()
         label = LOSS_GAP + rf"  $[10^{{-3}}]$, trained, $d = {means.attrs['d']}$"
         figure.colorbar(mesh, ax=axes[0], label=label)
-        axes[0].plot(lines["alpha_c"], lines[parameter], color=DARK, label=r"$\alpha_c$, theory")
+        line = r"$\alpha_c$, replica symmetric"
+        axes[0].plot(lines["alpha_c"], lines[parameter], color=DARK, label=line)
         axes[0].set(xlabel=ALPHA, ylabel=symbol)
         axes[1].axvline(0, color=ink(), lw=0.7)
         for some, filled in ((trusted, True), (~trusted, False)):

@@ -11,7 +11,9 @@ import xarray as xr
 
 from dotphase.figures.parts.lines import (
     ALPHA,
+    DESCENT,
     LOSS_GAP,
+    MINIMA,
     OWN,
     TEST_ERROR,
     at_one_value,
@@ -25,8 +27,7 @@ from dotphase.figures.parts.lines import (
 )
 from dotphase.figures.parts.style import COLOURS, MARKERS, drawing, ink, page
 
-#: Which theory a line is, where there are two, and the look of the other one.
-DESCENT = r"gradient descent, $d \to \infty$"
+#: Look of the other theory, where there are two.
 MINIMUM: dict[str, Any] = {"ls": (0, (3, 2)), "lw": 1.0}
 SYMBOLS = {"semantic": r"$\theta/\sigma^2$", "positional": r"$m/\sigma^2$"}
 
@@ -105,7 +106,7 @@ def _difference(
     axis: Any, theory: xr.Dataset, runs: xr.Dataset | None, ends: xr.Dataset | None
 ) -> None:
     colour = COLOURS["mixed"]
-    style: dict[str, Any] = {"label": "theory"}
+    style: dict[str, Any] = {"label": MINIMA}
     gap = loss_gap(
         theory["train_loss"].where(theory["on_branch"].astype(bool) & ~is_saddle(theory)), "branch"
     )
@@ -113,7 +114,7 @@ def _difference(
     if ends is not None:
         reached = loss_gap(ends.sortby("alpha")["train_loss"], "branch")
         axis.plot(reached["alpha"], reached, color=colour, label=DESCENT)
-        style = {"label": "replica-symmetric minima"} | MINIMUM
+        style |= MINIMUM
     axis.plot(gap["alpha"], gap, color=colour, **style)
     trusted = theory["trusted"].astype(bool).sel(branch=list(OWN)).all("branch")
     hollow = gap.where(~trusted)

@@ -15,8 +15,6 @@ from dotphase.model import Model
 
 T = TypeVar("T")
 
-#: Arrays of the size of the tokens that exist at once while a data set is made.
-COPIES = 4
 #: On an accelerator: share of the free memory that a batch may take, and most runs in it.
 SHARE, MOST = 0.5, 128
 #: On a CPU: bytes that a batch may take.
@@ -30,7 +28,13 @@ def on_cpu() -> bool:
 
 def bytes_of_run(model: Model, n: int, d: int, dtype: np.dtype) -> int:
     """Memory that a run needs, most of it for its tokens."""
-    return COPIES * max(n, BLOCK) * model.length * d * dtype.itemsize
+    return memory.COPIES * max(n, BLOCK) * model.length * d * dtype.itemsize
+
+
+def check_run(model: Model, n: int, d: int) -> None:
+    """Refuse a data set of such a size if it does not fit into memory."""
+    each = bytes_of_run(model, n, d, np.dtype("float64"))
+    memory.check_batch(1, each, memory.available(), d)
 
 
 def choose_batch(asked: int | None, each: int, count: int, d: int, *, crowd: int = 1) -> int:

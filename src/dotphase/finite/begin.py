@@ -66,7 +66,7 @@ class Start:
 
 def without_positions(model: Model, columns: int) -> str | None:
     """Refuses models whose positions are all zero."""
-    if np.any(np.asarray(model.positions)):
+    if np.any(np.asarray(model.gram)):
         return None
     return "needs a model whose positions are not all zero"
 
@@ -185,7 +185,7 @@ def _all_tokens(model: Model, m: Any) -> Float[np.ndarray, "r tokens"]:
     first = _sized("m", m, shape[1:])
     if not np.any(first):
         return np.zeros(shape[::-1])
-    own = np.asarray(model.positions)[0]
+    own = np.asarray(model.gram)[0]
     if own[0] <= 0:
         raise InvalidInput("m", m, "must be 0 in a model whose p_1 is zero")
     return np.outer(first, own / own[0])
@@ -193,7 +193,7 @@ def _all_tokens(model: Model, m: Any) -> Float[np.ndarray, "r tokens"]:
 
 def position_modes(model: Model) -> Float[np.ndarray, "tokens modes"]:
     """F with ``F F^T = P``: the positions in orthonormal coordinates, as few as there can be."""
-    values, vectors = np.linalg.eigh(np.asarray(model.positions))
+    values, vectors = np.linalg.eigh(np.asarray(model.gram))
     present = values > 1e-9 * max(1.0, float(values[-1]))
     return np.asarray(vectors[:, present] * np.sqrt(values[present]))[:, ::-1]
 
@@ -235,6 +235,9 @@ def resolve(
         _without_scale(scale)
         if isinstance(start, Prescribed):
             return FromOverlaps(start.parts(model), np.linalg.pinv(position_modes(model)))
+        if not callable(start):
+            rule = f"must be one of {', '.join(STARTS)}, start_from(...) or a function"
+            raise InvalidInput("start", start, rule)
         return start
     named, copies = _named(model, start)
     return FromStart(named, model.student_rank, copies, np.asarray(_size(scale)))

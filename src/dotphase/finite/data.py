@@ -13,8 +13,10 @@ from jaxtyping import Array, Float
 from dotphase._numerics import validate
 from dotphase._numerics.precision import in_double_precision
 from dotphase.errors import InvalidInput
+from dotphase.finite import memory
 from dotphase.finite.keys import as_key
 from dotphase.model import Model
+from dotphase.model.definition import check_model
 
 #: Most sentences drawn at a time.
 BLOCK = 256
@@ -29,7 +31,9 @@ class Dataset(NamedTuple):
     ----------
     tokens : (n, L, d) sentences, row l of each from ``N(0, Sigma_l)``
     teacher_weights : (d, t) the teacher's Q*, entries from ``N(0, 1)``
-    positions : (L, d) positional encodings p with the model's Gram matrix
+    positions : (L, d) positional encodings p with the model's Gram matrix; with latent means all
+        directions, those of the encodings first, if there are any
+    noise : (n, k) standard normal numbers that labels and hidden variables were drawn from
 
     Examples
     --------
@@ -40,11 +44,13 @@ class Dataset(NamedTuple):
 
     tokens: Float[Array, "n tokens d"]
     teacher_weights: Float[Array, "d t"]
-    positions: Float[Array, "tokens d"]
+    positions: Float[Array, "directions d"]
+    noise: Float[Array, "n normals"]
 
 
 def count_sentences(model: Model, alpha: float, d: int) -> int:
     """``n = round(alpha d)``, after checking that a data set of that size makes sense."""
+    check_model(model)
     validate.whole("d", d, at_least=1)
     if d < model.length:
         rule = f"must be >= the number of tokens {model.length}, to hold their positions"
@@ -82,9 +88,11 @@ def sample(
     >>> data.tokens.shape
     (80, 2, 40)
     """
-    n = validate.whole("n", n, at_least=1)
-    count_sentences(model, n / validate.whole("d", d, at_least=1), d)
+    check_model(model)
+    n, d = validate.whole("n", n, at_least=1), validate.whole("d", d, at_least=1)
+    count_sentences(model, n / d, d)
     kind = check_dtype(dtype)
+    memory.check_batch(1, n * model.length * d * kind.itemsize, memory.available(), d)
     return _draw(model, n, as_key(key), jnp.asarray(position_vectors(model, d), kind))
 
 
@@ -92,20 +100,63 @@ def check_dtype(dtype: Any) -> np.dtype:
     """`dtype` as float32 or float64, or `InvalidInput`."""
     try:
         name = np.dtype(dtype).name
-    except TypeError:
-        name = str(dtype)
-    return np.dtype(validate.choice("dtype", name, DTYPES))
+    except (TypeError, ValueError):
+        name = None
+    if dtype is None or name not in DTYPES:
+        raise InvalidInput("dtype", dtype, "must be one of " + ", ".join(DTYPES))
+    return np.dtype(name)
 
 
-def draw(model: Model, n: int, key: Array, positions: Float[Array, "tokens d"]) -> Dataset:
+def draw(model: Model, n: int, key: Array, positions: Float[Array, "directions d"]) -> Dataset:
     """`sample` without its checks, for compiled code; takes d and the precision from p."""
     for_weights, for_tokens = jax.random.split(key)
     d, dtype = positions.shape[1], positions.dtype
-    return Dataset(
-        draw_tokens(model, d, n, for_tokens, dtype),
-        jax.random.normal(for_weights, (d, model.teacher_rank), dtype),
-        positions,
-    )
+    weights = jax.random.normal(for_weights, (d, model.teacher_rank), dtype)
+    directions = aligned_directions(model, positions, weights)
+    return draw_sentences(model, n, for_tokens, weights, directions)
+
+
+def aligned_directions(
+    model: Model, positions: Float[Array, "directions d"], weights: Float[Array, "d t"]
+) -> Float[Array, "directions d"]:
+    """The directions, once the teacher's weights are known: ``mu_j = ... + c_j Q*^T/sqrt d``."""
+    if model.latent is None or model.latent.teacher is None:
+        return positions
+    along = jnp.asarray(model.latent.teacher, weights.dtype) @ weights.T / np.sqrt(len(weights))
+    return positions.at[-model.latent.directions :].add(along)
+
+
+def draw_sentences(
+    model: Model,
+    n: int,
+    key: Array,
+    weights: Float[Array, "d t"],
+    directions: Float[Array, "directions d"],
+) -> Dataset:
+    """n sentences for a teacher and directions that are given."""
+    d, dtype = directions.shape[1], np.dtype(directions.dtype)
+    tokens = draw_tokens(model, d, n, key, dtype)
+    noise = jnp.zeros((n, 0), dtype)
+    if model.normals:
+
+        def one(number: Array) -> Float[Array, " normals"]:
+            own = jax.random.fold_in(jax.random.fold_in(key, number), 1)
+            return jax.random.normal(own, (model.normals,), dtype)
+
+        noise = jax.vmap(one)(jnp.arange(n))
+    if model.mixer is not None:
+        tokens = jnp.einsum("lk,nkd->nld", model.mixer.astype(dtype), tokens)
+    if model.latent is not None:
+        loadings = jax.vmap(model.latent.draw)(noise[:, model.noise :]).astype(dtype)
+        tokens = tokens + loadings @ directions[-model.latent.directions :]
+    return Dataset(tokens, weights, directions, noise)
+
+
+def positions_of(model: Model, data: Dataset) -> Float[Array, "tokens d"]:
+    """The positional encodings among the directions."""
+    if model.has_positions:
+        return data.positions[: model.length]
+    return jnp.zeros((model.length, data.positions.shape[1]), data.positions.dtype)
 
 
 _draw = eqx.filter_jit(draw)
@@ -114,7 +165,7 @@ _draw = eqx.filter_jit(draw)
 def draw_tokens(
     model: Model, d: int, n: int, key: Array, dtype: np.dtype
 ) -> Float[Array, "n tokens d"]:
-    """n sentences with rows ``x_l ~ N(0, Sigma_l)``, Sigma_l diagonal.
+    """n sentences with independent rows ``x_l ~ N(0, Sigma_l)``, Sigma_l diagonal.
 
     Each sentence has a key of its own, so that more sentences extend the same sequence; a
     block at a time is drawn, because the intermediate results are larger than the tokens.
@@ -142,19 +193,23 @@ def weighted_product(
     return model.rho[0] * (left.T @ right) / d
 
 
-def position_vectors(model: Model, d: int) -> Float[np.ndarray, "tokens d"]:
-    """Vectors p_l in R^d with ``p_k . p_l`` equal to the model's Gram matrix.
+def position_vectors(model: Model, d: int) -> Float[np.ndarray, "directions d"]:
+    """Vectors p_l in R^d with ``p_k . p_l`` equal to the model's Gram matrix, less the part that
+    lies along the teacher's columns.
 
     The Gram matrix is factored as ``F F^T`` and its modes are laid along the first waves of
     the cosine transform: orthonormal, spread over all coordinates, and with a constant
     vector first, so that the paper's model gets ``p_1 = -p_2 = (1, ..., 1)/sqrt d``.
     """
-    values, vectors = np.linalg.eigh(np.asarray(model.positions))
+    gram = np.asarray(model.gram)
+    if model.latent is not None:
+        gram = gram - model.known @ model.known.T
+    values, vectors = np.linalg.eigh(gram)
     strongest_first = np.argsort(-values, kind="stable")
     factor = (vectors * np.sqrt(np.maximum(values, 0.0)))[:, strongest_first]
     # An eigenvector has no sign of its own: the first entry of weight is made positive.
     heavy = np.argmax(np.abs(factor) > 1e-9 * (1 + np.abs(factor).max()), axis=0)
     factor = factor * np.where(factor[heavy, np.arange(factor.shape[1])] < 0, -1.0, 1.0)
-    mode, place = np.arange(model.length)[:, None], np.arange(d)[None, :]
+    mode, place = np.arange(len(gram))[:, None], np.arange(d)[None, :]
     waves = np.sqrt(np.where(mode == 0, 1.0, 2.0) / d) * np.cos(np.pi * mode * (place + 0.5) / d)
     return np.asarray(factor @ waves)

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int
 
+from dotphase._numerics import interrupt
 from dotphase.finite.batches import in_batches
 
 T = TypeVar("T")
@@ -55,6 +56,7 @@ def in_lanes(
     ahead = next(waiting, None)
     compiled = None if ahead is None else _aside(work.finish, ahead[1])
     while held or ahead:
+        interrupt.check()
         while ahead and free:
             some, new = ahead
             places = np.asarray(free[:part])

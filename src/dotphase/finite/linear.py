@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import equinox as eqx
@@ -28,7 +29,8 @@ def linear_test_error(model: Model, *, seed: int = 0) -> float:
 
     With many samples per parameter ``W -> E[T]``, so
     ``eps_lin = (1/L) E tr[(T - E T) diag(rho) (T - E T)^T]``. The average is over the
-    teacher's fields ``h*_l ~ N(0, sigma_l^2 I)``.
+    teacher's fields ``h*_l ~ N(0, sigma_l^2 I)``. NaN for a model with a loss of its own, which
+    has no such layer, and for tokens with latent means or correlations.
 
     Parameters
     ----------
@@ -42,6 +44,8 @@ def linear_test_error(model: Model, *, seed: int = 0) -> float:
     >>> round(dp.analysis.linear_test_error(dp.positional_semantic()), 5)
     0.00197
     """
+    if not model.plain or model.normals:
+        return math.nan
     points = _points(model.length * model.teacher_rank, seed)
     return float(_variance(model, points.reshape(-1, model.length, model.teacher_rank)))
 
@@ -58,7 +62,7 @@ def linear_layer(model: Model, data: Dataset) -> Float[Array, "tokens tokens"]:
     ``W = (sum_mu T x x^T/d) (sum_mu x x^T/d + ridge I)^{-1}``.
     """
     length = model.length
-    target = over_points(model.teacher)(project(data.tokens, data.teacher_weights))
+    target = over_points(model.label)(project(data.tokens, data.teacher_weights), data.noise.T)
     xx = token_products(data.tokens)
     labels = jnp.einsum("ikn,kln->il", target, xx)
     inputs = jnp.sum(xx, axis=-1) + model.ridge * jnp.eye(length, dtype=xx.dtype)

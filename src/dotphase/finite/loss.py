@@ -8,13 +8,17 @@ projections ``X = z Q/sqrt d`` and three quantities that Q does not enter,
 
 They are computed once. A gradient then costs two products with the (n L) x d matrix z, and
 a product with the Hessian costs two more; nothing else of size n L d is touched. No limit
-is taken: this is the loss at finite d.
+is taken: this is the loss at finite d. A model with a loss of its own needs only the label of every
+sentence instead.
+
+A loss with kinks has no gradient there. Training then sees its Moreau envelope,
+``min_u loss(u) + |X - u|^2/(2 s)`` with a small s: smooth, and lower by at most s |g|^2/2.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,14 +27,17 @@ from jaxtyping import Array, Float
 
 from dotphase._numerics.attention import Rows, tied_attention_derivatives
 from dotphase._numerics.linalg import UNROLL_LIMIT, Entries, dot, total
-from dotphase._numerics.prox import over_points
+from dotphase._numerics.prox import Explicit, over_points
 from dotphase._numerics.softmax import Row, softmax_derivatives
 from dotphase._numerics.taylor import Derivatives, differentiate
-from dotphase.finite.data import Dataset
-from dotphase.model import Attention, Model
-from dotphase.model.derivatives import has_closed_form
+from dotphase.finite.data import Dataset, positions_of
+from dotphase.model import Model
+from dotphase.model.derivatives import channel_loss, has_closed_form
 
 Weights = Float[Array, "d r"]
+
+#: Width s of the envelope of a loss with kinks.
+SMOOTHING = 1e-3
 
 
 class Form(NamedTuple):
@@ -48,21 +55,23 @@ class Reduced(NamedTuple):
     Attributes
     ----------
     z : tokens with their positions added
-    form : B, C and c of every sentence, sentences on the last axis
+    form : B, C and c of every sentence, or its label; sentences on the last axis
     used : one for a sentence, zero for padding
     """
 
     z: Float[Array, "n tokens d"]
-    form: Form
+    form: Any
     used: Float[Array, " n"]
 
 
 def reduce(model: Model, data: Dataset) -> Reduced:
-    """Compute z and the quadratic forms of all sentences."""
-    x, teacher_weights, p = data
+    """Compute z and the quadratic forms, or the labels, of all sentences."""
+    x, p = data.tokens, positions_of(model, data)
     n, _, d = x.shape
-    h = project(x, teacher_weights)
-    target = over_points(model.teacher)(h)
+    h = project(x, data.teacher_weights)
+    target = over_points(model.label)(h, data.noise.T)
+    if model.loss is not None:
+        return Reduced(x + p, target, jnp.ones(n, x.dtype))
     xx = token_products(x)
     xp = project(x, p.T) / jnp.sqrt(d).astype(x.dtype)
     pp = (p @ p.T / d)[..., None]
@@ -105,9 +114,11 @@ def collect(
     return jnp.matmul(rows.T, z.reshape(n * length, d), precision="highest").T / np.sqrt(d)
 
 
-def sentence_loss(student: Attention, x: Float[Array, "tokens r"], form: Form) -> Float[Array, ""]:
+def sentence_loss(model: Model, x: Float[Array, "tokens r"], form: Any) -> Float[Array, ""]:
     """``ell(X)`` of one sentence."""
-    s = student(x)
+    if model.loss is not None:
+        return model.energy(x, form)
+    s = model.student(x)
     length = s.shape[0]
     value = 0.5 * form.c
     for i in range(length):
@@ -116,18 +127,19 @@ def sentence_loss(student: Attention, x: Float[Array, "tokens r"], form: Form) -
     return value
 
 
-def sentence_derivatives(
-    student: Attention, length: int, rank: int
-) -> Callable[[Entries, Form], Derivatives]:
+def sentence_derivatives(model: Model) -> Callable[[Entries, Any], Derivatives]:
     """``(X, form) -> Derivatives`` of ``ell(X)``, tokens and rank flattened.
 
     By automatic differentiation, unless there is a closed form.
     """
+    if model.loss is not None:
+        return channel_loss(model, None)
 
     def derivatives(x: Entries, form: Form) -> Derivatives:
-        return differentiate(lambda y: sentence_loss(student, y.reshape(length, -1), form), x)
+        return differentiate(lambda y: sentence_loss(model, y.reshape(model.length, -1), form), x)
 
-    return softmax_loss if has_closed_form(student, length, rank) else derivatives
+    closed = has_closed_form(model.student, model.length, model.student_rank)
+    return softmax_loss if closed else derivatives
 
 
 def softmax_loss(x: Entries, form: Form) -> Derivatives:
@@ -162,12 +174,39 @@ def sentence_losses(
     model: Model, reduced: Reduced, x: Float[Array, "tokens r n"]
 ) -> Float[Array, " n"]:
     """``ell(X_mu)`` of every sentence."""
-    return over_points(lambda some, form: sentence_loss(model.student, some, form))(x, reduced.form)
+    return over_points(lambda some, form: sentence_loss(model, some, form))(x, reduced.form)
 
 
 def data_loss(model: Model, reduced: Reduced, x: Float[Array, "tokens r n"]) -> Float[Array, ""]:
-    """``sum_mu ell(X_mu)``."""
-    return jnp.sum(reduced.used * sentence_losses(model, reduced, x))
+    """``sum_mu ell(X_mu)``, of the envelope where the loss has kinks."""
+    if model.proximal is not None:
+        losses = over_points(_envelope(model))(x.reshape(-1, x.shape[-1]), reduced.form)
+    else:
+        losses = sentence_losses(model, reduced, x)
+    return jnp.sum(reduced.used * losses)
+
+
+def _envelope(model: Model) -> Callable[[Array, Any], Array]:
+    """Moreau envelope of the loss of one sentence, fields flattened; its slope is
+    ``(X - prox(X))/s``."""
+    explicit = channel_loss(model, None)
+    assert isinstance(explicit, Explicit)
+
+    def nearest(x: Array, form: Any) -> Array:
+        return explicit.minimiser(x, SMOOTHING * jnp.eye(len(x), dtype=x.dtype), form)
+
+    @jax.custom_jvp
+    def envelope(x: Array, form: Any) -> Array:
+        u = nearest(x, form)
+        fields = u.reshape(model.length, -1)
+        return model.energy(fields, form) + jnp.sum((x - u) ** 2) / (2 * SMOOTHING)
+
+    @envelope.defjvp
+    def slope(given: Any, moved: Any) -> tuple[Array, Array]:
+        x, form = given
+        return envelope(x, form), jnp.dot((x - nearest(x, form)) / SMOOTHING, moved[0])
+
+    return envelope
 
 
 def training_loss(
@@ -179,6 +218,12 @@ def training_loss(
     costs n numbers.
     """
     return data_loss(model, reduced, x) + 0.5 * model.ridge * jnp.sum(weights**2)
+
+
+def exact_loss(model: Model, reduced: Reduced, weights: Weights) -> Float[Array, ""]:
+    """The training loss without smoothing."""
+    losses = sentence_losses(model, reduced, project(reduced.z, weights))
+    return jnp.sum(reduced.used * losses) + 0.5 * model.ridge * jnp.sum(weights**2)
 
 
 def value_and_gradient(

@@ -9,9 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from dotphase._numerics.prox import over_points
 from dotphase._numerics.quadrature import Rule
-from dotphase.finite.data import BLOCK, Dataset, draw_tokens
-from dotphase.finite.loss import Weights, project, reduce, sentence_losses, value_and_gradient
+from dotphase.finite.data import BLOCK, draw_sentences
+from dotphase.finite.loss import (
+    Weights,
+    exact_loss,
+    project,
+    reduce,
+    sentence_losses,
+    value_and_gradient,
+)
 from dotphase.finite.overlaps import overlap_norms
 from dotphase.finite.prepare import Prepared
 from dotphase.finite.test_error import attention_error, linear_error
@@ -39,6 +47,8 @@ class Measured(NamedTuple):
 def measure(model: Model, data: Prepared, weights: Weights) -> Measured:
     """Loss, gradient and overlaps of one student."""
     value, gradient = value_and_gradient(model, data.reduced, weights)
+    if model.proximal is not None:  # what was minimised is smoother than the loss
+        value = exact_loss(model, data.reduced, weights)
     overlaps = overlap_norms(model, weights, data.teacher_weights, data.positions)
     return Measured(value / weights.shape[0], jnp.linalg.norm(gradient), *overlaps)
 
@@ -48,29 +58,35 @@ def measure_run(
 ) -> dict[str, Float[Array, ""]]:
     """Every measured number of a `Run`; the held-out sentences are drawn from `key`."""
     teacher_weights, positions = data.teacher_weights, data.positions
-    if data.linear is None:
+    if data.linear is None and model.loss is None:
         raise ValueError("a padded data set has no linear layer to report")
+    linear = jnp.asarray(np.nan, weights.dtype)
+    if data.linear is not None:
+        linear = linear_error(model, data.linear, teacher_weights, rule)
     mean, stderr = held_out_error(model, data, weights, key, blocks)
     return {
         **measure(model, data, weights)._asdict(),
         "test_error": attention_error(model, weights, teacher_weights, positions, rule),
         "test_error_sampled": mean,
         "test_error_sampled_stderr": stderr,
-        "linear_test_error": linear_error(model, data.linear, teacher_weights, rule),
+        "linear_test_error": linear,
     }
 
 
 def held_out_error(
     model: Model, data: Prepared, weights: Weights, key: Array, blocks: int
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Mean and standard error of ``|y - f|^2/(d L)`` over fresh sentences, block by block."""
-    d = weights.shape[0]
+    """Mean and standard error of ``|y - f|^2/(d L)``, or of the metric, over fresh sentences, block
+    by block."""
 
     def block(totals: tuple[Array, Array], key: Array) -> tuple[tuple[Array, Array], None]:
-        tokens = draw_tokens(model, d, BLOCK, key, np.dtype(weights.dtype))
-        fresh = reduce(model, Dataset(tokens, data.teacher_weights, data.positions))
-        losses = sentence_losses(model, fresh, project(fresh.z, weights))
-        errors = 2 * losses / model.length
+        sentences = draw_sentences(model, BLOCK, key, data.teacher_weights, data.positions)
+        fresh = reduce(model, sentences)
+        fields = project(fresh.z, weights)
+        if model.loss is not None:
+            errors = over_points(model.missed)(fields, fresh.form)
+        else:
+            errors = 2 * sentence_losses(model, fresh, fields) / model.length
         return (totals[0] + jnp.sum(errors), totals[1] + jnp.sum(errors**2)), None
 
     zero = jnp.zeros((), weights.dtype)

@@ -10,7 +10,10 @@ from pathlib import Path
 import jax
 
 from dotphase.errors import InvalidInput
+from dotphase.model import Model
 
+#: Arrays of the size of the data, or of all Hessians, that exist at once.
+COPIES = 4
 SMALLER = "use a smaller d or alpha, or float32"
 
 
@@ -20,6 +23,11 @@ def available() -> int:
     stats = device.memory_stats() if device.platform != "cpu" else None
     if stats and "bytes_limit" in stats:
         return int(stats["bytes_limit"] - stats.get("bytes_in_use", 0))
+    return min(_free(), _allowed())
+
+
+def _free() -> int:
+    """Bytes that the machine has left."""
     try:
         for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
             if line.startswith("MemAvailable:"):
@@ -27,6 +35,14 @@ def available() -> int:
     except OSError:
         pass
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+
+
+def _allowed() -> int:
+    """Bytes that a container leaves to its programs; no bound where there is none."""
+    try:
+        return int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return 2**63
 
 
 def check_batch(batch: int, each: int, room: int, d: int) -> None:
@@ -39,6 +55,35 @@ def check_batch(batch: int, each: int, room: int, d: int) -> None:
         raise InvalidInput("d", d, rule)
     rule = f"needs about {_size(batch * each)} {free}: use batch {fits} or less"
     raise InvalidInput("batch", batch, rule)
+
+
+def check_kept(field: str, count: int, each: int) -> int:
+    """A number of things of `each` bytes that are all kept, refused if they do not fit."""
+    room = available()
+    if count * each > room:
+        rule = f"would keep about {_size(count * each)} and {_size(room)} are free"
+        raise InvalidInput(field, count, f"{rule}: use {max(room // each, 1)} or less")
+    return count
+
+
+def check_points(model: Model, points: int) -> None:
+    """Refuse a model whose proximal map cannot be computed at so many points at once."""
+    _check_model(model, COPIES * 8 * points * (model.length * model.student_rank) ** 2)
+
+
+def check_fields(model: Model, points: int) -> None:
+    """Refuse a model whose fields do not fit into memory at so many points."""
+    columns = model.teacher_rank + model.student_rank
+    _check_model(model, 2 * COPIES * 8 * points * model.length * columns)
+
+
+def _check_model(model: Model, needed: int) -> None:
+    room = available()
+    if needed > room:
+        sizes = {name: getattr(model, name) for name in ("student_rank", "teacher_rank", "length")}
+        field = max(sizes, key=lambda name: sizes[name])
+        rule = f"needs about {_size(needed)} and {_size(room)} are free: use a smaller one"
+        raise InvalidInput(field, sizes[field], rule)
 
 
 @contextmanager

@@ -20,12 +20,13 @@ from dotphase.model import Model
 class Prepared(NamedTuple):
     """A data set: its loss, what was drawn with it, and the linear layer fitted to it.
 
-    Padded data sets have no linear layer: it would see all sentences.
+    Padded data sets have no linear layer: it would see all sentences. Neither have models with a
+    loss of their own.
     """
 
     reduced: Reduced
     teacher_weights: Float[Array, "d t"]
-    positions: Float[Array, "tokens d"]
+    positions: Float[Array, "directions d"]
     linear: Float[Array, "tokens tokens"] | None
 
 
@@ -35,9 +36,9 @@ def prepare(model: Model, data: Dataset, n: Int[Array, ""] | None = None) -> Pre
     Padding lets data sets of different sizes share compiled code.
     """
     reduced, linear = reduce(model, data), None
-    if n is None:
+    if n is None and model.loss is None:
         linear = linear_layer(model, data)
-    else:
+    if n is not None:
         used = jnp.arange(data.tokens.shape[0]) < n
         reduced = reduced._replace(used=used.astype(data.tokens.dtype))
     return Prepared(reduced, data.teacher_weights, data.positions, linear)

@@ -24,6 +24,7 @@ from jaxtyping import Array, Float
 
 from dotphase._numerics.prox import over_points
 from dotphase._numerics.quadrature import Rule, gauss_hermite, normal_points
+from dotphase.finite import memory
 from dotphase.model import Model
 from dotphase.model.spectrum import Spectrum
 
@@ -48,12 +49,24 @@ def quadrature(model: Model, order: int = ORDER) -> Rule:
     a product of Gauss-Hermite rules has a relative error of about 1e-5 for the paper's
     model; beyond, scrambled Sobol points have one of about 1e-4.
     """
-    return _rule(model.length * (model.student_rank + model.teacher_rank), order)
+    check_dims(model)
+    # A metric of the model's own need not be smooth, and hidden variables are not.
+    return _rule(_dims(model), order, smooth=model.loss is None and model.latent is None)
+
+
+def _dims(model: Model) -> int:
+    return model.length * (model.student_rank + model.teacher_rank) + model.normals
+
+
+def check_dims(model: Model) -> None:
+    """Refuse a model whose test error cannot be computed, before its students are trained."""
+    if _dims(model) > TENSOR_DIMS:
+        memory.check_fields(model, 2**LOG2_POINTS)
 
 
 @lru_cache(maxsize=16)
-def _rule(dims: int, order: int) -> Rule:
-    if dims <= TENSOR_DIMS:
+def _rule(dims: int, order: int, smooth: bool) -> Rule:
+    if dims <= TENSOR_DIMS and smooth:
         return gauss_hermite(order, dims)
     points = normal_points(dims, 2**LOG2_POINTS, np.random.default_rng(2)).T
     return Rule(points, np.full(2**LOG2_POINTS, 2.0**-LOG2_POINTS))
@@ -71,13 +84,57 @@ def attention_error(
     With ``T x - S z = (T - S) x - S p``, averaged over x at fixed projections:
     ``tr[(T-S) E[xx^T/d] (T-S)^T] - 2 tr[(T-S) E[xp^T/d] S^T] + tr[S p p^T S^T]/d``.
     """
-    t, d = model.teacher_rank, weights.shape[0]
+    if not model.plain or model.normals:
+        return field_error(model, weights, teacher_weights, positions, rule)
+    h, x, moments = both_fields(model, weights, teacher_weights, positions, rule)
+    target, answer = over_points(model.teacher)(h), over_points(model.student)(x)
+    return _error(target, answer, moments, positions, rule) / model.length
+
+
+def both_fields(
+    model: Model,
+    weights: Float[Array, "d r"],
+    teacher_weights: Float[Array, "d t"],
+    positions: Float[Array, "tokens d"],
+    rule: Rule,
+) -> tuple[Float[Array, "tokens t points"], Float[Array, "tokens r points"], Moments]:
+    """What teacher and student see of the sentences of the rule, and the conditional moments."""
     both = jnp.concatenate([teacher_weights, weights], axis=1)
     u, moments = _fields(model, both, positions, rule)
-    means = (positions @ weights / np.sqrt(d))[..., None]
-    target = over_points(model.teacher)(u[:, :t])
-    answer = over_points(model.student)(u[:, t:] + means)
-    return _error(target, answer, moments, positions, rule) / model.length
+    means = (positions @ weights / np.sqrt(weights.shape[0]))[..., None]
+    return u[:, : model.teacher_rank], u[:, model.teacher_rank :] + means, moments
+
+
+def field_error(
+    model: Model,
+    weights: Float[Array, "d r"],
+    teacher_weights: Float[Array, "d t"],
+    directions: Float[Array, "directions d"],
+    rule: Rule,
+) -> Float[Array, ""]:
+    """Mean of what the model calls an error, over the fields of new sentences.
+
+    Exact for a loss or metric of the model's own, which sees the fields alone. For attention on
+    correlated tokens or tokens with means, products of tokens are replaced by their limits, which
+    costs terms of order 1/d.
+    """
+    t, d = model.teacher_rank, weights.shape[0]
+    both = jnp.concatenate([teacher_weights, weights], axis=1)
+    nowhere = jnp.zeros((model.length, d), both.dtype)
+    u, _ = _fields(model, both, nowhere, rule)
+    k = model.length * both.shape[1]
+    z = jnp.asarray(rule.points, both.dtype)[k : k + model.normals]
+    if model.mixer is not None:
+        u = jnp.einsum("lk,kip->lip", model.mixer.astype(u.dtype), u)
+    h, x = u[:, :t], u[:, t:]
+    seen = directions @ both / np.sqrt(d)
+    loading = over_points(model.loading)(z).astype(u.dtype)
+    x = x + jnp.einsum("ldp,dr->lrp", loading, seen[:, t:])
+    if model.latent is not None:
+        count = model.latent.directions
+        h = h + jnp.einsum("ldp,dt->ltp", loading[:, -count:], seen[-count:, :t])
+    missed = over_points(model.missed)(x, over_points(model.label)(h, z))
+    return model.test_factor * jnp.dot(missed, jnp.asarray(rule.weights, missed.dtype))
 
 
 def linear_error(
@@ -87,6 +144,8 @@ def linear_error(
     rule: Rule,
 ) -> Float[Array, ""]:
     """``E |T x - W x|^2/(d L)`` of a linear layer across positions."""
+    if not model.plain or model.normals:
+        return jnp.asarray(np.nan, teacher_weights.dtype)
     nowhere = jnp.zeros((model.length, teacher_weights.shape[0]), teacher_weights.dtype)
     u, moments = _fields(model, teacher_weights, nowhere, rule)
     target = over_points(model.teacher)(u)

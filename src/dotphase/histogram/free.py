@@ -36,7 +36,7 @@ from dotphase.histogram.network import (
     select,
 )
 from dotphase.histogram.task import Split, Task, draw
-from dotphase.histogram.train import BATCH, Plan, Trained, train
+from dotphase.histogram.train import BATCH, Plan, Trained, check_runs, train
 from dotphase.storage.files import read_arrays, take_about, write_arrays
 
 #: Standard deviation of the noise, and epochs of gradient steps (arXiv:2402.03902).
@@ -217,7 +217,7 @@ def emergence(
     sizes = [validate.whole("samples", n, at_least=1, at_most=len(split.train)) for n in samples]
     if not sizes:
         raise InvalidInput("samples", list(samples), "must have at least one number")
-    runs = validate.whole("runs", runs, at_least=1)
+    runs = check_runs(runs, task, dimension, hidden)
     steps = validate.whole("steps", steps, at_least=1)
     starts, keys = _begin(task, runs, seed, dimension, hidden)
     rules = _no_rules(dimension, runs)

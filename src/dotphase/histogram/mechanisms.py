@@ -34,7 +34,7 @@ from dotphase.histogram.network import (
 )
 from dotphase.histogram.result import Experiment, Moved
 from dotphase.histogram.task import Split, Task, draw
-from dotphase.histogram.train import BATCH, Plan, Trained, train
+from dotphase.histogram.train import BATCH, Plan, Trained, check_runs, train
 
 #: Files of a checkpoint folder.
 TRAINING, RELEASE = "training.checkpoint.npz", "release.checkpoint.npz"
@@ -114,7 +114,9 @@ def run(
         raise InvalidInput("mechanism", mechanism, "must be both for the landscape between them")
     names = MECHANISMS if mechanism == "both" else (mechanism,)
     task = Task() if task is None else task
-    runs = validate.whole("runs", runs, at_least=1)
+    dimension = validate.whole("dimension", dimension, at_least=2)
+    hidden = validate.whole("hidden", hidden, at_least=1)
+    runs = check_runs(runs, task, dimension, hidden)
     plan = Plan(epochs=epochs, target=target, batch=batch)
     later = validate.whole("release_epochs", release_epochs, at_least=1)
     identity = {
@@ -123,8 +125,8 @@ def run(
         "runs": runs,
         "seed": validate.whole("seed", seed, at_least=0),
         "target": target,
-        "dimension": validate.whole("dimension", dimension, at_least=2),
-        "hidden": validate.whole("hidden", hidden, at_least=1),
+        "dimension": dimension,
+        "hidden": hidden,
         "batch": batch,
     }
     stores = _stores(checkpoint, identity, epochs)

@@ -72,6 +72,10 @@ def draw(task: Task, seed: int = 0) -> Split:
     >>> split.train.shape, split.held_out.shape
     ((140, 10), (60, 10))
     """
+    from dotphase.finite import memory  # only here: a task can be described without JAX
+
+    # Twice the sequences and their counts, and who equals whom in each.
+    memory.check_kept("samples", task.samples, task.length * (16 + task.length))
     generator = np.random.default_rng([validate.whole("seed", seed, at_least=0), 0x7A5C])
     drawn = generator.integers(0, task.symbols, (task.samples, task.length), dtype=np.int32)
     different = generator.permutation(np.unique(drawn, axis=0))

@@ -25,6 +25,7 @@ from jaxtyping import Array, Float
 from dotphase._numerics import interrupt, validate
 from dotphase._numerics.outcome import Outcome
 from dotphase.errors import Interrupted
+from dotphase.finite import memory
 from dotphase.histogram.checkpoint import Checkpoint
 from dotphase.histogram.network import (
     Constraint,
@@ -34,7 +35,7 @@ from dotphase.histogram.network import (
     constrain_all,
     in_single_precision,
 )
-from dotphase.histogram.task import Split
+from dotphase.histogram.task import Split, Task
 
 #: Sequences of a batch, in training and in evaluation.
 BATCH, EVALUATED = 32, 1000
@@ -194,6 +195,12 @@ def train(
             raise
         raise Interrupted(_result(state, curves, times, plan, Outcome.RUNNING)) from None
     return _result(state, curves, times, plan, Outcome.STEPS)
+
+
+def check_runs(runs: Any, task: Task, dimension: int, hidden: int) -> int:
+    """A number of runs whose networks, starts and the optimiser's memories fit into memory."""
+    numbers = dimension * (task.symbols + task.length + 4 * dimension + 2 * hidden)
+    return memory.check_kept("runs", validate.whole("runs", runs, at_least=1), 8 * 4 * numbers)
 
 
 @partial(jax.jit, static_argnums=1)

@@ -17,6 +17,7 @@ from dotphase._numerics import validate
 from dotphase.errors import InvalidInput
 from dotphase.histogram.network import MECHANISMS, Network
 from dotphase.storage.files import read_arrays, write_arrays
+from dotphase.storage.paths import as_path
 
 NAMES = tuple(part.name for part in fields(Network))
 
@@ -46,10 +47,33 @@ def load_network(path: str | Path) -> Network:
     >>> dp.histogram.load_network(path).length
     10
     """
-    arrays = read_arrays(Path(path), "weights")
+    arrays = read_arrays(as_path("weights", path), "weights")
     if not set(NAMES) <= arrays.keys():
         raise InvalidInput("weights", str(path), "must hold the arrays " + ", ".join(NAMES))
-    return Network(**{name: np.asarray(arrays[name], np.float32) for name in NAMES})
+    try:
+        network = Network(**{name: np.asarray(arrays[name], np.float32) for name in NAMES})
+    except (TypeError, ValueError):
+        network = None
+    if network is None or not _fits_together(network):
+        raise InvalidInput("weights", str(path), "must hold finite numbers that fit together")
+    return network
+
+
+def _fits_together(network: Network) -> bool:
+    """Whether the shapes are those of one network, and all its numbers finite."""
+    wide = network.tokens.shape[-1:] * 2
+    inner, outer = network.hidden_bias.shape, network.output_bias.shape
+    expected = {
+        "tokens": network.tokens.shape[:1] + wide[:1],
+        "positions": network.positions.shape[:1] + wide[:1],
+        **dict.fromkeys(("query", "key", "value"), wide),
+        **dict.fromkeys(("norm_scale", "norm_shift"), wide[:1]),
+        "hidden_weight": wide[:1] + inner,
+        "output_weight": inner + outer,
+    }
+    fits = len(inner) == len(outer) == 1 and len(wide) == 2
+    fits = fits and all(getattr(network, name).shape == shape for name, shape in expected.items())
+    return fits and all(np.isfinite(getattr(network, name)).all() for name in NAMES)
 
 
 def shipped(mechanism: str) -> Network:

@@ -12,7 +12,7 @@ from dotphase.finite.data import position_vectors
 from dotphase.finite.keys import Purpose
 from dotphase.mean_field.kernel import Beginning
 from dotphase.model import Model
-from dotphase.model.symmetry import unseen_signs
+from dotphase.model.symmetry import sign_flips
 
 
 def in_the_limit(model: Model, parts: Parts) -> Beginning:
@@ -39,14 +39,13 @@ def free_directions(model: Model, parts: Parts, modes: int) -> Float[np.ndarray,
     """
     t, r = model.teacher_rank, model.student_rank
     theta, m = np.ones((r, t)), np.ones(r)
-    for s in unseen_signs(model.student, model.length, r):
-        for s_star in unseen_signs(model.teacher, model.length, t):
-            changed = Parts(
-                parts.theta * np.outer(s, s_star), parts.m * s[:, None], parts.rest * np.outer(s, s)
-            )
-            if all(np.array_equal(one, other) for one, other in zip(changed, parts, strict=True)):
-                theta[np.outer(s, s_star) < 0] = 0.0
-                m[s < 0] = 0.0
+    for s, s_star in sign_flips(model):
+        changed = Parts(
+            parts.theta * np.outer(s, s_star), parts.m * s[:, None], parts.rest * np.outer(s, s)
+        )
+        if all(np.array_equal(one, other) for one, other in zip(changed, parts, strict=True)):
+            theta[np.outer(s, s_star) < 0] = 0.0
+            m[s < 0] = 0.0
     return np.concatenate([theta, np.repeat(m[:, None], modes, axis=1), np.ones((r, r))], axis=1)
 
 

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from dotphase._numerics import interrupt
 from dotphase._numerics.precision import in_double_precision
 from dotphase._numerics.quadrature import normal_points
 from dotphase.finite import memory
@@ -111,6 +112,7 @@ def repeat(descent: Descent, sentences: int, number: int) -> Repetition:
     room = min(_room(steps + 1), ROOM)
     state = _launch(model, begun, rule, teacher, points[0], room, descent.dtype)
     while True:
+        interrupt.check()
         lr = jnp.asarray(np.pad(descent.lr, (0, room))[:room])
         until = jnp.asarray(min(room, steps + 1))
         state = _advance(Given(model, begun, rule, points, lr, key), state, until)
@@ -153,7 +155,7 @@ def repeat_many(
         return found
 
     each = descent.bytes_of(sentences)
-    memory.check_batch(1, each, memory.available(), sentences)
+    memory.check_kept("steps", len(descent.lr), each // len(descent.lr))
     workers = 1
     if jax.default_backend() == "cpu":
         workers = int(np.clip(memory.available() // (2 * each), 1, os.cpu_count() or 1))

@@ -20,7 +20,7 @@ TENSOR_DIMS, ORDER, LOG2_POINTS = 4, 10, 12
 def points_of(model: Model, rng: np.random.Generator) -> Rule:
     """Points of the average over the fields of teacher and student."""
     dims = model.length * (model.student_rank + model.teacher_rank)
-    if dims <= TENSOR_DIMS:
+    if dims <= TENSOR_DIMS and model.loss is None:
         return gauss_hermite(ORDER, dims)
     count = 2**LOG2_POINTS
     return Rule(normal_points(dims, count, rng).T, np.full(count, 1.0 / count))
@@ -46,7 +46,7 @@ def test_errors(
         root = vectors * jnp.sqrt(jnp.maximum(values, 0.0))
         fields = sigma * jnp.einsum("ij,ljn->lin", root @ vectors.T, zeta)
         target = over_points(model.teacher)(fields[:, :t])
-        losses = over_points(model.loss)(fields[:, t:] + noted.m[..., None], target)
-        return 2 / length * jnp.dot(losses, jnp.asarray(rule.weights))
+        missed = over_points(model.missed)(fields[:, t:] + noted.m[..., None], target)
+        return model.test_factor * jnp.dot(missed, jnp.asarray(rule.weights))
 
     return jax.lax.map(one, records)

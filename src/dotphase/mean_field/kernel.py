@@ -20,7 +20,7 @@ exists. The d-vectors are coordinates in a basis that has one new direction for 
 number grows with the steps, not with d.
 
 Two laws of the fresh vectors are offered. The *exact* one is that of gradient descent at a given d
-(on the loss of the limit, ``Model.loss``). In the *limit* b_lj is its new direction times its
+(on the loss of the limit, ``Model.energy``). In the *limit* b_lj is its new direction times its
 length, and the xi are quasi-random at first and of length sqrt n: n sentences are then
 points of an average, and the result is that of dynamical mean-field theory up to the error of
 the average. ``sum_s xi_ls (a_s^T w)`` is its Gaussian field, ``sum_j g_lj (b_lj^T w)`` its
@@ -31,7 +31,7 @@ stable: errors of the average are not fed back.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -127,7 +127,7 @@ class State(NamedTuple):
     fields : xi_ls, for each token
     left : g_lj, for each token
     images : b_lj
-    target : attention of the teacher for every sentence
+    target : label of every sentence
     records : what was noted
     """
 
@@ -138,7 +138,7 @@ class State(NamedTuple):
     fields: tuple[Float[Array, "seen n"], ...]
     left: tuple[Float[Array, "forces n"], ...]
     images: tuple[Float[Array, "forces dims"], ...]
-    target: Float[Array, "tokens tokens n"]
+    target: Any
     records: Records
 
 
@@ -192,7 +192,7 @@ def launch(
     right = right.at[:t].set(shown)
     sigma = jnp.asarray(model.sigma)[:, None, None]
     heads = jnp.einsum("ks,lsn->lkn", begun.teacher @ shown[:, :base].T, teacher)
-    target = over_points(model.teacher)(sigma * heads)
+    target = over_points(model.label)(sigma * heads, jnp.zeros((0, n)))
     left = tuple(jnp.zeros((r * room, n), dtype) for _ in range(length))
     fields = tuple(
         jnp.zeros((len(right), n), dtype).at[:t].set(rows.astype(dtype)) for rows in teacher
@@ -243,7 +243,7 @@ def advance(given: Given, state: State, until: Int[Array, ""]) -> State:
 def _step(given: Given, key: Array, now: State) -> State:
     model, begun, rule, points, lr, _ = given
     r, length, ridge = model.student_rank, model.length, jnp.asarray(model.ridge)
-    n, base = now.target.shape[-1], begun.weights.shape[1]
+    n, base = now.fields[0].shape[-1], begun.weights.shape[1]
     w, sigma = now.weights, jnp.asarray(model.sigma)
     for_batch, for_images, for_fields = jax.random.split(key, 3)
 
@@ -254,7 +254,7 @@ def _step(given: Given, key: Array, now: State) -> State:
         + m[l][:, None]
         for l in range(length)
     ])  # fmt: skip
-    losses, force = over_points(jax.value_and_grad(model.loss))(h, now.target)
+    losses, force = over_points(jax.value_and_grad(model.energy))(h, now.target)
     loss = n / rule.d * jnp.mean(losses) + ridge / 2 * jnp.sum(w**2)
     if rule.batched:
         chosen = jax.random.permutation(for_batch, n) < rule.batch_fraction * n

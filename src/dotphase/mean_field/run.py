@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, Unpack
+from typing import NamedTuple, Unpack
 
 import numpy as np
 from jaxtyping import Array, Float
 
 from dotphase._numerics import validate
 from dotphase._numerics.settings import changed
+from dotphase._numerics.step_sizes import StepSize, step_sizes
 from dotphase.errors import InvalidInput
 from dotphase.finite.begin import Prescribed, StartFunction, name_of, parts_of, resolve
 from dotphase.finite.data import check_dtype, count_sentences
@@ -21,8 +22,10 @@ from dotphase.mean_field.kernel import Beginning
 from dotphase.mean_field.result import QUANTITIES, PathOverlaps, Trajectory
 from dotphase.mean_field.settings import DynamicsFields, DynamicsSettings
 from dotphase.model import Model
-from dotphase.model.definition import refuse_spectrum
+from dotphase.model.definition import refuse, refuse_spectrum
 
+#: Most steps: the memory of what was seen grows with their square.
+MOST_STEPS = 2**20
 #: A loss this many times the one at the start has diverged.
 BLOWN_UP = 1e3
 #: No smaller relative standard error is claimed: a few repetitions do not tell their spread
@@ -41,7 +44,7 @@ def dynamics(
     start: str | Prescribed | StartFunction = "semantic",
     *,
     steps: int,
-    lr: float | Sequence[float] | Callable[[int], float],
+    lr: StepSize,
     momentum: float = 0.0,
     batch_fraction: float = 1.0,
     scale: float | None = None,
@@ -101,8 +104,9 @@ def dynamics(
     began = time.perf_counter()
     settings = changed(settings or DynamicsSettings(), changes)
     refuse_spectrum(model, "the dynamics")
+    refuse(model, "the dynamics", "noise", "latent", "correlation")
     alpha = validate.number("alpha", alpha, above=0)
-    sizes = step_sizes(lr, validate.whole("steps", steps, at_least=1))
+    sizes = step_sizes(lr, validate.whole("steps", steps, at_least=1, at_most=MOST_STEPS))
     momentum = validate.number("momentum", momentum, at_least=0)
     if momentum >= 1:
         raise InvalidInput("momentum", momentum, "must be >= 0 and < 1")
@@ -137,24 +141,6 @@ def _begin(
         raise InvalidInput("start", name_of(start), "must be a name or overlaps unless d is given")
     parts = parts_of(model, start, scale)
     return lambda key: in_the_limit(model, parts)
-
-
-def step_sizes(lr: Any, steps: int) -> Float[np.ndarray, " steps"]:
-    """The size of every step, all positive."""
-    allowed = f"must be a number > 0, {steps} of them, or a function of the step that gives them"
-    try:
-        values = [lr(step) for step in range(steps)] if callable(lr) else lr
-        sizes = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInput("lr", lr, allowed) from None
-    sizes = np.full(steps, sizes) if sizes.ndim == 0 else sizes
-    if (
-        isinstance(lr, bool)
-        or sizes.shape != (steps,)
-        or not np.all(np.isfinite(sizes) & (sizes > 0))
-    ):
-        raise InvalidInput("lr", lr, allowed)
-    return sizes
 
 
 class _Averages(NamedTuple):

@@ -44,7 +44,7 @@ class DynamicsSettings:
     def __post_init__(self) -> None:
         validate.whole("log2_ensemble", self.log2_ensemble, at_least=LEAST, at_most=24)
         validate.whole("most", self.most, at_least=LEAST, at_most=24)
-        validate.whole("repetitions", self.repetitions, at_least=1)
+        validate.whole("repetitions", self.repetitions, at_least=1, at_most=2**16)
         validate.whole("seed", self.seed, at_least=0)
         if self.rtol is not None:
             validate.number("rtol", self.rtol, above=0)

@@ -33,7 +33,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from dotphase._numerics.linalg import entries, matvec
-from dotphase._numerics.prox import Loss, Problem, Track, over_points, proximal_map
+from dotphase._numerics.prox import Explicit, Loss, Problem, Track, over_points, proximal_map
+from dotphase._numerics.prox import response as explicit_response
 from dotphase.finite import loss
 from dotphase.finite.loss import Reduced, Weights, collect, project
 from dotphase.model import Model
@@ -96,7 +97,7 @@ def iterate(
     """One damped iteration."""
     d = state.weights.shape[0]
     centre = project(reduced.z, state.weights) - state.memory
-    derivatives = loss.sentence_derivatives(model.student, model.length, model.student_rank)
+    derivatives = loss.sentence_derivatives(model)
     force, track = apply_force(derivatives, centre, state.V, reduced.form, state.track, call)
     n = centre.shape[-1]
     rho = jnp.asarray(model.rho)[:, None, None]
@@ -109,7 +110,11 @@ def iterate(
         return (1 - damping) * new + damping * old
 
     weights, memory, V = map(mix, (weights, memory, rho * R), state[:3])
-    _, gradient = loss.value_and_gradient(model, reduced, state.weights)
+    if model.proximal is not None:
+        # A loss with kinks has no gradient: what the proximal forces leave is one of its slopes.
+        gradient = jnp.asarray(model.ridge) * state.weights - collect(reduced.z, force.g)
+    else:
+        _, gradient = loss.value_and_gradient(model, reduced, state.weights)
     return State(weights, memory, V, track), Info(jnp.linalg.norm(gradient), jnp.mean(track.rival))
 
 
@@ -134,10 +139,14 @@ def apply_force(
     problem = Problem(flat, precision, blocks(*roots), data)
     track = proximal_map(derivatives, problem, track, call)
     g = over_points(lambda away: matvec(precision, away))(track.x - flat)
-    hessian = over_points(lambda x, some: derivatives(x, some).hessian)(entries(track.x), data)
-    hessian = jnp.moveaxis(jnp.asarray(hessian), -1, 0)
-    response = -jnp.linalg.solve(jnp.eye(length * r) + hessian @ variance, hessian)
-    mean = jnp.mean(response, axis=0).reshape(length, r, length, r)
+    if isinstance(derivatives, Explicit):
+        mean = jnp.mean(explicit_response(derivatives, problem), axis=-1)
+    else:
+        hessian = over_points(lambda x, some: derivatives(x, some).hessian)(entries(track.x), data)
+        hessian = jnp.moveaxis(jnp.asarray(hessian), -1, 0)
+        response = -jnp.linalg.solve(jnp.eye(length * r) + hessian @ variance, hessian)
+        mean = jnp.mean(response, axis=0)
+    mean = mean.reshape(length, r, length, r)
     own = jnp.stack([mean[l, :, l] for l in range(length)])
     return Force(g.reshape(length, r, n), (own + own.swapaxes(1, 2)) / 2), track
 

@@ -17,18 +17,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from dotphase._numerics import interrupt
 from dotphase._numerics.prox import Track, over_points
 from dotphase._numerics.quadrature import IMAGES
 from dotphase.message_passing.gamp import Force, apply_force, bounded
 from dotphase.model import Model
 from dotphase.model.derivatives import loss_derivatives
-from dotphase.model.symmetry import unseen_signs
+from dotphase.model.symmetry import sign_flips
 
 #: Paths, images included.
 PATHS = 2**14
@@ -64,9 +66,10 @@ def average_start(model: Model, starts: Sequence[StartOverlaps]) -> StartOverlap
     Where student and teacher do not see the signs of Q and Q*, those are chosen so that m and
     theta are positive: small overlaps of random sign would otherwise cancel in the average.
     """
-    t, r, length = model.teacher_rank, model.student_rank, model.length
-    blind_student = any(np.all(s < 0) for s in unseen_signs(model.student, length, r))
-    blind_teacher = any(np.all(s < 0) for s in unseen_signs(model.teacher, length, t))
+    t, r = model.teacher_rank, model.student_rank
+    flips = sign_flips(model)
+    blind_student = any(np.all(s < 0) and np.all(u > 0) for s, u in flips)
+    blind_teacher = any(np.all(u < 0) and np.all(s > 0) for s, u in flips)
     grams = []
     for start in starts:
         gram = start.gram
@@ -136,11 +139,13 @@ def predict(
     paths = Paths(model, np.random.default_rng([seed, 5]))
     seen = np.eye(size)[:, :t]
     h = np.stack([paths.add(_column(gram, seen[:, : k + 1]), mirrored=1) for k in range(t)], axis=1)
-    target = _targets(model, jnp.asarray(h))
+    drawn = np.random.default_rng([seed, 6]).standard_normal((model.normals, PATHS))
+    target = _targets(model, jnp.asarray(h), jnp.asarray(drawn))
     forces: list[np.ndarray] = []
     track = None
     result = []
     for step in range(iterations + 1):
+        interrupt.check()
         weight = current.T @ gram @ current
         means = gram[positions] @ current
         signal = current.T @ gram[:, teacher]
@@ -214,9 +219,9 @@ def _extend(gram: np.ndarray, noise: list[np.ndarray], fixed: int, r: int) -> np
 
 @eqx.filter_jit
 def _targets(
-    model: Model, h: Float[Array, "tokens t paths"]
-) -> Float[Array, "tokens tokens paths"]:
-    return over_points(model.teacher)(h)
+    model: Model, h: Float[Array, "tokens t paths"], noise: Float[Array, "normals paths"]
+) -> Any:
+    return over_points(model.label)(h, noise)
 
 
 @eqx.filter_jit
@@ -224,7 +229,7 @@ def _force(
     model: Model,
     centre: Float[Array, "tokens r paths"],
     V: Float[Array, "tokens r r"],
-    target: Float[Array, "tokens tokens paths"],
+    target: Any,
     track: Track,
     call: Int[Array, ""],
 ) -> tuple[Force, Track]:

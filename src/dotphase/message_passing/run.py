@@ -13,25 +13,26 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from dotphase._numerics import validate
+from dotphase._numerics import interrupt, validate
 from dotphase._numerics.outcome import Outcome
 from dotphase._numerics.precision import in_double_precision
 from dotphase.finite import memory
 from dotphase.finite.batches import bytes_of_run, choose_batch
 from dotphase.finite.begin import StartFunction, name_of, resolve
+from dotphase.finite.blame import blame
 from dotphase.finite.data import count_sentences, position_vectors
 from dotphase.finite.keys import Purpose, keys_at
 from dotphase.finite.loss import Weights
 from dotphase.finite.measure import count_blocks, measure_run
 from dotphase.finite.overlaps import overlap_norms
 from dotphase.finite.prepare import Prepared, prepare_runs
-from dotphase.finite.runs import keeping
-from dotphase.finite.test_error import quadrature
+from dotphase.finite.runs import bytes_kept, keeping
+from dotphase.finite.test_error import check_dims, quadrature
 from dotphase.message_passing.gamp import first_state, is_sane, iterate
 from dotphase.message_passing.prediction import StartOverlaps, average_start, predict
 from dotphase.message_passing.result import FOLLOWED_OVERLAPS, AmpRun, MessagePassing
 from dotphase.message_passing.settings import MessagePassingSettings
-from dotphase.model.definition import Model, refuse_spectrum
+from dotphase.model.definition import Model, refuse, refuse_spectrum
 
 #: Iterations without a smaller gradient after which a run is given up.
 PATIENCE = 60
@@ -77,24 +78,28 @@ def pass_messages(
     """
     began = time.perf_counter()
     refuse_spectrum(model, "message passing")
+    refuse(model, "message passing", "latent", "correlation")
     n = count_sentences(model, alpha, d)
     seeds = validate.whole("seeds", seeds, at_least=1)
     damping, begin = settings.damping_from(start), resolve(model, start)
-    positions = jnp.asarray(position_vectors(model, d))
     # Refuses what does not fit.
     choose_batch(1, bytes_of_run(model, n, d, np.dtype("float64")), 1, d)
+    memory.check_points(model, n)
+    check_dims(model)
+    memory.check_kept("seeds", seeds, bytes_kept(model, d))
+    positions = jnp.asarray(position_vectors(model, d))
     root = jax.random.key(settings.seed)
     V = FIRST_V * np.asarray(model.rho)[:, None, None] * np.eye(model.student_rank)
 
     runs: list[AmpRun] = []
     starts: list[StartOverlaps] = []
 
-    def result() -> MessagePassing:
-        # State evolution from the overlaps that the starts have on average.
+    def result(*, follow: bool = False) -> MessagePassing:
         length = max(len(run.history) for run in runs)
-        average = average_start(model, starts)
-        followed = min(length - 1, FOLLOWED)
-        predicted = predict(model, n / d, average, followed, damping, settings.seed)
+        predicted: list[dict[str, float]] = []
+        if follow:  # state evolution from the overlaps that the starts have on average
+            average, followed = average_start(model, starts), min(length - 1, FOLLOWED)
+            predicted = predict(model, n / d, average, followed, damping, settings.seed)
         return MessagePassing(
             model=model,
             alpha=float(alpha),
@@ -117,7 +122,7 @@ def pass_messages(
             runs.append(run)
             if on_run is not None:
                 on_run(run)
-    return result()
+    return result(follow=True)
 
 
 def _compare(
@@ -158,6 +163,7 @@ def _run(
     recent: deque[tuple[float, Weights]] = deque(maxlen=PATIENCE)
     outcome, two_minima = Outcome.STEPS, 0.0
     for k in range(settings.iterations + 1):
+        interrupt.check()
         norms = _norms(model, state.weights, data.teacher_weights, data.positions)
         history.append({name: float(getattr(norms, name)) for name in FOLLOWED_OVERLAPS})
         new, info = iterate(model, data.reduced, state, jnp.asarray(damping), jnp.asarray(k))
@@ -177,11 +183,14 @@ def _run(
     best, weights = min(recent, key=lambda pair: pair[0])
     blocks = count_blocks(settings.held_out)
     found = _measure(model, data, weights, quadrature(model), Purpose.TEST.of(key), blocks)
+    more = _more(outcome, best, two_minima)
+    if not all(np.isfinite(value) for value in found.values()):
+        outcome, more = Outcome.NOT_FINITE, f": {blame(model, data, weights, quadrature(model))}"
     other = None if rival is None else rival(model, data, first, key)
     return AmpRun(
         seed=number,
         converged=outcome.success,
-        reason=_reason(outcome, best, two_minima),
+        reason=outcome.message + more,
         outcome=outcome.word,
         iterations=len(history) - 1,
         seconds=time.perf_counter() - began,
@@ -201,15 +210,16 @@ def _stands_still(slopes: list[float]) -> bool:
     return min(slopes[-PATIENCE:]) > 0.9 * min(slopes[-2 * PATIENCE : -PATIENCE])
 
 
-def _reason(outcome: Outcome, slope: float, two_minima: float) -> str:
-    """The message of an outcome, and what is known of a run that failed."""
+def _more(outcome: Outcome, slope: float, two_minima: float) -> str:
+    """What is known of a run that failed, to be added to the message of its outcome."""
     if outcome.success:
-        return outcome.message
-    reason = f"{outcome.message}; gradient/sqrt(d) = {slope:.1e}"
+        return ""
+    more = "; use more damping" if outcome is Outcome.DIVERGED else ""
+    more += f"; gradient/sqrt(d) = {slope:.1e}"
     if two_minima > 0:
-        reason += f", because the proximal map of {100 * two_minima:.1f}% of the sentences has two"
-        reason += " minima and jumps between them from one iteration to the next"
-    return reason
+        more += f", because the proximal map of {100 * two_minima:.1f}% of the sentences has two"
+        more += " minima and jumps between them from one iteration to the next"
+    return more
 
 
 def _cosine(a: Any, b: Any) -> float:

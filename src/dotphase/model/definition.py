@@ -6,6 +6,11 @@ the student answers ``f = S[(x + p) Q/sqrt d] (x + p)`` and is trained on n = al
 sentences by minimising ``sum |y - f|^2 / (2d) + (ridge/2) |Q|^2``. Only the functions T and
 S, the token scales (and spectra) and the Gram matrix of the positional encodings ``p``
 survive when d grows; they make up a `Model`.
+
+That is the special case of a general one: the teacher gives any label from its fields
+``h* = x Q*/sqrt d`` (and from noise), and the loss of a sentence is any function
+``loss(X, label) >= 0`` of the student's fields ``X = (x + p) Q/sqrt d``. Tokens may have means
+that a hidden variable chooses (`dotphase.model.latent`), and be correlated inside a sentence.
 """
 
 from __future__ import annotations
@@ -19,11 +24,23 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from scipy.linalg import block_diag
 
 from dotphase._numerics import validate
 from dotphase._numerics.precision import in_double_precision
+from dotphase._numerics.shown import Description
 from dotphase.errors import InvalidInput
+from dotphase.model.latent import Latent, check_gram
 from dotphase.model.spectrum import Spectrum
+
+#: Sizes of the fields at which a loss is tried.
+TRIED = (0.1, 1.0, 10.0, 100.0)
+#: Most tokens of a sentence, and columns of weights: beyond, no engine can do anything.
+MOST_TOKENS, MOST_COLUMNS = 2**10, 2**16
+#: Sizes that a token may have: their powers are still numbers.
+SCALES = 1e-50, 1e50
+#: Fields on which the functions of a model are tried, and their sizes in units of sigma.
+FIELDS, SIZES = 4096, (1.0, 1.0, 1.0, 1.0, 1.5, 0.1, 1e-3, 1e-6)
 
 Attention = Callable[[Float[Array, "tokens rank"]], Float[Array, "tokens tokens"]]
 
@@ -36,7 +53,9 @@ class Model(eqx.Module):
     teacher, student : callable
         JAX functions ``(L, rank) -> (L, L)`` of the projected tokens. A function with
         numbers of its own that should be swept without recompiling is best written as an
-        `equinox.Module` with ``__call__``.
+        `equinox.Module` with ``__call__``. With a `loss` there is no student, and the teacher
+        returns whatever the loss calls a label; it is given the fields, then the `noise`, then
+        the loadings of the `latent` means, as far as the model has them.
     length : int
         Number of tokens L in a sentence.
     teacher_rank, student_rank : int
@@ -51,6 +70,21 @@ class Model(eqx.Module):
     spectrum : Spectrum, optional
         Shape of the tokens' covariances, see `dotphase.model.spectrum`; white if not given. The
         positional encodings are spread evenly over the eigendirections.
+    loss : callable, optional
+        ``loss(X, label) -> number >= 0`` of one sentence, X being the (L, r) fields of the student.
+    metric : callable, optional
+        ``metric(X, label) -> number``, whose mean over new sentences is the test error; the loss if
+        not given.
+    noise : int
+        How many standard normal numbers per sentence the teacher is given, as ``teacher(h, z)``.
+    proximal : callable or "search", optional
+        For a loss with kinks: ``proximal(omega, V, label)``, the (L, r) array X that minimises
+        ``(X - omega)^T V^{-1} (X - omega)/2 + loss(X, label)``, V being (L r, L r). "search" looks
+        for it on a line, where there is a single field. A smooth loss needs none.
+    latent : Latent, optional
+        Means of the tokens that depend on a hidden variable.
+    correlation : (L, L) array, optional
+        Correlation of the tokens of a sentence, one on the diagonal; independent if not given.
 
     Notes
     -----
@@ -66,6 +100,19 @@ class Model(eqx.Module):
     >>> model = dp.Model(attention, attention, length=2, positions=[[1, -1], [-1, 1]], ridge=0.1)
     >>> model.length
     2
+
+    Logistic regression on the signs of a linear teacher:
+
+    >>> import jax.numpy as jnp
+    >>> model = dp.Model(
+    ...     teacher=lambda h: jnp.sign(h[0, 0]),
+    ...     loss=lambda x, y: jnp.logaddexp(0.0, -y * x[0, 0]),
+    ...     metric=lambda x, y: 1.0 * (y * x[0, 0] < 0),
+    ...     length=1,
+    ...     sigma=1.0,
+    ... )
+    >>> model.plain
+    False
     """
 
     teacher: Any
@@ -77,30 +124,75 @@ class Model(eqx.Module):
     positions: Float[np.ndarray, "tokens tokens"]
     ridge: Float[np.ndarray, ""]
     spectrum: Spectrum | None
+    loss: Any
+    metric: Any
+    noise: int = eqx.field(static=True)
+    proximal: Any
+    latent: Latent | None
+    correlation: Float[np.ndarray, "tokens tokens"] | None
+    #: Whether the first L of the directions are those of the positional encodings.
+    has_positions: bool = eqx.field(static=True)
 
     def __init__(
         self,
-        teacher: Attention,
-        student: Attention,
-        length: int,
+        teacher: Callable[..., Any],
+        student: Attention | None = None,
+        length: int = 1,
         teacher_rank: int = 1,
         student_rank: int = 1,
         sigma: float | Sequence[float] = 0.5,
         positions: Any = None,
         ridge: float = 0.01,
         spectrum: Spectrum | None = None,
+        loss: Callable[..., Any] | None = None,
+        metric: Callable[..., Any] | None = None,
+        noise: int = 0,
+        proximal: Callable[..., Any] | str | None = None,
+        latent: Latent | None = None,
+        correlation: Any = None,
     ) -> None:
-        self.length = validate.whole("length", length, at_least=1)
-        self.teacher_rank = validate.whole("teacher_rank", teacher_rank, at_least=1)
-        self.student_rank = validate.whole("student_rank", student_rank, at_least=1)
+        self.length = validate.whole("length", length, at_least=1, at_most=MOST_TOKENS)
+        for name, rank in (("teacher_rank", teacher_rank), ("student_rank", student_rank)):
+            setattr(self, name, validate.whole(name, rank, at_least=1, at_most=MOST_COLUMNS))
         self.sigma = _check_sigma(sigma, self.length)
         self.positions = _check_positions(positions, self.length)
         self.ridge = np.asarray(validate.number("ridge", ridge, above=0.0))
         self.spectrum = _check_spectrum(spectrum, self.length)
-        _check_attention("teacher", teacher, self.length, self.teacher_rank)
-        _check_attention("student", student, self.length, self.student_rank)
-        self.teacher = teacher
-        self.student = student
+        self.noise = validate.whole("noise", noise, at_least=0)
+        self.latent = _check_latent(latent, self.length, self.teacher_rank)
+        self.correlation = _check_correlation(correlation, self.length)
+        self.has_positions = latent is None or bool(np.any(self.positions))
+        if self.spectrum is not None and (latent is not None or correlation is not None):
+            rule = "must be None for tokens with latent means or correlations, which are white"
+            raise InvalidInput("spectrum", spectrum, rule)
+        self.teacher, self.student = teacher, student
+        self.loss, self.metric, self.proximal = loss, metric, proximal
+        if loss is None:
+            self._check_attention()
+        else:
+            self._check_channel()
+
+    @property
+    def description(self) -> Description:
+        """Its functions and its numbers."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        left_out = ("has_positions",) if self.noise else ("has_positions", "noise")
+        rows = [
+            (name, in_words(value))
+            for name, value in values.items()
+            if value is not None and name not in left_out
+        ]
+        return Description("Model", tuple(rows))
+
+    def __repr__(self) -> str:
+        rows = self.description.rows
+        return f"Model({', '.join(f'{name}={value}' for name, value in rows)})"
+
+    def __str__(self) -> str:
+        return self.description.text()
+
+    def _repr_html_(self) -> str:
+        return self.description.html()
 
     def replace(self, **changes: Any) -> Model:
         """A relative of this model: the same but for what is given, by the names of `Model`.
@@ -113,7 +205,8 @@ class Model(eqx.Module):
         >>> float(dp.positional_semantic().replace(ridge=0.1).ridge)
         0.1
         """
-        same = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        names = [field.name for field in dataclasses.fields(self) if field.name != "has_positions"]
+        same = {name: getattr(self, name) for name in names}
         for name, value in changes.items():
             if name not in same:
                 raise InvalidInput(name, value, f"is no part of a Model: {', '.join(same)}")
@@ -135,12 +228,151 @@ class Model(eqx.Module):
         """Fraction w_i of the directions that have each eigenvalue."""
         return np.ones(1) if self.spectrum is None else np.asarray(self.spectrum.weights)
 
-    def loss(
-        self, x: Float[Array, "tokens rank"], target: Float[Array, "tokens tokens"]
-    ) -> Float[Array, ""]:
-        """Loss of one sentence: ``ell(X; T) = 1/2 tr[(T - S(X)) diag(rho) (T - S(X))^T]``."""
+    @property
+    def plain(self) -> bool:
+        """Whether it is attention with the squared loss on independent tokens without means."""
+        return self.loss is None and not self.structured
+
+    @property
+    def structured(self) -> bool:
+        """Whether tokens have latent means or correlations."""
+        return self.latent is not None or self.correlation is not None
+
+    @property
+    def normals(self) -> int:
+        """Standard normal numbers of a sentence besides its tokens: noise, and hidden variable."""
+        return self.noise + (0 if self.latent is None else self.latent.normals)
+
+    @property
+    def directions(self) -> int:
+        """How many directions there are in the means of tokens: positions, then the mu_j."""
+        hidden = 0 if self.latent is None else self.latent.directions
+        return hidden + (self.length if self.has_positions else 0)
+
+    @property
+    def gram(self) -> Float[np.ndarray, "directions directions"]:
+        """Gram matrix of the directions: positional encodings, if there are any, then mu_j."""
+        if self.latent is None:
+            return self.positions
+        hidden = np.asarray(self.latent.gram)
+        return block_diag(self.positions, hidden) if self.has_positions else hidden
+
+    @property
+    def known(self) -> Float[np.ndarray, "directions t"]:
+        """Overlaps of the directions with the columns of the teacher; positions have none."""
+        none = np.zeros((self.length if self.has_positions else 0, self.teacher_rank))
+        if self.latent is None:
+            return none
+        return np.concatenate([none, self.latent.overlaps(self.teacher_rank)])
+
+    @property
+    def mixer(self) -> Float[Array, "tokens tokens"] | None:
+        """K with ``x = K x'``, x' being independent tokens of the same scales; None for 1."""
+        if self.correlation is None:
+            return None
+        root = jnp.linalg.cholesky(jnp.asarray(self.correlation))
+        return self.sigma[:, None] * root / self.sigma
+
+    @property
+    def test_factor(self) -> float:
+        """What the mean of `missed` is multiplied by to give the test error."""
+        return 2 / self.length if self.loss is None else 1.0
+
+    def energy(self, x: Float[Array, "tokens rank"], target: Any) -> Float[Array, ""]:
+        """Loss of one sentence: ``ell(X; T) = 1/2 tr[(T - S(X)) diag(rho) (T - S(X))^T]`` for
+        attention, with the covariance of the tokens in place of diag(rho) where they are
+        correlated; or the model's own."""
+        if self.loss is not None:
+            return jnp.asarray(self.loss(x, target))
         error = target - self.student(x)
-        return 0.5 * jnp.sum(error**2 * self.rho)
+        if self.correlation is None:
+            return 0.5 * jnp.sum(error**2 * self.rho)
+        covariance = self.sigma[:, None] * self.correlation * self.sigma
+        return 0.5 * jnp.sum((error @ covariance) * error)
+
+    def missed(self, x: Float[Array, "tokens rank"], target: Any) -> Float[Array, ""]:
+        """What the test error averages: the metric, or the loss."""
+        if self.metric is None:
+            return self.energy(x, target)
+        return jnp.asarray(self.metric(x, target), x.dtype)
+
+    def label(self, h: Float[Array, "tokens t"], normal: Float[Array, " normals"]) -> Any:
+        """The teacher's label of one sentence, from its fields and other random numbers."""
+        more = [normal[: self.noise]] if self.noise else []
+        if self.latent is not None:
+            more.append(self.latent.draw(normal[self.noise :]))
+        return self.teacher(h, *more)
+
+    def loading(self, normal: Float[Array, " normals"]) -> Float[Array, "tokens directions"]:
+        """How much of each direction the student sees in the mean of each token."""
+        own = [jnp.eye(self.length)] if self.has_positions else []
+        if self.latent is not None:
+            own.append(self.latent.draw(normal[self.noise :]))
+        return jnp.concatenate(own, axis=1)
+
+    def _check_attention(self) -> None:
+        for name in ("metric", "proximal"):
+            if getattr(self, name) is not None:
+                raise InvalidInput(name, getattr(self, name), "needs a loss of the model's own")
+        label = self.label if self.normals else self.teacher
+        _check_function("teacher", self.teacher, label, self.sigma, self.teacher_rank, self.normals)
+        _check_function("student", self.student, self.student, self.sigma, self.student_rank)
+
+    @in_double_precision
+    def _check_channel(self) -> None:
+        """Try teacher, loss, metric and proximal map on a few sentences."""
+        if self.student is not None:
+            rule = "must be None where the model has a loss of its own: the loss sees the fields"
+            raise InvalidInput("student", _name(self.student), rule)
+        search = isinstance(self.proximal, str)
+        if search and (self.proximal != "search" or self.length * self.student_rank > 1):
+            rule = 'must be a function, or "search" for a single field'
+            raise InvalidInput("proximal", self.proximal, rule)
+        rng = np.random.default_rng(0)
+        h, x = (rng.standard_normal((64, self.length, rank))
+                for rank in (self.teacher_rank, self.student_rank))  # fmt: skip
+        x *= np.repeat(TRIED, 64 // len(TRIED))[:, None, None]
+        z = rng.standard_normal((64, self.normals))
+        target = _tried("teacher", self.teacher, self.label, h, z)
+        if not all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(target)):
+            raise InvalidInput("teacher", _name(self.teacher), "must return finite numbers")
+        for name in ("loss", "metric"):
+            if getattr(self, name) is not None:
+                self._check_value(name, x, target)
+        if self.proximal is not None and not search:
+            V = np.broadcast_to(np.eye(x[0].size), (64, x[0].size, x[0].size))
+            found = _tried("proximal", self.proximal, self.proximal, x, V, target)
+            if np.shape(found) != x.shape or not np.all(np.isfinite(found)):
+                rule = f"must return a finite array of shape {x.shape[1:]} for (omega, V, label)"
+                raise InvalidInput("proximal", _name(self.proximal), rule)
+
+    def _check_value(self, name: str, x: np.ndarray, target: Any) -> None:
+        """Whether a loss or a metric gives one finite number, and a loss none below zero."""
+        function = getattr(self, name)
+        values = _tried(name, function, function, x, target)
+        rule = f"must return one finite number for ({self.length}, {self.student_rank}) fields"
+        if np.shape(values) != (64,):
+            found = f"{rule} and a label, but it returned shape {np.shape(values)[1:]}"
+            raise InvalidInput(name, _name(function), found)
+        if not np.all(np.isfinite(values)):
+            raise InvalidInput(name, _name(function), f"{rule}, but some are not")
+        least = float(np.min(values))
+        if name == "loss" and least < 0:
+            rule = f"must be bounded below by zero, but it is {least:.3g} for some fields"
+            raise InvalidInput(name, _name(function), rule)
+
+
+def in_words(value: Any) -> str:
+    """A part of a model, short: a number, an array, a function by its name and its numbers."""
+    if isinstance(value, np.ndarray | jax.Array):
+        numbers = np.asarray(value)
+        same = numbers.ndim == 1 and np.ptp(numbers) == 0
+        return str((numbers[0] if same else numbers).round(6).tolist())
+    if isinstance(value, eqx.Module):
+        parts = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        inside = ", ".join(f"{name}={in_words(part)}" for name, part in parts.items())
+        return f"{type(value).__name__}({inside})"
+    return str(getattr(value, "__name__", value))
 
 
 def _check_sigma(sigma: Any, length: int) -> np.ndarray:
@@ -150,8 +382,10 @@ def _check_sigma(sigma: Any, length: int) -> np.ndarray:
         values = np.asarray(np.nan)
     if values.ndim == 0:
         values = np.full(length, values)
-    if values.shape != (length,) or not np.all(np.isfinite(values) & (values > 0)):
-        rule = f"must be one positive number or {length} of them, one per token"
+    low, high = SCALES
+    if values.shape != (length,) or not np.all((values >= low) & (values <= high)):
+        rule = f"must be one positive number or {length} of them, one per token, "
+        rule += f"from {low:g} to {high:g}"
         raise InvalidInput("sigma", sigma, rule)
     return values
 
@@ -164,8 +398,56 @@ def _check_spectrum(spectrum: Any, length: int) -> Spectrum | None:
     return spectrum
 
 
+def check_model(model: object) -> None:
+    """Refuse what is no `Model`."""
+    if not isinstance(model, Model):
+        rule = "must be a Model, as dp.positional_semantic() or dp.Model(...) make one"
+        raise InvalidInput("model", model, rule)
+
+
+def _check_latent(latent: Any, length: int, rank: int) -> Latent | None:
+    if latent is None:
+        return None
+    if not isinstance(latent, Latent):
+        raise InvalidInput("latent", latent, "must be None or a Latent")
+    sample = np.zeros(latent.normals)
+    try:
+        shape = jax.eval_shape(latent.draw, sample).shape
+    except Exception as error:
+        reason = (str(error).strip() or "no message").splitlines()[0]
+        rule = f"must take {latent.normals} numbers, but it raised {type(error).__name__}: {reason}"
+        raise InvalidInput("latent.loadings", _name(latent.loadings), rule) from error
+    if shape != (length, latent.directions):
+        rule = f"must be of shape ({length}, {latent.directions}), tokens by directions"
+        raise InvalidInput("latent.loadings", f"shape {shape}", rule)
+    if latent.teacher is not None and latent.teacher.shape[1] != rank:
+        rule = f"must have {rank} columns, as the teacher has"
+        raise InvalidInput("latent.teacher", latent.teacher.tolist(), rule)
+    return latent
+
+
+def _check_correlation(correlation: Any, length: int) -> np.ndarray | None:
+    if correlation is None:
+        return None
+    gram = check_gram("correlation", correlation, length)
+    if not np.allclose(np.diag(gram), 1) or np.linalg.eigvalsh(gram)[0] < 1e-6:
+        rule = "must be a correlation matrix: ones on the diagonal, and positive definite"
+        raise InvalidInput("correlation", correlation, rule)
+    return gram
+
+
+def refuse(model: Model, what: str, *fields: str) -> None:
+    """Refuse a model that has one of the fields, which `what` does not know."""
+    for name in fields:
+        value = getattr(model, name)
+        if value is not None and value is not False and not (name == "noise" and value == 0):
+            raise InvalidInput(name, value if np.isscalar(value) else _name(value),
+                               f"must be left out: {what} does not know it")  # fmt: skip
+
+
 def refuse_spectrum(model: Model, what: str) -> None:
     """Refuse a model with a spectrum where only white tokens are worked out."""
+    check_model(model)
     if model.spectrum is not None:
         raise InvalidInput("spectrum", model.spectrum, f"must be None: {what} is for white tokens")
 
@@ -173,43 +455,77 @@ def refuse_spectrum(model: Model, what: str) -> None:
 def _check_positions(positions: Any, length: int) -> np.ndarray:
     if positions is None:
         return np.zeros((length, length))
-    gram = validate.array("positions", positions, (length, length))
-    scale = max(float(np.max(np.abs(gram))), 1.0)
-    if not np.allclose(gram, gram.T, rtol=0, atol=1e-9 * scale):
-        raise InvalidInput("positions", positions, "must be a symmetric Gram matrix p_k . p_l")
-    gram = (gram + gram.T) / 2
-    if np.linalg.eigvalsh(gram)[0] < -1e-9 * scale:
-        rule = "must be positive semi-definite, as a Gram matrix is"
-        raise InvalidInput("positions", positions, rule)
-    return gram
+    return check_gram("positions", positions, length)
 
 
 @eqx.filter_jit
-def call_many(
-    function: Attention, h: Float[Array | np.ndarray, "n tokens rank"]
-) -> Float[Array, "n tokens tokens"]:
-    """An attention function on many inputs; compiled once for each function."""
-    return jax.vmap(function)(jnp.asarray(h))
+def call_many(function: Callable[..., Any], *arguments: Float[Array | np.ndarray, "n ..."]) -> Any:
+    """A function of one sentence on many; compiled once for each function."""
+    return jax.vmap(function)(*map(jnp.asarray, arguments))
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def _tried(field: str, given: Any, function: Any, *arguments: Any) -> Any:
+    """A user's function on many sentences, or `InvalidInput` that says what went wrong."""
+    if not callable(given):
+        raise InvalidInput(field, given, "must be a JAX function")
+    arrays = jax.tree.map(jnp.asarray, arguments)
+    try:
+        return jax.device_get(jax.jit(jax.vmap(function))(*arrays))
+    except Exception as error:
+        reason = (str(error).strip() or "no message").splitlines()[0]
+        rule = f"must be a JAX function, but it raised {type(error).__name__}: {reason}"
+        raise InvalidInput(field, _name(given), rule) from error
 
 
 @in_double_precision
-def _check_attention(field: str, function: Any, length: int, rank: int) -> None:
-    """Call an attention function once and check that an (L, L) array of numbers comes back."""
+def _check_function(
+    field: str, given: Any, function: Any, sigma: np.ndarray, rank: int, normals: int = 0
+) -> None:
+    """Call an attention function on many fields; an (L, L) array of numbers must come back."""
+    length = sigma.size
     allowed = f"must be a JAX function that takes a ({length}, {rank}) array and returns "
     allowed += f"a finite ({length}, {length}) array"
-    name = getattr(function, "__name__", type(function).__name__)
-    if not callable(function):
-        raise InvalidInput(field, function, allowed)
-    sample = np.random.default_rng(0).standard_normal((1, length, rank))
+    name = _name(given)
+    if not callable(given):
+        raise InvalidInput(field, given, allowed)
+    fields = _sample_fields(sigma, rank)
+    more = [np.random.default_rng(1).standard_normal((len(fields), normals))] if normals else []
     try:
-        result = call_many(function, sample)
+        result = call_many(function, fields, *more)
     except Exception as error:
         reason = (str(error).strip() or "no message").splitlines()[0]
         rule = f"{allowed}, but it raised {type(error).__name__}: {reason}"
         raise InvalidInput(field, name, rule) from error
     is_array = isinstance(result, jax.Array)
-    if not is_array or result.shape != (1, length, length):
+    if not is_array or result.shape != (len(fields), length, length):
         found = f"shape {result.shape[1:]}" if is_array else type(result).__name__
         raise InvalidInput(field, name, f"{allowed}, but it returned {found}")
-    if not jnp.issubdtype(result.dtype, jnp.floating) or not bool(jnp.all(jnp.isfinite(result))):
-        raise InvalidInput(field, name, f"{allowed}, but some entries are not finite real numbers")
+    if not jnp.issubdtype(result.dtype, jnp.floating):
+        raise InvalidInput(field, name, f"{allowed}, but it returned {result.dtype} numbers")
+    place = where_not_finite(fields, result)
+    if place is not None:
+        raise InvalidInput(field, name, f"{allowed}, but some entries are not finite at {place}")
+
+
+def _sample_fields(sigma: np.ndarray, rank: int) -> Float[np.ndarray, "n tokens rank"]:
+    """Projected tokens as they occur: of the size of sigma, some larger, some close to zero."""
+    each = int(np.clip(2**20 // (sigma.size * max(sigma.size, rank)), 1, FIELDS // len(SIZES)))
+    normal = np.random.default_rng(0).standard_normal((len(SIZES), each, sigma.size, rank))
+    sized = np.asarray(SIZES)[:, None, None, None] * sigma[:, None] * normal
+    return sized.reshape(-1, sigma.size, rank)
+
+
+def where_not_finite(
+    fields: Float[np.ndarray, "n tokens rank"], values: Float[Array | np.ndarray, "n ..."]
+) -> str | None:
+    """The first field at which a value is not finite, in words; None if all are finite."""
+    finite = np.isfinite(np.asarray(values)).reshape(len(fields), -1).all(axis=1)
+    if finite.all():
+        return None
+    worst = np.asarray(fields)[int(np.argmin(finite))]
+    shown = " ".join(np.array2string(worst, precision=4, separator=",").split())
+    return f"h = {shown}" if len(shown) <= 80 else f"h = {shown[:77]}..."

@@ -21,20 +21,25 @@ from dotphase._numerics.attention import (
     untied_attention_derivatives,
 )
 from dotphase._numerics.linalg import UNROLL_LIMIT, Entries, dot
+from dotphase._numerics.prox import Explicit, Minimiser, search_on_a_line
 from dotphase._numerics.softmax import Row, softmax_derivatives
 from dotphase._numerics.taylor import Derivatives, differentiate
 from dotphase._numerics.untied_softmax import untied_derivatives
 from dotphase.model.attention import softmax_attention, untied_attention
 from dotphase.model.definition import Model
 
-Differentiated = Callable[[Entries, Float[Array, "tokens tokens"]], Derivatives]
+Differentiated = Callable[[Entries, Any], Derivatives]
 
 
 def loss_derivatives(model: Model) -> Differentiated:
     """The function ``(X, T) -> Derivatives`` of ``ell(X; T)`` for a model.
 
-    X is flattened over tokens and rank, and given as an array or as a tuple of its entries.
+    X is flattened over tokens and rank, and given as an array or as a tuple of its entries. Where
+    tokens are correlated, X are the fields of the independent tokens that they are mixed from. A
+    loss with kinks comes with its minimiser (`dotphase._numerics.prox.Explicit`).
     """
+    if model.loss is not None or model.correlation is not None:
+        return channel_loss(model, model.mixer)
     if model.student is untied_attention and model.length > 1:
         return lambda x, target: untied_loss(x, target, jnp.asarray(model.rho))
     if has_closed_form(model.student, model.length, model.student_rank):
@@ -47,11 +52,45 @@ def has_closed_form(student: object, length: int, rank: int) -> bool:
     return length > 1 and is_softmax_attention(student, length, rank)
 
 
+def channel_loss(model: Model, mixer: Float[Array, "tokens tokens"] | None) -> Differentiated:
+    """Derivatives of the loss in fields that are mixed before it sees them, by autodiff."""
+
+    def loss(x: Array, target: Any) -> Array:
+        fields = x.reshape(model.length, -1)
+        return model.energy(fields if mixer is None else mixer @ fields, target)
+
+    def derivatives(x: Entries, target: Any) -> Derivatives:
+        return differentiate(lambda z: loss(z, target), x)
+
+    if model.proximal is None:
+        return derivatives
+    return Explicit(derivatives, _minimiser(model, loss, mixer))
+
+
+def _minimiser(
+    model: Model, loss: Callable[[Array, Any], Array], mixer: Float[Array, "tokens tokens"] | None
+) -> Minimiser:
+    """The model's proximal map of flattened, independent fields."""
+    if model.proximal == "search":
+        return search_on_a_line(loss)
+
+    def minimiser(omega: Array, V: Array, target: Any) -> Array:
+        shape = (model.length, model.student_rank)
+        if mixer is None:
+            return model.proximal(omega.reshape(shape), V, target).reshape(-1)
+        mix = jnp.kron(mixer, jnp.eye(model.student_rank))
+        mixed = (mix @ omega).reshape(shape)
+        found = model.proximal(mixed, mix @ V @ mix.T, target).reshape(-1)
+        return jnp.linalg.solve(mix, found)
+
+    return minimiser
+
+
 def by_autodiff(model: Model) -> Differentiated:
     """Derivatives of ``ell(X; T)`` for any student."""
 
     def derivatives(x: Entries, target: Array) -> Derivatives:
-        return differentiate(lambda z: model.loss(z.reshape(model.length, -1), target), x)
+        return differentiate(lambda z: model.energy(z.reshape(model.length, -1), target), x)
 
     return derivatives
 

@@ -40,11 +40,11 @@ def read_mixing(mixing: Any, length: int | None = None) -> Float[np.ndarray, "to
         except OSError as error:
             reason = error.strerror or type(error).__name__
             raise InvalidInput("mixing", str(mixing), f"{allowed} ({reason})") from None
-        except ValueError:
+        except (ValueError, RecursionError):
             raise InvalidInput("mixing", str(mixing), f"{allowed} (not valid JSON)") from None
     try:
         matrix = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         matrix = np.empty(0)
     square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1] > 0
     if not square or length not in (None, len(matrix)) or not np.all(np.isfinite(matrix)):

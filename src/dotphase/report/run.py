@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping
@@ -16,6 +15,7 @@ from dotphase.report.item import Scale
 from dotphase.report.items import ITEMS, in_order
 from dotphase.report.store import Parts
 from dotphase.report.verdict import Row
+from dotphase.storage.paths import check_folder
 from dotphase.sweep.run import check_where
 
 #: Endings under which each figure is saved, for light and for dark pages.
@@ -109,7 +109,8 @@ def reproduce(
     if scale not in ("quick", "full"):
         raise InvalidInput("scale", scale, "must be quick or full")
     check_where(**(where or {"on": "here"}))
-    folder = _folder(out)
+    folder = check_folder("out", out, parents=True)
+    (folder / "figures").mkdir(parents=True, exist_ok=True)
     outcomes: list[ItemResult] = []
     for name in chosen:
         tell = None if progress is None else partial(progress, name)
@@ -120,19 +121,6 @@ def reproduce(
         if finished is not None:
             finished(outcome)
     return Report(scale, folder, tuple(outcomes))
-
-
-def _folder(out: str | Path) -> Path:
-    folder = Path(out)
-    try:
-        (folder / "figures").mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInput(
-            "--out", str(out), f"must be a folder to write to ({error.strerror})"
-        ) from None
-    if not os.access(folder, os.W_OK):
-        raise InvalidInput("--out", str(out), "must be a folder that can be written to")
-    return folder
 
 
 def _reproduce_item(name: str, scale: Scale, folder: Path, parts: Parts) -> ItemResult:

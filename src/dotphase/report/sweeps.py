@@ -7,17 +7,17 @@ from typing import Any
 
 import xarray as xr
 
-from dotphase.experiments.curve import crossing_of, curve
+from dotphase.experiments.curve import curve
+from dotphase.experiments.ends import DESCENT as RULE
+from dotphase.experiments.ends import starts_of_training
 from dotphase.experiments.grid import grid
-from dotphase.finite.begin import Prescribed, start_from
 from dotphase.model import Model
 from dotphase.model.paper import positional_semantic
 from dotphase.report.store import Parts
 from dotphase.storage.asked import digest
 
-#: Gradient descent that theory and students share: for two tokens about as far as the paper's 5000
-#: steps of .15, and small enough to be stable.
-DESCENT: dict[str, Any] = {"optimizer": "gd", "lr": 4.0, "steps": 127}
+#: Gradient descent that theory and students share.
+DESCENT: dict[str, Any] = {"optimizer": "gd", **RULE}
 
 
 def training_grid(
@@ -71,11 +71,6 @@ def descended(
 
 
 def _descended(model: Model, alphas: Sequence[float], d: int, **rule: Any) -> xr.Dataset:
-    """From both starts of `dotphase.train`: the positional one is a unit vector, m = 1/sqrt d."""
-    starts: dict[str, str | Prescribed]
-    starts = {"semantic": "semantic", "positional": start_from(m=d**-0.5)}
-    ends = [curve(model, alphas, engine="dynamics", start=one, **rule) for one in starts.values()]
-    both = xr.concat(ends, "branch", data_vars="minimal", combine_attrs="override")
-    both = both.assign_coords(branch=list(starts))
-    both["crossing"], both["crossing_stderr"] = crossing_of(both)
-    return both
+    """From both starts of `dotphase.train`."""
+    starts = starts_of_training(model, ("semantic", "positional"), d)
+    return curve(model, alphas, engine="dynamics", start=starts, **rule)

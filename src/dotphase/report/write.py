@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import dotphase
 from dotphase._numerics.plain import plain
+from dotphase._numerics.shown import with_error
 from dotphase.experiments.agreement import AGREES, DIFFERS
 from dotphase.report.verdict import OFF, OUTSIDE, UNDECIDED, Row
 from dotphase.storage.files import write_text
-from dotphase.theory.solution import with_error
 
 if TYPE_CHECKING:
     from dotphase.report.run import ItemResult, Report

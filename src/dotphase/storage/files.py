@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import glob
+import hashlib
+import io
 import json
 import os
-import uuid
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -16,22 +19,16 @@ import numpy as np
 import xarray as xr
 
 from dotphase.errors import InvalidInput
+from dotphase.storage.paths import beside
 from dotphase.storage.provenance import attribute
 
+#: What reading a damaged file may raise: a header may ask for more memory than there is.
+UNREADABLE = (
+    OSError, ValueError, EOFError, KeyError, TypeError, AttributeError, RuntimeError, SyntaxError,
+    NotImplementedError, MemoryError, zipfile.BadZipFile, zlib.error, struct.error,
+)  # fmt: skip
 #: Name of the entry of an .npz file that says what it holds.
 ABOUT = "about"
-
-
-def check_writable(field: str, path: str | Path, endings: tuple[str, ...]) -> Path:
-    """A path that can be written later, checked before any work is done."""
-    target = Path(path)
-    if target.suffix.lower() not in endings:
-        raise InvalidInput(field, str(path), "must end in " + " or ".join(endings))
-    if not target.parent.is_dir():
-        raise InvalidInput(field, str(path), "must be in a folder that exists")
-    if target.is_dir() or not os.access(target.parent, os.W_OK):
-        raise InvalidInput(field, str(path), "must be a file in a folder that can be written to")
-    return target
 
 
 @contextmanager
@@ -40,7 +37,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
     A kill at any moment leaves the old file or the new one.
     """
-    temporary = path.with_name(f".{path.stem}-{uuid.uuid4().hex}{path.suffix}")
+    temporary = beside(path)
     try:
         yield temporary
         with temporary.open("rb") as file:
@@ -53,10 +50,35 @@ def replacing(path: Path) -> Iterator[Path]:
 def write_dataset(dataset: xr.Dataset, path: str | Path) -> Path:
     """Write a netCDF file."""
     target = Path(path)
-    holds = {name: attribute(value) for name, value in dataset.attrs.items()}
+    # Made in memory: HDF5 does not survive a disk that is full.
+    made = _as_bytes(dataset)
     with replacing(target) as temporary:
-        dataset.assign_attrs(holds).to_netcdf(temporary, engine="h5netcdf")
+        temporary.write_bytes(made)
     return target
+
+
+def _as_bytes(dataset: xr.Dataset) -> Any:
+    holds = {name: attribute(value) for name, value in dataset.attrs.items()}
+    return dataset.assign_attrs(holds).to_netcdf(engine="h5netcdf")
+
+
+def as_read_back(dataset: xr.Dataset) -> xr.Dataset:
+    """A dataset as it comes back from a file: texts have other types there."""
+    with xr.open_dataset(io.BytesIO(_as_bytes(dataset)), engine="h5netcdf") as found:
+        return found.load()
+
+
+def digest_of(dataset: xr.Dataset) -> str:
+    """A mark that tells whether anything in a dataset has changed since it was written."""
+    mark = hashlib.blake2b(digest_size=16)
+    for name in sorted(map(str, dataset.variables)):
+        one = dataset[name]
+        values = np.ascontiguousarray(one.values)
+        told = [name, one.dims, one.shape, one.dtype.str, one.attrs]
+        mark.update(json.dumps(told, default=str, sort_keys=True).encode())
+        data = json.dumps(values.tolist()).encode() if values.dtype == object else values.tobytes()
+        mark.update(data)
+    return mark.hexdigest()
 
 
 def read_dataset(path: Path) -> xr.Dataset:
@@ -73,7 +95,8 @@ def write_text(text: str, path: Path) -> None:
 
 def remove_leftovers(path: Path) -> None:
     """Remove what writers of `path` that were killed have left beside it."""
-    for file in path.parent.glob(f".{path.stem}-{'[0-9a-f]' * 32}{path.suffix}"):
+    pattern = f".{glob.escape(path.stem)}-{'[0-9a-f]' * 32}{path.suffix}"
+    for file in path.parent.glob(pattern):
         file.unlink(missing_ok=True)
 
 
@@ -91,7 +114,7 @@ def read_arrays(path: Path, field: str) -> dict[str, np.ndarray]:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as found:
             return {name: found[name] for name in found.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, AttributeError):
+    except UNREADABLE:
         raise InvalidInput(field, str(path), "must be an .npz file of plain arrays") from None
 
 

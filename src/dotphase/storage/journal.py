@@ -26,6 +26,7 @@ from typing import IO, Any
 
 from dotphase.errors import InvalidInput
 from dotphase.storage.asked import as_asked, difference
+from dotphase.storage.paths import as_path, check_folder
 
 #: Files of a journal's folder.
 DATABASE, LOCK = "study.sqlite", "study.lock"
@@ -96,8 +97,8 @@ class Journal:
         about : mapping
             Provenance, kept from the time of the beginning, with the version as ``software``.
         """
-        folder, asked = Path(folder), as_asked(asked)
-        with storage_errors(folder):
+        folder, asked = check_folder("out", folder), as_asked(asked)
+        with storage_errors(folder, ""):
             _check_folder(folder, asked)
             folder.mkdir(exist_ok=True)
             with ExitStack() as stack:
@@ -173,7 +174,7 @@ def read_journal(folder: str | Path, *, values: bool = True) -> Contents:
     values : bool
         Whether to read the values of the points that are done; they are empty otherwise.
     """
-    folder = Path(folder)
+    folder = as_path("study", folder)
     active = _is_locked(folder)
     with _reading(folder) as database:
         about = _about(database)
@@ -196,13 +197,13 @@ def read_journal(folder: str | Path, *, values: bool = True) -> Contents:
 
 
 @contextmanager
-def storage_errors(folder: Path) -> Iterator[None]:
+def storage_errors(folder: Path, kept: str = "; what was finished is kept") -> Iterator[None]:
     """Turn what the disk and the database complain of into one line."""
     try:
         yield
     except (sqlite3.Error, OSError) as error:
         reason = getattr(error, "strerror", None) or error
-        rule = f"cannot be used ({reason}); what was finished is kept"
+        rule = f"cannot be used ({reason}){kept}"
         raise InvalidInput("out", str(folder), rule) from error
 
 
@@ -248,10 +249,6 @@ def _sound(
 
 def _check_folder(folder: Path, asked: dict[str, Any]) -> None:
     """Refuse a folder that is not ours, before anything is written."""
-    if folder.exists() and not folder.is_dir():
-        raise InvalidInput("out", str(folder), "must be a folder, or a new name for one")
-    if not folder.parent.is_dir():
-        raise InvalidInput("out", str(folder), "must be in a folder that exists")
     if not folder.exists():
         return
     names = sorted(entry.name for entry in folder.iterdir())

@@ -41,10 +41,27 @@ def describe_model(model: Model) -> dict[str, Any]:
         "ridge": float(model.ridge),
         "teacher": describe(model.teacher),
         "student": describe(model.student),
+        **_describe_channel(model),
     }
     if model.spectrum is not None:
         shown["spectrum_values"] = np.asarray(model.spectrum.values).ravel().tolist()
         shown["spectrum_weights"] = np.asarray(model.spectrum.weights).tolist()
+    return shown
+
+
+def _describe_channel(model: Model) -> dict[str, Any]:
+    """What a model has besides attention with the squared loss."""
+    shown: dict[str, Any] = {
+        name: describe(getattr(model, name))
+        for name in ("loss", "metric", "proximal")
+        if getattr(model, name) is not None
+    }
+    if model.noise:
+        shown |= {"noise": model.noise}
+    if model.correlation is not None:
+        shown |= {"correlation": np.asarray(model.correlation).ravel().tolist()}
+    if model.latent is not None:
+        shown |= {"latent": describe(model.latent)}
     return shown
 
 
@@ -59,8 +76,8 @@ def attribute(value: Any) -> Any:
 
 def describe(function: Any) -> str:
     """A readable name of an attention function, with its numbers if it has any."""
-    name = getattr(function, "__name__", None)
-    if name is not None:
+    name = function if isinstance(function, str) else getattr(function, "__name__", None)
+    if name is not None or function is None:
         return str(name)
     numbers = {key: np.asarray(value).tolist() for key, value in vars(function).items()}
     inside = ", ".join(f"{key}={value}" for key, value in numbers.items())

@@ -1,5 +1,8 @@
 """Points on a Dask cluster: an existing one by its address, or one started for the purpose.
 
+Whoever can talk to a scheduler can run programs as its owner. One that is started here therefore
+talks only to those who have its keys, which are made for the purpose and never written down (TLS).
+
 A task is a run of neighbouring points, so that a worker uses again what it has compiled; it
 hands back what it has after a few seconds and the rest is sent out anew, so that finished
 points reach the journal soon. When a worker dies the scheduler gives its tasks to others.
@@ -7,13 +10,16 @@ points reach the journal soon. When a worker dies the scheduler gives its tasks 
 
 from __future__ import annotations
 
+import logging
 import os
 import queue
+import re
 import time
+import warnings
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from typing import Any
 
@@ -28,32 +34,33 @@ from dotphase.sweep.worker import ENVIRONMENT
 #: Seconds after which a task hands back what it has.
 BUDGET = 5.0
 #: Seconds to wait for a scheduler to answer, and between two looks whether it still does.
-CONNECT, LOOK = 5, 0.5
+CONNECT, LOOK = 4, 0.5
 #: Seconds to wait for a result that is said to be there.
 FETCH = 5
 #: Reason of a point that workers die of.
 DEADLY = "several workers died computing it"
+#: What addresses look like: for others Dask may search for long.
+ADDRESS = r"(\w+://)?([\w.-]+|\[[0-9a-fA-F:.]+\])(:\d{1,5})?"
+#: Beginnings of the names of what Dask logs.
+LOGGERS = ("distributed", "tornado", "asyncio")
 #: Tasks in flight for every thread of the cluster.
 AHEAD = 2
 
 
-def on_dask(
-    study: Study, todo: Sequence[int], workers: int, scheduler: str | None
-) -> Generator[Step, None, None]:
-    """Compute points on a Dask cluster.
-
-    That of the address `scheduler`, or one of so many workers that is started. The next tasks are
-    sent out when the generator is resumed.
-    """
-    if find_spec("distributed") is None:
-        raise InvalidInput("on", "dask", "needs Dask: pip install 'dotphase[cluster]'")
-    with ExitStack() as stack:
-        client = _connect(stack, workers, scheduler)
-        yield from _compute(client, study, todo, scheduler or "the local cluster")
+@contextmanager
+def connected(workers: int, scheduler: str | None) -> Iterator[Any]:
+    """A client of the cluster at an address, or of one of so many workers that is started here."""
+    needed = ("distributed",) if scheduler is not None else ("distributed", "cryptography")
+    missing = [name for name in needed if find_spec(name) is None]
+    if missing:
+        rule = f"needs {' and '.join(missing)}: pip install 'dotphase[cluster]'"
+        raise InvalidInput("on", "dask", rule)
+    with _quiet(), ExitStack() as stack:
+        yield stack.enter_context(_closing(_start(stack, workers, scheduler)))
 
 
-def _connect(stack: ExitStack, workers: int, scheduler: str | None) -> Any:
-    from distributed import Client, LocalCluster
+def _start(stack: ExitStack, workers: int, scheduler: str | None) -> Any:
+    from distributed import Client, LocalCluster, Security
 
     if scheduler is None:
         cluster = stack.enter_context(
@@ -61,22 +68,71 @@ def _connect(stack: ExitStack, workers: int, scheduler: str | None) -> Any:
                 n_workers=workers,
                 threads_per_worker=1,
                 host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",
-                silence_logs=50,
+                protocol="tls://",
+                security=Security.temporary(),
+                dashboard_address=None,
+                silence_logs=logging.CRITICAL,
                 env={name: os.environ.get(name, value) for name, value in ENVIRONMENT.items()},
             )
         )
-        return stack.enter_context(Client(cluster, set_as_default=False))
+        return Client(cluster, set_as_default=False)
+    if not re.fullmatch(ADDRESS, scheduler):
+        rule = "must be the address of a Dask scheduler that answers, as tls://host:port"
+        raise InvalidInput("scheduler", scheduler, rule)
+    if not scheduler.startswith(("tls://", "wss://")):
+        warnings.warn(
+            f"{scheduler} is not encrypted: whoever reaches that scheduler can run programs on it "
+            "as its owner",
+            stacklevel=2,
+        )
     try:
-        return stack.enter_context(Client(scheduler, timeout=CONNECT, set_as_default=False))
-    except (OSError, ValueError) as error:
+        return Client(scheduler, timeout=CONNECT, set_as_default=False)
+    except Exception as error:  # whatever Dask makes of an address that is none
         rule = f"is not the address of a Dask scheduler that answers ({reason_of(error)})"
         raise InvalidInput("scheduler", scheduler, rule) from None
 
 
-def _compute(
-    client: Any, study: Study, todo: Sequence[int], name: str
-) -> Generator[Step, None, None]:
+@contextmanager
+def _closing(client: Any) -> Iterator[Any]:
+    """Close the client at the end, without waiting for a scheduler that is gone."""
+    try:
+        yield client
+    finally:
+        with suppress(Exception):
+            client.close(timeout=CONNECT if client.status == "running" else 0)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """What the parts of Dask tell each other is not for those who sweep."""
+    import distributed  # noqa: F401 (its loggers are made here)
+
+    names = [name for name in logging.root.manager.loggerDict if name.startswith(LOGGERS)]
+    before = {name: logging.getLogger(name).level for name in names}
+    for name in names:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for name, level in before.items():
+            logging.getLogger(name).setLevel(level)
+
+
+def on_dask(client: Any, study: Study, todo: Sequence[int]) -> Generator[Step, None, None]:
+    """Compute points on a Dask cluster; the next tasks are sent out when this is resumed."""
+    kept = study.size - len(todo)
+    try:
+        for step in _compute(client, study, todo):
+            yield step
+            kept += sum(outcome.values is not None for outcome in step.finished)
+    except Exception:
+        if client.status == "running":
+            raise
+        rule = f"was lost; {kept} points are kept"
+        raise InvalidInput("scheduler", client.scheduler.address, rule) from None
+
+
+def _compute(client: Any, study: Study, todo: Sequence[int]) -> Generator[Step, None, None]:
     arrived: queue.SimpleQueue[Any] = queue.SimpleQueue()
     chunks = chunks_of(todo, _threads(client))
     # The scheduler blames every task that a dying worker had, so that whoever was there each
@@ -100,7 +156,7 @@ def _compute(
                 future.add_done_callback(arrived.put)
             if not flying:
                 return
-            for future in _arrivals(client, arrived, name):
+            for future in _arrivals(client, arrived):
                 chunk = flying.pop(future)
                 outcomes, left = _harvest(future, chunk)
                 future.release()
@@ -121,7 +177,7 @@ def _threads(client: Any) -> int:
     return max(1, sum(client.nthreads().values()))
 
 
-def _arrivals(client: Any, arrived: queue.SimpleQueue[Any], name: str) -> list[Any]:
+def _arrivals(client: Any, arrived: queue.SimpleQueue[Any]) -> list[Any]:
     """Tasks that have come back, at least one."""
     found: list[Any] = []
     while not found:
@@ -130,8 +186,8 @@ def _arrivals(client: Any, arrived: queue.SimpleQueue[Any], name: str) -> list[A
             found.append(arrived.get(timeout=LOOK))
             while True:
                 found.append(arrived.get_nowait())
-        if not found and client.status != "running":
-            raise InvalidInput("scheduler", name, "was lost; what was finished is kept")
+        if client.status != "running":
+            raise ConnectionError("the scheduler was lost")
     return found
 
 

@@ -9,7 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase._numerics import validate
+from dotphase._numerics import interrupt, validate
 from dotphase.errors import Interrupted, InvalidInput
 from dotphase.storage.files import remove_leftovers, write_dataset
 from dotphase.storage.journal import Journal, storage_errors
 from dotphase.storage.provenance import provenance
-from dotphase.sweep.cluster import on_dask
+from dotphase.sweep.cluster import connected, on_dask
 from dotphase.sweep.journal import DATASET, RECENT, open_journal, rate_of, read_record
 from dotphase.sweep.local import Step, in_this_process, on_processes
 from dotphase.sweep.spec import Study, read_spec
@@ -104,7 +104,10 @@ def run_study(
     chosen = study if isinstance(study, Study) else read_spec(study)
     count = check_where(on, scheduler, workers)
     about = provenance(task=chosen.task)
-    with _terminable(), open_journal(folder, chosen, about) as journal:
+    with _terminable(), ExitStack() as stack:
+        # An address where nobody answers leaves no folder behind.
+        client = stack.enter_context(connected(count, scheduler)) if scheduler is not None else None
+        journal = stack.enter_context(open_journal(folder, chosen, about))
         try:
             remove_leftovers(Path(folder) / DATASET)
             todo = [place for place in range(chosen.size) if place not in journal.done]
@@ -113,12 +116,14 @@ def run_study(
             elif on == "local":
                 steps = on_processes(chosen, todo, count)
             else:
-                steps = on_dask(chosen, todo, count, scheduler)
+                client = client or stack.enter_context(connected(count, None))
+                steps = on_dask(client, chosen, todo)
             _follow(steps, journal, chosen.size, progress)
             dataset = read_study(folder)
             with storage_errors(Path(folder)):
                 write_dataset(dataset, Path(folder) / DATASET)
         except KeyboardInterrupt:
+            interrupt.keep()
             raise Interrupted(read_study(folder)) from None
     return dataset
 

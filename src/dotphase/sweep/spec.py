@@ -16,6 +16,7 @@ from dotphase._numerics.parameters import REQUIRED, Number, Parameter, read_sett
 from dotphase.errors import InvalidInput
 from dotphase.model.load import Reference
 from dotphase.model.named import PAPER
+from dotphase.storage.paths import as_path
 from dotphase.sweep.tasks import TASKS
 
 #: Keys of a specification, and of a swept parameter that is not a list.
@@ -24,7 +25,7 @@ GRID_KEYS = ("start", "stop", "count", "spacing")
 #: What keys and parameters were called in version 0.1.
 RENAMED = {"engine": "task", "points": "log2_points"}
 #: Most values of one parameter, and most points of a study.
-MOST_VALUES, MOST_POINTS = 100_000, 100_000_000
+MOST_VALUES, MOST_POINTS = 100_000, 10_000_000
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,9 @@ class Study:
         if not isinstance(task, str) or task not in TASKS:
             raise InvalidInput("task", task, validate.unknown("task", str(task), TASKS))
         reference, known = _parameters(task, model)
+        for table, values in (("fixed", fixed), ("sweep", sweep)):
+            if values is not None and not isinstance(values, Mapping):
+                raise InvalidInput(table, values, "must be values by name")
         fixed, sweep = dict(fixed or {}), dict(sweep or {})
         for field in [f"fixed.{name}" for name in fixed] + [f"sweep.{name}" for name in sweep]:
             name = field.partition(".")[2]
@@ -196,17 +200,17 @@ def read_spec(path: str | Path, model: str | None = None, settings: Iterable[str
     >>> dp.read_spec("alphas.toml").size
     2
     """
-    file = Path(path)
+    file = as_path("spec", path)
     try:
         text = file.read_text(encoding="utf-8")
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise InvalidInput("spec", str(path), f"must be a file to read ({reason})") from None
-    except UnicodeDecodeError:
+    except ValueError:
         raise InvalidInput("spec", str(path), "must be a text file in UTF-8") from None
     try:
         given = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInput("spec", str(path), f"must be valid TOML: {error}") from None
     given = _renamed(given)
     for key in given:

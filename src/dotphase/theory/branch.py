@@ -39,11 +39,11 @@ def aligned(model: Model, semantic: int = 0, positional: int | None = None) -> O
     positional : int, optional
         The column that is aligned with the positions. Columns left over start uninformed.
     """
-    r, t, length = model.student_rank, model.teacher_rank, model.length
+    r, t = model.student_rank, model.teacher_rank
     rho = np.asarray(model.rho)[:, None, None]
     # Unequal sizes: columns that start the same would stay the same by symmetry.
     weight = np.diag(0.3 * 0.8 ** np.arange(r))
-    theta, m, first = np.zeros((r, t)), np.zeros((length, r)), np.arange(semantic)
+    theta, m, first = np.zeros((r, t)), np.zeros((model.directions, r)), np.arange(semantic)
     theta[first, first] = 0.8 * np.sqrt(weight[first, first])
     if positional is not None:
         m[:, positional] = 0.25 * _leading_pattern(model)
@@ -52,9 +52,9 @@ def aligned(model: Model, semantic: int = 0, positional: int | None = None) -> O
 
 
 def _leading_pattern(model: Model) -> np.ndarray:
-    """Strongest mode of the positional Gram matrix, scaled to a largest entry of one."""
-    values, vectors = np.linalg.eigh(np.asarray(model.positions))
+    """Strongest mode of the directions' Gram matrix, scaled to a largest entry of one."""
+    values, vectors = np.linalg.eigh(np.asarray(model.gram))
     if values[-1] <= 0:
-        return np.zeros(model.length)
+        return np.zeros(len(values))
     mode = vectors[:, -1] * np.sqrt(values[-1])
     return np.asarray(mode / mode[np.argmax(np.abs(mode))])

@@ -20,6 +20,8 @@ def alignment(model: Model, overlaps: Overlaps) -> tuple[float, float]:
     spread = np.maximum(np.trace(overlaps.q, axis1=1, axis2=2), NOTHING * rho)
     semantic = np.linalg.norm(overlaps.theta, axis=(1, 2)) / np.sqrt(spread * rho)
     mean = np.linalg.norm(overlaps.m, axis=1)
+    if model.latent is not None:  # directions, not tokens
+        spread = np.min(spread)
     positional = mean / np.sqrt(mean**2 + spread)
     return float(np.max(semantic)), float(np.max(positional))
 

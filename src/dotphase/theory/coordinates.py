@@ -16,14 +16,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from dotphase.model import Model
-from dotphase.model.symmetry import unseen_signs, unseen_turns
+from dotphase.model.symmetry import sign_flips, turns
 from dotphase.theory.overlaps import NOTHING, Overlaps
 
 Vector = Float[np.ndarray, " n"]
@@ -34,12 +33,12 @@ class Coordinates:
     """Maps between `Overlaps` and the vector of independent numbers of one model."""
 
     model: Model
-    basis: Float[np.ndarray, "tokens modes"]
+    basis: Float[np.ndarray, "directions modes"]
 
     @classmethod
     def of(cls, model: Model) -> Coordinates:
-        """Coordinates of a model; `basis` spans the range of its positional Gram matrix."""
-        values, vectors = np.linalg.eigh(np.asarray(model.positions))
+        """Coordinates of a model; `basis` spans the range of its directions' Gram matrix."""
+        values, vectors = np.linalg.eigh(np.asarray(model.gram))
         return cls(model, vectors[:, values > 1e-12 * max(values[-1], 1e-300)])
 
     @cached_property
@@ -150,9 +149,10 @@ class Coordinates:
         model = self.model
         q, m, V, theta = self.unpack(vector)
         found = []
-        for a in unseen_turns(model.student, model.length, model.student_rank):
+        of_student, of_teacher = turns(model)
+        for a in of_student:
             found.append(Overlaps(a.T @ q + q @ a, m @ a, a.T @ V + V @ a, a.T @ theta))
-        for a in unseen_turns(model.teacher, model.length, model.teacher_rank):
+        for a in of_teacher:
             found.append(Overlaps(0 * q, 0 * m, 0 * V, theta @ a))
         return np.asarray([self.pack(one) for one in found]).reshape(-1, vector.size)
 
@@ -178,13 +178,9 @@ class Coordinates:
     def _flips(self) -> list[Vector]:
         """For each sign flip of columns that the model does not see: the signs it gives
         to every coordinate."""
-        model = self.model
-        r, t = model.student_rank, model.teacher_rank
         row, column = self._triangle
         flips = []
-        blind_students = unseen_signs(model.student, model.length, r)
-        blind_teachers = unseen_signs(model.teacher, model.length, t)
-        for s, u in product(blind_students, blind_teachers):
+        for s, u in sign_flips(self.model):
             square = np.tile(s[row] * s[column], self._groups)
             signal = np.tile(np.outer(s, u).ravel(), self._groups)
             modes = np.tile(s, self.basis.shape[1])

@@ -13,7 +13,7 @@ import math
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
@@ -31,8 +31,7 @@ from dotphase._numerics.prox import Track
 from dotphase._numerics.quadrature import SCRAMBLES, gaussian_blocks
 from dotphase._numerics.remember import Same, remembered
 from dotphase.model import Model
-from dotphase.model.definition import Attention
-from dotphase.model.symmetry import unseen_signs
+from dotphase.model.symmetry import sign_flips
 from dotphase.theory.coordinates import Coordinates
 from dotphase.theory.evolution import Averages, force_averages, fresh_track
 from dotphase.theory.overlaps import Overlaps
@@ -61,14 +60,15 @@ class Evaluator:
         sizes = tuple(np.shape(leaf) for leaf in jax.tree.leaves(arrays))
         self.structure = (shape, sizes, tuple(Same(leaf) for leaf in leaves))
         self.compiled = _compile(self.structure)
-        self.even_student = _is_even(model.student, model.length, model.student_rank)
-        self.even_teacher = _is_even(model.teacher, model.length, model.teacher_rank)
+        turned = [s for s, u in sign_flips(model) if np.all(u < 0)]
+        self.even_teacher = any(np.all(s > 0) for s in turned)
+        self.even = any(np.all(s < 0) for s in turned)
 
     def mirror(self, overlaps: Overlaps) -> Mirror | None:
         """The change of signs under which the averages at given overlaps are the same."""
         if self.even_teacher and not np.any(overlaps.theta):
             return Mirror.TEACHER
-        if self.even_teacher and self.even_student and not np.any(overlaps.m):
+        if self.even and not np.any(overlaps.m):
             return Mirror.BOTH
         return None
 
@@ -80,18 +80,14 @@ evaluator_of = remembered(32)(Evaluator)
 class Mirror(Enum):
     """Changes of signs of all fields of a kind that leave the proximal problem what it was.
 
-    Where S does not see the sign of X, T not that of h*, and m = 0, turning all fields around
-    turns X and g around: E[g] = 0. Where T does not see the sign of h* and theta = 0, turning
-    those of the teacher around changes nothing: E[g y^T] = 0. Points then come in pairs of which
-    one is enough, and what is odd is zero.
+    Where the loss does not see the signs of X and h* together, and m = 0, turning all fields
+    around turns X and g around: E[g] = 0. Where T does not see the sign of h* and theta = 0,
+    turning those of the teacher around changes nothing: E[g y^T] = 0. Points then come in pairs of
+    which one is enough, and what is odd is zero.
     """
 
     BOTH = "xi and y"
     TEACHER = "y"
-
-
-def _is_even(function: Attention, length: int, rank: int) -> bool:
-    return any(np.all(signs < 0) for signs in unseen_signs(function, length, rank))
 
 
 def _spectrum(model: Model) -> Any:
@@ -140,7 +136,7 @@ def _compile(structure: Structure) -> Compiled:
     return Compiled(
         averages=compile_stepping(structure, start, step),
         respond=_CompiledOnce(whole),
-        respond_lanes=_CompiledOnce(jax.vmap(whole, in_axes=(0, 0, None, 0, 0))),
+        respond_lanes=_CompiledOnce(jax.vmap(whole)),
     )
 
 
@@ -167,8 +163,8 @@ def compile_stepping(
     return Stepping(
         start=_CompiledOnce(begin),
         step=_CompiledOnce(advance),
-        start_lanes=_CompiledOnce(jax.vmap(begin, in_axes=(0, 0, None))),
-        step_lanes=_CompiledOnce(jax.vmap(advance, in_axes=(0, 0, None, 0, None))),
+        start_lanes=_CompiledOnce(jax.vmap(begin)),
+        step_lanes=_CompiledOnce(jax.vmap(advance, in_axes=(0, 0, 0, 0, None))),
     )
 
 
@@ -223,6 +219,11 @@ class Query(ABC, Generic[A]):
         return type(self), self.evaluator.structure, self.log2_points, self.seed, self.halved
 
     @property
+    def inside(self) -> int:
+        """How many proximal problems there are for each point."""
+        return 1
+
+    @property
     def mirror(self) -> Mirror | None:
         """The symmetry by which half of the points are left out, if any."""
         return None
@@ -238,8 +239,8 @@ class Query(ABC, Generic[A]):
 
     @staticmethod
     @abstractmethod
-    def together(queries: Sequence[Any]) -> list[Any]:
-        """The answers to several queries of one group, in vmapped lanes."""
+    def together(queries: Sequence[Any], width: int) -> list[Any]:
+        """The answers to several queries of one group, so many blocks in a vmapped call."""
 
 
 @dataclass(frozen=True)
@@ -265,7 +266,7 @@ class AverageQuery(Query[Answer]):
         """The columns of one array back in their places."""
         model = self.evaluator.model
         length, r, t = model.length, model.student_rank, model.teacher_rank
-        shapes = [(length, r), (length, r, r), (length, r, t), (length, r, r), (), (), ()]
+        shapes = [(model.directions, r), (length, r, r), (length, r, t), (length, r, r), (), (), ()]
         return self.without_odd(Averages(*cut(rows, shapes)))
 
     def without_odd(self, averages: Any) -> Any:
@@ -280,6 +281,11 @@ class AverageQuery(Query[Answer]):
     @property
     def mirror(self) -> Mirror | None:
         return self.evaluator.mirror(self.overlaps)
+
+    @property
+    def blocks(self) -> tuple[Float[Array, "dims points"], ...]:
+        """The Gaussian points that it averages over."""
+        return _blocks_of(self)
 
     def alone(self) -> Answer:
         flat, blocks = _flat(self.overlaps), _blocks_of(self)
@@ -298,27 +304,24 @@ class AverageQuery(Query[Answer]):
         return Answer(self.averages(rows), tuple(track for _, track in done))
 
     @staticmethod
-    def together(queries: Sequence[AverageQuery]) -> list[Answer]:
-        first = queries[0]
-        run = first.compiled
-        arrays, flat = _stacked(queries)
-        call = np.int32(first.call)
-        averages, tracks = [], []
-        for index, block in enumerate(_blocks_of(first)):
-            fresh = None
-            if any(index >= len(query.tracks) for query in queries):
-                fresh = run.start_lanes(arrays, flat, block)
-            given = [
-                query.tracks[index] if index < len(query.tracks) else _lane(fresh, lane)
-                for lane, query in enumerate(queries)
-            ]
-            rows, track = run.step_lanes(arrays, flat, block, _stack(given), call)
-            averages.append(np.asarray(rows))
-            tracks.append(track)
-        mean = np.mean(averages, axis=0)
+    def together(queries: Sequence[AverageQuery], width: int) -> list[Answer]:
+        run, call = queries[0].compiled, np.int32(queries[0].call)
+        found = []
+        for some, given in _calls(queries, width):
+            known = [lane.block < len(lane.query.tracks) for lane in some]
+            fresh = [] if all(known) else _unstack(run.start_lanes(*given))
+            tracks = _stack([
+                lane.query.tracks[lane.block] if old else fresh[place]
+                for place, (lane, old) in enumerate(zip(some, known, strict=True))
+            ])  # fmt: skip
+            averages, tracks = run.step_lanes(*given, tracks, call)
+            found.append((averages, _unstack(tracks)))
+        # Only now, so that the device has its work before anything is waited for.
+        rows = np.concatenate(jax.device_get([part[0] for part in found]))
+        left = [track for part in found for track in part[1]]
         return [
-            Answer(query.averages(mean[lane]), tuple(_lane(track, lane) for track in tracks))
-            for lane, query in enumerate(queries)
+            Answer(query.averages(np.mean(rows[own], axis=0)), tuple(left[own]))
+            for query, own in _owned(queries)
         ]
 
 
@@ -353,32 +356,70 @@ class ResponseQuery(Query[Responses]):
         return _even(self, _join(_over_blocks(work, len(blocks))))
 
     @staticmethod
-    def together(queries: Sequence[ResponseQuery]) -> list[Responses]:
+    def together(queries: Sequence[ResponseQuery], width: int) -> list[Responses]:
         run = queries[0].evaluator.compiled
-        arrays, flat = _stacked(queries)
-        along = _stack([query.directions for query in queries])
-        blocks = []
-        for index, block in enumerate(_blocks_of(queries[0])):
-            tracks = _stack([query.tracks[index] for query in queries])
-            blocks.append(jax.device_get(run.respond_lanes(arrays, flat, block, tracks, along)))
-        mean = _join(blocks)
-        return [_even(query, _lane(mean, lane)) for lane, query in enumerate(queries)]
+        found = []
+        for some, given in _calls(queries, width):
+            tracks = _stack([lane.query.tracks[lane.block] for lane in some])
+            along = _stack([lane.query.directions for lane in some])
+            found.append(run.respond_lanes(*given, tracks, along))
+        rows = jax.tree.map(lambda *parts: np.concatenate(parts), *jax.device_get(found))
+        return [
+            _even(query, jax.tree.map(lambda leaf, own=own: np.mean(leaf[own], axis=0), rows))
+            for query, own in _owned(queries)
+        ]
+
+
+class Lane(NamedTuple):
+    """One block of points of a query."""
+
+    query: Any
+    block: int
+
+
+def _calls(
+    queries: Sequence[Query[Any]], width: int
+) -> Iterator[tuple[list[Lane], tuple[Any, Any, Array]]]:
+    """All blocks of all queries, so many at once: the numbers of their models, overlaps, points.
+
+    The last call is filled up, so that nothing is compiled again.
+    """
+    blocks = _blocks_of(queries[0])
+    lanes = [Lane(query, index) for query in queries for index in range(len(blocks))]
+    for begin in range(0, len(lanes), width):
+        some = lanes[begin : begin + width]
+        some = some + [some[0]] * (width - len(some))
+        arrays = _stack([lane.query.evaluator.arrays for lane in some])
+        flat = np.stack([_flat(lane.query.overlaps) for lane in some])
+        yield some, (arrays, flat, _stack([blocks[lane.block] for lane in some]))
+
+
+def _owned(queries: Sequence[Any]) -> Iterator[tuple[Any, slice]]:
+    """Queries, and which of the lanes in the order of `_calls` are theirs."""
+    each = len(_blocks_of(queries[0]))
+    return ((query, slice(k * each, (k + 1) * each)) for k, query in enumerate(queries))
 
 
 @lru_cache(maxsize=12)
 def device_blocks(
-    log2_points: int, student_dims: int, teacher_dims: int, seed: int, halved: bool = False
+    log2_points: int,
+    student_dims: int,
+    teacher_dims: int,
+    seed: int,
+    halved: bool = False,
+    others: int = 0,
 ) -> tuple[Float[Array, "dims points"], ...]:
     """The Gaussian points on the device, one array per block, points on the last axis."""
-    blocks = gaussian_blocks(log2_points, student_dims, teacher_dims, seed, halved)
-    dims = student_dims + teacher_dims
+    blocks = gaussian_blocks(log2_points, student_dims, teacher_dims, seed, halved, others)
+    dims = student_dims + teacher_dims + others
     return tuple(jnp.asarray(np.ascontiguousarray(b.reshape(-1, dims).T)) for b in blocks)
 
 
 def _blocks_of(query: Query[Any]) -> tuple[Float[Array, "dims points"], ...]:
     model = query.evaluator.model
     student, teacher = (model.length * rank for rank in (model.student_rank, model.teacher_rank))
-    return device_blocks(query.log2_points, student, teacher, query.seed, query.halved)
+    given = (query.log2_points, student, teacher, query.seed, query.halved, model.normals)
+    return device_blocks(*given)
 
 
 def _flat(overlaps: Any) -> Float[np.ndarray, " n"]:
@@ -388,7 +429,8 @@ def _flat(overlaps: Any) -> Float[np.ndarray, " n"]:
 
 def _unflat(model: Model, flat: Float[Array, " n"]) -> Overlaps:
     length, r, t = model.length, model.student_rank, model.teacher_rank
-    return Overlaps(*cut(flat, [(length, r, r), (length, r), (length, r, r), (length, r, t)]))
+    shapes = [(length, r, r), (model.directions, r), (length, r, r), (length, r, t)]
+    return Overlaps(*cut(flat, shapes))
 
 
 def cut(values: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
@@ -414,12 +456,6 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="dotphase-blocks")
 
 
-def _stacked(queries: Sequence[Query[Any]]) -> tuple[Any, Float[np.ndarray, "lanes n"]]:
-    """Numbers of the models and overlaps of several queries, side by side."""
-    arrays = _stack([query.evaluator.arrays for query in queries])
-    return arrays, np.stack([_flat(query.overlaps) for query in queries])
-
-
 def _even(query: ResponseQuery, responses: Responses) -> Responses:
     """Without the slopes of what is odd under the mirror along what is even, and the reverse."""
     odd = {Mirror.BOTH: ("m", "mhat"), Mirror.TEACHER: ("theta", "thetahat")}
@@ -435,12 +471,16 @@ def _even(query: ResponseQuery, responses: Responses) -> Responses:
     return responses._replace(slopes=responses.slopes._replace(**kept))
 
 
+@jax.jit
 def _stack(trees: Sequence[Any]) -> Any:
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
 
 
-def _lane(tree: Any, lane: int) -> Any:
-    return jax.tree.map(lambda leaf: leaf[lane], tree)
+@jax.jit
+def _unstack(tree: Any) -> list[Any]:
+    # In one call: every slice by itself would cost as much as all of them.
+    count = len(jax.tree.leaves(tree)[0])
+    return [jax.tree.map(lambda leaf, lane=lane: leaf[lane], tree) for lane in range(count)]
 
 
 def _join(blocks: Sequence[Any]) -> Any:

@@ -9,7 +9,7 @@ scrambles whose spread is the quadrature error.
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,13 +24,37 @@ from dotphase.theory.overlaps import AnyArray, Conjugates, Overlaps, matrix_sqrt
 
 
 class Fields(NamedTuple):
-    """Gaussian fields of one block of points; points lie on the last axis."""
+    """Gaussian fields of one block of points; points lie on the last axis.
+
+    Attributes
+    ----------
+    xi, y : standard normal
+    h : the teacher's, without their means
+    omega, mean : the student's, and their means
+    target : labels
+    loading : how much of each direction is in the means of the tokens; None where the directions
+        are positions, one for each token
+    """
 
     xi: Float[Array, "tokens r points"]
     y: Float[Array, "tokens t points"]
     h: Float[Array, "tokens t points"]
     omega: Float[Array, "dims points"]
-    target: Float[Array, "tokens tokens points"]
+    mean: Float[Array, "tokens r #points"]
+    target: Any
+    loading: Float[Array, "tokens directions points"] | None
+
+    def along(self, force: Float[Array, "tokens r points"]) -> Float[Array, "directions r points"]:
+        """Forces on the tokens as forces along the directions."""
+        if self.loading is None:
+            return force
+        return jnp.einsum("ldp,lrp->drp", self.loading, force)
+
+    def shift(self, m: Float[AnyArray, "directions r"]) -> Float[Array, "tokens r #points"]:
+        """Means of the tokens' fields that overlaps with the directions make."""
+        if self.loading is None:
+            return jnp.asarray(m)[..., None]
+        return jnp.einsum("ldp,dr->lrp", self.loading, jnp.asarray(m))
 
 
 class Averages(NamedTuple):
@@ -41,10 +65,10 @@ class Averages(NamedTuple):
     g, gg, gy, gxi : of the force g_l, of g_l g_l^T, g_l y_l^T and g_l xi_l^T
     loss : ``E ell(X; T)`` at the proximal point
     moreau : mean of the minimum of the proximal objective
-    test : ``E ell(omega; T)``, half of L times the test error
+    test : ``E ell(omega; T)``, half of L times the test error; or the mean metric
     """
 
-    g: Float[AnyArray, "... tokens r"]
+    g: Float[AnyArray, "... directions r"]
     gg: Float[AnyArray, "... tokens r r"]
     gy: Float[AnyArray, "... tokens r t"]
     gxi: Float[AnyArray, "... tokens r r"]
@@ -58,18 +82,34 @@ def draw_fields(model: Model, overlaps: Overlaps, points: Float[Array, "dims poi
 
     ``omega_l = m_l + q_l^{1/2} xi_l`` and
     ``h*_l = theta_l^T q_l^{-1/2} xi_l + (rho*_l - theta_l^T q_l^{-1} theta_l)^{1/2} y_l``.
+
+    Correlated tokens are mixtures ``x = K x'`` of independent ones with the same scales: the fields
+    are those of x', whose means are ``K^{-1}`` times the loadings.
     """
     cut = model.length * model.student_rank
+    end = cut + model.length * model.teacher_rank
     xi = points[:cut].reshape(model.length, model.student_rank, -1)
-    y = points[cut:].reshape(model.length, model.teacher_rank, -1)
+    y = points[cut:end].reshape(model.length, model.teacher_rank, -1)
+    z = points[end:]
     root = matrix_sqrt(overlaps.q)
     known = jnp.linalg.solve(root, overlaps.theta)
     left = model.rho[:, None, None] * jnp.eye(model.teacher_rank)
     left = left - jnp.einsum("ljt,ljs->lts", known, known)
-    omega = jnp.asarray(overlaps.m)[..., None] + apply_each(root, xi)
     h = apply_each(known.swapaxes(1, 2), xi) + apply_each(matrix_sqrt(left), y)
-    target = over_points(model.teacher)(h)
-    return Fields(xi, y, h, omega.reshape(cut, -1), target)
+    mixer, seen, loading = model.mixer, h, None
+    if model.structured:
+        loading = over_points(model.loading)(z)
+        if mixer is not None:
+            seen = jnp.einsum("lk,ktp->ltp", mixer, h)
+            loading = jnp.einsum("lk,kdp->ldp", jnp.linalg.inv(mixer), loading)
+    if model.latent is not None:
+        seen = seen + jnp.einsum("ljp,jt->ltp", over_points(model.latent.draw)(z[model.noise :]),
+                                 model.latent.overlaps(model.teacher_rank))  # fmt: skip
+    target = over_points(model.label)(seen, z)
+    fields = Fields(xi, y, h, xi, xi, target, loading)
+    mean = fields.shift(overlaps.m)
+    omega = mean + apply_each(root, xi)
+    return fields._replace(omega=omega.reshape(cut, -1), mean=mean)
 
 
 def apply_each(
@@ -122,13 +162,17 @@ def at_points(
     away = track.x - fields.omega
     force = over_points(partial(matvec, problem.precision))(away)
     loss = over_points(lambda x, t: derivatives(x, t).value)
-    # One after the other in a loop, which is compiled once.
-    at_x, test = jax.lax.map(lambda x: loss(x, fields.target), jnp.stack([track.x, fields.omega]))
+    if model.metric is None:
+        # One after the other in a loop, which is compiled once.
+        both = jnp.stack([track.x, fields.omega])
+        at_x, test = jax.lax.map(lambda x: loss(x, fields.target), both)
+    else:
+        at_x, test = loss(track.x, fields.target), missed(model, fields)
     moreau = 0.5 * over_points(dot)(away, force) + at_x
     force = force.reshape(model.length, model.student_rank, -1)
 
     values = Averages(
-        g=force,
+        g=fields.along(force),
         gg=force[:, :, None] * force[:, None],
         gy=force[:, :, None] * fields.y[:, None],
         gxi=force[:, :, None] * fields.xi[:, None],
@@ -137,6 +181,14 @@ def at_points(
         test=test,
     )
     return values, track
+
+
+def missed(model: Model, fields: Fields) -> Float[Array, " points"]:
+    """What the test error averages, at every point."""
+    omega = fields.omega.reshape(model.length, model.student_rank, -1)
+    if model.mixer is not None:
+        omega = jnp.einsum("lk,krp->lrp", model.mixer, omega)
+    return over_points(model.missed)(omega, fields.target)
 
 
 def mean_of_scrambles(
@@ -204,12 +256,26 @@ def lift(model: Model, hats: Conjugates) -> Float[np.ndarray, "... atoms r t"]:
     return np.asarray(np.einsum("la,...lit->...ait", model.eigenvalues, hats.thetahat))
 
 
+def pull(model: Model, hats: Conjugates) -> Float[np.ndarray, "... atoms r t"]:
+    """What draws the weights along the teacher's columns: ``Th_i + sum_j mhat_j c_j^T``, c_j being
+    the overlaps of direction j with these columns."""
+    if model.latent is None:
+        return lift(model, hats)
+    along = np.einsum("...jr,jt->...rt", hats.mhat, model.known)
+    return np.asarray(lift(model, hats) + along[..., None, :, :])
+
+
 def source(model: Model, hats: Conjugates) -> Float[np.ndarray, "... atoms r r"]:
     """``sum_l gamma_{l,i} qhat_l + Th_i Th_i^T + sum_kl P_kl mhat_k mhat_l^T``."""
     noise = np.einsum("la,...lij->...aij", model.eigenvalues, hats.qhat)
     signal = lift(model, hats)
-    position = np.einsum("kl,...ki,...lj->...ij", model.positions, hats.mhat, hats.mhat)
-    return noise + signal @ transpose(signal) + position[..., None, :, :]
+    position = np.einsum("kl,...ki,...lj->...ij", model.gram, hats.mhat, hats.mhat)
+    drive = noise + signal @ transpose(signal) + position[..., None, :, :]
+    if model.latent is None:
+        return drive
+    # Directions may be aligned with the teacher: sum_j Th c_j mhat_j^T and its transpose.
+    mixed = np.einsum("...ait,jt,...jk->...aik", signal, model.known, hats.mhat)
+    return drive + mixed + transpose(mixed)
 
 
 def weight_gram(model: Model, hats: Conjugates) -> Float[np.ndarray, "... atoms r r"]:
@@ -232,7 +298,7 @@ def next_overlaps(model: Model, hats: Conjugates) -> Overlaps:
     """
     inverse = resolvent(model, hats)
     weight = gram(inverse, source(model, hats))
-    aligned = inverse @ lift(model, hats)
+    aligned = inverse @ pull(model, hats)
     q, V, theta = (per_token(model, each) for each in (weight, inverse, aligned))
     return Overlaps(q=q, m=mean_fields(model, inverse, hats), V=V, theta=theta)
 
@@ -247,7 +313,10 @@ def mean_fields(
 ) -> Float[np.ndarray, "... tokens r"]:
     """``m_l = sum_i w_i R_i sum_k P_lk mhat_k``."""
     even = np.einsum("a,...aij->...ij", model.eigenweights, inverse)
-    return np.einsum("...ij,lk,...kj->...li", even, model.positions, hats.mhat)
+    found = np.einsum("...ij,lk,...kj->...li", even, model.gram, hats.mhat)
+    if model.latent is None:
+        return found
+    return found + np.einsum("...aij,...ajt,lt->...li", inverse, lift(model, hats), model.known)
 
 
 def training_energy(
@@ -283,5 +352,7 @@ def free_energy(
 
 
 def test_error(model: Model, averages: Averages) -> Float[np.ndarray, "..."]:
-    """``eps_g = (1/L) E tr[(T - S(omega)) diag(rho) (T - S(omega))^T]``."""
+    """``eps_g = (1/L) E tr[(T - S(omega)) diag(rho) (T - S(omega))^T]``, or the mean metric."""
+    if model.loss is not None:
+        return np.asarray(averages.test)
     return 2 * np.asarray(averages.test) / model.length

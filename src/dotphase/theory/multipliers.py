@@ -111,8 +111,15 @@ def multipliers(
     there = {name: row for name, row in zip(TOWARDS, found.T, strict=True) if row[0] > -np.inf}
     return Multipliers(
         {name: float(row[0]) for name, row in there.items()},
-        {name: float(np.std(row[1:]) * np.sqrt(count - 1)) for name, row in there.items()},
+        {name: _spread(row[1:]) for name, row in there.items()},
     )
+
+
+def _spread(others: Float[np.ndarray, " scrambles"]) -> float:
+    """Jackknife error; NaN where leaving one out has left no such direction."""
+    if not np.isfinite(others).all():
+        return float("nan")
+    return float(np.std(others) * np.sqrt(len(others) - 1))
 
 
 def _largest(
@@ -124,9 +131,12 @@ def _largest(
 ) -> tuple[float, float]:
     """Largest eigenvalue of ``J_aa + J_ab (1 - J_bb)^{-1} J_ba`` in theta, and in m."""
     at = np.ix_
-    through = np.linalg.solve(np.eye(b.size) - jacobian[at(b, b)], jacobian[at(b, a)])
-    effective = jacobian[at(a, a)] + jacobian[at(a, b)] @ through
-    values, vectors = np.linalg.eig(keep.T @ effective @ keep)
+    try:
+        through = np.linalg.solve(np.eye(b.size) - jacobian[at(b, b)], jacobian[at(b, a)])
+        effective = jacobian[at(a, a)] + jacobian[at(a, b)] @ through
+        values, vectors = np.linalg.eig(keep.T @ effective @ keep)
+    except np.linalg.LinAlgError:  # nothing is known of such a point
+        return np.nan, np.nan
     weight = np.abs(keep @ vectors) ** 2
     mostly = np.sum(weight[theta], axis=0) > np.sum(weight[~theta], axis=0)
     in_theta, in_m = (values.real[some] for some in (mostly, ~mostly))

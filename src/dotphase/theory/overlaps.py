@@ -25,7 +25,8 @@ class Overlaps(NamedTuple):
     Attributes
     ----------
     q : (L, r, r) variance of the student's fields, ``sigma_l^2 Q^T Q / d``
-    m : (L, r) their mean, ``Q^T p_l / sqrt d``
+    m : (L, r) their mean, ``Q^T p_l / sqrt d``; with latent means ``Q^T v_j / sqrt d`` for all
+        directions v_j: positions, if there are any, then the mu_j
     V : (L, r, r) variance left to the proximal map
     theta : (L, r, t) covariance with the teacher's fields, ``sigma_l^2 Q^T Q* / d``
 
@@ -39,7 +40,7 @@ class Overlaps(NamedTuple):
     """
 
     q: Float[AnyArray, "tokens r r"]
-    m: Float[AnyArray, "tokens r"]
+    m: Float[AnyArray, "directions r"]
     V: Float[AnyArray, "tokens r r"]
     theta: Float[AnyArray, "tokens r t"]
 
@@ -48,7 +49,7 @@ class Conjugates(NamedTuple):
     """Conjugate parameters: averages of the force ``g`` of the proximal map."""
 
     qhat: Float[AnyArray, "tokens r r"]
-    mhat: Float[AnyArray, "tokens r"]
+    mhat: Float[AnyArray, "directions r"]
     Vhat: Float[AnyArray, "tokens r r"]
     thetahat: Float[AnyArray, "tokens r t"]
 
@@ -56,7 +57,8 @@ class Conjugates(NamedTuple):
 def check_overlaps(model: Model, overlaps: Any) -> Overlaps:
     """A user's overlaps as arrays of the right shapes, or `InvalidInput`."""
     length, r, t = model.length, model.student_rank, model.teacher_rank
-    shapes = {"q": (length, r, r), "m": (length, r), "V": (length, r, r), "theta": (length, r, t)}
+    square, means = (length, r, r), (model.directions, r)
+    shapes = {"q": square, "m": means, "V": square, "theta": (length, r, t)}
     given = {name: getattr(overlaps, name, None) for name in shapes}
     parts = [validate.array(f"start.{name}", given[name], shape) for name, shape in shapes.items()]
     checked = Overlaps(*parts)

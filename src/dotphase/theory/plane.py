@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dotphase.errors import InvalidInput
-from dotphase.model import Model
+from dotphase.model.definition import Model, refuse
 
 F = TypeVar("F", float, np.ndarray)
 
@@ -37,6 +37,7 @@ class Plane:
     @classmethod
     def of(cls, model: Model) -> Plane:
         """The plane of a model, or `InvalidInput` where there is none."""
+        refuse(model, "the plane of Q* and p_1", "latent", "correlation")
         if model.student_rank != 1 or model.teacher_rank != 1:
             ranks = (model.student_rank, model.teacher_rank)
             raise InvalidInput("ranks of student and teacher", ranks, "must both be 1")

@@ -185,9 +185,10 @@ class Jacobian:
         if not np.all(np.isfinite(matrix)):
             return None
         try:
-            return cls(free, np.linalg.inv(np.eye(free.size) - matrix), test)
+            inverse = np.linalg.inv(np.eye(free.size) - matrix)
         except np.linalg.LinAlgError:
             return None
+        return cls(free, inverse, test) if np.all(np.isfinite(inverse)) else None
 
     @property
     def matrix(self) -> Float[np.ndarray, "n n"]:

@@ -53,20 +53,21 @@ def conjugate_slopes(
     g = force.reshape(length, r, -1)
     noise = jnp.asarray(model.rho)[:, None, None] * jnp.eye(t)
     inverse = jnp.linalg.inv(_covariance(overlaps.q, overlaps.theta, noise))
-    omega = fields.omega.reshape(length, r, -1) - overlaps.m[..., None]
+    omega = fields.omega.reshape(length, r, -1) - fields.mean
     z = apply_each(inverse, jnp.concatenate([omega, fields.h], axis=1))
     square = g[:, :, None] * g[:, None]
     square = square - jnp.mean(square, axis=-1, keepdims=True)
 
     def along(direction: Overlaps) -> Conjugates:
         bend = _covariance(direction.q, direction.theta, jnp.zeros_like(noise))
-        shift = jnp.concatenate([direction.m, jnp.zeros((length, t))], axis=1)[..., None]
+        moved = fields.shift(direction.m)
+        shift = jnp.concatenate([moved, jnp.zeros((length, t, moved.shape[-1]))], axis=1)
         turned = apply_each(bend, z)
         weight = jnp.sum(z * (shift + 0.5 * turned), axis=(0, 1)) - 0.5 * jnp.sum(inverse * bend)
         change = z * weight - apply_each(inverse, turned + shift)
         values = Conjugates(
             qhat=square * weight,
-            mhat=g * weight,
+            mhat=fields.along(g) * weight,
             Vhat=-g[:, :, None] * change[:, None, :r],
             thetahat=g[:, :, None] * change[:, None, r:],
         )

@@ -11,11 +11,14 @@ from typing import Literal, Unpack, overload
 
 from dotphase._numerics import validate
 from dotphase._numerics.precision import in_double_precision
+from dotphase._numerics.quadrature import BLOCK_LOG2
 from dotphase.errors import InvalidInput
-from dotphase.model import Model
+from dotphase.finite import memory
+from dotphase.model.definition import Model, check_model, refuse
 from dotphase.theory.branches import BRANCHES
-from dotphase.theory.breaking import Broken, Complexity, counting
-from dotphase.theory.breaking import breaking as breaking_in_steps
+from dotphase.theory.breaking.result import Broken, Complexity
+from dotphase.theory.breaking.solve import breaking as breaking_in_steps
+from dotphase.theory.breaking.solve import counting
 from dotphase.theory.classification import CUSTOM
 from dotphase.theory.follow import along, one_point
 from dotphase.theory.overlaps import Overlaps, check_overlaps
@@ -133,10 +136,15 @@ def solve_many_broken(
     chosen = with_changes(settings, BREAKING, changes)
     inner = _check_inner(inner)
     work = [
-        breaking_in_steps(solving(model, alpha, start, chosen), chosen, inner)
+        breaking_in_steps(solving(_independent(model), alpha, start, chosen), chosen, inner)
         for model, alpha, start in problems
     ]
     return run(work, lanes=lanes, progress=progress)
+
+
+def _independent(model: Model) -> Model:
+    refuse(model, "replica symmetry breaking", "latent", "correlation")
+    return model
 
 
 def _check_inner(inner: int | None) -> int | None:
@@ -182,7 +190,9 @@ def complexity(
     if parisi is not None:
         values = [validate.number("parisi", y, above=0) for y in parisi]
     inner = _check_inner(inner)
-    return run([counting(solving(model, alpha, start, chosen), chosen, values, inner)])[0]
+    return run(
+        [counting(solving(_independent(model), alpha, start, chosen), chosen, values, inner)]
+    )[0]
 
 
 @in_double_precision
@@ -292,7 +302,9 @@ def solving(
     model: Model, alpha: float, start: str | Overlaps, settings: SolverSettings
 ) -> Steps[Solution]:
     """`solve` in steps, for a caller who runs them. What is asked is checked here, before."""
+    check_model(model)
     alpha = check_alpha(alpha)
+    memory.check_points(model, 2**BLOCK_LOG2)
     if isinstance(start, str):
         branch = BRANCHES.check(start, "start")
         return one_point(model, alpha, branch, BRANCHES[branch].start(model), settings)
@@ -309,5 +321,7 @@ def continuing(
     progress: Callable[[Solution], None] | None = None,
 ) -> Steps[list[Solution]]:
     """A branch along `alphas` in steps, as `solving`."""
+    check_model(model)
     grid = [check_alpha(alpha) for alpha in alphas]
+    memory.check_points(model, 2**BLOCK_LOG2)
     return along(model, grid, BRANCHES.check(branch), settings, progress)

@@ -25,7 +25,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from dotphase._numerics.linalg import added, dot, entries, solve_symmetric, upper_rows
-from dotphase._numerics.prox import Track, over_points
+from dotphase._numerics.prox import Explicit, Track, over_points
+from dotphase._numerics.prox import response as explicit_response
 from dotphase.model import Model
 from dotphase.model.derivatives import loss_derivatives
 from dotphase.theory.evolution import Averages, conjugates, draw_fields, prox_problem, resolvent
@@ -35,6 +36,10 @@ from dotphase.theory.slopes import conjugate_slopes
 #: Relative change of the loss or of an overlap by replica symmetry breaking above which the theory
 #: is not trusted.
 LARGEST_MODEL_ERROR = 0.01
+
+
+#: How a verdict begins that cannot tell a minimum from a saddle.
+UNDECIDED = "whether it is a minimum is not determined"
 
 
 #: What a change of theta, or of m, leads towards.
@@ -129,6 +134,11 @@ class Stability:
     multipliers_stderr: dict[str, float] = field(default_factory=dict)
 
     @property
+    def doubts(self) -> list[str]:
+        """What speaks against it, one by one."""
+        return [] if self.trusted else self.reason.split("; ")
+
+    @property
     def described(self) -> str:
         """The kind in words, as ``saddle (towards semantic)``."""
         return self.kind + (f" (towards {', '.join(self.towards)})" if self.towards else "")
@@ -163,7 +173,10 @@ def mean_responses(
         ]
         return tuple(tuple(dot(precision[i], moved[k]) for k in range(size)) for i in range(size))
 
-    g = jnp.asarray(over_points(response)(entries(track.x), fields.target))
+    if isinstance(derivatives, Explicit):
+        g = explicit_response(derivatives, problem)
+    else:
+        g = jnp.asarray(over_points(response)(entries(track.x), fields.target))
     g = g.reshape(length, r, length, r, scrambles, -1)
     jacobian = jnp.stack([jnp.mean(g[k, :, k], axis=-1) for k in range(length)])
     squared = jnp.einsum("kalbsn,kcldsn->sklacbd", g, g) / g.shape[-1]
@@ -192,7 +205,8 @@ def jump_share(model: Model, alpha: float, hats: Conjugates, response: Responses
     by_parts = np.einsum("l,lij->ij", model.rho, hats.Vhat)
     smooth = -alpha * np.einsum("l,lij->ij", model.rho, np.mean(response.jacobian, axis=0))
     jumps = float(np.linalg.norm(by_parts - smooth))
-    return jumps / (jumps + float(np.linalg.norm(smooth)))
+    total = jumps + float(np.linalg.norm(smooth))
+    return jumps / total if total > 0 else 0.0
 
 
 def judge(
@@ -213,7 +227,9 @@ def judge(
     """
     hats = conjugates(model, alpha, overlaps, averages)
     spread = alpha * spreading(model, resolvent(model, hats), np.asarray(response.squared))
-    replicon = float(np.median(np.max(np.abs(np.linalg.eigvals(spread)), axis=-1)))
+    replicon = np.nan
+    if np.isfinite(spread).all():
+        replicon = float(np.median(np.max(np.abs(np.linalg.eigvals(spread)), axis=-1)))
     jump_weight = jump_share(model, alpha, hats, response)
     doubts = []
     if found.kind == "saddle":
@@ -222,7 +238,7 @@ def judge(
             f"a saddle towards {', '.join(found.towards)} (one step multiplies {largest})"
         )
     elif found.kind != "minimum":
-        doubts.append(f"whether it is a minimum is not determined ({_shown(found)})")
+        doubts.append(f"{UNDECIDED} ({_shown(found)})")
     if not replicon < 1:
         doubts.append(f"replica symmetry is unstable (replicon {replicon:.3f} >= 1)")
     shown = ["train_loss"] + [name for name in ("theta", "m") if np.any(getattr(overlaps, name))]

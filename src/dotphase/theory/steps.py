@@ -13,12 +13,17 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Generic, TypeVar
 
 import jax
+import numpy as np
 
 from dotphase._numerics import interrupt, validate
 from dotphase._numerics.precision import in_double_precision
 from dotphase.theory.evaluate import A, Query
 
 T = TypeVar("T")
+
+#: Computations side by side on an accelerator; blocks of points in one call there, and the most
+#: of them times their points inside.
+LANES, WIDTH, INSIDE = 16, 32, 2048
 
 #: A computation in steps: a generator of queries that returns a result.
 Steps = Generator[Query[Any], Any, T]
@@ -86,10 +91,11 @@ def run(
 ) -> list[T]:
     """Run computations to their ends: side by side in vmapped lanes, or spread over threads."""
     if lanes is None:
-        lanes = 1 if jax.default_backend() == "cpu" else 16
+        lanes = 1 if jax.default_backend() == "cpu" else LANES
+    lanes = validate.whole("lanes", lanes, at_least=1, at_most=2**12)
     report = progress or (lambda result: None)
     if lanes > 1:
-        return _run_in_lanes(work, validate.whole("lanes", lanes, at_least=1), report)
+        return _run_in_lanes(work, lanes, report)
     workers = min(len(work), os.cpu_count() or 1)
     if workers <= 1:
         results = []
@@ -113,16 +119,19 @@ def run(
 
 def run_alone(steps: Steps[T], stop: threading.Event | None = None) -> T:
     """Run one computation to its end, or until `stop` is set."""
-    stepper = Stepper(steps)
-    while stepper.step():
-        if stop is not None and stop.is_set():
-            stepper.close()
-            raise KeyboardInterrupt
+    # Numbers that overflow are seen by those who judge them.
+    with np.errstate(all="ignore"):
+        stepper = Stepper(steps)
+        while stepper.step():
+            if stop is not None and stop.is_set():
+                stepper.close()
+                raise KeyboardInterrupt
     return stepper.result
 
 
 def _run_in_lanes(work: Sequence[Steps[T]], lanes: int, report: Callable[[T], None]) -> list[T]:
     """Keep `lanes` computations in flight; queries of one group share a vmapped call."""
+    cpu = jax.default_backend() == "cpu"
     results: dict[int, T] = {}
     waiting = list(enumerate(work))[::-1]
     flying: dict[int, Stepper[T]] = {}
@@ -133,6 +142,7 @@ def _run_in_lanes(work: Sequence[Steps[T]], lanes: int, report: Callable[[T], No
             report(results[index])
 
     while waiting or flying:
+        interrupt.check()
         while waiting and len(flying) < lanes:
             index, steps = waiting.pop()
             flying[index] = Stepper(steps)
@@ -143,9 +153,8 @@ def _run_in_lanes(work: Sequence[Steps[T]], lanes: int, report: Callable[[T], No
                 groups.setdefault(stepper.query.group, {})[index] = stepper.query
         for members in groups.values():
             queries = list(members.values())
-            # A full set of lanes whatever their number, so that nothing is compiled again.
-            filled = queries + [queries[0]] * (lanes - len(queries))
-            for index, answer in zip(members, queries[0].together(filled), strict=False):
+            width = lanes if cpu else max(1, min(WIDTH, INSIDE // queries[0].inside))
+            for index, answer in zip(members, queries[0].together(queries, width), strict=True):
                 flying[index].send(answer)
                 land(index)
     return [results[index] for index in range(len(work))]

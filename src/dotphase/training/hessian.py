@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from dotphase._numerics import validate
+from dotphase._numerics import interrupt, validate
 from dotphase._numerics.precision import in_double_precision
 from dotphase.finite import loss
 from dotphase.finite.data import count_sentences, sample
@@ -149,6 +149,7 @@ def smallest_curvatures(model: Model, some: Reduced, point: Weights, count: int)
 
     def apply(vector: np.ndarray) -> np.ndarray:
         nonlocal products
+        interrupt.check()
         products += 1
         direction = jnp.asarray(vector).reshape(point.shape)
         return np.asarray(_product(model, some, x, direction)).ravel()

@@ -46,13 +46,14 @@ class Recipe(eqx.Module):
     ----------
     optimiser : how to step
     minibatch : sentences of a mini-batch
-    lr, steps, tolerance : size of a step, most steps, norm of the gradient at which to stop
+    lr, steps, tolerance : size of a step or of each, most steps, norm of the gradient at which to
+        stop
     momentum : share of the last step that is added, where the optimiser has it
     """
 
     optimiser: Optimiser = eqx.field(static=True)
     minibatch: int = eqx.field(static=True)
-    lr: Float[Array, ""]
+    lr: Float[Array, "*steps"]
     steps: Int[Array, ""]
     tolerance: Float[Array, ""]
     momentum: Float[Array, ""]
@@ -159,9 +160,10 @@ def objective(model: Model, data: Reduced, minibatch: int) -> Objective:
         return value_and_gradient(model, data, weights)
 
     def estimate(weights: Weights, key: Array) -> tuple[Array, Weights]:
-        # Padding comes last and is never chosen.
+        # No sentence twice, and never padding.
         n = jnp.sum(data.used > 0)
-        chosen = jax.random.randint(key, (minibatch,), 0, n)
+        lots = jnp.where(data.used > 0, jax.random.uniform(key, data.used.shape), -1.0)
+        chosen = jax.lax.top_k(lots, minibatch)[1]
         part = Reduced(
             data.z[chosen],
             jax.tree.map(lambda leaf: leaf[..., chosen], data.form),

@@ -60,14 +60,14 @@ class Schedule(NamedTuple):
 
     Attributes
     ----------
-    lr : size of a step
+    lr : size of a step, or of each
     steps : most steps
     tolerance : norm of the gradient at which to stop
     key : randomness of mini-batches
     momentum : share of the last step that is added, by the optimiser of that name
     """
 
-    lr: Float[Array, ""]
+    lr: Float[Array, "*steps"]
     steps: Int[Array, ""]
     tolerance: Float[Array, ""]
     key: Array
@@ -121,14 +121,16 @@ class Optimiser:
 def first_order(
     transform_of: Callable[[Any], optax.GradientTransformation], minibatch: bool = False
 ) -> Callable[[Objective, Schedule], Method]:
-    """What builds the steps of an Optax transformation, given as a function of the step size.
+    """What builds the steps of an Optax transformation, given as a function of the step size (or of
+    a function from the number of a step to its size).
 
     With `minibatch` every step has a new random mini-batch, and the loss and gradient that the
     loop sees are those of the mini-batch.
     """
 
     def build(objective: Objective, schedule: Schedule) -> Method:
-        transform = transform_of(schedule.lr)
+        sizes = schedule.lr
+        transform = transform_of(sizes if sizes.ndim == 0 else lambda count: sizes[count])
 
         def evaluate(weights: Weights, key: Array) -> tuple[Array, Weights]:
             if minibatch:
@@ -192,4 +194,5 @@ def _outcome(method: Method, schedule: Schedule, now: Progress) -> Int[Array, ""
     outcome = jnp.where(now.taken >= schedule.steps, Outcome.STEPS, Outcome.RUNNING)
     outcome = jnp.where(method.stalled(now.point), Outcome.STALLED, outcome)
     outcome = jnp.where(slope <= schedule.tolerance, Outcome.CONVERGED, outcome)
-    return jnp.where(sane, outcome, Outcome.DIVERGED)
+    begun = now.taken == 0
+    return jnp.where(sane, outcome, jnp.where(begun, Outcome.NOT_FINITE, Outcome.DIVERGED))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from operator import itemgetter
 from typing import Any, Unpack
 
 import equinox as eqx
@@ -13,21 +14,23 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float
 
-from dotphase._numerics import validate
+from dotphase._numerics import interrupt, validate
 from dotphase._numerics.outcome import Outcome
 from dotphase._numerics.quadrature import Rule
 from dotphase._numerics.settings import changed
 from dotphase.finite import memory
 from dotphase.finite.batches import bytes_of_run, choose_batch, over_runs
 from dotphase.finite.begin import Prescribed, StartFunction, name_of, resolve
+from dotphase.finite.blame import blame
 from dotphase.finite.data import count_sentences, position_vectors
 from dotphase.finite.keys import Purpose, keys_at
 from dotphase.finite.loss import Reduced, Weights
 from dotphase.finite.measure import count_blocks, measure, measure_run
 from dotphase.finite.prepare import Prepared, prepare_runs
-from dotphase.finite.runs import Run, keeping
-from dotphase.finite.test_error import attention_error, quadrature
+from dotphase.finite.runs import Run, bytes_kept, keeping
+from dotphase.finite.test_error import attention_error, check_dims, quadrature
 from dotphase.model import Model
+from dotphase.storage.labels import labelled
 from dotphase.storage.provenance import provenance
 from dotphase.training.kernel import Recipe, optimise, settled
 from dotphase.training.kernel import record as follow
@@ -111,6 +114,8 @@ def train(
     last = validate.whole("first", first, at_least=0) + seeds
     each = bytes_of_run(model, n, d, settings.precision)
     batch = choose_batch(settings.batch, each, seeds, d)
+    check_dims(model)
+    memory.check_kept("seeds", seeds, bytes_kept(model, d))
     runs: list[Run] = []
     paths: list[Path] = []
 
@@ -124,6 +129,7 @@ def train(
             optimizer=settings.optimizer,
             runs=tuple(runs),
             seconds=time.perf_counter() - began,
+            budget=settings.budgeted,
             path=_labelled(paths, runs, asked) if record else None,
         )
 
@@ -177,11 +183,16 @@ def _train_batch(
     weights = np.asarray(end.point.weights)
     seconds = (time.perf_counter() - began) / len(numbers)
     for lane, number in enumerate(numbers):
-        outcome = Outcome(int(outcomes[lane]))
+        outcome, hint = Outcome(int(outcomes[lane])), ""
+        if not all(np.isfinite(value[lane]) for value in values.values()):
+            outcome, own = Outcome.NOT_FINITE, jax.tree.map(itemgetter(lane), data)
+            hint = f": {blame(model, own, weights[lane], quadrature(model))}"
+        elif outcome is Outcome.DIVERGED and settings.optimiser.lr is not None:
+            hint = "; use smaller steps (lr)"
         run = Run(
             seed=int(number),
             converged=outcome == Outcome.CONVERGED,
-            reason=outcome.message,
+            reason=outcome.message + hint,
             outcome=outcome.word,
             iterations=int(steps[lane]),
             seconds=seconds,
@@ -210,6 +221,7 @@ def optimise_runs(
     steps = int(recipe.steps)
     now = _advance(model, data, recipe, keys, weights, jnp.asarray(min(STRIDE, steps)))
     while True:
+        interrupt.check()
         taken = int(jnp.max(now.taken))
         if on_step is not None:
             on_step(taken, steps)
@@ -264,11 +276,12 @@ def _labelled(paths: list[Path], runs: list[Run], attributes: dict[str, Any]) ->
     """What was noted of every run, over seed and step."""
     rows = {name: np.stack([path[name] for path in paths]) for name in paths[0]}
     steps = np.arange(rows["train_loss"].shape[1])
-    return xr.Dataset(
+    dataset = xr.Dataset(
         {name: (("seed", "step"), values) for name, values in rows.items()},
         coords={"seed": [run.seed for run in runs], "step": steps},
         attrs=attributes,
     )
+    return labelled(dataset)
 
 
 @eqx.filter_jit

@@ -7,8 +7,10 @@ from typing import TypedDict
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from dotphase._numerics import validate
+from dotphase._numerics.step_sizes import StepSize, constant, step_sizes
 from dotphase.errors import InvalidInput
 from dotphase.finite.data import check_dtype
 from dotphase.finite.measure import HELD_OUT
@@ -18,6 +20,8 @@ from dotphase.training.optimisers import OPTIMISERS
 
 #: Gradient norm over sqrt(d) at which training stops, by precision.
 TOLERANCE = {"float64": 1e-6, "float32": 1e-5}
+#: Largest step and scale of a start: beyond, products of weights are no numbers.
+LARGEST = 1e100
 #: Sentences of a mini-batch.
 MINIBATCH = 128
 #: Share of the last step that is added.
@@ -32,8 +36,11 @@ class TrainingSettings:
     ----------
     optimizer : name of an optimiser
         One of `dotphase.training.optimisers`; see `dotphase.training.loop` for what a step is.
-    steps, lr : int, float, optional
-        Most steps and size of a step; each optimiser has its own defaults.
+    steps : int, optional
+        Most steps; each optimiser has its own default.
+    lr : float, sequence or callable, optional
+        Size of a step; of each step; or as a function of its number, from 0 on. Each optimiser has
+        its own default.
     tolerance : float, optional
         Norm of the gradient over sqrt(d) at which a run has converged; 1e-6, and 1e-5 in single
         precision, if not given.
@@ -63,7 +70,7 @@ class TrainingSettings:
 
     optimizer: str = "lbfgs"
     steps: int | None = None
-    lr: float | None = None
+    lr: StepSize | None = None
     tolerance: float | None = None
     minibatch: int = MINIBATCH
     momentum: float = MOMENTUM
@@ -78,9 +85,9 @@ class TrainingSettings:
         if self.lr is not None and self.optimiser.lr is None:
             rule = f"must not be given: {self.optimizer} chooses its own steps"
             raise InvalidInput("lr", self.lr, rule)
-        for name in ("lr", "tolerance", "scale"):
+        for name in ("tolerance", "scale"):
             if getattr(self, name) is not None:
-                validate.number(name, getattr(self, name), above=0)
+                validate.number(name, getattr(self, name), above=0, at_most=LARGEST)
         least = {"steps": 1, "minibatch": 1, "held_out": 2, "seed": 0, "batch": 1}
         for name, at_least in least.items():
             if getattr(self, name) is not None:
@@ -88,6 +95,8 @@ class TrainingSettings:
         if validate.number("momentum", self.momentum, at_least=0) >= 1:
             raise InvalidInput("momentum", self.momentum, "must be >= 0 and < 1")
         check_dtype(self.dtype)
+        if self.lr is not None:
+            step_sizes(self.lr, self.most_steps)
 
     @property
     def optimiser(self) -> Optimiser:
@@ -105,9 +114,17 @@ class TrainingSettings:
         return self.optimiser.steps if self.steps is None else self.steps
 
     @property
-    def step_size(self) -> float:
-        """Size of a step, that of the optimiser if no other is given."""
-        return (self.optimiser.lr or 1.0) if self.lr is None else float(self.lr)
+    def budgeted(self) -> bool:
+        """Whether the number of steps is meant, rather than a limit on the way to the tolerance."""
+        return self.optimiser.lr is not None
+
+    @property
+    def step_size(self) -> float | Float[np.ndarray, " steps"]:
+        """Size of a step, that of the optimiser if no other is given; of each step if they
+        differ."""
+        lr = (self.optimiser.lr or 1.0) if self.lr is None else self.lr
+        sizes = step_sizes(lr, self.most_steps)
+        return float(sizes[0]) if constant(sizes) else sizes
 
     def for_the_end(self) -> TrainingSettings:
         """The same where many students are trained and only the end is looked at: steps that are
@@ -133,7 +150,7 @@ class TrainingFields(TypedDict, total=False):
 
     optimizer: str
     steps: int | None
-    lr: float | None
+    lr: StepSize | None
     tolerance: float | None
     minibatch: int
     momentum: float

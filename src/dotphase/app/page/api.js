@@ -12,8 +12,11 @@ const WINDOW = Array.from(crypto.getRandomValues(new Uint8Array(8)), (byte) =>
   byte.toString(16).padStart(2, "0"),
 ).join("");
 
+// The same window looking at a second point.
+export const BESIDE = { window: `${WINDOW}b` };
+
 async function ask(method, name, query) {
-  const text = new URLSearchParams({ ...query, window: WINDOW }).toString();
+  const text = new URLSearchParams({ window: WINDOW, ...query }).toString();
   let response;
   try {
     response = await fetch(`api/${name}?${text}`, { method, headers: { "X-Dotphase": "page" } });

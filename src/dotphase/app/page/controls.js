@@ -2,90 +2,119 @@
 //
 // Values are kept as the text that was typed: the server alone decides what is allowed.
 
-import { element } from "./dom.js";
+import { byId, element } from "./dom.js";
+import { term } from "./terms.js";
 
-let sliders = []; // as the server lists them: name, letter, words, low, high, step, logarithmic
-const names = () => sliders.map((one) => one.name);
-export const PRESETS = { standard: ["0.6", "0.6"], other: ["0.3", "0.2"] };
+let given = []; // as the server lists them: name, letter, words, default; low, high, step, logarithmic of a slider
+const MATRICES = { standard: ["0.6", "0.6"], other: ["0.3", "0.2"] };
 
 const inputs = {};
+const others = () => given.map((one) => one.name).filter((name) => name !== "mixing");
+const known = (name) => given.find((one) => one.name === name);
 
-const isLogarithmic = (name) => sliders.some((one) => one.name === name && one.logarithmic);
-const fromSlider = (name, value) =>
-  isLogarithmic(name) ? String(Number((10 ** Number(value)).toPrecision(3))) : value;
-const toSlider = (name, value) => (isLogarithmic(name) ? Math.log10(Number(value)) : value);
+const fromSlider = (name, value) => (known(name).logarithmic ? String(Number((10 ** Number(value)).toPrecision(3))) : value);
+const toSlider = (name, value) => (known(name).logarithmic ? Math.log10(Number(value)) : value);
+export const limits = (name) => [known(name).low, known(name).high];
+export const letter = (name) => (known(name) ? known(name).letter : name);
 
-function control(form, name, letter, words, low, high, step, change) {
-  const slider = element("input", { type: "range", id: `${name}-slider`, min: low, max: high, step });
+function label(name, id, ...words) {
+  const made = element("label", { htmlFor: id, id: `${id}-label` }, term(name, ...words.slice(0, 1)), ...words.slice(1));
+  return made;
+}
+
+function control(form, one, change) {
+  const { name, words } = one;
   const field = element("input", { type: "text", id: name, inputMode: "decimal" });
-  const label = element("label", { htmlFor: name, id: `${name}-label` }, element("b", {}, letter), ` ${words}`);
-  slider.setAttribute("aria-label", `${letter}, ${words} (slider)`);
+  const text = label(name, name, element("b", {}, one.letter), ` ${words}`);
+  field.addEventListener("change", () => {
+    if (inputs[name].slider) inputs[name].slider.value = toSlider(name, field.value);
+    change(name);
+  });
+  inputs[name] = { field };
+  if (one.low === undefined) {
+    form.append(element("div", { className: "control plain" }, text, field));
+    return;
+  }
+  const slider = element("input", { type: "range", id: `${name}-slider`, min: toSlider(name, one.low), max: toSlider(name, one.high), step: one.step });
+  slider.setAttribute("aria-label", `${one.letter}, ${words} (slider)`);
   slider.addEventListener("input", () => {
     field.value = fromSlider(name, slider.value);
     change(name);
   });
-  field.addEventListener("change", () => {
-    slider.value = toSlider(name, field.value);
-    change(name);
+  inputs[name].slider = slider;
+  form.append(element("div", { className: "control" }, text, slider, field));
+}
+
+// A by its name, or by its two diagonal entries.
+function matrix(form, words, change) {
+  const named = element("select", { id: "mixing" });
+  for (const name of ["standard", "other", "custom"]) named.append(element("option", {}, name));
+  const row = element("div", { className: "control pair" }, label("mixing", "mixing", element("b", {}, "A"), ` ${words}`), named);
+  inputs.mixing = { field: named };
+  for (const [name, who] of [["A11", "A₁₁, first token on itself"], ["A22", "A₂₂, second token on itself"]]) {
+    const field = element("input", { type: "text", id: name, inputMode: "decimal", title: who, ariaLabel: who });
+    field.addEventListener("change", () => {
+      named.value = "custom";
+      change("mixing");
+    });
+    inputs[name] = { field };
+    row.append(field);
+  }
+  named.addEventListener("change", () => {
+    if (MATRICES[named.value]) setEntries(MATRICES[named.value]);
+    change("mixing");
   });
-  form.append(element("div", { className: "control" }, label, slider, field));
-  inputs[name] = { slider, field };
+  form.append(row);
 }
 
 // Build the controls; `change` is called when the user moves one.
 export function build(form, about, change) {
-  sliders = about.sliders;
-  for (const { name, letter, words, low, high, step } of sliders) {
-    control(form, name, letter, words, toSlider(name, low), toSlider(name, high), step, change);
+  given = about.controls;
+  for (const one of given) {
+    if (one.name === "mixing" && !about.model) matrix(form, one.words, change);
+    else control(form, one, change);
   }
-  const preset = element("select", { id: "mixing" });
-  for (const name of ["standard", "other", "custom"]) preset.append(element("option", {}, name));
-  const label = element("label", { htmlFor: "mixing" }, element("b", {}, "A"), " positional attention of the teacher");
-  form.append(element("div", { className: "control pick" }, label, preset));
-  inputs.mixing = preset;
-  const entry = () => {
-    preset.value = "custom";
-    change("mixing");
-  };
-  control(form, "A11", "A₁₁", "first token on itself", 0, 1, 0.05, entry);
-  control(form, "A22", "A₂₂", "second token on itself", 0, 1, 0.05, entry);
-  preset.addEventListener("change", () => {
-    if (PRESETS[preset.value]) setEntries(PRESETS[preset.value]);
-    change("mixing");
+  const presets = byId("preset");
+  presets.append(new Option("Presets…", ""), ...about.presets.map((one) => new Option(one.name)));
+  presets.addEventListener("change", () => {
+    const chosen = about.presets.find((one) => one.name === presets.value);
+    presets.title = chosen ? chosen.words : "";
+    if (!chosen) return;
+    write(chosen.point);
+    change("preset", chosen);
   });
   form.addEventListener("submit", (event) => event.preventDefault());
 }
 
-function setEntries([first, second]) {
-  for (const [name, value] of [["A11", first], ["A22", second]]) {
-    inputs[name].field.value = inputs[name].slider.value = value;
-  }
+function setEntries(pair) {
+  ["A11", "A22"].forEach((name, index) => { inputs[name].field.value = pair[index]; });
 }
 
 // What the controls say now, as the query of an address.
 export function read() {
-  const query = {};
-  for (const name of names()) query[name] = inputs[name].field.value.trim();
-  const preset = inputs.mixing.value;
-  query.mixing = PRESETS[preset] ? preset : `${inputs.A11.field.value.trim()},${inputs.A22.field.value.trim()}`;
+  const query = Object.fromEntries(others().map((name) => [name, inputs[name].field.value.trim()]));
+  if (inputs.A11) {
+    const named = inputs.mixing.field.value;
+    query.mixing = MATRICES[named] ? named : `${inputs.A11.field.value.trim()},${inputs.A22.field.value.trim()}`;
+  } else if (inputs.mixing) query.mixing = inputs.mixing.field.value.trim();
   return query;
 }
 
 // Set the controls from a query; the slider stays where it can.
 export function write(query) {
-  for (const name of names()) {
+  for (const name of others()) {
     if (query[name] === undefined) continue;
     inputs[name].field.value = query[name];
-    inputs[name].slider.value = toSlider(name, query[name]);
+    if (inputs[name].slider) inputs[name].slider.value = toSlider(name, query[name]);
   }
-  if (query.mixing !== undefined) {
-    inputs.mixing.value = PRESETS[query.mixing] ? query.mixing : "custom";
-    setEntries(PRESETS[query.mixing] ?? String(query.mixing).split(",").concat([""]).slice(0, 2));
+  if (query.mixing !== undefined && inputs.A11) {
+    inputs.mixing.field.value = MATRICES[query.mixing] ? query.mixing : "custom";
+    setEntries(MATRICES[query.mixing] ?? String(query.mixing).split(",").concat([""]).slice(0, 2));
   }
 }
 
 export function markWrong(field) {
-  for (const name of [...names(), "A11", "A22"]) {
+  for (const name of Object.keys(inputs)) {
     const wrong = name === field || (field === "mixing" && name.startsWith("A"));
     inputs[name].field.setAttribute("aria-invalid", String(wrong));
   }

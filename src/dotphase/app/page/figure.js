@@ -54,6 +54,13 @@ export function mark(view, shapes) {
   if (place.clientWidth && place.data) Plotly.relayout(place, { shapes });
 }
 
+// A colour of the page towards another, as what is between them.
+export function between(one, other, share) {
+  const parts = (text) => [1, 3, 5].map((at) => parseInt(text.slice(at, at + 2), 16));
+  const [a, b] = [parts(one), parts(other)];
+  return `#${a.map((value, i) => Math.round(value + share * (b[i] - value)).toString(16).padStart(2, "0")).join("")}`;
+}
+
 export function redraw() {
   for (const [view, build] of figures) draw(view, build);
 }
@@ -68,11 +75,13 @@ const button = (label, name, action) => {
   return made;
 };
 
-// Link, Python, command and downloads under a view.
+// Link, Python, command and downloads of a view, in a menu at its corner.
 export function addTools(section, show, refuse) {
   const view = section.dataset.view;
-  const tools = element("div", { className: "tools" });
+  const tools = element("div");
+  const menu = element("details", { className: "tools" }, element("summary", { ariaLabel: `Save or copy ${view}` }, "Save ▾"), tools);
   const guard = (action) => async () => {
+    menu.open = false;
     try {
       await action();
     } catch (error) {
@@ -81,6 +90,7 @@ export function addTools(section, show, refuse) {
   };
   const code = (kind) => guard(async () => {
     const all = await get("snippets", context.query());
+    if (!all[view]) throw Object.assign(new Error("There is no code for this view of this model."), { field: "view" });
     await copy(all[view][kind], kind === "python" ? "Python" : "Command", show);
   });
   tools.append(
@@ -95,7 +105,9 @@ export function addTools(section, show, refuse) {
     const label = one.textContent;
     one.ariaLabel = /^(PNG|SVG|CSV)$/.test(label) ? `Download ${view} as ${label}` : `${label} (${view})`;
   }
-  section.append(tools);
+  document.addEventListener("pointerdown", (event) => { if (!menu.contains(event.target)) menu.open = false; });
+  menu.addEventListener("keydown", (event) => { if (event.key === "Escape") menu.open = false; });
+  section.querySelector("h2").after(menu);
 }
 
 async function copy(text, what, show) {

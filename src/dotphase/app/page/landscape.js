@@ -1,10 +1,14 @@
 // The effective landscape in the plane of m and theta.
 
 import { byId } from "./dom.js";
-import { colour, dark, draw, ink, table } from "./figure.js";
+import { pause } from "./api.js";
+import { SYMBOLS } from "./curves.js";
+import { colour, dark, draw, ink, mark as place, table } from "./figure.js";
 import { dots } from "./train.js";
 
-const BRANCHES = ["semantic", "positional"];
+let frames = []; // m and theta of every run, after more and more steps
+let ended = true;
+let moving = null; // the same at this moment
 let value = null;
 let point = null;
 let answer = null;
@@ -13,8 +17,8 @@ export function show(got) {
   value = got.value;
   const lowest = value && value.minima.length
     ? `Minima on the grid at (m, θ) = ${value.minima.map(([m, theta]) => `(${m.toFixed(2)}, ${theta.toFixed(3)})`).join(" and ")}, the lowest first. Replica symmetric; jumps are few in ${Math.round(100 * value.trusted)}% of the cells, elsewhere it is not to be trusted. ` : "";
-  byId("note-landscape").textContent = got.error ? `It could not be computed (${got.error}).`
-    : `${got.done ? lowest : `Computing: ${Math.round(100 * got.progress)}%. `}Filled marks: the two branches from state evolution; crosses: trained students.`;
+  byId("note-landscape").textContent = got.error ? `There is none: ${got.error}.`
+    : `${got.done ? lowest : `Computing: ${Math.round(100 * got.progress)}%. `}Filled marks: the branches from state evolution; moving dots: gradient descent; crosses: where training ends.`;
   paint();
 }
 
@@ -29,13 +33,34 @@ export function forget() {
   byId("note-landscape").textContent = "Waiting for the point to come to rest.";
 }
 
+// Dots that follow gradient descent while it runs, at the point where it does: m and theta of every
+// run after more and more steps, as far as they are known.
+export async function follow(given, where, over) {
+  frames = given;
+  ended = over;
+  if (moving || over || !given.length) return;
+  const there = () => point && Object.keys(where).every((name) => String(where[name]) === String(point[name]));
+  for (let now = 0; there() && !(ended && now >= frames.length - 1); now = Math.min(now + 0.1, frames.length - 1)) {
+    const [from, to] = [frames[Math.floor(now)], frames[Math.ceil(now)]];
+    moving = from.map((dot, run) => dot.map((one, axis) => one + (now % 1) * (to[run][axis] - one))).filter((dot) => dot.every(Number.isFinite));
+    place("landscape", shapes());
+    byId("plot-landscape").dataset.dots = String(moving.length);
+    await pause(40);
+  }
+  moving = null;
+  place("landscape", shapes());
+}
+
+const shapes = () => (moving ?? []).map(([m, theta]) => ({ type: "circle", xref: "x", yref: "y", xsizemode: "pixel", ysizemode: "pixel",
+  xanchor: m, yanchor: theta, x0: -6, x1: 6, y0: -6, y1: 6, fillcolor: "#F0E442", line: { color: "#000000", width: 1.5 } }));
+
 export function paint() {
   if (point) draw("landscape", build);
 }
 
 function build() {
   const data = [];
-  const top = Number(point.sigma) ** 2;
+  const top = answer.scale;
   if (value && value.loss.some((row) => row)) {
     const height = value.loss.map((row) => (row ? row.map((loss) => (loss === null ? null : 1e3 * loss)) : value.m.map(() => null)));
     const known = height.flat().filter((loss) => loss !== null);
@@ -54,23 +79,22 @@ function build() {
         cliponaxis: false, hoverinfo: "skip", marker: { symbol: "circle-open", size: 20, color: "#F0E442", line: { width: 2.5 } } });
     }
   }
-  for (const branch of BRANCHES) {
-    const found = answer && answer.value[branch];
+  for (const [branch, found] of Object.entries(answer.value)) {
     if (!found || !found.there) continue;
     data.push({ x: [found.norms.m], y: [found.norms.theta], mode: "markers", name: branch, cliponaxis: false,
       hovertemplate: `${branch}: m %{x:.3f}, θ %{y:.4f}<extra></extra>`,
-      marker: { size: 13, symbol: branch === "semantic" ? "circle" : "square", color: colour(branch), line: { color: "#ffffff", width: 2 } } });
+      marker: { size: 13, symbol: SYMBOLS[branch], color: colour(branch), line: { color: "#ffffff", width: 2 } } });
   }
   const trained = dots(point, false);
   if (trained.length) {
-    data.push({ x: trained.map((run) => run.m), y: trained.map((run) => run.theta), mode: "markers", name: "trained", showlegend: false,
+    data.push({ x: trained.map((run) => run.m), y: trained.map((run) => run.theta), mode: "markers", name: "trained",
       hovertemplate: "trained: m %{x:.3f}, θ %{y:.4f}<extra></extra>",
       marker: { symbol: "x-thin", size: 10, line: { width: 2.4, color: "#ffffff" } } });
   }
   return { data, layout: {
     xaxis: { title: { text: "m" }, range: [-0.012, 0.612] },
     yaxis: { title: { text: "θ" }, range: [-0.02 * top, 1.02 * top] },
-    plot_bgcolor: ink("missing"),
+    plot_bgcolor: ink("missing"), height: 340, shapes: shapes(),
   } };
 }
 

@@ -342,8 +342,7 @@ export function markMinima(answer) {
 }
 
 function levels(panel, name) {
-  return ["semantic", "positional"].flatMap((branch) => {
-    const found = minima[branch];
+  return Object.entries(minima).flatMap(([branch, found]) => {
     if (!found || !found.there) return [];
     if (panel.level) return [[branch, found[panel.level]]];
     return (name === "theta") === (branch === "semantic") ? [[branch, found.norms[name]]] : [];

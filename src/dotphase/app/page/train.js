@@ -8,6 +8,7 @@ const runs = []; // finished runs of this window, each with the point it was tra
 const LONGEST = 400;
 let job = null;
 let changed = () => {};
+let travelled = () => {};
 
 const same = (a, b, names) => names.every((name) => String(a[name]) === String(b[name]));
 
@@ -35,8 +36,15 @@ function tell(text, progress) {
   if (progress !== undefined) byId("train-progress").value = progress;
 }
 
+// "3 semantic, 1 positional" of what was learned.
+function counted(list) {
+  const names = [...new Set(list.map((run) => run.mechanism))];
+  return names.map((name) => `${list.filter((run) => run.mechanism === name).length} ${name}`).join(", ");
+}
+
 function list() {
   const shown = byId("runs");
+  byId("note-runs").hidden = runs.length > 0;
   shown.hidden = runs.length === 0;
   const body = shown.tBodies[0];
   body.replaceChildren();
@@ -60,9 +68,10 @@ async function follow(name) {
       list();
       changed();
     }
+    travelled(now.dots, now.point, now.over);
     const states = {
-      starting: "Starting…", running: `Training: ${known} of ${now.seeds} runs finished${now.steps ? `, step ${now.steps}` : ""}.`,
-      done: `Done: ${known} runs.`, cancelled: `Cancelled after ${known} of ${now.seeds} runs.`, failed: `Failed: ${now.message}`,
+      starting: "Starting…", running: now.steps ? `Training: ${known} of ${now.seeds} runs finished, step ${now.steps}.` : "Preparing: the first training of a kind is compiled.",
+      done: `Done: ${known} runs, learned ${counted(now.runs)}.`, cancelled: `Cancelled after ${known} of ${now.seeds} runs.`, failed: `Failed: ${now.message}`,
     };
     tell(states[now.state] ?? now.state, now.progress);
     byId("train-state").dataset.state = now.state;
@@ -71,8 +80,9 @@ async function follow(name) {
   }
 }
 
-export function listen(point, refuse, whenChanged) {
+export function listen(point, refuse, whenChanged, whenMoved) {
   changed = whenChanged;
+  travelled = whenMoved;
   byId("training").addEventListener("submit", async (event) => {
     event.preventDefault();
     if (job) return;
@@ -107,6 +117,7 @@ export function listen(point, refuse, whenChanged) {
 
 table("train", () => {
   const names = ["train_loss", "test_error", "m", "theta", "q", "mechanism", "converged"];
-  return [["alpha", "omega", "sigma", "ridge", "mixing", "d", "start", "run", ...names],
-    ...runs.map((run) => [...["alpha", "omega", "sigma", "ridge", "mixing"].map((name) => run.point[name]), run.d, run.start, run.seed, ...names.map((name) => run[name])])];
+  const where = runs.length ? Object.keys(runs[0].point) : ["alpha"];
+  return [[...where, "d", "start", "run", ...names],
+    ...runs.map((run) => [...where.map((name) => run.point[name]), run.d, run.start, run.seed, ...names.map((name) => run[name])])];
 });

@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from dotphase._numerics.parameters import Number, Parameter, Whole
+from dotphase.cli.descent import DYNAMICS, ENGINE, SOLVER, of_engine
 from dotphase.cli.finite import seeds_option
 from dotphase.cli.options import (
     COUNT,
@@ -14,11 +16,18 @@ from dotphase.cli.options import (
     branches_option,
     json_option,
     model_options,
+    option,
+    out_option,
     plot_option,
     task_options,
 )
 from dotphase.cli.output import Files, print_json, progress_bar
 
+#: Steps that theory and students share.
+STEPS = {
+    "lr": Parameter("lr", Number(above=0), 4.0, "Dynamics: size of a step."),
+    "steps": Parameter("steps", Whole(1), 127, "Dynamics: steps to take."),
+}
 #: Columns of the table, and how they are written.
 SHOWN = {"train_loss": ".6f", "test_error": ".6f", "theta": ".4f", "m": ".4f"}
 
@@ -31,10 +40,14 @@ SHOWN = {"train_loss": ".6f", "test_error": ".6f", "theta": ".4f", "m": ".4f"}
 @click.option("--d", type=COUNT, default=1000, help="Dimension of a token.")
 @seeds_option(4)
 @branches_option("Branches, and starts of training.")
+@option(ENGINE)
+@option(STEPS["lr"])
+@option(STEPS["steps"])
+@option(DYNAMICS["ensemble"])
 @click.option("--amp", is_flag=True, help="Message passing as well.")
-@click.option("--out", default=None, metavar="F.nc", help="Dataset to write.")
+@out_option
 @plot_option
-@task_options("theory", "log2_points", "rtol", "most", rtol=1e-2, most=14)
+@task_options("theory", *SOLVER, rtol=1e-2, most=14)
 @model_options
 @json_option
 def command(
@@ -42,6 +55,7 @@ def command(
     d: int,
     seeds: int,
     branches: list[str],
+    engine: str,
     amp: bool,
     out: str | None,
     plot: str | None,
@@ -49,25 +63,30 @@ def command(
     model: Asked,
     seed: int,
     as_json: bool,
+    **descent: Any,
 ) -> int:
     """Solve a model and train it on one grid of alpha; say at each point whether they agree.
 
+    With the dynamics, students take the steps that the theory is about.
+
     Exit code 3: the solver did not converge somewhere; all points are still printed.
     """
+    parameters = of_engine(engine, parameters, descent)
     with progress_bar("comparing", total=3 if amp else 2) as advance:
         files = Files(out, plot)
         built = model.build()
         from dotphase.experiments.compare import compare
 
         dataset = compare(
-            built, alphas, d, seeds=seeds, branches=branches, amp=amp, seed=seed,
+            built, alphas, d, seeds=seeds, branches=branches, engine=engine, amp=amp, seed=seed,
             progress=lambda engine: advance(), **parameters,
         )  # fmt: skip
-        files.write(dataset, "compare")
-    if as_json:
-        print_json({**model.to_dict(), **_summary(dataset), **files.to_dict()})
-    else:
-        _print_table(dataset)
+    with files.written_after(dataset, "compare"):
+        if as_json:
+            print_json({**model.to_dict(), **_summary(dataset), **files.to_dict()})
+        else:
+            _print_table(dataset)
+    if not as_json:
         files.tell()
     return 0 if bool(dataset["converged"].all()) else 3
 
@@ -83,6 +102,7 @@ def _summary(dataset: Any) -> dict[str, Any]:
     return {
         "alphas": dataset["alpha"].values,
         "branches": dataset["branch"].values,
+        "engine": dataset.attrs["theory"],
         "d": dataset.attrs["d"],
         "seeds": dataset.attrs["seeds"],
         **engines,
@@ -96,7 +116,8 @@ def _print_table(dataset: Any) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    title = f"theory and training at d = {dataset.attrs['d']}: difference over what is allowed"
+    which = str(dataset.attrs["theory"]).replace("_", " ")
+    title = f"{which} and training at d = {dataset.attrs['d']}: difference over what is allowed"
     table = Table(title=title)
     for name in ("alpha", "branch", "engine", *SHOWN, "verdict"):
         side = "left" if name in ("branch", "engine", "verdict") else "right"

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from dotphase._numerics.parameters import Number, OneOf, Parameter, Whole
+from dotphase.cli.descent import DYNAMICS, ENGINE, SOLVER, of_engine
 from dotphase.cli.options import (
     Asked,
     alphas_option,
@@ -16,23 +16,9 @@ from dotphase.cli.options import (
     option,
     out_option,
     plot_option,
-    refuse_given,
     task_options,
 )
 from dotphase.cli.output import Files, print_json, progress_bar
-
-#: What the dynamics takes, and what state evolution does.
-DYNAMICS = {
-    "lr": Parameter("lr", Number(above=0), None, "Dynamics: size of a step [default: 4 or less]."),
-    "steps": Parameter("steps", Whole(1), None, "Dynamics: steps to take [default: to the end]."),
-    "momentum": Parameter("momentum", Number(at_least=0), 0.0, "Dynamics: share of the last step."),
-    "ensemble": Parameter("ensemble", Whole(6, 24), 12, "Dynamics: log2 of the sentences."),
-}
-ENGINE = Parameter(
-    "engine", OneOf(("state_evolution", "dynamics")), "state_evolution",
-    "Minima of the loss, or where gradient descent ends.",
-)  # fmt: skip
-SOLVER = ("log2_points", "rtol", "most")
 
 
 @click.command(
@@ -54,7 +40,7 @@ def command(
     alphas: list[float],
     branches: list[str],
     engine: str,
-    out: str,
+    out: str | None,
     plot: str | None,
     parameters: dict[str, Any],
     model: Asked,
@@ -63,11 +49,7 @@ def command(
     **descent: Any,
 ) -> int:
     """Follow branches along alpha; mark where their training losses cross."""
-    if engine == "dynamics":
-        refuse_given(SOLVER, "--engine dynamics")
-        parameters = {"log2_ensemble": descent.pop("ensemble"), **descent}
-    else:
-        refuse_given(DYNAMICS, "--engine state_evolution")
+    parameters = of_engine(engine, parameters, descent)
     with progress_bar("following branches", total=len(alphas) * len(branches)) as advance:
         built = model.build()
         from dotphase.experiments.curve import curve
@@ -77,11 +59,12 @@ def command(
             built, alphas, branches, engine=engine, seed=seed,
             progress=lambda solution: advance(), **parameters,
         )  # fmt: skip
-        files.write(dataset, "curve")
-    if as_json:
-        print_json(_summary(dataset) | files.to_dict())
-    else:
-        _print_table(dataset)
+    with files.written_after(dataset, "curve"):
+        if as_json:
+            print_json(_summary(dataset) | files.to_dict())
+        else:
+            _print_table(dataset)
+    if not as_json:
         files.tell()
     return 0 if bool(dataset["converged"].all()) else 3
 
@@ -109,6 +92,7 @@ def _print_table(dataset: Any) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from dotphase._numerics.shown import with_error
     from dotphase.theory.branches import BRANCHES
 
     branches = dataset["branch"].values.tolist()
@@ -142,7 +126,15 @@ def _print_table(dataset: Any) -> None:
     click.echo(f"linear positional layer: test error {float(dataset['linear_test_error']):.6f}")
     crossing = float(dataset["crossing"])
     if crossing == crossing:
-        error = float(dataset["crossing_stderr"])
-        click.echo(f"the training losses cross at alpha_c = {crossing:.4f} ± {error:.4f}")
+        place = with_error(crossing, float(dataset["crossing_stderr"]))
+        doubt = "" if _trusted_at(ordered, crossing) else " ? (theory not trusted there)"
+        click.echo(f"the training losses cross at alpha_c = {place}{doubt}")
     else:
         click.echo("the training losses do not cross on this grid")
+
+
+def _trusted_at(ordered: Any, alpha: float) -> bool:
+    """Whether both minima are trusted at the points of the grid next to an alpha."""
+    place = int(ordered["alpha"].searchsorted(alpha))
+    beside = ordered.isel(alpha=slice(max(place - 1, 0), place + 1))
+    return bool(beside.sel(branch=["semantic", "positional"])["trusted"].all())

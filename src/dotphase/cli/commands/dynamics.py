@@ -79,10 +79,11 @@ def command(
             on_repetition=advance,
             **parameters,
         )
-        files.write(path.dataset(), "dynamics")
-    if as_json:
-        print_json({**model.to_dict(), **path.to_dict(), **files.to_dict()})
-    else:
-        click.echo(str(path))
+    with files.written_after(path.dataset(), "dynamics"):
+        if as_json:
+            print_json({**model.to_dict(), **path.to_dict(), **files.to_dict()})
+        else:
+            click.echo(str(path))
+    if not as_json:
         files.tell()
     return 3 if path.diverged else 0

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import click
 
+from dotphase.cli.options import model_reference_options
 
-@click.command("explore", epilog="Example: dotphase explore --port 8050 --no-browser")
+
+@click.command("explore", epilog="Example: dotphase explore --model my_models.py:three_tokens")
 @click.option("--port", type=click.IntRange(0, 65535), default=0,
               help="Port to listen on; 0 takes a free one.")  # fmt: skip
 @click.option("--host", default="127.0.0.1", metavar="ADDRESS",
               help="Address to listen on; any other lets other machines in.")  # fmt: skip
 @click.option("--no-browser", is_flag=True, help="Print the address and open nothing.")
-def command(port: int, host: str, no_browser: bool) -> int:
+@model_reference_options
+def command(
+    port: int, host: str, no_browser: bool, reference: str | None, settings: tuple[str, ...]
+) -> int:
     """A page with the phase diagram, both branches, training and attention.
 
-    It needs no internet. Ctrl-C ends it.
+    It needs no internet. Ctrl-C ends it. With --model it is about another model than the paper's:
+    its parameters are sliders, and --set says where they begin.
     """
     from dotphase.app.server import Server, plotly_script
     from dotphase.cli.options import prepare_jax
@@ -22,12 +28,13 @@ def command(port: int, host: str, no_browser: bool) -> int:
     plotly_script()  # say what is missing before anything slow begins
     prepare_jax()
     from dotphase.app.routes import Explorer
+    from dotphase.app.state import first_point
 
-    explorer = Explorer()
+    explorer = Explorer(first_point(reference, settings))
     try:
         with Server(host, port, explorer) as server:
             click.echo(f"dotphase explorer at {server.address} (Ctrl-C ends it)")
-            if not host.startswith("127."):
+            if not server.private:
                 click.echo("dotphase: other machines can reach this page", err=True)
             explorer.warm_up()
             if not no_browser:

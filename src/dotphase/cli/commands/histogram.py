@@ -78,7 +78,10 @@ def command(
     texts = sequences or SEQUENCES
     for text in texts:
         parse(text, task.symbols, task.length, "--sequence")
-    folder, extra = _folder("--out", out), _folder("--weights", weights) if weights else None
+    from dotphase.storage.paths import check_folder
+
+    folder = check_folder("--out", out)
+    extra = None if weights is None else check_folder("--weights", weights)
 
     from dotphase.cli.options import prepare_jax
 
@@ -99,12 +102,6 @@ def command(
                 release_epochs=release_epochs, landscape=landscape, task=task, checkpoint=folder,
                 on_epoch=_Follow(advance),
             )  # fmt: skip
-        if emergence:
-            with progress_bar("free networks: sizes", total=len(emergence)) as advance:
-                free = study_free(
-                    emergence, runs, emergence_steps, seed=seed, task=task,
-                    on_size=lambda n: advance(),
-                )  # fmt: skip
     except Interrupted as stop:
         interrupted, result = True, stop.finished  # type: ignore[assignment]
     except FloatingPointError as error:
@@ -114,6 +111,15 @@ def command(
         if made and not any(folder.iterdir()):
             folder.rmdir()
         raise
+    if emergence and not interrupted:
+        try:
+            with progress_bar("free networks: sizes", total=len(emergence)) as advance:
+                free = study_free(
+                    emergence, runs, emergence_steps, seed=seed, task=task,
+                    on_size=lambda n: advance(),
+                )  # fmt: skip
+        except KeyboardInterrupt:
+            interrupted = True
     files = _write(result, free, texts, folder, extra)
     for checkpoint in () if interrupted else (TRAINING, RELEASE):
         (folder / checkpoint).unlink(missing_ok=True)
@@ -135,20 +141,6 @@ class _Follow:
     def __call__(self, stage: str, done: int, row: Any) -> None:
         self.advance(done - self.seen.get(stage, 0))
         self.seen[stage] = done
-
-
-def _folder(field: str, name: str) -> Path:
-    """A folder that is there or can be made, checked before any work is done."""
-    import os
-
-    from dotphase.errors import InvalidInput
-
-    path = Path(name)
-    if path.exists() and not (path.is_dir() and os.access(path, os.W_OK)):
-        raise InvalidInput(field, name, "must be a folder that can be written to")
-    if not path.exists() and not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
-        raise InvalidInput(field, name, "must be in a folder that exists and can be written to")
-    return path
 
 
 def _write(

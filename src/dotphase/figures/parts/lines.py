@@ -16,6 +16,9 @@ TRAIN_LOSS = r"training loss $\epsilon_t$"
 TEST_ERROR = r"test error $\epsilon_g$"
 LOSS_GAP = r"$\epsilon_t^{\rm sem} - \epsilon_t^{\rm pos}$"
 OVERLAPS = r"overlaps $\theta/\sigma^2$ and $m/\sigma^2$"
+#: Which theory a line is.
+MINIMA = "replica-symmetric minima"
+DESCENT = r"gradient descent, $d \to \infty$"
 #: Parameters of models in mathematics, and what optimisers are called.
 SYMBOLS = {"omega": r"\omega", "sigma": r"\sigma", "ridge": r"\lambda"}
 OPTIMISERS = {"gd": "gradient descent", "adam": "Adam", "sgd": "SGD", "lbfgs": "L-BFGS"}
@@ -126,6 +129,14 @@ def branch_legend(axis: Any, texts: Mapping[str, str]) -> None:
     """Entries that say which line and marker is which branch, where colours say something else."""
     for name, text in texts.items():
         axis.plot([], [], color=ink(), ls=STYLES[name], marker=MARKERS[name], label=text)
+
+
+def theory_entries(axis: Any, theory: str, runs: xr.Dataset | None = None) -> None:
+    """Which theory the lines are, and what the points are, in the legend."""
+    axis.plot([], [], color=GREY, label=theory)
+    if runs is not None:
+        text = f"training, $d = {runs.attrs['d']}$"
+        axis.plot([], [], "D", color=GREY, mec=ink(), mew=0.5, ls="none", label=text)
 
 
 def hollow_entry(axis: Any, text: str = "theory not trusted", colour: str = GREY) -> None:

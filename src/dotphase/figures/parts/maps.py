@@ -34,6 +34,7 @@ class Panel:
     theory, trained : what is shown, over ``alpha`` and ``omega``
     centred : whether the colours are centred on zero
     comparison : whether it compares two branches, one of which may be missing
+    reached : cells of the theory in which gradient descent stands for a missing minimum
     """
 
     title: str
@@ -42,6 +43,7 @@ class Panel:
     trained: xr.DataArray
     centred: bool = True
     comparison: bool = False
+    reached: xr.DataArray | None = None
 
 
 def gain_panel(theory: xr.Dataset, runs: xr.Dataset) -> Panel:
@@ -100,10 +102,10 @@ def hatch_entry(axis: Any) -> None:
 ONLY = {"positional": "#F3D6C0", "semantic": "#BCD8EA", "none": "#DDDDDD"}
 
 
-def lone_branches(axis: Any, theory: xr.Dataset, parameter: str) -> None:
-    """Cells where the two branches cannot be compared, by the one that is there."""
+def lone_branches(axis: Any, field: xr.DataArray, theory: xr.Dataset, parameter: str) -> None:
+    """Cells where there is nothing to compare, by the branch that is there."""
     winner = theory["winner"].transpose(parameter, "alpha").values
-    missing = np.isnan(theory["loss_difference"].transpose(parameter, "alpha").values)
+    missing = np.isnan(field.transpose(parameter, "alpha").values)
     for name, colour in ONLY.items():
         here = np.where(missing & (winner == name), 1.0, np.nan)
         if min(here.shape) > 1 and bool(np.isfinite(here).any()):
@@ -121,6 +123,16 @@ def critical_lines(axis: Any, lines: xr.Dataset, parameter: str, colour: str = D
         if bool(np.isfinite(lines[name]).any()):
             axis.plot(lines[name], lines[parameter], color="#FFFFFF", lw=3.6, alpha=0.8)
             axis.plot(lines[name], lines[parameter], ls=style, color=colour, lw=1.8, label=label)
+
+
+def filled_cells(axis: Any, reached: xr.DataArray, parameter: str) -> None:
+    """Dots on cells in which gradient descent stands for a minimum that is missing."""
+    cells = reached.transpose(parameter, "alpha").values
+    if cells.any():
+        alpha, value = np.meshgrid(reached["alpha"], reached[parameter])
+        label = r"one branch missing: gradient descent, $d \to \infty$"
+        style = {"color": DARK, "ms": 1.6, "ls": "none", "label": label}
+        axis.plot(alpha[cells], value[cells], ".", **style)
 
 
 def missing_entry(axis: Any, text: str = "one branch missing", **style: Any) -> None:

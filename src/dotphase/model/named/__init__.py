@@ -41,5 +41,23 @@ class NamedModel:
 PAPER = "positional-semantic"
 
 MODELS: Choices[NamedModel] = Choices(
-    "model", "dotphase.model.named", "MODEL", first=(PAPER, "ridge-regression")
+    "model",
+    "dotphase.model.named",
+    "MODEL",
+    first=(
+        PAPER,
+        "ridge-regression",
+        "logistic",
+        "hinge",
+        "least-absolute",
+        "phase-retrieval",
+        "committee",
+        "causal-attention",
+        "multi-head",
+        "attention-temperature",
+        "attention-classes",
+        "correlated-attention",
+        "single-location",
+        "sparse-token",
+    ),
 )

@@ -1,4 +1,4 @@
-"""``sgd``: gradient descent on mini-batches, a new random one for every step."""
+"""``sgd``: gradient descent on mini-batches, for every step a new random one without repetition."""
 
 from __future__ import annotations
 

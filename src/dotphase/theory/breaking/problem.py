@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from dotphase._numerics.quadrature import SCRAMBLES, Rule, gauss_hermite, normal_points
 from dotphase.model import Model
-from dotphase.theory.breaking_evolution import (
+from dotphase.theory.breaking.evolution import (
     BrokenAverages,
     BrokenOverlaps,
     Clusters,
@@ -103,6 +103,10 @@ class ClusterQuery(AverageQuery):
     @property
     def group(self) -> Any:
         return *super().group, self.inner
+
+    @property
+    def inside(self) -> int:
+        return self.inner
 
     @property
     def compiled(self) -> Stepping:

@@ -50,6 +50,7 @@ from dotphase.theory.evolution import (
     matrix_root,
     mean_fields,
     mean_of_scrambles,
+    missed,
     per_token,
     prox_problem,
     remainder,
@@ -184,7 +185,7 @@ def cluster_averages(
     fields = draw_fields(model, overlaps.between, points)
     eta = clusters.centre[..., None] + inner[:, None]
     omega = _inner_fields(overlaps, fields, eta)
-    target = jnp.repeat(fields.target, count, axis=-1)
+    target = jax.tree.map(lambda leaf: jnp.repeat(leaf, count, axis=-1), fields.target)
     problem = prox_problem(overlaps.within, fields._replace(omega=omega, target=target))
     derivatives = loss_derivatives(model)
     track = proximal_map(derivatives, problem, clusters.track, call)
@@ -206,6 +207,8 @@ def cluster_averages(
     force = force.reshape(length, r, -1)
     g = inside(force)
     moved = omega.reshape(length, r, -1) - jnp.asarray(overlaps.m)[..., None]
+    whole = fields._replace(omega=omega, target=target)
+    miss = loss(omega, target) if model.metric is None else missed(model, whole)
     values = BrokenAverages(
         g=g,
         gg=inside(force[:, :, None] * force[:, None]),
@@ -215,7 +218,7 @@ def cluster_averages(
         log_weight=log_weight,
         moreau=jnp.sum(moreau * weight, axis=1),
         loss=inside(at_x),
-        test=jnp.sum(loss(omega, target).reshape(outer, count) * jnp.exp(tilt), axis=1),
+        test=jnp.sum(miss.reshape(outer, count) * jnp.exp(tilt), axis=1),
     )
     root = matrix_sqrt(overlaps.q1 - overlaps.q0)
     centre = jnp.asarray(overlaps.parisi) * apply_each(root, g).reshape(length * r, outer)

@@ -1,0 +1,37 @@
+"""Sizes of the steps of a descent: one for all of them, a list, or a function of the step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from dotphase.errors import InvalidInput
+
+#: What `lr` may be.
+StepSize = float | Sequence[float] | Callable[[int], float]
+
+
+def step_sizes(lr: Any, steps: int) -> Float[np.ndarray, " steps"]:
+    """The size of every step, all positive."""
+    allowed = f"must be a number > 0, {steps} of them, or a function of the step that gives them"
+    try:
+        values = [lr(step) for step in range(steps)] if callable(lr) else lr
+        sizes = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput("lr", lr, allowed) from None
+    sizes = np.full(steps, sizes) if sizes.ndim == 0 else sizes
+    if (
+        isinstance(lr, bool)
+        or sizes.shape != (steps,)
+        or not np.all(np.isfinite(sizes) & (sizes > 0))
+    ):
+        raise InvalidInput("lr", lr, allowed)
+    return sizes
+
+
+def constant(sizes: Float[np.ndarray, " steps"]) -> bool:
+    """Whether all steps have one size."""
+    return bool(np.ptp(sizes) == 0)

@@ -1,0 +1,272 @@
+"""Labels and losses that the named models are made of; each is a few lines, as a user's are.
+
+A teacher is a function of its fields h, of standard normal noise z and of the loadings a of the
+latent means, as far as the model has them; a loss and a metric are functions of the student's
+fields x and of the label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import erf, ndtr
+from jaxtyping import Array, Float
+
+from dotphase.model.attention import softmax_attention
+
+Number = Float[Array, ""]
+Strength = Float[np.ndarray, ""]
+
+
+class NoisyField(eqx.Module):
+    """``y = h + noise z``, of one token."""
+
+    noise: Strength
+
+    def __call__(self, h: Float[Array, "1 1"], z: Float[Array, " 1"]) -> Number:
+        return h[0, 0] + self.noise * z[0]
+
+
+class NoisySign(eqx.Module):
+    """``y = sign(h + noise z)``, of one token."""
+
+    noise: Strength
+
+    def __call__(self, h: Float[Array, "1 1"], z: Float[Array, " 1"]) -> Number:
+        return jnp.where(h[0, 0] + self.noise * z[0] < 0, -1.0, 1.0)
+
+
+def squared(x: Float[Array, "1 1"], y: Number) -> Number:
+    """``(y - x)^2/2``."""
+    return 0.5 * (y - x[0, 0]) ** 2
+
+
+def squared_error(x: Float[Array, "1 1"], y: Number) -> Number:
+    """``(y - x)^2``."""
+    return (y - x[0, 0]) ** 2
+
+
+def logistic(x: Float[Array, "1 1"], y: Number) -> Number:
+    """``log(1 + exp(-y x))``."""
+    return jnp.logaddexp(0.0, -y * x[0, 0])
+
+
+def hinge(x: Float[Array, "1 1"], y: Number) -> Number:
+    """``max(0, 1 - y x)``."""
+    return jnp.maximum(0.0, 1 - y * x[0, 0])
+
+
+def hinge_proximal(
+    omega: Float[Array, "1 1"], V: Float[Array, "1 1"], y: Number
+) -> Float[Array, "1 1"]:
+    """Where the hinge is: stay if the margin is kept, move by V, or stop at the kink."""
+    margin = y * omega
+    return y * jnp.where(margin > 1, margin, jnp.minimum(margin + V, 1.0))
+
+
+def absolute(x: Float[Array, "1 1"], y: Number) -> Number:
+    """``|y - x|``."""
+    return jnp.abs(y - x[0, 0])
+
+
+def absolute_proximal(
+    omega: Float[Array, "1 1"], V: Float[Array, "1 1"], y: Number
+) -> Float[Array, "1 1"]:
+    """Towards the label by V, but not beyond it."""
+    return omega + jnp.clip(y - omega, -V, V)
+
+
+def wrong_sign(x: Float[Array, "1 1"], y: Number) -> Number:
+    """One where the student's sign is not the label."""
+    return jnp.where(y * x[0, 0] > 0, 0.0, 1.0)
+
+
+class Intensity(eqx.Module):
+    """``y = h^2 + noise z``, of one token."""
+
+    noise: Strength
+
+    def __call__(self, h: Float[Array, "1 1"], z: Float[Array, " 1"]) -> Number:
+        return h[0, 0] ** 2 + self.noise * z[0]
+
+
+def intensity_loss(x: Float[Array, "1 1"], y: Number) -> Number:
+    """``(y - x^2)^2/2``."""
+    return 0.5 * (y - x[0, 0] ** 2) ** 2
+
+
+def intensity_error(x: Float[Array, "1 1"], y: Number) -> Number:
+    """``(y - x^2)^2``."""
+    return (y - x[0, 0] ** 2) ** 2
+
+
+def committee(h: Float[Array, "1 units"]) -> Number:
+    """``sum_k erf(h_k/sqrt 2)/sqrt K``, of one token."""
+    return jnp.sum(erf(h[0] / np.sqrt(2))) / np.sqrt(h.shape[1])
+
+
+class NoisyCommittee(eqx.Module):
+    """The output of a committee, with noise."""
+
+    noise: Strength
+
+    def __call__(self, h: Float[Array, "1 units"], z: Float[Array, " 1"]) -> Number:
+        return committee(h) + self.noise * z[0]
+
+
+def committee_loss(x: Float[Array, "1 units"], y: Number) -> Number:
+    """``(y - f(x))^2/2`` with a committee f."""
+    return 0.5 * (y - committee(x)) ** 2
+
+
+def committee_error(x: Float[Array, "1 units"], y: Number) -> Number:
+    """``(y - f(x))^2``."""
+    return (y - committee(x)) ** 2
+
+
+class Attention(eqx.Module):
+    """``softmax(beta h h^T)`` row by row, averaged over heads, each token looking at itself and
+    those before it if it is causal.
+
+    Attributes
+    ----------
+    beta : inverse temperature
+    heads : blocks of columns of equal size, each with a softmax of its own
+    causal : whether later tokens are hidden
+    """
+
+    beta: Strength
+    heads: int = eqx.field(static=True, default=1)
+    causal: bool = eqx.field(static=True, default=False)
+
+    def __call__(self, h: Float[Array, "tokens rank"]) -> Float[Array, "tokens tokens"]:
+        def head(own: Float[Array, "tokens columns"]) -> Float[Array, "tokens tokens"]:
+            score = jnp.asarray(self.beta) * (own @ own.T)
+            if self.causal:
+                score = jnp.where(jnp.tril(jnp.ones(score.shape, bool)), score, -jnp.inf)
+            return jax.nn.softmax(score, axis=-1)
+
+        heads = [head(own) for own in jnp.split(h, self.heads, axis=1)]
+        return sum(heads[1:], start=heads[0]) / self.heads
+
+
+class Mixture(eqx.Module):
+    """``(1 - omega) S(h) + omega A``: any attention mixed with a fixed matrix."""
+
+    attention: Attention
+    omega: Strength
+    mixing: Float[np.ndarray, "tokens tokens"]
+
+    def __call__(self, h: Float[Array, "tokens rank"]) -> Float[Array, "tokens tokens"]:
+        return (1 - self.omega) * self.attention(h) + self.omega * self.mixing
+
+
+class Chosen(eqx.Module):
+    """For each token, one that its row of an attention matrix chooses: classes as labels.
+
+    Each row has a standard normal number of its own, which is turned into a uniform one.
+    """
+
+    attention: Mixture
+
+    def __call__(
+        self, h: Float[Array, "tokens rank"], z: Float[Array, " tokens"]
+    ) -> Float[Array, "tokens tokens"]:
+        edges = jnp.cumsum(self.attention(h), axis=1)[:, :-1]
+        number = jnp.sum(ndtr(z)[:, None] > edges, axis=1)
+        return jax.nn.one_hot(number, h.shape[0], dtype=h.dtype)
+
+
+def cross_entropy(x: Float[Array, "tokens rank"], chosen: Float[Array, "tokens tokens"]) -> Number:
+    """``-sum_l log S_{l, chosen of l}`` with ``S = softmax(x x^T)``."""
+    score = x @ x.T
+    return jnp.sum(jax.nn.logsumexp(score, axis=1) - jnp.sum(score * chosen, axis=1))
+
+
+def chosen_wrongly(x: Float[Array, "tokens rank"], chosen: Float[Array, "tokens tokens"]) -> Number:
+    """Mean probability that the student gives to other tokens than the chosen."""
+    return 1 - jnp.sum(softmax_attention(x) * chosen) / x.shape[0]
+
+
+class ChosenToken(eqx.Module):
+    """``y = h_s + noise z``: the field of the token that the hidden variable marks."""
+
+    noise: Strength
+
+    def __call__(
+        self, h: Float[Array, "tokens 1"], z: Float[Array, " 1"], a: Float[Array, "tokens 1"]
+    ) -> Number:
+        return jnp.dot(a[:, 0], h[:, 0]) + self.noise * z[0]
+
+
+def attention_pooling(x: Float[Array, "tokens 2"]) -> Number:
+    """``softmax(x_key) . x_value``: the second column chooses tokens, the first is read there."""
+    return jnp.dot(jax.nn.softmax(x[:, 1]), x[:, 0])
+
+
+def linear_pooling(x: Float[Array, "tokens 2"]) -> Number:
+    """``x_key . x_value/L``: linear attention."""
+    return jnp.mean(x[:, 0] * x[:, 1])
+
+
+def mean_pooling(x: Float[Array, "tokens 1"]) -> Number:
+    """The sum of the fields of all tokens: it looks nowhere in particular."""
+    return jnp.sum(x[:, 0])
+
+
+@dataclass(frozen=True)
+class Offset:
+    """A pooling by its name, less a threshold."""
+
+    pooling: str
+    threshold: float
+
+    def __call__(self, x: Float[Array, "tokens columns"]) -> Number:
+        pooled: Number = POOLINGS[self.pooling](x) - self.threshold
+        return pooled
+
+
+POOLINGS = {
+    "attention_pooling": attention_pooling,
+    "linear_pooling": linear_pooling,
+    "mean_pooling": mean_pooling,
+}
+
+
+class PooledLoss(eqx.Module):
+    """``(y - f(x))^2/2`` of what a pooling f of the tokens answers; twice that as a metric."""
+
+    pooling: Callable[[Any], Number] = eqx.field(static=True)
+    factor: float = eqx.field(static=True, default=0.5)
+
+    def __call__(self, x: Float[Array, "tokens columns"], y: Number) -> Number:
+        return self.factor * (y - self.pooling(x)) ** 2
+
+
+class PooledLogistic(eqx.Module):
+    """Logistic loss of what a pooling of the tokens answers."""
+
+    pooling: Callable[[Any], Number] = eqx.field(static=True)
+
+    def __call__(self, x: Float[Array, "tokens columns"], y: Number) -> Number:
+        return jnp.logaddexp(0.0, -y * self.pooling(x))
+
+
+class PooledSign(eqx.Module):
+    """One where the sign of the answer is not the label."""
+
+    pooling: Callable[[Any], Number] = eqx.field(static=True)
+
+    def __call__(self, x: Float[Array, "tokens columns"], y: Number) -> Number:
+        return jnp.where(y * self.pooling(x) > 0, 0.0, 1.0)
+
+
+def shifted_or_not(h: Float[Array, "tokens t"], a: Float[Array, "tokens 1"]) -> Number:
+    """One where the hidden variable shifts a token, minus one where it does not."""
+    return jnp.where(jnp.any(a != 0), 1.0, -1.0)

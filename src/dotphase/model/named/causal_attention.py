@@ -1,0 +1,39 @@
+"""The paper's model with masked attention: a token sees itself and those before it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dotphase._numerics.parameters import Number, Parameter, Whole, table
+from dotphase.model.named import NamedModel
+
+if TYPE_CHECKING:
+    from dotphase.model.definition import Model
+
+
+def _build(omega: float, length: int, sigma: float, ridge: float) -> Model:
+    import numpy as np
+
+    from dotphase.model.channels import Attention, Mixture
+    from dotphase.model.definition import Model
+    from dotphase.model.paper import kind_mixing, kind_positions
+
+    causal = Attention(np.asarray(1.0), causal=True)
+    mixing = np.tril(kind_mixing(length))
+    mixing /= mixing.sum(axis=1, keepdims=True)
+    return Model(
+        Mixture(causal, np.asarray(omega), mixing), causal, length=length, sigma=sigma,
+        positions=kind_positions(length), ridge=ridge,
+    )  # fmt: skip
+
+
+MODEL = NamedModel(
+    _build,
+    table(
+        Parameter("omega", Number(at_least=0, at_most=1), 0.3, "Positional weight of the teacher."),
+        Parameter("length", Whole(2), 3, "Tokens in a sentence."),
+        Parameter("sigma", Number(above=0), 0.5, "Standard deviation of the tokens."),
+        Parameter("ridge", Number(above=0), 0.01, "Penalty lambda."),
+    ),
+    "Masked attention: both mechanisms, later tokens hidden.",
+)  # fmt: skip

@@ -1,0 +1,34 @@
+"""The paper's model with tokens that are correlated inside a sentence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dotphase._numerics.parameters import Number, Parameter, Whole, table
+from dotphase.model.named import NamedModel
+
+if TYPE_CHECKING:
+    from dotphase.model.definition import Model
+
+
+def _build(omega: float, correlation: float, length: int, sigma: float, ridge: float) -> Model:
+    import numpy as np
+
+    from dotphase.model.paper import positional_semantic
+
+    paper = positional_semantic(omega, sigma, ridge, length=length)
+    same = np.eye(length)
+    return paper.replace(correlation=same + correlation * (1 - same))
+
+
+MODEL = NamedModel(
+    _build,
+    table(
+        Parameter("omega", Number(at_least=0, at_most=1), 0.3, "Positional weight of the teacher."),
+        Parameter("correlation", Number(at_least=-0.9, at_most=0.9), 0.3, "Between two tokens."),
+        Parameter("length", Whole(2), 2, "Tokens in a sentence."),
+        Parameter("sigma", Number(above=0), 0.5, "Standard deviation of the tokens."),
+        Parameter("ridge", Number(above=0), 0.01, "Penalty lambda."),
+    ),
+    "The paper's model with correlated tokens.",
+)  # fmt: skip

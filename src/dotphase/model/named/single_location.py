@@ -1,0 +1,47 @@
+"""Single-location regression: the label is read from one token, which a hidden variable marks.
+
+Tokens ``x_l = sqrt(strength) mu 1[l = s] + z_l``, labels ``y = Q*.x_s/sqrt d + noise z``, the place
+s hidden (P. Marion et al., arXiv:2410.01537; O. Duranthon et al., arXiv:2509.21936). The student
+answers ``softmax(x k) . x v`` with values v and keys k as its two columns; linear attention
+``x k . x v/L`` and the sum of all tokens are there to be compared with.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dotphase._numerics.parameters import Number, OneOf, Parameter, Whole, table
+from dotphase.model.named import NamedModel
+
+if TYPE_CHECKING:
+    from dotphase.model.definition import Model
+
+
+def _build(strength: float, pooling: str, length: int, noise: float, ridge: float) -> Model:
+    import numpy as np
+
+    from dotphase.model import channels
+    from dotphase.model.definition import Model
+    from dotphase.model.latent import Latent
+
+    answer = getattr(channels, f"{pooling}_pooling")
+    return Model(
+        channels.ChosenToken(np.asarray(noise)), noise=1, length=length, sigma=1.0, ridge=ridge,
+        student_rank=1 if pooling == "mean" else 2,
+        loss=channels.PooledLoss(answer), metric=channels.PooledLoss(answer, 1.0),
+        latent=Latent(np.eye(length)[:, :, None], gram=[[strength]]),
+    )  # fmt: skip
+
+
+MODEL = NamedModel(
+    _build,
+    table(
+        Parameter("strength", Number(above=0), 4.0, "Squared length of the mark."),
+        Parameter("pooling", OneOf(("attention", "linear", "mean")), "attention",
+                  "How the student reads."),
+        Parameter("length", Whole(2), 3, "Tokens in a sentence."),
+        Parameter("noise", Number(at_least=0), 0.0, "Standard deviation of the labels' noise."),
+        Parameter("ridge", Number(above=0), 0.01, "Penalty lambda."),
+    ),
+    "Single-location regression: read the token that is marked.",
+)  # fmt: skip

@@ -1,0 +1,45 @@
+"""Sparse-token classification: is one of the tokens marked, or none?
+
+Positive sentences have a weak signal in one token, negative ones are noise (N. Barnfield, H. Cui,
+Y. M. Lu, arXiv:2509.25153). The student answers ``softmax(x k) . x v - sqrt(strength)/2``, or with
+the sum of its tokens, and is trained with the logistic loss.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dotphase._numerics.parameters import Number, OneOf, Parameter, Whole, table
+from dotphase.model.named import NamedModel
+
+if TYPE_CHECKING:
+    from dotphase.model.definition import Model
+
+
+def _build(strength: float, pooling: str, length: int, ridge: float) -> Model:
+    import numpy as np
+
+    from dotphase.model import channels
+    from dotphase.model.definition import Model
+    from dotphase.model.latent import Latent
+
+    answer = channels.Offset(f"{pooling}_pooling", strength**0.5 / 2)
+    places = np.concatenate([np.eye(length), np.zeros((1, length))])[:, :, None]
+    return Model(
+        channels.shifted_or_not, length=length, sigma=1.0, ridge=ridge,
+        student_rank=1 if pooling == "mean" else 2,
+        loss=channels.PooledLogistic(answer), metric=channels.PooledSign(answer),
+        latent=Latent(places, [0.5 / length] * length + [0.5], gram=[[strength]]),
+    )  # fmt: skip
+
+
+MODEL = NamedModel(
+    _build,
+    table(
+        Parameter("strength", Number(above=0), 9.0, "Squared length of the signal."),
+        Parameter("pooling", OneOf(("attention", "mean")), "attention", "How the student reads."),
+        Parameter("length", Whole(2), 3, "Tokens in a sentence."),
+        Parameter("ridge", Number(above=0), 0.01, "Penalty lambda."),
+    ),
+    "Sparse-token classification: is a token marked?",
+)  # fmt: skip

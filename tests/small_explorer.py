@@ -1,0 +1,41 @@
+"""The explorer with small sizes, so that its tests wait for little: run as a program.
+
+    python small_explorer.py [OPTIONS OF dotphase explore]
+    python small_explorer.py worker
+
+Everything else is that of ``dotphase explore`` and of its processes.
+"""
+
+import sys
+
+import numpy as np
+
+from dotphase.app import children, curve, landscape, lesson, solver, stored
+from dotphase.theory.settings import SolverSettings
+
+#: Precision of the final numbers.
+FINAL = SolverSettings(rtol=2e-2, most=14)
+
+
+def shrink():
+    solver.FINAL = FINAL
+    curve.ALPHAS, curve.POINTS = np.linspace(0.5, 2.0, 7), 12
+    landscape.SIZE = 4
+    stored.ALPHAS, stored.OMEGAS = np.linspace(0.5, 2.0, 4), np.linspace(0.0, 0.6, 4)
+    lesson.STAGES = (
+        {"log2_ensemble": 7, "repetitions": 2, "rtol": None},
+        {"log2_ensemble": 8, "repetitions": 2, "rtol": 1.0},
+    )
+    children.WORKER = [sys.executable, __file__, "worker"]
+
+
+if __name__ == "__main__":
+    shrink()
+    if sys.argv[1:] == ["worker"]:
+        from dotphase.app.worker import main
+
+        sys.exit(main())
+    from dotphase.cli.main import main
+
+    sys.argv.insert(1, "explore")
+    main()
