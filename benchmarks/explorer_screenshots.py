@@ -36,7 +36,7 @@ def wait(browser: Browser) -> None:
     time.sleep(1)
 
 
-def smaller(path: Path, colours: int = 128) -> None:
+def smaller(path: Path, colours: int = 256) -> None:
     """Fewer colours, so that a picture of the docs stays small."""
     from PIL import Image
 

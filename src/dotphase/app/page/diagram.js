@@ -43,7 +43,8 @@ function alone(i, j) {
   return there.length === 2 ? null : there[0] ?? "none";
 }
 const winner = (i, j) => alone(i, j) ?? (value.loss_difference[i][j] < 0 ? "semantic" : "positional");
-const single = (branch) => between(colour(branch), ink("card"), 0.35);
+// Weak where the cells around are filled by what gradient descent reaches.
+const single = (branch) => between(colour(branch), ink("card"), value.reached ? 0.85 : 0.35);
 
 // Lists of the cells for which something holds.
 function cells(holds) {
