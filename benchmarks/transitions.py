@@ -23,10 +23,10 @@ OMEGAS = [0.1, 0.3, 0.5]
 D, SEEDS = 200, 4
 #: By name: title, parameters, sample complexities, branches that count as semantic.
 MODELS: dict[str, tuple[str, dict[str, Any], list[float], tuple[str, ...]]] = {
-    "causal-attention": ("causal, 3 tokens", {}, [0.4, 0.8, 1.2, 1.8, 2.6], ("semantic",)),
-    "correlated-attention": ("correlated, 0.3", {}, [0.6, 1.2, 1.8, 2.6, 4.0], ("semantic",)),
-    "attention-classes": ("classes", {}, [1.0, 2.0, 4.0, 7.0, 12.0], ("semantic",)),
-    "multi-head": ("two heads", {}, [0.8, 1.4, 2.0, 3.0, 4.5], ("mixed", "semantic")),
+    "causal-attention": ("causal, 3 tokens", {}, [0.4, 0.8, 1.4, 2.4], ("semantic",)),
+    "correlated-attention": ("correlated, 0.3", {}, [0.8, 1.4, 2.4, 4.0], ("semantic",)),
+    "attention-classes": ("classes", {}, [1.0, 3.0, 6.0, 12.0], ("semantic",)),
+    "multi-head": ("two heads", {}, [0.8, 1.5, 2.5, 4.5], ("mixed", "semantic")),
 }
 
 
@@ -40,14 +40,12 @@ def compute(name: str) -> xr.Dataset:
     theory = dp.diagram(family, alphas, OMEGAS, informed=informed, log2_points=12)
     starts = (informed[0], "positional")
     runs = dp.grid(family, alphas, OMEGAS, d=D, starts=starts, seeds=SEEDS)
-    loss = runs["train_loss"]
-    gap = loss.sel(start=starts[0], drop=True) - loss.sel(start="positional", drop=True)
+    lowest = runs["mechanism"].isel(start=runs["train_loss"].argmin("start"))
     parts = {
         "theory": theory["loss_difference"],
         "winner": theory["winner"].astype(str),
         "alpha_c": theory["alpha_c"],
-        "trained": gap.mean("seed"),
-        "trained_stderr": gap.std("seed", ddof=1) / np.sqrt(SEEDS),
+        "share": (lowest.isin(list(informed))).mean("seed"),
     }
     found = xr.Dataset({key: part.drop_attrs() for key, part in parts.items()})
     return found.drop_attrs().assign_attrs(model=name, d=D, seeds=SEEDS)
@@ -61,13 +59,12 @@ def draw(found: dict[str, xr.Dataset]) -> None:
             for omega in cells["omega"].values:
                 for alpha in cells["alpha"].values:
                     cell = cells.sel(omega=omega, alpha=alpha)
-                    winner, gap = str(cell["winner"].item()), float(cell["trained"])
+                    winner, share = str(cell["winner"].item()), float(cell["share"])
                     axis.plot(alpha, omega, "s", ms=15, alpha=0.45, mew=0,
                               color=COLOURS.get(winner, COLOURS["uninformed"]))  # fmt: skip
-                    clear = abs(gap) > 2 * float(cell["trained_stderr"])
-                    trained = COLOURS["semantic" if gap < 0 else "positional"]
+                    trained = COLOURS["semantic" if share > 0.5 else "positional"]
                     axis.plot(alpha, omega, "o", ms=6, color=trained,
-                              mfc=trained if clear else "none")  # fmt: skip
+                              mfc="none" if 0 < share < 1 else trained)  # fmt: skip
             axis.plot(cells["alpha_c"], cells["omega"], color=ink(), lw=1)
             axis.set(title=MODELS[name][0], xlabel=r"$\alpha$", xscale="log", ylim=(0, 0.6))
             axis.set_xticks(cells["alpha"].values, [f"{a:g}" for a in cells["alpha"].values])

@@ -13,6 +13,7 @@ from dotphase.theory.critical import Critical
 from dotphase.theory.ends import BranchEnd
 from dotphase.theory.flow import Flow, FlowPoint
 from dotphase.theory.landscape import Landscape
+from dotphase.theory.posterior import NumericalBayes
 from dotphase.theory.solution import Solution
 from dotphase.training.hessian import Curvature
 from dotphase.training.result import Training
@@ -32,6 +33,7 @@ __all__ = [
     "FlowPoint",
     "Landscape",
     "MessagePassing",
+    "NumericalBayes",
     "Run",
     "Solution",
     "Training",

@@ -50,7 +50,7 @@ class Critical:
     ----------
     alpha_c, alpha_c_stderr : where the training losses of the two branches cross
     alpha_l, alpha_l_stderr : where the lowest minimum beats the linear layer in test error
-    linear_test_error : test error of the linear positional layer
+    linear_test_error : test error of the linear positional layer; NaN, as alpha_l, without one
     trusted : whether the theory can be trusted for both branches at alpha_c
     message : what was found, or why not
     semantic, positional : the two solutions at alpha_c, if there is one
@@ -296,6 +296,8 @@ def _beats_linear(
     Just above alpha_c the semantic branch has the lowest loss; if it is below the linear
     layer there already, the test error jumps past it at alpha_c itself.
     """
+    if not math.isfinite(linear):
+        return math.nan, math.nan
     before = (here.alpha, here.test_error - linear)
     if before[1] <= 0:
         return here.alpha, 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import click
@@ -45,7 +46,8 @@ def command(parameters: dict[str, Any], model: Asked, seed: int, as_json: bool) 
             ):  # fmt: skip
                 shown = f"alpha = {with_error(where, error)}" if where == where else "no alpha"
                 click.echo(f"{name} branch {what} {shown}")
-        click.echo(f"linear test error {found.linear_test_error:.6g}")
+        if math.isfinite(found.linear_test_error):
+            click.echo(f"linear test error {found.linear_test_error:.6g}")
         doubtful = "NOT TRUSTED" if found.alpha_c == found.alpha_c else "no crossing"
         verdict = "trusted" if found.trusted else doubtful
         click.echo(f"{verdict}: {found.message}")
