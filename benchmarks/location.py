@@ -19,7 +19,7 @@ from dotphase.figures.parts.style import COLOURS, drawing
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 STRENGTH, LENGTH, RIDGE = 4.0, 3, 0.02
-ALPHAS, TRAINED = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0], [2.0, 4.0, 8.0]
+ALPHAS, TRAINED = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0], [2.0, 4.0]
 D, SEEDS = 200, 4
 STARTS = {"attention": "mixed", "linear": "mixed", "mean": "semantic"}
 SHOWN = {"attention": "semantic", "linear": "positional", "mean": "uninformed"}
