@@ -19,7 +19,7 @@ from dotphase.figures.parts.style import COLOURS, drawing
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 STRENGTH, LENGTH, RIDGE = 4.0, 3, 0.02
-ALPHAS, TRAINED = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0], [2.0, 4.0]
+ALPHAS, TRAINED = [1.0, 4.0, 16.0, 48.0], [4.0]
 D, SEEDS = 200, 4
 STARTS = {"attention": "mixed", "linear": "mixed", "mean": "semantic"}
 SHOWN = {"attention": "semantic", "linear": "positional", "mean": "uninformed"}
@@ -50,7 +50,7 @@ def compute() -> xr.Dataset:
             "single-location", pooling=pooling, strength=STRENGTH, length=LENGTH, ridge=RIDGE
         )
         for j, alpha in enumerate(ALPHAS):
-            found = dp.solve(model, alpha, start, log2_points=13)
+            found = dp.solve(model, alpha, start, log2_points=12)
             if found.converged:
                 theory[i, j], error[i, j] = found.test_error, found.stderr["test_error"]
                 trusted[i, j] = found.stability.trusted

@@ -3,7 +3,7 @@
     python benchmarks/transitions.py [NAME ...] [--draw]
 
 For each model the two branches on a coarse grid of alpha and omega, in theory and trained at
-d = 200; results go to docs/data, and `--draw` makes docs/images/transitions.png of them.
+d = 150; results go to docs/data, and `--draw` makes docs/images/transitions.png of them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dotphase.figures.parts.style import COLOURS, drawing, ink
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 OMEGAS = [0.1, 0.3, 0.5]
-D, SEEDS = 200, 4
+D, SEEDS = 150, 3
 #: By name: title, parameters, sample complexities, branches that count as semantic.
 MODELS: dict[str, tuple[str, dict[str, Any], list[float], tuple[str, ...]]] = {
     "causal-attention": ("causal, 3 tokens", {}, [0.4, 0.8, 1.4, 2.4], ("semantic",)),
