@@ -32,6 +32,9 @@ keep_for_process()
 # signal ignored (from a script's background job) and would hand that on.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+#: Rooms and files in which what is compiled runs for longer than it is compiled.
+LONG = ("theory", "app", "sweep", "test_breaking.py")
+
 REFERENCE = ROOT.parent / "shared" / "reference"
 
 
@@ -42,24 +45,23 @@ def double_precision() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module")
-def quick_to_compile() -> Iterator[None]:
-    """For files whose functions are compiled for small sizes and run a few times.
+@pytest.fixture(scope="module", autouse=True)
+def quick_to_compile(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Functions are compiled for small sizes and run a few times, but where they run for long.
 
     What was compiled in one way must not serve the files that want the other.
     """
-    jax.clear_caches()
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-    jax.clear_caches()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick_rooms(request: pytest.FixtureRequest) -> None:
-    """The rooms in which all files are like that."""
-    if request.path.parent.name in ("finite", "training", "baselines", "mean_field"):
-        request.getfixturevalue("quick_to_compile")
+    if request.path.parent.name in LONG or request.path.name in LONG:
+        yield
+        return
+    name = "jax_disable_most_optimizations"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(name.upper(), "1")  # for programs that tests start
+        jax.clear_caches()
+        jax.config.update(name, True)
+        yield
+        jax.config.update(name, False)
+        jax.clear_caches()
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from dotphase.model.untied import untied as untied
 
 # Theory
 from dotphase._numerics.fixed_point import Iteration as Iteration
+from dotphase.experiments.attention import attention as attention
 from dotphase.experiments.curve import curve as curve
 from dotphase.experiments.diagram import diagram as diagram
 from dotphase.mean_field.run import dynamics as dynamics

@@ -2,6 +2,7 @@
 
 from dotphase.experiments.attention import attention_matrices
 from dotphase.experiments.basins import basin_shares
+from dotphase.experiments.beside import with_theory
 from dotphase.experiments.fill import fill
 from dotphase.experiments.model_error import model_error
 from dotphase.experiments.outcomes import outcomes
@@ -30,4 +31,5 @@ __all__ = [
     "outcomes",
     "ridge_regression",
     "solve_many_broken",
+    "with_theory",
 ]

@@ -2,13 +2,17 @@
 
 The figures are the files of `dotphase.figures`, and each file has one function of its own name, so
 that a new figure is one new file. All of them take a `path` to write to (.png, .svg or .pdf) and
-return the Matplotlib figure.
+return the Matplotlib figure; with `ax=`, an axes or as many as there are panels, they draw into a
+figure of yours.
 """
 
 from __future__ import annotations
 
 import pkgutil
+from collections.abc import Callable
+from functools import wraps
 from importlib import import_module
+from inspect import Parameter, signature
 from typing import Any
 
 from dotphase import figures
@@ -25,8 +29,25 @@ __all__ = names()
 def __getattr__(name: str) -> Any:
     if name not in names():
         raise AttributeError(f"there is no figure {name!r}; known are {', '.join(names())}")
-    value = globals()[name] = getattr(import_module(f"dotphase.figures.{name}"), name)
+    function = getattr(import_module(f"dotphase.figures.{name}"), name)
+    value = globals()[name] = _with_axes(function)
     return value
+
+
+def _with_axes(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A figure that also takes `ax`."""
+    from dotphase.figures.parts.style import drawing_into
+
+    @wraps(function)
+    def drawn(*args: Any, ax: Any = None, **kwargs: Any) -> Any:
+        with drawing_into(ax):
+            return function(*args, **kwargs)
+
+    known = signature(function)
+    axes = Parameter("ax", Parameter.KEYWORD_ONLY, default=None, annotation=Any)
+    parameters = [*known.parameters.values(), axes]
+    drawn.__signature__ = known.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return drawn
 
 
 def __dir__() -> list[str]:

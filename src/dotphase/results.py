@@ -10,6 +10,8 @@ from dotphase.theory.breaking.critical import BrokenCritical
 from dotphase.theory.breaking.evolution import BrokenOverlaps
 from dotphase.theory.breaking.result import Broken, Complexity
 from dotphase.theory.critical import Critical
+from dotphase.theory.critical_search import Transition
+from dotphase.theory.dimension import AtDimension
 from dotphase.theory.ends import BranchEnd
 from dotphase.theory.flow import Flow, FlowPoint
 from dotphase.theory.landscape import Landscape
@@ -19,6 +21,7 @@ from dotphase.training.hessian import Curvature
 from dotphase.training.result import Training
 
 __all__ = [
+    "AtDimension",
     "Baseline",
     "BayesOptimal",
     "BranchEnd",
@@ -38,4 +41,5 @@ __all__ = [
     "Solution",
     "Training",
     "Trajectory",
+    "Transition",
 ]

@@ -1,17 +1,21 @@
 """The command line, in process; two runs in processes of their own where that matters."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
 
+import click
 import numpy as np
 import pytest
 import xarray as xr
 
 from app_tools import wait_for
+from dotphase.cli import compiling
 from dotphase.cli.commands import COMMANDS
 from dotphase.cli.main import _run
+from dotphase.cli.output import echo
 
 FAST = ["--log2-points", "12"]
 
@@ -54,9 +58,11 @@ def test_lost_branch_exits_with_three_and_still_prints(capsys):
 
 
 def test_text_output_and_the_old_name_of_an_option(capsys):
-    assert _run(["solve", "--alpha", "2", "--points", "12"]) == 0
+    words = ["--start", "semantic", "--lambda", "0.01", "--d", "100"]  # other names, and a d
+    assert _run(["solve", "--alpha", "2", "--points", "12", *words]) == 0
     out, err = capsys.readouterr()
     assert "semantic branch at alpha = 2" in out
+    assert "semantic branch at alpha = 2, d = 100" in out and "(positions)]/d" in out
     assert err == "dotphase: --points is called --log2-points now\n"
 
 
@@ -80,7 +86,11 @@ def test_text_output_and_the_old_name_of_an_option(capsys):
         (["solve", "--alpha", "1", "--points", "3"], ["--points", "3"]),
         (["solve", "--alpha", "1", "--rtol", "0"], ["--rtol"]),
         (["solve", "--alpha", "1", "--colour", "red"], ["--colour"]),
-        (["sovle"], ["sovle"]),
+        (["sovle"], ["sovle", "did you mean solve?"]),
+        (["solve", "--alpha", "1", "--lamda", "1"], ["--lamda", "--lambda"]),
+        (["solve", "--alpha", "1", "--log2-points", "4096"], ["4096", "log2 of the number"]),
+        (["solve", "--alpha", "1", "--d", "0"], ["--d", "0"]),
+        (["solve", "--alpha", "1", "--d", "9", "--breaking", "1"], ["--d", "--breaking 1"]),
         (["curve", "--alphas", "1:2", "--out", "a.nc"], ["--alphas", "1:2", "A:B:N"]),
         (["curve", "--alphas", "0:2:5", "--out", "a.nc"], ["--alphas", "> 0"]),
         (["curve", "--alphas", "1:1:5", "--out", "a.nc"], ["--alphas"]),
@@ -206,3 +216,38 @@ def test_an_output_that_is_full(tmp_path):
     )  # fmt: skip
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1 and "No space left" in done.stderr
+
+
+def test_the_shell_can_complete_what_is_typed(monkeypatch, capsys):
+    monkeypatch.setenv("_DOTPHASE_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", "dotphase cri")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    assert _run([]) == 0
+    assert capsys.readouterr().out.split(",")[-1].strip() == "critical"
+
+
+def test_warnings_are_red_on_a_terminal_alone(capsys):
+    echo("fine\n  NOT TRUSTED: why")
+    assert capsys.readouterr().out == "fine\n  NOT TRUSTED: why\n"
+    with click.Context(click.Command("any"), color=True).scope():
+        echo("fine\n  NOT TRUSTED: why")
+    assert "\x1b[31m  NOT TRUSTED: why" in capsys.readouterr().out
+
+
+def test_a_bar_says_when_something_is_compiled():
+    said = []
+    with compiling.told(said.append):
+        compiling._begun(compiling.BEGINS)
+        compiling._begun("/other")
+        compiling._ended(compiling.ENDS, 0.2)
+    compiling._begun(compiling.BEGINS)
+    assert said == ["compiling", ""]
+
+
+def test_a_table_is_printed_without_a_file(capsys):
+    assert (
+        _run(["diagram", "--alphas", "1:2:2", "--omegas", "0.3:0.3:1", "--log2-points", "12"]) == 0
+    )
+    out = capsys.readouterr().out
+    assert "alpha_c" in out and "wrote" not in out
+    assert re.search(r"0.3000 +1\.2\d* ± 0\.\d+", out)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 
 import click
+import numpy as np
 import pytest
+import xarray as xr
 from click.testing import CliRunner
 
 from dotphase.cli.commands import amp, train
@@ -34,6 +36,22 @@ def test_train_that_does_not_converge_exits_with_three():
     result = run(train.command, *arguments)
     assert result.return_value == 3
     assert "2 of 2: all steps were taken" in result.stdout
+    assert "2 runs: 2 semantic" in result.stdout
+    assert "theory at d = 200: " in result.stdout
+
+
+def test_steps_that_are_meant_are_no_failure_and_can_be_kept(tmp_path):
+    out = tmp_path / "runs.nc"
+    arguments = ["--d", "200", "--alpha", "2", "--seeds", "2", "--steps", "2", "--json"]
+    result = run(train.command, *arguments, "--optimizer", "gd", "--out", str(out))
+    assert result.return_value == 0
+    plain = json.loads(result.stdout)
+    assert plain["converged"] is False
+    assert plain["mechanisms"]["semantic"]["runs"] == 2 and "theory" not in plain
+    with xr.open_dataset(out) as dataset:
+        assert dataset["train_loss"].attrs["long_name"] == "training loss per dimension"
+        found = [row["train_loss"] for row in plain["runs"]]
+        np.testing.assert_allclose(dataset["train_loss"], found)
 
 
 def test_amp_prints_one_json_object(tmp_path):

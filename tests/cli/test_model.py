@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import jax
 import numpy as np
 import pytest
 import xarray as xr
@@ -23,17 +22,6 @@ def answer(capsys, *arguments):
     out, err = capsys.readouterr()
     assert code in (0, 3), err
     return json.loads(out)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick_to_compile():
-    """Everything here, and in the worker of a study, is compiled for one model and run once."""
-    name = "jax_disable_most_optimizations"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(name.upper(), "1")
-        jax.config.update(name, True)
-        yield
-        jax.config.update(name, False)
 
 
 @pytest.fixture(scope="module")

@@ -16,8 +16,6 @@ from dotphase.report.items import ITEMS
 from examples import NAMES, RESULTS, breaks_symmetry, examples, run, share
 from extensions.public_names import GROUPS, HOMES, resolve
 
-pytestmark = pytest.mark.usefixtures("quick_to_compile")
-
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PAGES = sorted(

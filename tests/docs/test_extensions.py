@@ -10,8 +10,15 @@ pytest.importorskip("sphinx")
 
 from sphinx.errors import ExtensionError
 
-from extensions.executed import Page
-from extensions.public_names import GROUPS, describe_attributes, public_name, read_groups
+from extensions.executed import FENCE, Page, notebook
+from extensions.public_names import (
+    GROUPS,
+    describe_attributes,
+    in_order,
+    public_name,
+    read_groups,
+)
+from extensions.verdict_tables import rearrange
 
 API = Path(__file__).resolve().parents[2] / "docs" / "api"
 
@@ -25,6 +32,47 @@ def test_blocks_of_a_page_share_their_names():
 def test_a_failing_block_ends_the_build_and_shows_itself():
     with pytest.raises(ExtensionError, match=r"(?s)page\.md:7 failed:.*1 / 0.*ZeroDivisionError"):
         Page().execute("1 / 0", "page.md:7")
+
+
+def test_a_page_as_a_notebook():
+    source = "# Title\n\nSee {doc}`other <there>` and {doc}`this`.\n\n```{run}\nprint(2)\n```\n"
+    source += "\n```{run}\n:hidden:\nassert True\n```\n\nThe end.\n\n```{script}\n```\n"
+    assert [fence[1] for fence in FENCE.finditer(source)] == ["run", "run", "script"]
+    page = Page(source)
+    page.blocks, page.printed = ["print(2)"], ["2\n"]
+    book = notebook(page)
+    assert [cell["cell_type"] for cell in book["cells"]] == ["markdown", "code", "markdown"]
+    assert "".join(book["cells"][0]["source"]) == "# Title\n\nSee other and this."
+    assert book["cells"][1]["outputs"][0]["text"] == "2\n" and book["nbformat"] == 4
+    assert len({cell["id"] for cell in book["cells"]}) == 3
+
+
+def test_verdicts_come_second_and_reasons_once_below():
+    from docutils.core import publish_doctree
+    from docutils.nodes import enumerated_list, row, table
+
+    text = """
+==== == ======= ===
+a    b  verdict why
+==== == ======= ===
+x    1  agrees  close
+y    2  differs far
+z    3  agrees  close
+==== == ======= ===
+"""
+    document = publish_doctree(text)
+    found = next(iter(document.findall(table)))
+    rearrange(found, ["a", "b", "verdict", "why"])
+    rows = [[cell.astext() for cell in one] for one in document.findall(row)]
+    assert rows == [["a", "verdict", "b"], ["x", "agrees 1", "1"], ["y", "differs 2", "2"],
+                    ["z", "agrees 1", "3"]]  # fmt: skip
+    notes = next(iter(document.findall(enumerated_list)))
+    assert [note.astext() for note in notes] == ["close", "far"]
+
+
+def test_the_theory_opens_with_solve():
+    assert GROUPS["theory"][0] == "dotphase.solve" and GROUPS["model"][0] == "dotphase.Model"
+    assert in_order(["B", "solve", "a"]) == ["solve", "a", "B"]
 
 
 def test_every_group_has_its_page_and_its_table():

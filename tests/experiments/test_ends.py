@@ -8,14 +8,12 @@ import pytest
 import dotphase as dp
 from dotphase.experiments.ends import _too_large, end_of
 
-pytestmark = pytest.mark.usefixtures("quick_to_compile")
-
 #: The size of the ensembles that other tests compile as well.
 SMALL = {"log2_ensemble": 9, "repetitions": 2}
 
 
 @pytest.fixture(scope="module")
-def ends(quick_to_compile):
+def ends():
     model = dp.positional_semantic()
     return dp.curve(model, [2.0, 0.5], engine="dynamics", lr=6.0, steps=63, **SMALL)
 

@@ -5,13 +5,11 @@ import pytest
 
 import dotphase as dp
 
-pytestmark = pytest.mark.usefixtures("quick_to_compile")
-
 SMALL = {"steps": 15, "momentum": 0.0}
 
 
 @pytest.fixture(scope="module")
-def found(quick_to_compile):
+def found():
     return dp.analysis.outcomes(dp.positional_semantic(), [2.0], [0.05, 0.1], 400, draws=6, **SMALL)
 
 

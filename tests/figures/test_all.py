@@ -76,6 +76,18 @@ def test_a_figure_is_one_function_that_writes_its_file(name, arguments, tmp_path
     )
 
 
+def test_a_figure_goes_into_axes_of_the_users_own(tmp_path):
+    from matplotlib.figure import Figure
+
+    mine = Figure()
+    axis, other = mine.subplots(1, 2)
+    assert dp.plot.mechanisms(made_up.training(), tmp_path / "mine.png", ax=axis) is mine
+    assert axis.get_xlabel() == "$|m|$" and not other.has_data()
+    assert (tmp_path / "mine.png").exists()
+    with pytest.raises(dp.InvalidInput, match=r"^ax = '2 axes': must be a single"):
+        dp.plot.mechanisms(made_up.training(), ax=[axis, other])
+
+
 def test_unknown_figures_are_named():
     with pytest.raises(AttributeError, match=r"no figure 'cruve'; known are .*curve"):
         _ = dp.plot.cruve

@@ -10,7 +10,7 @@ SMALL = {"task": histogram.Task(symbols=3, length=4, samples=300), "dimension": 
          "batch": 4}  # fmt: skip
 
 
-def test_free_networks_learn(quick_to_compile, tmp_path):
+def test_free_networks_learn(tmp_path):
     sizes = []
     found = histogram.emergence([40], 2, 1000, **SMALL, on_size=sizes.append)
     assert sizes == [40] == found.samples.tolist()

@@ -18,11 +18,9 @@ SMALL = {"task": histogram.Task(symbols=3, length=4, samples=300), "dimension": 
          "batch": 4}  # fmt: skip
 ASKED = {"runs": 2, "epochs": 5, "release": True, "release_epochs": 3, "seed": 4}
 
-pytestmark = pytest.mark.usefixtures("quick_to_compile")
-
 
 @pytest.fixture(scope="module")
-def whole(quick_to_compile):
+def whole():
     """Both mechanisms, uninterrupted."""
     return run(**ASKED, **SMALL, landscape=True)
 

@@ -26,8 +26,6 @@ def square(x, y):
     return 0.5 * (x[0, 0] - y) ** 2
 
 
-pytestmark = pytest.mark.usefixtures("quick_to_compile")
-
 GOOD = {"teacher": field, "loss": square, "length": 1, "sigma": 1.0}
 TWO = [[[1.0], [0.0]], [[0.0], [1.0]]]
 

@@ -24,6 +24,9 @@ def test_known_slopes_follow_a_cubic_exactly():
     gap, slope = 8 - (GRID + 0.3) ** 3, -3 * (GRID + 0.3) ** 2
     assert last_fall(GRID, gap, slope).at == pytest.approx(1.7, abs=1e-12)
     assert last_fall(GRID, gap).at != pytest.approx(1.7, abs=1e-2)
+    straight = last_fall(GRID, gap)
+    assert straight.bend == 0
+    assert last_fall(GRID, gap, slope).bend == pytest.approx(abs(1.7 - straight.at))
 
 
 def test_errors_go_together_or_average_out():

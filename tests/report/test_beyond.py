@@ -47,7 +47,9 @@ def test_lengths_are_read_off_the_curves():
     np.testing.assert_allclose(found["alpha_l_stderr"], 0.01)
     assert found["trusted"].values.tolist() == [1, 0]
     rows = lengths.compare(datasets)
-    assert len(rows) == 4 and all(row.verdict == "agrees" for row in rows)
+    # Made-up errors of 5% are too coarse for a verdict, but not for a difference of half.
+    assert len(rows) == 4 and all(row.verdict == "no verdict" for row in rows)
+    assert all(row.difference == 0 for row in rows)
     assert any("not trusted for L = 3." in line for line in lengths.remarks(datasets))
     assert len(lengths.draw(datasets)[""].axes) == 4
     datasets["runs-3"] = trained(branches(1.2, 1.3) * 1.5)
@@ -148,7 +150,7 @@ def test_dynamics_is_drawn_and_told():
     datasets |= {
         f"theory-field-{k}": dynamics._field(alpha, 7) for k, alpha in enumerate(dynamics.FIELDS)
     }
-    assert {row.verdict for row in dynamics.compare(datasets)} == {"agrees"}
+    assert all(abs(row.difference) < row.allowed for row in dynamics.compare(datasets))
     worse = datasets | {"runs-descent": runs * 1.2}
     worse["runs-descent"].attrs["alpha"] = 20.0
     assert {row.verdict for row in dynamics.compare(worse)} == {"differs"}
@@ -160,12 +162,12 @@ def test_dynamics_is_drawn_and_told():
 # Quick to compile from here on; the flow above is slow then.
 
 
-def test_untied_theory_and_training_agree(quick_to_compile, tmp_path):
+def test_untied_theory_and_training_agree(tmp_path):
     sizes = {"students": ["untied"], "alphas": [2.0, 2.8], "log2_points": 14, "d": 160, "seeds": 3}
     datasets = untied.compute(Parts(tmp_path), sizes | {"trained": [2.8]})
     rows = {row.quantity: row for row in untied.compare(datasets)}
-    assert rows["theta"].verdict == "agrees" and rows["theta"].ours > 0.15
-    assert rows["m"].verdict == "agrees" and rows["m"].ours > 0.3
+    assert abs(rows["theta"].difference) < rows["theta"].allowed and rows["theta"].ours > 0.15
+    assert abs(rows["m"].difference) < rows["m"].allowed and rows["m"].ours > 0.3
     assert np.isnan(rows["alpha_c"].ours)  # one alpha has no crossing
     # The jump is still there, at much larger alpha than with tied weights (1.25).
     assert 2.0 < float(datasets["theory-untied"]["crossing"]) < 2.6
@@ -173,7 +175,7 @@ def test_untied_theory_and_training_agree(quick_to_compile, tmp_path):
     assert "alpha_c = 2" in untied.remarks(datasets)[0]
 
 
-def test_bayes_and_limits_agree(quick_to_compile, tmp_path):
+def test_bayes_and_limits_agree(tmp_path):
     sizes = {"alphas": [1.5], "rtol": 1e-1, "most": 12, "lines": [0.3, 0.45], "samples": 20_000}
     datasets = bayes.compute(Parts(tmp_path / "bayes"), sizes)
     rows = bayes.compare(datasets)
@@ -182,6 +184,6 @@ def test_bayes_and_limits_agree(quick_to_compile, tmp_path):
     assert bayes.draw(datasets).axes and len(bayes.remarks(datasets)) == 2
     sizes = {"alphas": [1.0, 2.0], "ridges": [0.01], "log2_points": 14, "paper_points": 13}
     datasets = limits.compute(Parts(tmp_path / "limits"), sizes)
-    assert {row.verdict for row in limits.compare(datasets)} == {"agrees"}
+    assert {row.verdict for row in limits.compare(datasets)} <= {"agrees", "no verdict"}
     assert len(limits.draw(datasets).axes) == 2
     assert "closed form is 100" in limits.remarks(datasets)[0]

@@ -24,8 +24,6 @@ from dotphase.report.released.grids import Grid
 from dotphase.report.store import Parts
 from dotphase.report.sweeps import DESCENT
 
-pytestmark = pytest.mark.usefixtures("quick_to_compile")
-
 #: Small enough for seconds; training has the same shape everywhere, and is compiled once: four
 #: cells, with data sets that are padded to the same size.
 D, ALPHAS = 40, [1.5, 2.0]
@@ -47,7 +45,7 @@ def small_grid():
 
 
 @pytest.fixture(scope="module")
-def found(quick_to_compile, few_steps, small_grid, tmp_path_factory):
+def found(few_steps, small_grid, tmp_path_factory):
     """Datasets of the transition at a small size."""
     folder = tmp_path_factory.mktemp("report") / "transition"
     sizes = {"alphas": [1.005, 1.5025, 2.0], "rtol": 1e-1, "most": 12, "critical_points": 12}
@@ -203,7 +201,8 @@ def test_training_on_structured_tokens_agrees_with_theory(tmp_path, monkeypatch)
     ]  # fmt: skip
     # The test error is above its limit by more than 10/d at this small d, for white tokens too;
     # tests of `attention_error` hold it to sampled sentences at d = 8.
-    assert all(row.verdict == "agrees" for row in rows if row.quantity != "test_error")
+    near = [row for row in rows if row.quantity != "test_error"]
+    assert all(abs(row.difference) < row.allowed for row in near)
     white = dp.solve(dp.positional_semantic(), 2.0, log2_points=12).train_loss
     assert abs(rows[0].ours - white) > rows[0].allowed  # white tokens would not have passed
     lines = structured.remarks(datasets)

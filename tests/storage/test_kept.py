@@ -65,6 +65,19 @@ def test_datasets_are_computed_once(tmp_path):
     assert int(Kept(kept.path, {"a": 2}).get(compute)["v"]) == 3
 
 
+@pytest.mark.parametrize("texts", [["a", "b"], ["long", "é"]])
+def test_a_dataset_that_has_changed_on_the_disk_is_computed_again(tmp_path, texts):
+    values = np.arange(200.0)
+    true = xr.Dataset({"v": ("x", values), "t": ("y", texts)})
+    kept = Kept(tmp_path / "a.nc", {})
+    kept.keep_dataset(true)
+    assert kept.dataset()["t"].values.tolist() == texts
+    whole = kept.path.read_bytes()
+    place = whole.index(values.tobytes()) + 800
+    kept.path.write_bytes(whole[:place] + b"\x01" + whole[place + 1 :])
+    assert kept.dataset() is None
+
+
 def test_a_write_that_fails_leaves_the_old_file(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("old")

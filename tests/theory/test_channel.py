@@ -13,8 +13,6 @@ from dotphase.finite.prepare import prepare
 from dotphase.finite.test_error import field_error, quadrature
 from dotphase.model.latent import Latent
 
-pytestmark = pytest.mark.usefixtures("quick_to_compile")
-
 #: How student and teacher read the two tokens.
 READ, ASKED = np.array([1.0, -0.5]), np.array([0.8, 0.3])
 NOISE, RIDGE, ALPHA = 0.4, 0.2, 1.5

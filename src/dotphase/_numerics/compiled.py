@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -83,6 +84,9 @@ def cache_settings() -> dict[str, Any]:
 
 def keep_for_process() -> None:
     """Keep all that is compiled from now on: for a process that is a program of this package."""
+    # Where nothing can be kept, everything is compiled anew; nobody has to be told each time.
+    about = "Error (writing|reading) persistent compilation cache"
+    warnings.filterwarnings("ignore", message=about)
     _apply(cache_settings())
 
 

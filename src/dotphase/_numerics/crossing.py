@@ -25,12 +25,15 @@ class Crossing:
     left : index of the left neighbour
     share : part of the way from the left to the right neighbour, on the straight line
     slope : of the straight line between them
+    bend : how far the place is from that on the straight line: the order of what interpolation
+        does not know
     """
 
     at: float
     left: int
     share: float
     slope: float
+    bend: float = 0.0
 
     def error(self, noise: Row, *, independent: bool = False) -> float:
         """Standard error of the place, from those of the difference on the grid.
@@ -74,7 +77,9 @@ def last_fall(x: Row, gap: Row, slope: Row | None = None) -> Crossing | None:
         if not roots.size:
             return None
         at = float(roots[0])
-    return Crossing(at, left, float(y0 / (y0 - y1)), float((y1 - y0) / (x1 - x0)))
+    straight = straight_root(x0, y0, x1, y1)
+    share, steepness = float(y0 / (y0 - y1)), float((y1 - y0) / (x1 - x0))
+    return Crossing(at, left, share, steepness, abs(at - straight))
 
 
 def first_rise(x: Row, values: Row, after: float | None = None) -> float:

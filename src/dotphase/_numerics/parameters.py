@@ -79,6 +79,14 @@ class Whole:
         return self.check(field, int(text) if short else text)
 
 
+class Log2(Whole):
+    """log2 of a number of points, inside bounds."""
+
+    def check(self, field: str, value: Any) -> int:
+        """`value` as an int."""
+        return validate.log2(field, value, self.at_least, self.at_most or self.at_least)
+
+
 @dataclass(frozen=True)
 class OneOf:
     """One of some words: given here, or the names of a list as ``module:NAME``."""

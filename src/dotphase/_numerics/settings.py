@@ -20,7 +20,8 @@ def changed(settings: S, changes: Mapping[str, Any]) -> S:
     known = [field.name for field in fields(settings)]
     for name in changes:
         if name not in known:
-            near = get_close_matches(name, known, n=1)
+            near = [full for full in known if full.endswith(f"_{name}")]
+            near += get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]}?" if near else f"settings are {', '.join(known)}"
             raise TypeError(f"unknown keyword {name!r}; {hint}")
     return replace(settings, **changes)

@@ -69,6 +69,15 @@ def choice(field: str, value: object, options: Iterable[str]) -> str:
     return str(value)
 
 
+def log2(field: str, value: object, at_least: int, at_most: int) -> int:
+    """`value` as log2 of a number of points, or `InvalidInput` that says so."""
+    try:
+        return whole(field, value, at_least=at_least, at_most=at_most)
+    except InvalidInput:
+        rule = f"must be log2 of the number of points, a whole number from {at_least} to {at_most}"
+        raise InvalidInput(field, value, f"{rule} ({at_least} for {2**at_least} points)") from None
+
+
 def unknown(what: str, name: str, options: Iterable[str]) -> str:
     """A rule for a name that there is not: what was probably meant, or all there is."""
     names = list(options)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from dotphase.cli.options import COUNT, Asked
-from dotphase.cli.output import Files, print_json, progress_bar
+from dotphase.cli.output import Files, echo, print_json, progress_bar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -21,14 +21,23 @@ def seeds_option(default: int) -> Callable[[F], F]:
     )
 
 
+#: ``--theory``: in text it is part of the answer, in JSON it is asked for.
+theory_option = click.option(
+    "--theory/--no-theory",
+    default=None,
+    help="Solve the theory at this d as well [default: unless --json].",
+)
+
+
 def run_seeds(
     what: str,
     compute: Callable[..., Any],
     draw: str,
     model: Asked,
     seeds: int,
-    plot: str | None,
+    files: Files,
     as_json: bool,
+    theory: bool,
     look: Callable[[Any, Any], dict[int, dict[str, Any]]] | None = None,
 ) -> int:
     """Compute runs, print them and draw them; after an interrupt the finished ones are printed.
@@ -36,9 +45,11 @@ def run_seeds(
     Parameters
     ----------
     what : shown while it is computed
-    compute : function of the model, with `seeds` and `on_run`, that returns the runs
+    compute : function of the model, of what to say beside the bar, with `seeds` and `on_run`, that
+        returns the runs
     draw : name of the figure of the runs
-    model, seeds, plot, as_json : what was asked
+    model, seeds, files, as_json : what was asked
+    theory : whether to solve the theory at this d as well, to be printed beside the means
     look : function of the model and the runs that gives more about each, by its seed
 
     Returns
@@ -48,12 +59,14 @@ def run_seeds(
     """
     interrupted, more = False, dict[int, dict[str, Any]]()
     with progress_bar(what, total=seeds) as advance:
-        files = Files(None, plot)
         built = model.build()
         from dotphase.errors import Interrupted
 
         try:
-            result = compute(built, seeds=seeds, on_run=lambda run: advance())
+            result = compute(built, advance.status, seeds=seeds, on_run=lambda run: advance())
+            if theory:
+                advance.status("theory")
+                result = _beside(result)
             more = look(built, result) if look else {}
         except Interrupted as stop:
             interrupted, result = True, stop.finished
@@ -64,7 +77,7 @@ def run_seeds(
                 row |= more.get(row["seed"], {})
             print_json(shown)
         else:
-            click.echo(str(result))
+            echo(result)
             for seed, found in more.items():
                 at = found["hessian"]
                 curved = f"{at['verdict']}, smallest curvature {at['smallest']:.6g}"
@@ -72,4 +85,14 @@ def run_seeds(
     if interrupted:
         click.echo(f"dotphase: interrupted after {len(result.runs)} of {seeds} runs", err=True)
         return 130
-    return 0 if result.converged else 3
+    if not as_json:
+        files.tell()
+    return 0 if result.finished else 3
+
+
+def _beside(result: Any) -> Any:
+    """The runs with the theory beside them, where its terms of order 1/d are known."""
+    from dotphase.experiments.beside import with_theory
+    from dotphase.theory.dimension import is_known
+
+    return with_theory(result) if is_known(result.model) else result

@@ -7,6 +7,7 @@ quick.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -19,6 +20,7 @@ from collections.abc import Sequence
 import click
 
 from dotphase._numerics import interrupt
+from dotphase._numerics.validate import unknown
 from dotphase.cli.commands import COMMANDS
 from dotphase.errors import InvalidInput
 
@@ -39,6 +41,13 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return COMMANDS.get(cmd_name)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise InvalidInput("command", args[0], unknown("command", args[0], COMMANDS))
+        return super().resolve_command(ctx, args)
+
 
 @click.command(
     cls=_Commands,
@@ -47,8 +56,12 @@ class _Commands(click.Group):
 )
 @click.version_option(package_name="dotphase", prog_name="dotphase")
 @click.option("--debug", is_flag=True, help="Show the traceback of an unforeseen error.")
-def cli(debug: bool) -> None:
+@click.option("-v", "--verbose", is_flag=True, help="Tell on stderr what is done, and where.")
+def cli(debug: bool, verbose: bool) -> None:
     """Positional and semantic learning in dot-product attention, solved exactly."""
+    if verbose:
+        logging.basicConfig(format="%(relativeCreated)7.0f ms  %(message)s")
+        logging.getLogger("dotphase").setLevel(logging.INFO)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -109,7 +122,9 @@ def _complain(failed: threading.ExceptHookArgs) -> None:
 def _run(arguments: Sequence[str] | None) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        result = cli.main(args=given, standalone_mode=False)
+        result = cli.main(args=given, prog_name="dotphase", standalone_mode=False)
+    except SystemExit as end:  # the shell has asked for words that complete what is typed
+        return int(end.code or 0)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         return 2

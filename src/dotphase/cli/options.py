@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
@@ -22,6 +23,7 @@ from dotphase._numerics.parameters import (
     complete,
     read_settings,
 )
+from dotphase.cli import compiling
 from dotphase.errors import InvalidInput
 from dotphase.model.named import MODELS, PAPER, NamedModel
 
@@ -116,7 +118,9 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 plot_option = click.option(
     "--plot", default=None, metavar="F.png", help="Figure to draw (.png, .svg, .pdf)."
 )
-out_option = click.option("--out", required=True, metavar="F.nc", help="Dataset to write.")
+out_option = click.option("--out", default=None, metavar="F.nc", help="Dataset to write.")
+#: Other names of options, by that of the parameter.
+ALIASES = {"branch": "--start", "start": "--branch", "ridge": "--lambda"}
 
 
 def branches_option(help: str) -> Callable[[F], F]:
@@ -143,11 +147,12 @@ def option(parameter: Parameter, **changes: Any) -> Callable[[F], F]:
     parameter = replace(parameter, **changes)
     name = parameter.name
     flag = "--" + name.replace("_", "-")
+    also = (ALIASES[name],) if name in ALIASES else ()
     shown: dict[str, Any] = {"help": parameter.help}
     shown |= {"required": True} if parameter.default is REQUIRED else {"default": parameter.default}
     if isinstance(parameter.kind, Flag):
         return click.option(flag, name, is_flag=True, **shown)
-    add: Callable[[F], F] = click.option(flag, name, type=Checked(parameter.kind), **shown)
+    add: Callable[[F], F] = click.option(flag, *also, name, type=Checked(parameter.kind), **shown)
     return _also_points(add, parameter.kind) if name == "log2_points" else add
 
 
@@ -306,7 +311,12 @@ def _asked(reference: str | None, settings: tuple[str, ...], paper: dict[str, An
 
 
 def prepare_jax() -> None:
-    """Keep all that is compiled: this is the program's own process, whose settings are ours."""
+    """Keep all that is compiled, and tell of it: this is the program's own process."""
+    import jax
+
     from dotphase._numerics.compiled import keep_for_process
 
     keep_for_process()
+    compiling.watch()
+    where = ", ".join(f"{device.platform} {device.device_kind}" for device in jax.devices())
+    logging.getLogger("dotphase").info("running on %s", where)

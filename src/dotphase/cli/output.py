@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from dotphase._numerics.plain import plain
+from dotphase.cli import compiling
 
 #: Seconds of work before a progress bar appears.
 QUIET = 2.0
@@ -21,6 +22,14 @@ QUIET = 2.0
 def print_json(value: dict[str, Any]) -> None:
     """One JSON object on stdout; numbers that are not finite become null."""
     click.echo(json.dumps(plain(value), allow_nan=False))
+
+
+def echo(result: object) -> None:
+    """A result in words; on a terminal, what warns is red."""
+    from dotphase._numerics.shown import ALARMS
+
+    for line in str(result).split("\n"):
+        click.secho(line, fg="red" if line.lstrip().startswith(ALARMS) else None)
 
 
 class Files:
@@ -33,12 +42,14 @@ class Files:
         self.figure = None if plot is None else check_writable("--plot", plot, FIGURES)
 
     @contextmanager
-    def written_after(self, dataset: Any, draw: str) -> Iterator[None]:
-        """Print results inside; then the dataset is written, and drawn by the figure of a name.
+    def written_after(self, result: Any, draw: str) -> Iterator[None]:
+        """Print results inside; then their dataset is written, and drawn by the figure of a name.
 
         So a disk that is full does not keep the results from being printed, nor a closed output
         the files from being written.
         """
+        import xarray as xr
+
         from dotphase import plot
         from dotphase.storage.files import write_dataset
 
@@ -46,9 +57,10 @@ class Files:
             yield
         finally:
             if self.dataset:
+                dataset = result if isinstance(result, xr.Dataset) else result.dataset()
                 write_dataset(dataset, self.dataset)
             if self.figure:
-                getattr(plot, draw)(dataset, self.figure)
+                getattr(plot, draw)(result, self.figure)
 
     def to_dict(self) -> dict[str, str | None]:
         """Their paths."""
@@ -67,8 +79,8 @@ class Advance:
     Where there is no terminal there is no bar, and descriptions become lines of a log.
     """
 
-    def __init__(self, bar: Any = None, task: Any = None) -> None:
-        self._bar, self._task, self._begun = bar, task, time.monotonic()
+    def __init__(self, what: str, bar: Any = None, task: Any = None) -> None:
+        self._what, self._bar, self._task, self._begun = what, bar, task, time.monotonic()
 
     def __call__(self, done: int = 1) -> None:
         self._update(advance=done)
@@ -79,6 +91,10 @@ class Advance:
             click.echo(text, err=True)
         self._update(description=text)
 
+    def status(self, text: str = "") -> None:
+        """Say more beside the bar, where there is one; nothing takes it away again."""
+        self._update(description=f"{self._what}: {text}" if text else self._what)
+
     def _update(self, **change: Any) -> None:
         if self._bar is not None:
             late = time.monotonic() - self._begun > QUIET
@@ -87,9 +103,12 @@ class Advance:
 
 @contextmanager
 def progress_bar(what: str, total: int | None = None) -> Iterator[Advance]:
-    """A bar on stderr once the work has taken two seconds; nothing unless stderr is a terminal."""
+    """A bar on stderr once the work has taken two seconds; nothing unless stderr is a terminal.
+
+    While something is compiled it says so.
+    """
     if not sys.stderr.isatty():
-        yield Advance()
+        yield Advance(what)
         return
     from rich import progress
     from rich.console import Console
@@ -100,12 +119,13 @@ def progress_bar(what: str, total: int | None = None) -> Iterator[Advance]:
         columns.append(progress.TimeRemainingColumn())
     columns.append(progress.TimeElapsedColumn())
     bar = progress.Progress(*columns, console=Console(stderr=True), transient=True)
-    task = bar.add_task(what, total=total)
+    advance = Advance(what, bar, bar.add_task(what, total=total))
     timer = threading.Timer(QUIET, bar.start)
     timer.daemon = True
     timer.start()
     try:
-        yield Advance(bar, task)
+        with compiling.told(advance.status):
+            yield advance
     finally:
         timer.cancel()
         bar.stop()

@@ -13,13 +13,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
+import xarray as xr
 from jaxtyping import Float
 
+from dotphase._numerics import validate
 from dotphase._numerics.precision import in_double_precision
 from dotphase._numerics.quadrature import normal_points
 from dotphase.model.definition import Model, call_many, refuse
+from dotphase.theory.evolution import draw_fields
 from dotphase.theory.overlaps import Overlaps
+from dotphase.theory.solution import Solution
 
 #: Sentences of an average; its error is about .002 per entry.
 SENTENCES = 2**14
@@ -27,6 +32,56 @@ SENTENCES = 2**14
 POINTS = 2**11
 #: Largest number of a sampled sentence.
 LAST_SENTENCE = 999_999
+
+
+@in_double_precision
+def attention(solution: Solution, *, sentence: int | None = None) -> xr.DataArray:
+    """Attention of the teacher and of a solved student, averaged over sentences or for one.
+
+    Parameters
+    ----------
+    solution : Solution
+        From `dotphase.solve`; any ranks and lengths.
+    sentence : int, optional
+        Number of a sampled sentence, its seed; the mean over all sentences if not given.
+
+    Returns
+    -------
+    xarray.DataArray
+        Over ``who`` ("teacher", "student"), ``token`` and ``on``: how much of token ``on`` is in
+        the output at ``token``. `dotphase.plot.attention` draws it.
+
+    Examples
+    --------
+    >>> solution = dp.solve(dp.positional_semantic(), alpha=2.0, log2_points=12)
+    >>> matrices = dp.attention(solution)
+    >>> matrices.sel(who="student").sum("on").round(6).values.tolist()
+    [1.0, 1.0]
+    """
+    model = solution.model
+    refuse(model, "attention", "loss", "latent", "correlation", "noise")
+    dims = model.length * (model.student_rank + model.teacher_rank)
+    if sentence is None:
+        points = normal_points(dims, SENTENCES, np.random.default_rng(0)).T
+    else:
+        number = validate.whole("sentence", sentence, at_least=0, at_most=LAST_SENTENCE)
+        points = np.random.default_rng([1, number]).standard_normal((dims, 1))
+    fields = draw_fields(model, solution.overlaps, jnp.asarray(points))
+    student = fields.omega.reshape(model.length, model.student_rank, -1)
+    functions = {"teacher": (model.teacher, fields.h), "student": (model.student, student)}
+    rows = [
+        np.asarray(call_many(function, jnp.moveaxis(h, -1, 0))).mean(axis=0)
+        for function, h in functions.values()
+    ]
+    places = np.arange(1, model.length + 1)
+    found = xr.DataArray(
+        np.stack(rows),
+        coords={"who": list(functions), "token": places, "on": places},
+        dims=("who", "token", "on"),
+        name="attention",
+        attrs={"long_name": "attention weight", "units": "1", "alpha": solution.alpha},
+    )
+    return found
 
 
 @in_double_precision

@@ -25,8 +25,10 @@ from dotphase.experiments.message_passing import amp as pass_messages
 from dotphase.finite.starts import STARTS
 from dotphase.mean_field.settings import DynamicsSettings
 from dotphase.model import Model
+from dotphase.storage.labels import labelled
 from dotphase.storage.provenance import provenance
 from dotphase.theory.branches import BRANCHES
+from dotphase.theory.dimension import is_known
 from dotphase.theory.settings import SolverSettings
 
 #: What the engines have in common.
@@ -87,8 +89,10 @@ def compare(
         "differs", "no such branch" (the theory has none) or "training leaves it" (most runs do, or
         all but one); ``score`` is the
         largest difference between theory and training over what is allowed, and ``worst`` the
-        quantity it belongs to. Allowed are 3 combined standard errors, 1%, and 10/d of the number,
-        since the theory is for infinite d. ``stayed`` is the share of runs that ended where they
+        quantity it belongs to. The losses of the theory are those at this d, with the terms of
+        order 1/d that are known; ``train_loss_limit`` and ``test_error_limit`` are without (the
+        dynamics has the limit alone). Allowed are 3 combined standard errors, 1%, and 10/d of the
+        number, for the terms that are not. ``stayed`` is the share of runs that ended where they
         began, ``trusted`` whether the theory can be trusted. The attribute ``theory`` says which
         theory it is.
 
@@ -109,12 +113,19 @@ def compare(
         changes |= {**rule, "start": starts_of_training(model, names, d)}  # type: ignore[typeddict-item]
         rule = {"optimizer": "gd", **rule}
     tell("theory")
-    theory = curve(model, alphas, names, engine=engine, settings=settings, **changes)
+    finite = d if engine != "dynamics" and is_known(model) else None
+    theory = curve(model, alphas, names, engine=engine, d=finite, settings=settings, **changes)
     seed = int(theory.attrs["seed"])
     tell("training")
     runs = grid(lambda _: model, alphas, [0.0], d, parameter="model", starts=names, seeds=seeds,
                 seed=seed, **rule).isel(model=0)  # fmt: skip
     engines = {"theory": theory[[*QUANTITIES, *(f"{name}_stderr" for name in QUANTITIES)]]}
+    if finite:
+        at_d = {name: theory[f"{name}_at_d"] for name in ("train_loss", "test_error")}
+        limit = {name: theory[name] for name in at_d}
+        engines["theory"] = engines["theory"].assign(
+            {name: values.fillna(limit[name]) for name, values in at_d.items()}
+        )
     runs = runs.rename(start="branch")
     stayed = runs["mechanism"] == runs["branch"]
     engines["training"] = means(runs.where(stayed))
@@ -133,9 +144,11 @@ def compare(
     for name in ("on_branch", "kind", "trusted", "converged", "linear_test_error"):
         if name in theory:
             dataset[name] = theory[name]
+    for name in ("train_loss", "test_error"):
+        dataset[f"{name}_limit"] = theory[name].assign_attrs(description="theory at infinite d")
     dataset["stayed"] = stayed.mean("seed").transpose("branch", "alpha")
     dataset["stayed"].attrs["description"] = "share of runs that end with the mechanism they began"
-    return _judged(dataset)
+    return labelled(_judged(dataset))
 
 
 def _plain_descent(asked: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from dotphase.finite.linear import linear_test_error
 from dotphase.mean_field.settings import DynamicsSettings
 from dotphase.model import Model
 from dotphase.model.definition import check_model
+from dotphase.storage.labels import labelled
 from dotphase.storage.provenance import provenance
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.settings import SolverFields, SolverSettings, with_changes
@@ -49,6 +50,7 @@ def curve(
     branches: Sequence[str] = ("semantic", "positional"),
     *,
     engine: str = "state_evolution",
+    d: int | None = None,
     progress: Callable[[Any], None] | None = None,
     settings: SolverSettings | DynamicsSettings | None = None,
     **changes: Unpack[CurveFields],
@@ -66,6 +68,9 @@ def curve(
     engine : {"state_evolution", "dynamics"}
         The minima of the training loss as replica-symmetric theory has them, or the ends of
         gradient descent, which are there everywhere and may be no minima of that theory.
+    d : int, optional
+        Dimension at which the losses are wanted as well: ``train_loss_at_d`` and
+        ``test_error_at_d``, with the known terms of order 1/d (not for the dynamics).
     progress : callable, optional
         Called with each solution, or end, as it is finished.
     settings, **changes
@@ -101,25 +106,28 @@ def curve(
     if engine not in ENGINES:
         raise InvalidInput("engine", engine, "must be one of " + ", ".join(ENGINES))
     if engine == "dynamics":
+        if d is not None:
+            raise InvalidInput("d", d, "must not be given for the dynamics, which has its own")
         start = changes.pop("start", None)
         starts: Any = branches if start is None else start
         if isinstance(starts, str | Prescribed):
             starts = [starts]
         dataset = ends(model, alphas, starts, progress=progress, settings=settings, **changes)  # type: ignore[arg-type, misc]
     else:
-        dataset = _followed(model, alphas, branches, progress, settings, changes)
+        dataset = _followed(model, alphas, branches, d, progress, settings, changes)
     dataset["alpha"].attrs["description"] = "sample complexity n/d"
     dataset["linear_test_error"] = linear_test_error(model, seed=dataset.attrs["seed"])
     dataset["linear_test_error"].attrs["description"] = "test error of the linear layer"
     dataset["crossing"], dataset["crossing_stderr"] = crossing_of(dataset)
     dataset["crossing"].attrs["description"] = "alpha where the training losses cross"
-    return dataset
+    return labelled(dataset)
 
 
 def _followed(
     model: Model,
     alphas: Sequence[float],
     branches: Sequence[str],
+    d: int | None,
     progress: Callable[[Any], None] | None,
     settings: Any,
     changes: CurveFields,
@@ -131,11 +139,17 @@ def _followed(
     attributes = provenance(model, alphas=grid, branches=names, **settings.to_dict())
     found = continue_in_alpha(model, grid.tolist(), names, progress=progress, settings=settings)
     solutions = [solution for name in names for solution in found[name]]
-    return xr.Dataset(
-        variables(solutions, ("branch", "alpha"), (len(names), grid.size)),
-        coords={"branch": names, "alpha": grid},
-        attrs=attributes,
+    dims, shape = ("branch", "alpha"), (len(names), grid.size)
+    dataset = xr.Dataset(
+        variables(solutions, dims, shape), coords={"branch": names, "alpha": grid}, attrs=attributes
     )
+    if d is not None:
+        dataset.attrs["d"] = d
+        finite = [solution.at(d) if solution.there else None for solution in solutions]
+        for name in ("train_loss", "test_error"):
+            values = [np.nan if one is None else one.value(name) for one in finite]
+            dataset[f"{name}_at_d"] = (dims, np.reshape(values, shape))
+    return dataset
 
 
 def crossing_of(dataset: xr.Dataset) -> tuple[float, float]:

@@ -7,13 +7,14 @@ from typing import Unpack
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from dotphase._numerics import validate
 from dotphase._numerics.crossing import first_rise, last_fall
 from dotphase.errors import InvalidInput
 from dotphase.experiments.solutions import is_minimum, variables
 from dotphase.model import Model
+from dotphase.storage.labels import labelled
 from dotphase.storage.provenance import provenance
 from dotphase.theory.settings import SolverFields, SolverSettings, with_changes
 from dotphase.theory.solution import Solution
@@ -63,7 +64,8 @@ def diagram(
         ``loss_difference`` is the semantic minus the positional training loss, ``winner`` the
         branch that is the lower minimum, ``test_gain`` the linear layer's test error minus the
         winner's; ``alpha_c`` and ``alpha_l`` are the lines where the first and the last change
-        sign, interpolated.
+        sign, interpolated, each with its ``_stderr`` and whether the theory is ``_trusted`` next to
+        it (`dotphase.critical` finds them without a grid).
 
     Examples
     --------
@@ -139,15 +141,61 @@ def _with_lines(dataset: xr.Dataset, parameter: str) -> xr.Dataset:
     dataset["test_gain"] = dataset["linear_test_error"] - best
     dataset["winner_trusted"] = trusted
     slope = semantic["loss_slope"] - positional["loss_slope"]
-    lines = []
-    for value in dataset[parameter].values:
-        row = dataset.sel({parameter: value})
-        alpha, steepness = row["alpha"].values, slope.sel({parameter: value}).values
-        fall = last_fall(alpha, row["loss_difference"].values, steepness)
-        # Without a crossing (one branch is nowhere) the gain is looked at on the whole grid.
-        passing = first_rise(alpha, row["test_gain"].values, fall.at if fall else None)
-        lines.append((fall.at if fall else np.nan, passing))
-    alpha_c, alpha_l = np.transpose(lines)
-    dataset["alpha_c"] = (parameter, alpha_c, {"description": "training losses cross"})
-    dataset["alpha_l"] = (parameter, alpha_l, {"description": "test error passes the linear layer"})
-    return dataset
+    noise = xr.apply_ufunc(
+        np.hypot, *(side["train_loss_stderr"] for side in (semantic, positional))
+    )
+    wins = dataset["winner"] == "semantic"
+    errors = xr.where(wins, semantic["test_error_stderr"], positional["test_error_stderr"])
+    both = semantic["trusted"] & positional["trusted"]
+    lines = [
+        _line(dataset.sel({parameter: value}), *(part.sel({parameter: value}).values
+              for part in (slope, noise, errors, both)))
+        for value in dataset[parameter].values
+    ]  # fmt: skip
+    told = {
+        "alpha_c": "training losses cross",
+        "alpha_c_stderr": "of the points and of the interpolation",
+        "alpha_c_trusted": "whether both minima are trusted next to it",
+        "alpha_l": "test error passes the linear layer",
+        "alpha_l_stderr": "of the points and of the interpolation",
+        "alpha_l_trusted": "whether the lowest minimum is trusted next to it",
+    }
+    for (name, text), values in zip(told.items(), zip(*lines, strict=True), strict=True):
+        dataset[name] = (parameter, list(values), {"description": text})
+    return labelled(dataset)
+
+
+def _line(
+    row: xr.Dataset,
+    slope: Float[np.ndarray, " alpha"],
+    noise: Float[np.ndarray, " alpha"],
+    errors: Float[np.ndarray, " alpha"],
+    both: Bool[np.ndarray, " alpha"],
+) -> tuple[float, float, bool, float, float, bool]:
+    """alpha_c and alpha_l at one value of the parameter, each with its error and whether it is
+    trusted.
+
+    Between two points of the grid a curve is interpolated; how far that is off is not known better
+    than by how much it differs from a straight line.
+    """
+    alpha = row["alpha"].values
+    fall = last_fall(alpha, row["loss_difference"].values, slope)
+    crossing = (np.nan, np.nan, False)
+    if fall:
+        error = float(np.hypot(fall.error(noise), fall.bend))
+        crossing = (fall.at, error, bool(both[fall.left : fall.left + 2].all()))
+    # Without a crossing (one branch is nowhere) the gain is looked at on the whole grid.
+    gain = row["test_gain"].values
+    passing = first_rise(alpha, gain, fall.at if fall else None)
+    if not np.isfinite(passing):
+        return *crossing, np.nan, np.nan, False
+    left = int(np.clip(np.searchsorted(alpha, passing) - 1, 0, alpha.size - 2))
+    pair = slice(left, left + 2)
+    steepness = np.diff(gain[pair])[0] / np.diff(alpha[pair])[0]
+    straight = alpha[left] - gain[left] / steepness
+    # Next to a jump of the lowest minimum a straight line says nothing.
+    bend = abs(passing - straight) if alpha[left] <= straight <= alpha[left + 1] else 0.0
+    if fall and passing == fall.at:
+        return *crossing, passing, crossing[1], crossing[2]
+    error = float(np.hypot(np.nanmax(errors[pair]) / abs(steepness), bend))
+    return *crossing, passing, error, bool(row["winner_trusted"].values[pair].all())

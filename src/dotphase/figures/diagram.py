@@ -20,10 +20,16 @@ from dotphase.figures.parts.maps import (
 )
 from dotphase.figures.parts.style import drawing, ink
 
-#: What is shown, its label and its colours.
+#: What is shown, its label, its colours, and what the upper and the lower half of them mean.
 PANELS = (
-    ("loss_difference", LOSS_GAP, "PuOr"),
-    ("test_gain", r"$\epsilon_{\rm lin} - \epsilon_g$ of the lowest minimum", "RdBu"),
+    ("loss_difference", LOSS_GAP, "PuOr", "positional\nis lower", "semantic\nis lower"),
+    (
+        "test_gain",
+        r"$\epsilon_{\rm lin} - \epsilon_g$ of the lowest minimum",
+        "RdBu",
+        "attention\nis better",
+        "linear layer\nis better",
+    ),
 )
 
 
@@ -49,14 +55,19 @@ def diagram(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
     parameter = str(dataset.attrs["parameter"])
     gap, reached = filled_difference(dataset)
     with drawing(path, 2, 2, size=(9.6, 7.4), sharex=True, sharey=True) as (figure, axes):
-        for axis, (name, title, colours) in zip(axes[0], PANELS, strict=True):
+        for axis, (name, title, colours, upper, lower) in zip(axes[0], PANELS, strict=True):
             field = 1e3 * (gap if name == "loss_difference" else dataset[name])
             limit = largest(field)
             mesh = draw_map(axis, field, parameter, colours, -limit, limit)
-            figure.colorbar(mesh, ax=axis, label=title + r"  $[10^{-3}]$")
+            bar = figure.colorbar(mesh, ax=axis, label=title + r"  $[10^{-3}]$")
+            bar.ax.set_title(upper, fontsize="small")
+            bar.ax.set_xlabel(lower, fontsize="small")
             critical_lines(axis, dataset, parameter, ink())
         filled_cells(axes[0, 0], reached, parameter)
         missing_entry(axes[0, 0], "one branch is no minimum (below)", mec="none")
+        if bool(dataset["test_gain"].isnull().any()):
+            missing_entry(axes[0, 1], "no minimum at all (below)", mec="none")
+            axes[0, 1].legend(loc="lower right", bbox_to_anchor=(1, 1))
         axes[0, 0].legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
         for axis, name in zip(axes[1], dataset["branch"].values, strict=True):
             mesh = kind_map(axis, dataset.sel(branch=name), parameter)

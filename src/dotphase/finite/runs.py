@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import xarray as xr
 from jaxtyping import Float
 
 from dotphase._numerics import interrupt
+from dotphase._numerics.shown import Description, Shown, with_error
 from dotphase.errors import Interrupted
 from dotphase.finite.overlaps import mechanism_of
 from dotphase.model import Model
+from dotphase.storage.labels import labelled
+from dotphase.storage.provenance import provenance
 
 #: Attributes of runs that are too long to print.
 UNSHOWN = ("weights", "history")
@@ -119,7 +124,7 @@ class Run:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Runs:
+class Runs(Shown):
     """Runs that differ in their seed only, with means and standard errors; engines add to it.
 
     Attributes
@@ -128,6 +133,7 @@ class Runs:
     n : sentences in a data set
     runs : every `Run`
     seconds : wall time
+    theory : numbers of the theory at this d, by mechanism, where they were asked for
     """
 
     #: What is averaged over the runs.
@@ -140,6 +146,7 @@ class Runs:
     start: str
     runs: tuple[Run, ...]
     seconds: float
+    theory: dict[str, Mapping[str, float]] = field(default_factory=dict)
 
     @property
     def converged(self) -> bool:
@@ -166,23 +173,80 @@ class Runs:
         rows = {name: [getattr(run, name) for run in runs] for name in self.quantities}
         return {name: np.asarray([v for v in row if v is not None]) for name, row in rows.items()}
 
+    @property
+    def mechanisms(self) -> dict[str, int]:
+        """How many runs found each mechanism, the most frequent first; not those that diverged."""
+        found = Counter(run.mechanism for run in self.runs if not run.diverged)
+        return dict(found.most_common())
+
+    def of(self, mechanism: str) -> Self:
+        """The runs that found a mechanism."""
+        kept = tuple(run for run in self.runs if run.mechanism == mechanism and not run.diverged)
+        return replace(self, runs=kept)
+
+    @property
+    def finished(self) -> bool:
+        """Whether every run ended as it was meant to."""
+        return self.converged
+
+    def beside(self, theory: Mapping[str, Mapping[str, float]]) -> Self:
+        """The same with the numbers of the theory at this d, by mechanism, to be printed beside."""
+        return replace(self, theory=dict(theory))
+
     def to_dict(self) -> dict[str, Any]:
         """The result as plain numbers, lists and strings, ready for JSON."""
         names = ("d", "n", "alpha", "start", "mean", "stderr", "converged", "runs", "seconds")
         shown = {name: getattr(self, name) for name in names}
-        return shown | {"runs": [run.to_dict() for run in self.runs]}
+        kinds = {
+            name: {"runs": count, "mean": self.of(name).mean, "stderr": self.of(name).stderr}
+            for name, count in self.mechanisms.items()
+        }
+        runs = [run.to_dict() for run in self.runs]
+        theory = {"theory": self.theory} if self.theory else {}
+        return shown | {"runs": runs, "mechanisms": kinds} | theory
 
-    def described(self, how: str, more: Sequence[str] = ()) -> str:
-        """The result in lines: how it was found, means with errors, `more`, why runs stopped."""
-        head = f"{self.start} start at alpha = {self.alpha:g}, d = {self.d}, {how}"
-        lines = [f"{head}, {len(self.runs)} runs"]
-        mean, stderr = self.mean, self.stderr
-        for name, value in mean.items():
-            if value is not None:
-                spread = "" if stderr[name] is None else f" ± {stderr[name]:.2g}"
-                lines.append(f"  {name:<20} {value:.6g}{spread}")
-        lines += more
+    def dataset(self) -> xr.Dataset:
+        """What was measured of every run, as a labelled dataset over seed."""
+        rows: dict[str, list[Any]] = {}
+        for run in self.runs:
+            for name, value in run.to_dict().items():
+                if isinstance(value, bool | int | float | str) and name != "seed":
+                    rows.setdefault(name, []).append(value)
+        asked = {name: getattr(self, name) for name in ("alpha", "d", "n", "start")}
+        found = xr.Dataset(
+            {name: ("seed", row) for name, row in rows.items() if len(row) == len(self.runs)},
+            coords={"seed": [run.seed for run in self.runs]},
+            attrs=provenance(self.model, **asked),
+        )
+        return labelled(found)
+
+    def described(self, how: str, more: Sequence[str] = ()) -> Description:
+        """The result in words: how it was found, what was learned, means with errors for each
+        mechanism, `more`, why runs stopped."""
+        kinds = self.mechanisms
+        learned = ", ".join(f"{count} {name}" for name, count in kinds.items()) or "none"
+        head = f"{self.start} start at alpha = {self.alpha:g}, d = {self.d}, {how}, "
+        head += f"{len(self.runs)} run{'s' if len(self.runs) > 1 else ''}: {learned}"
+        rows: list[tuple[str, str]] = []
+        for name, count in kinds.items():
+            several = len(kinds) > 1
+            rows += [(f"{name} ({count})", "")] if several else []
+            indent = "  " if several else ""
+            found = self.of(name)._rows(self.theory.get(name, {}))
+            rows += [(indent + label, value) for label, value in found]
         reasons = [run.reason for run in self.runs]
-        for reason in dict.fromkeys(reasons):
-            lines.append(f"  {reasons.count(reason)} of {len(reasons)}: {reason}")
-        return "\n".join(lines)
+        why = [f"{reasons.count(one)} of {len(reasons)}: {one}" for one in dict.fromkeys(reasons)]
+        return Description(head, tuple(rows), (*more, *why))
+
+    def _rows(self, theory: Mapping[str, float]) -> list[tuple[str, str]]:
+        """Means with errors, beside those of the theory."""
+        mean, stderr = self.mean, self.stderr
+        rows = []
+        for name, value in mean.items():
+            if value is None or not np.isfinite(value):
+                continue
+            shown = with_error(value, stderr[name])
+            if name in theory:
+                shown = f"{shown:<24} theory at d = {self.d}: {theory[name]:.6g}"
+            rows.append((name, shown))
+        return rows

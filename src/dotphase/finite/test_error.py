@@ -50,14 +50,17 @@ def quadrature(model: Model, order: int = ORDER) -> Rule:
     model; beyond, scrambled Sobol points have one of about 1e-4.
     """
     check_dims(model)
-    dims = model.length * (model.student_rank + model.teacher_rank) + model.normals
     # A metric of the model's own need not be smooth, and hidden variables are not.
-    return _rule(dims, order, smooth=model.loss is None and model.latent is None)
+    return _rule(_dims(model), order, smooth=model.loss is None and model.latent is None)
+
+
+def _dims(model: Model) -> int:
+    return model.length * (model.student_rank + model.teacher_rank) + model.normals
 
 
 def check_dims(model: Model) -> None:
     """Refuse a model whose test error cannot be computed, before its students are trained."""
-    if model.length * (model.student_rank + model.teacher_rank) > TENSOR_DIMS:
+    if _dims(model) > TENSOR_DIMS:
         memory.check_fields(model, 2**LOG2_POINTS)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
+from dotphase._numerics.shown import Description, Shown, with_error
 from dotphase._numerics.step_sizes import constant
 from dotphase.model import Model
 from dotphase.storage.provenance import provenance
@@ -41,7 +42,7 @@ class PathOverlaps(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Trajectory:
+class Trajectory(Shown):
     """Gradient descent step by step, as dynamical mean-field theory has it.
 
     Attributes
@@ -132,22 +133,21 @@ class Trajectory:
         attributes = provenance(self.model, **{name: getattr(self, name) for name in asked})
         return xr.Dataset(numbers, coords={"step": self.steps}, attrs=attributes)
 
-    def __str__(self) -> str:
+    @property
+    def description(self) -> Description:
+        """Some of the steps, with errors."""
         where = "d -> infinity" if self.d is None else f"d = {self.d}"
         rule = f"lr = {self.lr[0]:g}" if constant(self.lr) else "lr by a schedule"
         rule += f", momentum {self.momentum:g}" if self.momentum else ""
         rule += f", batches of {self.batch_fraction:g} n" if self.batch_fraction < 1 else ""
-        lines = [f"gradient descent at alpha = {self.alpha:g}, {where}, start {self.start}, {rule}"]
-        lines.append("  " + f"{'step':>6}" + "".join(f"{name:>24}" for name in QUANTITIES))
+        head = f"gradient descent at alpha = {self.alpha:g}, {where}, start {self.start}, {rule}"
+        rows = [("step", "".join(f"{name:>24}" for name in QUANTITIES))]
         last = len(self.steps) - 1
         for step in sorted({round(last * (k / (SHOWN - 1)) ** 2) for k in range(SHOWN)}):
             cells = (
-                f"{getattr(self, name)[step]:.6g} ± {self.stderr[name][step]:.1g}"
+                with_error(getattr(self, name)[step], self.stderr[name][step])
                 for name in QUANTITIES
             )
-            lines.append("  " + f"{step:>6}" + "".join(f"{cell:>24}" for cell in cells))
-        lines.append(
-            f"  {self.message} ({self.repetitions} x {self.sentences} sentences, "
-            f"{self.seconds:.1f} s)"
-        )
-        return "\n".join(lines)
+            rows.append((str(step), "".join(f"{cell:>24}" for cell in cells)))
+        size = f"{self.repetitions} x {self.sentences} sentences, {self.seconds:.1f} s"
+        return Description(head, tuple(rows), (f"{self.message} ({size})",))

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from dotphase._numerics.shown import Description
 from dotphase.finite.runs import QUANTITIES, Run, Runs
 
 #: Overlaps followed from iteration to iteration.
@@ -76,8 +77,10 @@ class MessagePassing(Runs):
             "iterations": list(self.iterations),
         }
 
-    def __str__(self) -> str:
-        lines = ["  iteration: measured (state evolution) q, m, theta"]
+    @property
+    def description(self) -> Description:
+        """Means with errors, and the overlaps by iteration."""
+        lines = ["iteration: measured (state evolution) q, m, theta"]
         for row in self.iterations:
             k = row["iteration"]
             if row["predicted"] is None:
@@ -87,9 +90,9 @@ class MessagePassing(Runs):
                     f"{row['measured'][name]:.4f} ({row['predicted'][name]:.4f})"
                     for name in FOLLOWED_OVERLAPS
                 ]
-                lines.append(f"  {k:>9}: " + "  ".join(pairs))
+                lines.append(f"{k:>9}: " + "  ".join(pairs))
         lines.append(
-            f"  jumps carry {100 * self.jump_weight:.2g}% of the response: the order of the error "
+            f"jumps carry {100 * self.jump_weight:.2g}% of the response: the order of the error "
             "of state evolution on the way; fixed points are exact"
         )
         return self.described(f"message passing with damping {self.damping:g}", lines)

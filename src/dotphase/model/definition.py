@@ -16,6 +16,7 @@ that a hidden variable chooses (`dotphase.model.latent`), and be correlated insi
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,6 +29,7 @@ from scipy.linalg import block_diag
 
 from dotphase._numerics import validate
 from dotphase._numerics.precision import in_double_precision
+from dotphase._numerics.shown import Description
 from dotphase.errors import InvalidInput
 from dotphase.model.latent import Latent, check_gram
 from dotphase.model.spectrum import Spectrum
@@ -170,6 +172,28 @@ class Model(eqx.Module):
             self._check_attention()
         else:
             self._check_channel()
+
+    @property
+    def description(self) -> Description:
+        """Its functions and its numbers."""
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        left_out = ("has_positions",) if self.noise else ("has_positions", "noise")
+        rows = [
+            (name, in_words(value))
+            for name, value in values.items()
+            if value is not None and name not in left_out
+        ]
+        return Description("Model", tuple(rows))
+
+    def __repr__(self) -> str:
+        rows = self.description.rows
+        return f"Model({', '.join(f'{name}={value}' for name, value in rows)})"
+
+    def __str__(self) -> str:
+        return self.description.text()
+
+    def _repr_html_(self) -> str:
+        return self.description.html()
 
     def replace(self, **changes: Any) -> Model:
         """A relative of this model: the same but for what is given, by the names of `Model`.
@@ -340,6 +364,19 @@ class Model(eqx.Module):
             raise InvalidInput(name, _name(function), rule)
 
 
+def in_words(value: Any) -> str:
+    """A part of a model, short: a number, an array, a function by its name and its numbers."""
+    if isinstance(value, np.ndarray | jax.Array):
+        numbers = np.asarray(value)
+        same = numbers.ndim == 1 and np.ptp(numbers) == 0
+        return str((numbers[0] if same else numbers).round(6).tolist())
+    if isinstance(value, eqx.Module):
+        parts = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        inside = ", ".join(f"{name}={in_words(part)}" for name, part in parts.items())
+        return f"{type(value).__name__}({inside})"
+    return str(getattr(value, "__name__", value))
+
+
 def _check_sigma(sigma: Any, length: int) -> np.ndarray:
     try:
         values = np.asarray(sigma, dtype=np.float64)
@@ -459,6 +496,7 @@ def _check_function(
         raise InvalidInput(field, given, allowed)
     fields = _sample_fields(sigma, rank)
     more = [np.random.default_rng(1).standard_normal((len(fields), normals))] if normals else []
+    _require_device()
     try:
         result = call_many(function, fields, *more)
     except Exception as error:
@@ -474,6 +512,17 @@ def _check_function(
     place = where_not_finite(fields, result)
     if place is not None:
         raise InvalidInput(field, name, f"{allowed}, but some entries are not finite at {place}")
+
+
+def _require_device() -> None:
+    """Say so if JAX has nothing to compute on, before a function is blamed for it."""
+    try:
+        jax.devices()
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())[:200]
+        chosen = os.environ.get("JAX_PLATFORMS")
+        rule = f"must name a device of this machine ({reason})"
+        raise InvalidInput("JAX_PLATFORMS", chosen, rule) from None
 
 
 def _sample_fields(sigma: np.ndarray, rank: int) -> Float[np.ndarray, "n tokens rank"]:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import dotphase
 from dotphase._numerics.plain import plain
+from dotphase._numerics.shown import with_error
 from dotphase.experiments.agreement import AGREES, DIFFERS
 from dotphase.report.verdict import OFF, OUTSIDE, UNDECIDED, Row
 from dotphase.storage.files import write_text
-from dotphase.theory.solution import with_error
 
 if TYPE_CHECKING:
     from dotphase.report.run import ItemResult, Report
@@ -121,6 +121,8 @@ def _section(outcome: ItemResult) -> list[str]:
             lines += [f"![{outcome.title}]({path})", ""]
     if outcome.remarks:
         lines += [*(f"- {remark}" for remark in outcome.remarks), ""]
+    for path in outcome.tables:
+        lines += [f"All of them: [{path}]({path}).", ""]
     if outcome.rows:
         lines += [
             "| " + " | ".join(COLUMNS) + " |",

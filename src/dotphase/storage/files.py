@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import glob
+import hashlib
+import io
 import json
 import os
 import struct
@@ -48,14 +50,43 @@ def replacing(path: Path) -> Iterator[Path]:
 def write_dataset(dataset: xr.Dataset, path: str | Path) -> Path:
     """Write a netCDF file."""
     target = Path(path)
-    holds = {name: attribute(value) for name, value in dataset.attrs.items()}
+    # Made in memory: HDF5 does not survive a disk that is full.
+    made = _as_bytes(dataset)
     with replacing(target) as temporary:
-        dataset.assign_attrs(holds).to_netcdf(temporary, engine="h5netcdf")
+        temporary.write_bytes(made)
     return target
+
+
+def _as_bytes(dataset: xr.Dataset) -> Any:
+    holds = {name: attribute(value) for name, value in dataset.attrs.items()}
+    return dataset.assign_attrs(holds).to_netcdf(engine="h5netcdf")
+
+
+def as_read_back(dataset: xr.Dataset) -> xr.Dataset:
+    """A dataset as it comes back from a file: texts have other types there."""
+    with xr.open_dataset(io.BytesIO(_as_bytes(dataset)), engine="h5netcdf") as found:
+        return found.load()
+
+
+def digest_of(dataset: xr.Dataset) -> str:
+    """A mark that tells whether anything in a dataset has changed since it was written."""
+    mark = hashlib.blake2b(digest_size=16)
+    for name in sorted(map(str, dataset.variables)):
+        one = dataset[name]
+        values = np.ascontiguousarray(one.values)
+        told = [name, one.dims, one.shape, one.dtype.str, one.attrs]
+        mark.update(json.dumps(told, default=str, sort_keys=True).encode())
+        data = json.dumps(values.tolist()).encode() if values.dtype == object else values.tobytes()
+        mark.update(data)
+    return mark.hexdigest()
 
 
 def read_dataset(path: Path) -> xr.Dataset:
     """A dataset in memory, its file closed."""
+    import h5py
+
+    if path.suffix == ".nc":
+        h5py.File(path, "r").close()  # refuses a damaged file without a word on the terminal
     with xr.open_dataset(path) as dataset:
         return dataset.load()
 

@@ -20,8 +20,8 @@ from dotphase.errors import InvalidInput
 from dotphase.storage import files
 from dotphase.storage.asked import as_asked, difference
 
-#: Attribute of a dataset that says what was asked for.
-ASKED = "asked"
+#: Attributes of a dataset that say what was asked for, and whether it is as it was written.
+ASKED, MARK = "asked", "mark"
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,9 @@ class Kept:
         try:
             found = files.read_dataset(self.path)
             asked = json.loads(found.attrs[ASKED])
+            # Files of earlier versions have no mark.
+            if found.attrs.get(MARK, digest := files.digest_of(found)) != digest:
+                return None
         except files.UNREADABLE:
             return None
         return found if asked == as_asked(self.asked) else None
@@ -69,7 +72,9 @@ class Kept:
         """Replace the file; what was written is read back, as a later run will see it."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         asked = json.dumps(as_asked(self.asked))
-        files.write_dataset(dataset.assign_attrs({ASKED: asked}), self.path)
+        found = files.as_read_back(dataset)
+        about = {ASKED: asked, MARK: files.digest_of(found)}
+        files.write_dataset(found.assign_attrs(about), self.path)
         return files.read_dataset(self.path)
 
     def get(self, compute: Callable[[], xr.Dataset]) -> xr.Dataset:

@@ -32,6 +32,7 @@ from scipy.special import gammaln
 from dotphase._numerics import validate
 from dotphase._numerics.precision import in_double_precision
 from dotphase._numerics.quadrature import SCRAMBLES, normal_points
+from dotphase._numerics.shown import Description, Shown, with_error
 from dotphase.errors import InvalidInput
 from dotphase.model.definition import Model, call_many, refuse_spectrum
 from dotphase.model.derivatives import is_softmax_attention
@@ -43,7 +44,7 @@ LOG2_POINTS = 13
 
 
 @dataclass(frozen=True)
-class BayesOptimal:
+class BayesOptimal(Shown):
     """What the data allow at one sample complexity.
 
     Attributes
@@ -80,12 +81,15 @@ class BayesOptimal:
         """Plain numbers, ready for JSON."""
         return asdict(self)
 
-    def __str__(self) -> str:
+    @property
+    def description(self) -> Description:
+        """How much is known, and the test error."""
         known = "all" if self.exact_recovery else "part" if self.weak_recovery else "nothing"
-        return (
-            f"Bayes-optimal at alpha = {self.alpha:g}: overlap {self.overlap:.6f} ({known} of the "
-            f"teacher), test error {self.test_error:.6g} ± {self.stderr:.1g}"
+        rows = (
+            ("overlap", f"{self.overlap:.6f} ({known} of the teacher)"),
+            ("test error", with_error(self.test_error, self.stderr)),
         )
+        return Description(f"Bayes-optimal at alpha = {self.alpha:g}", rows)
 
 
 @in_double_precision

@@ -25,8 +25,9 @@ SETTINGS = SolverSettings(log2_points=15)
 STRIDE = 1.15
 #: Relative width at which the bisection of an end stops, and the seeds it is repeated with.
 END_WIDTH, SEEDS = 0.01, 3
-#: Steps towards the alpha at which stability is lost.
-ROOT_STEPS = 2
+#: Most steps towards the alpha at which stability is lost; they end when one is shorter than this
+#: share of its error.
+ROOT_STEPS, SETTLED = 6, 0.5
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ def limits_of(
     loss = math.nan, math.nan
     for before, after in pairwise(passed):
         if _excess(before)[0] < 0 <= _excess(after)[0]:
-            loss = yield from _root(model, branch, before, after, finer)
+            loss = yield from multiplier_root(model, before, after, finer)
             break
     end = math.nan, math.nan
     if len(passed) < count:
@@ -141,26 +142,28 @@ def _excess(solution: Solution) -> tuple[float, float]:
     return verdict.multipliers[name] - 1, verdict.multipliers_stderr[name]
 
 
-def _root(
-    model: Model, branch: str, before: Solution, after: Solution, settings: SolverSettings
+def multiplier_root(
+    model: Model, before: Solution, after: Solution, settings: SolverSettings
 ) -> Steps[tuple[float, float]]:
-    """Where the largest multiplier is one between two solutions, and its error.
+    """Where the largest multiplier is one between two solutions of a branch, and its error.
 
-    The slope is that between the two, which are well apart; a few steps on more points follow.
+    The slope is that between the two, which are well apart; steps on more points follow.
     """
     low, high = sorted((before.alpha, after.alpha))
     rise = _excess(after)[0] - _excess(before)[0]
     slope = rise / (after.alpha - before.alpha)
     root = before.alpha - _excess(before)[0] / slope
     error = max(_excess(before)[1], _excess(after)[1])
-    follower = Follower(model, branch, settings)
+    follower = Follower(model, before.branch, settings)
     yield from follower.at(before.alpha)
     for _ in range(ROOT_STEPS):
         solution = yield from follower.at(root)
         if not solution.there:
             break
         excess, error = _excess(solution)
-        root = min(max(root - excess / slope, low), high)
+        last, root = root, min(max(root - excess / slope, low), high)
+        if abs(root - last) < SETTLED * error / abs(slope):
+            break
     return root, error / abs(slope)
 
 

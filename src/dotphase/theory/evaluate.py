@@ -282,6 +282,11 @@ class AverageQuery(Query[Answer]):
     def mirror(self) -> Mirror | None:
         return self.evaluator.mirror(self.overlaps)
 
+    @property
+    def blocks(self) -> tuple[Float[Array, "dims points"], ...]:
+        """The Gaussian points that it averages over."""
+        return _blocks_of(self)
+
     def alone(self) -> Answer:
         flat, blocks = _flat(self.overlaps), _blocks_of(self)
         arrays, run = self.evaluator.arrays, self.compiled

@@ -129,9 +129,11 @@ def along(
     branch: str,
     settings: SolverSettings,
     progress: Callable[[Solution], None] | None = None,
+    *,
+    several: bool = True,
 ) -> Steps[list[Solution]]:
-    """The solutions of a branch along `alphas`, in their order."""
-    follower = Follower(model, branch, settings, several=True)
+    """The solutions of a branch along `alphas`, in their order; `several` as for a `Follower`."""
+    follower = Follower(model, branch, settings, several=several)
     order = np.argsort(alphas)[:: 1 if BRANCHES[branch].from_few else -1]
     found: dict[int, Solution] = {}
     for index in order:
@@ -141,7 +143,7 @@ def along(
     # Back again: the branch's own start may have missed it where it still exists.
     for last, index in pairwise(order[::-1]):
         if found[int(last)].there and not found[int(index)].there:
-            follower = Follower(model, branch, settings, several=True)
+            follower = Follower(model, branch, settings, several=several)
             yield from follower.at(alphas[last])
             again = yield from follower.at(alphas[index])
             found[int(index)] = again if again.there else found[int(index)]

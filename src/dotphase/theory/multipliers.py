@@ -111,8 +111,15 @@ def multipliers(
     there = {name: row for name, row in zip(TOWARDS, found.T, strict=True) if row[0] > -np.inf}
     return Multipliers(
         {name: float(row[0]) for name, row in there.items()},
-        {name: float(np.std(row[1:]) * np.sqrt(count - 1)) for name, row in there.items()},
+        {name: _spread(row[1:]) for name, row in there.items()},
     )
+
+
+def _spread(others: Float[np.ndarray, " scrambles"]) -> float:
+    """Jackknife error; NaN where leaving one out has left no such direction."""
+    if not np.isfinite(others).all():
+        return float("nan")
+    return float(np.std(others) * np.sqrt(len(others) - 1))
 
 
 def _largest(

@@ -12,6 +12,8 @@ from dotphase._numerics.settings import changed
 
 #: log2 of the fewest and, by default, most points a result is reported from.
 FEWEST, MOST = 14, 20
+#: log2 of the most points that may be asked for.
+LARGEST_LOG2 = 24
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class SolverSettings:
     def __post_init__(self) -> None:
         checked: dict[str, Any] = {
             "rtol": validate.number("rtol", self.rtol, above=0),
-            "most": validate.whole("most", self.most, at_least=SMALLEST_LOG2, at_most=24),
+            "most": validate.log2("most", self.most, SMALLEST_LOG2, LARGEST_LOG2),
             "seed": validate.whole("seed", self.seed, at_least=0),
         }
         if self.log2_points is not None:
@@ -54,7 +56,7 @@ class SolverSettings:
     @property
     def fixed_points(self) -> int:
         """`log2_points`, for those who need all their results on the same points."""
-        return validate.whole("log2_points", self.log2_points, at_least=SMALLEST_LOG2, at_most=24)
+        return validate.log2("log2_points", self.log2_points, SMALLEST_LOG2, LARGEST_LOG2)
 
     def iteration_on(self, log2_points: int) -> Iteration:
         """Settings of the iteration on a given number of points.

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
 
+from dotphase._numerics.shown import Description, Shown, with_errors
 from dotphase.model import Model
 from dotphase.theory.classification import belongs
 from dotphase.theory.overlaps import Overlaps, norms_of
 from dotphase.theory.stability import Stability
+
+if TYPE_CHECKING:
+    from dotphase.theory.dimension import AtDimension
 
 #: What JSON leaves out.
 UNSHOWN = ("model", "free_energy", "samples", "loss_slope")
 
 
 @dataclass(frozen=True)
-class Solution:
+class Solution(Shown):
     """One fixed point of state evolution, with everything needed to judge it.
 
     Attributes
@@ -96,6 +100,19 @@ class Solution:
         """One of the norms, or a result by its name."""
         return float(self.norms[name] if name in self.norms else getattr(self, name))
 
+    def at(self, d: int) -> AtDimension:
+        """The losses at finite dimension, with the terms of order 1/d that are known.
+
+        Examples
+        --------
+        >>> solution = dp.solve(dp.positional_semantic(), alpha=2.0, log2_points=12)
+        >>> solution.at(d=200).test_error > solution.test_error
+        True
+        """
+        from dotphase.theory.dimension import at_dimension
+
+        return at_dimension(self, d)
+
     @property
     def norms(self) -> dict[str, float]:
         """Sizes of the overlaps of token 1: absolute values, Frobenius norms above rank one."""
@@ -111,7 +128,9 @@ class Solution:
             "stability": dict(vars(self.stability)),
         }
 
-    def __str__(self) -> str:
+    @property
+    def description(self) -> Description:
+        """Norms, losses and errors; whether it converged and can be trusted."""
         values = {**self.norms, "train_loss": self.train_loss, "test_error": self.test_error}
         labels = {"train_loss": "training loss", "test_error": "test error"}
         head = f"{self.found} branch at alpha = {self.alpha:g}: {self.stability.described}"
@@ -123,46 +142,30 @@ class Solution:
             )
         elif not self.on_branch:
             head += f" (asked for {self.branch}: no such fixed point was found)"
-        lines = [head + tokens]
+        rows = []
         for name, value in values.items():
             error = with_errors(value, self.stderr[name], self.model_error.get(name, 0.0))
             linear = f"   linear layer {self.linear_test_error:.6f}"
             known = name == "test_error" and np.isfinite(self.linear_test_error)
-            note = linear if known else ""
-            lines.append(f"  {labels.get(name, name):<13} {error}{note}")
+            rows.append((labels.get(name, name), error + (linear if known else "")))
+        return Description(head + tokens, tuple(rows), tuple(self._notes()))
+
+    def _notes(self) -> list[str]:
+        """What there is to say below the numbers."""
+        notes = []
         if self.ranges:
             parts = [name for name in ("theta", "m") if self.ranges[name][1] > 0]
             shown = [f"{name} from {low:.3g} to {high:.3g}" for name in parts
                      for low, high in (self.ranges[name],)]  # fmt: skip
-            lines.append(f"  NOT DETERMINED by these points: over other seeds {', '.join(shown)}")
+            notes.append(f"NOT DETERMINED by these points: over other seeds {', '.join(shown)}")
         state = "converged" if self.converged else "NOT CONVERGED"
-        lines.append(
-            f"  {state}: {self.message}; residual {self.residual:.1e} after "
+        notes.append(
+            f"{state}: {self.message}; residual {self.residual:.1e} after "
             f"{self.iterations} iterations, 2^{self.log2_points} points"
         )
         verdict = "trusted" if self.stability.trusted else "NOT TRUSTED"
-        lines.append(
-            f"  {verdict}: {self.stability.reason} (replicon {self.stability.replicon:.3f}, "
+        notes.append(
+            f"{verdict}: {self.stability.reason} (replicon {self.stability.replicon:.3f}, "
             f"jump weight {self.stability.jump_weight:.3f})"
         )
-        return "\n".join(lines)
-
-
-def with_errors(value: float, points: float, breaking: float) -> str:
-    """A number with its standard error and, where it counts, that of replica symmetry."""
-    shown = with_error(value, points)
-    if not breaking > points / 10 > 0:
-        return shown
-    digits = int(np.clip(1 - np.floor(np.log10(breaking)), 0, 12))
-    return f"{shown} (points) + {breaking:.{digits}f} (symmetry breaking)"
-
-
-def with_error(value: float, error: float) -> str:
-    """A number and its standard error with matching digits, ``0.11480 ± 0.00012``."""
-    if abs(value) < 1e-9 and error < 1e-9:
-        return "0"
-    if not np.isfinite(value) or not np.isfinite(error) or error <= 0:
-        suffix = "" if error == 0 else f" ± {error:.1g}"
-        return f"{value:.6g}{suffix}"
-    digits = int(np.clip(1 - np.floor(np.log10(error)), 0, 12))
-    return f"{value:.{digits}f} ± {error:.{digits}f}"
+        return notes

@@ -38,6 +38,10 @@ from dotphase.theory.slopes import conjugate_slopes
 LARGEST_MODEL_ERROR = 0.01
 
 
+#: How a verdict begins that cannot tell a minimum from a saddle.
+UNDECIDED = "whether it is a minimum is not determined"
+
+
 #: What a change of theta, or of m, leads towards.
 TOWARDS = {"theta": "semantic", "m": "positional"}
 #: Standard errors by which a multiplier must differ from one.
@@ -128,6 +132,11 @@ class Stability:
     towards: tuple[str, ...] = ()
     multipliers: dict[str, float] = field(default_factory=dict)
     multipliers_stderr: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def doubts(self) -> list[str]:
+        """What speaks against it, one by one."""
+        return [] if self.trusted else self.reason.split("; ")
 
     @property
     def described(self) -> str:
@@ -229,7 +238,7 @@ def judge(
             f"a saddle towards {', '.join(found.towards)} (one step multiplies {largest})"
         )
     elif found.kind != "minimum":
-        doubts.append(f"whether it is a minimum is not determined ({_shown(found)})")
+        doubts.append(f"{UNDECIDED} ({_shown(found)})")
     if not replicon < 1:
         doubts.append(f"replica symmetry is unstable (replicon {replicon:.3f} >= 1)")
     shown = ["train_loss"] + [name for name in ("theta", "m") if np.any(getattr(overlaps, name))]

@@ -7,6 +7,7 @@ from typing import Any
 
 import xarray as xr
 
+from dotphase._numerics.shown import Description
 from dotphase.finite.runs import Runs
 
 
@@ -20,6 +21,9 @@ class Training(Runs):
     n : sentences in a data set
     runs : every `Run`
     seconds : wall time
+    theory : numbers of the theory at this d, by mechanism, where they were asked for
+    budget : whether the number of steps is meant, as with optimisers that take steps of a fixed
+        size, rather than a limit on the way to the tolerance
     path : loss, test error and overlaps of every run at every step, where they were recorded
 
     Examples
@@ -30,11 +34,26 @@ class Training(Runs):
     """
 
     optimizer: str
+    budget: bool = False
     path: xr.Dataset | None = field(default=None, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain numbers, lists and strings, ready for JSON."""
         return {"optimizer": self.optimizer, **super().to_dict()}
 
-    def __str__(self) -> str:
+    @property
+    def finished(self) -> bool:
+        """Whether every run converged, or took the steps that it was meant to take."""
+        return all(run.converged or (self.budget and run.outcome == "steps") for run in self.runs)
+
+    @property
+    def description(self) -> Description:
+        """What was learned, means with errors, why runs stopped."""
         return self.described(self.optimizer)
+
+    def dataset(self) -> xr.Dataset:
+        """What was measured of every run over seed, with the path where it was recorded."""
+        found = super().dataset().assign_attrs(optimizer=self.optimizer)
+        if self.path is None:
+            return found
+        return found.merge(self.path.rename({name: f"path_{name}" for name in self.path.data_vars}))

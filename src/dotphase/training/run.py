@@ -30,6 +30,7 @@ from dotphase.finite.prepare import Prepared, prepare_runs
 from dotphase.finite.runs import Run, bytes_kept, keeping
 from dotphase.finite.test_error import attention_error, check_dims, quadrature
 from dotphase.model import Model
+from dotphase.storage.labels import labelled
 from dotphase.storage.provenance import provenance
 from dotphase.training.kernel import Recipe, optimise, settled
 from dotphase.training.kernel import record as follow
@@ -128,6 +129,7 @@ def train(
             optimizer=settings.optimizer,
             runs=tuple(runs),
             seconds=time.perf_counter() - began,
+            budget=settings.budgeted,
             path=_labelled(paths, runs, asked) if record else None,
         )
 
@@ -274,11 +276,12 @@ def _labelled(paths: list[Path], runs: list[Run], attributes: dict[str, Any]) ->
     """What was noted of every run, over seed and step."""
     rows = {name: np.stack([path[name] for path in paths]) for name in paths[0]}
     steps = np.arange(rows["train_loss"].shape[1])
-    return xr.Dataset(
+    dataset = xr.Dataset(
         {name: (("seed", "step"), values) for name, values in rows.items()},
         coords={"seed": [run.seed for run in runs], "step": steps},
         attrs=attributes,
     )
+    return labelled(dataset)
 
 
 @eqx.filter_jit

@@ -114,6 +114,11 @@ class TrainingSettings:
         return self.optimiser.steps if self.steps is None else self.steps
 
     @property
+    def budgeted(self) -> bool:
+        """Whether the number of steps is meant, rather than a limit on the way to the tolerance."""
+        return self.optimiser.lr is not None
+
+    @property
     def step_size(self) -> float | Float[np.ndarray, " steps"]:
         """Size of a step, that of the optimiser if no other is given; of each step if they
         differ."""

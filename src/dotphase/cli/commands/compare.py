@@ -17,6 +17,7 @@ from dotphase.cli.options import (
     json_option,
     model_options,
     option,
+    out_option,
     plot_option,
     task_options,
 )
@@ -44,7 +45,7 @@ SHOWN = {"train_loss": ".6f", "test_error": ".6f", "theta": ".4f", "m": ".4f"}
 @option(STEPS["steps"])
 @option(DYNAMICS["ensemble"])
 @click.option("--amp", is_flag=True, help="Message passing as well.")
-@click.option("--out", default=None, metavar="F.nc", help="Dataset to write.")
+@out_option
 @plot_option
 @task_options("theory", *SOLVER, rtol=1e-2, most=14)
 @model_options

@@ -41,7 +41,7 @@ def command(
     alphas: list[float],
     branches: list[str],
     engine: str,
-    out: str,
+    out: str | None,
     plot: str | None,
     parameters: dict[str, Any],
     model: Asked,
@@ -93,6 +93,7 @@ def _print_table(dataset: Any) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from dotphase._numerics.shown import with_error
     from dotphase.theory.branches import BRANCHES
 
     branches = dataset["branch"].values.tolist()
@@ -128,7 +129,15 @@ def _print_table(dataset: Any) -> None:
         click.echo(f"linear positional layer: test error {linear:.6f}")
     crossing = float(dataset["crossing"])
     if crossing == crossing:
-        error = float(dataset["crossing_stderr"])
-        click.echo(f"the training losses cross at alpha_c = {crossing:.4f} ± {error:.4f}")
+        place = with_error(crossing, float(dataset["crossing_stderr"]))
+        doubt = "" if _trusted_at(ordered, crossing) else " ? (theory not trusted there)"
+        click.echo(f"the training losses cross at alpha_c = {place}{doubt}")
     else:
         click.echo("the training losses do not cross on this grid")
+
+
+def _trusted_at(ordered: Any, alpha: float) -> bool:
+    """Whether both minima are trusted at the points of the grid next to an alpha."""
+    place = int(ordered["alpha"].searchsorted(alpha))
+    beside = ordered.isel(alpha=slice(max(place - 1, 0), place + 1))
+    return bool(beside.sel(branch=["semantic", "positional"])["trusted"].all())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from dotphase._numerics.parameters import Number
@@ -19,6 +21,9 @@ from dotphase.cli.options import (
 from dotphase.cli.output import Files, print_json, progress_bar
 from dotphase.errors import InvalidInput
 from dotphase.sweep.tasks import TASKS
+
+#: The lines on the map.
+LINES = ("alpha_c", "alpha_l")
 
 
 @click.command(
@@ -41,7 +46,7 @@ def command(
     omegas: list[float] | None,
     parameter: str | None,
     values: list[float] | None,
-    out: str,
+    out: str | None,
     plot: str | None,
     log2_points: int,
     model: Asked,
@@ -61,7 +66,11 @@ def command(
             family, sorted(alphas), values, parameter, log2_points=log2_points, seed=seed,
             progress=lambda solution: advance(),
         )  # fmt: skip
-    lines = {name: dataset[name].values for name in ("alpha_c", "alpha_l")}
+    lines = {
+        f"{name}{what}": dataset[f"{name}{what}"].values
+        for name in LINES
+        for what in ("", "_stderr", "_trusted")
+    }
     with files.written_after(dataset, "diagram"):
         if as_json:
             axis = {"omegas": values} if parameter == "omega" else {}
@@ -69,13 +78,25 @@ def command(
                         **lines, "converged": float(dataset["converged"].mean()),
                         **files.to_dict()})  # fmt: skip
         else:
-            click.echo(f"{parameter:8s} alpha_c  alpha_l")
-            for value, alpha_c, alpha_l in zip(values, *lines.values(), strict=True):
-                line = f"{alpha_c:.4f}   {alpha_l:.4f}".replace("nan", "  -   ")
-                click.echo(f"{value:<8.4f} {line}")
+            _print_lines(parameter, values, lines)
     if not as_json:
         files.tell()
     return 0
+
+
+def _print_lines(parameter: str, values: list[float], lines: dict[str, Any]) -> None:
+    """The critical lines with errors, interpolated on the grid."""
+    from dotphase._numerics.shown import with_error
+
+    click.echo(f"{parameter:10s}" + "".join(f"{name:22s}" for name in LINES))
+    for place, value in enumerate(values):
+        cells = []
+        for name in LINES:
+            at, error, trusted = (lines[f"{name}{w}"][place] for w in ("", "_stderr", "_trusted"))
+            doubt = "" if trusted or at != at else " ?"
+            cells.append(f"{with_error(at, error) + doubt:22s}")
+        click.echo(f"{value:<10.4f}{''.join(cells)}".rstrip())
+    click.echo("interpolated on this grid; ?: theory not trusted there; dotphase critical: no grid")
 
 
 def _second_axis(

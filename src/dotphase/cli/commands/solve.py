@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
-from dotphase.cli.options import Asked, json_option, model_options, task_options
-from dotphase.cli.output import print_json, progress_bar
+from dotphase.cli.options import COUNT, Asked, json_option, model_options, task_options
+from dotphase.cli.output import echo, print_json, progress_bar
+from dotphase.errors import InvalidInput
 
 
 @click.command(
@@ -22,9 +23,16 @@ from dotphase.cli.output import print_json, progress_bar
     show_default=True,
     help="Steps of replica symmetry breaking.",
 )
+@click.option("--d", type=COUNT, default=None,
+              help="Also the losses at this d, with the known terms of order 1/d.")  # fmt: skip
 @json_option
 def command(
-    parameters: dict[str, Any], model: Asked, breaking: str, seed: int, as_json: bool
+    parameters: dict[str, Any],
+    model: Asked,
+    breaking: str,
+    d: int | None,
+    seed: int,
+    as_json: bool,
 ) -> int:
     """Overlaps, training loss and test error of one branch at one alpha.
 
@@ -34,6 +42,8 @@ def command(
     Exit code 3: the branch does not exist there, or the solver did not converge; what was
     found instead is still printed.
     """
+    if d is not None and breaking == "1":
+        raise InvalidInput("--d", d, "must not be used with --breaking 1")
     alpha, branch = parameters.pop("alpha"), parameters.pop("branch")
     with progress_bar(f"solving {branch} at alpha = {alpha:g}"):
         built = model.build()
@@ -41,10 +51,13 @@ def command(
 
         if breaking == "0":
             solution = solve(built, alpha, branch, seed=seed, **parameters)
+            finite = None if d is None else solution.at(d)
         else:
             solution = solve(built, alpha, branch, breaking=1, seed=seed, **parameters)
+            finite = None
     if as_json:
-        print_json(solution.to_dict())
+        print_json(solution.to_dict() | ({"at_d": finite.to_dict()} if finite else {}))
     else:
-        click.echo(str(solution))
+        for result in filter(None, (solution, finite)):
+            echo(result)
     return 0 if solution.there else 3

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dotphase.cli.finite import run_seeds, seeds_option
-from dotphase.cli.options import COUNT, Asked, json_option, model_options, plot_option, task_options
+from dotphase.cli.finite import run_seeds, seeds_option, theory_option
+from dotphase.cli.options import (
+    COUNT,
+    Asked,
+    json_option,
+    model_options,
+    out_option,
+    plot_option,
+    task_options,
+)
+from dotphase.cli.output import Files
 
 if TYPE_CHECKING:
     from dotphase.model import Model
@@ -21,6 +31,10 @@ if TYPE_CHECKING:
               help="Runs trained at once [default: what fits into memory].")  # fmt: skip
 @click.option("--hessian", is_flag=True,
               help="Also the smallest curvatures at each trained point.")  # fmt: skip
+@click.option("--record", is_flag=True,
+              help="Also every step: loss, test error and overlaps, into the dataset.")  # fmt: skip
+@theory_option
+@out_option
 @plot_option
 @model_options
 @json_option
@@ -29,6 +43,9 @@ def command(
     seeds: int,
     batch: int | None,
     hessian: bool,
+    record: bool,
+    theory: bool | None,
+    out: str | None,
     plot: str | None,
     model: Asked,
     seed: int,
@@ -36,17 +53,25 @@ def command(
 ) -> int:
     """Train students on data sets of n = round(alpha d) sentences; plot theta against m.
 
-    Exit code 3: some run did not converge; all are still printed.
+    Says how many found which mechanism, with means for each, beside the theory at the same d.
+
+    Exit code 3: some run did not converge; all are still printed. Optimisers with steps of a fixed
+    size (gd, adam, sgd, momentum) may end with their last step before that.
     """
 
-    def compute(built: Model, **asked: Any) -> Any:
+    def compute(built: Model, status: Callable[[str], None], **asked: Any) -> Any:
         from dotphase.training.run import train
 
-        return train(built, seed=seed, batch=batch, **parameters, **asked)
+        def step(taken: int, most: int) -> None:
+            status(f"step {taken} of at most {most}")
+
+        asked |= {"batch": batch, "record": record, "on_step": step}
+        return train(built, seed=seed, **parameters, **asked)
 
     what = f"training from the {parameters['start']} start"
     look = partial(_curvatures, parameters, seed) if hessian else None
-    return run_seeds(what, compute, "mechanisms", model, seeds, plot, as_json, look)
+    files, beside = Files(out, plot), not as_json if theory is None else theory
+    return run_seeds(what, compute, "mechanisms", model, seeds, files, as_json, beside, look)
 
 
 def _curvatures(

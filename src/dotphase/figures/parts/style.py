@@ -11,6 +11,7 @@ from typing import Any, Literal
 import matplotlib
 import numpy as np
 
+from dotphase.errors import InvalidInput
 from dotphase.storage.files import replacing
 from dotphase.storage.paths import FIGURES, check_writable
 
@@ -103,6 +104,33 @@ def _settings() -> Any:
     }
 
 
+#: Axes of the user's own that the next figure is drawn into.
+_given: ContextVar[Any] = ContextVar("given", default=None)
+
+
+@contextmanager
+def drawing_into(axes: Any) -> Iterator[None]:
+    """Draw the figure made inside into Matplotlib axes that are there already, if any are given."""
+    token = _given.set(axes)
+    try:
+        yield
+    finally:
+        _given.reset(token)
+
+
+def _user_axes(given: Any, rows: int, columns: int, squeeze: bool) -> tuple[Any, Any]:
+    """The figure of the user's axes, and the axes in the shape of the panels."""
+    panels = np.atleast_1d(np.asarray(given, object))
+    if panels.size != rows * columns:
+        what = "a single Matplotlib axes" if rows * columns == 1 else f"{rows * columns} axes"
+        raise InvalidInput("ax", f"{panels.size} axes", f"must be {what}, one for each panel")
+    panels = panels.reshape(rows, columns)
+    figure = panels.flat[0].figure
+    if not squeeze:
+        return figure, panels
+    return figure, panels.flat[0] if panels.size == 1 else panels.squeeze()
+
+
 @contextmanager
 def house_style() -> Iterator[Any]:
     """`matplotlib.pyplot` in the style of the project, without changing the user's settings.
@@ -146,7 +174,12 @@ def drawing(
     if path is not None:
         check_writable("path", path, FIGURES)
     with house_style() as pyplot:
-        figure, panels = pyplot.subplots(rows, columns, figsize=size, layout="constrained", **axes)
+        given = _given.get()
+        if given is None:
+            shape = {"figsize": size, "layout": "constrained"}
+            figure, panels = pyplot.subplots(rows, columns, **shape, **axes)
+        else:
+            figure, panels = _user_axes(given, rows, columns, axes.get("squeeze", True))
         yield figure, panels
         if path is not None:
             save(figure, path)

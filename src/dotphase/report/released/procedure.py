@@ -180,7 +180,7 @@ def linear_error(points: Problem) -> Values:
     return np.asarray(points.rho * (sum(part**2 for part in miss) @ fine.weights))
 
 
-def critical(omega: float, near: float, width: float = 0.3, count: int = 25) -> tuple[float, float]:
+def critical(omega: float, near: float, width: float = 0.3, count: int = 17) -> tuple[float, float]:
     """alpha_c and alpha_l of the procedure at one omega.
 
     Both are looked for from ``(1 - width) near`` to ``(1 + width) near``, for a known alpha_c.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dotphase._numerics.parameters import Number, OneOf, Parameter, Whole
+from dotphase._numerics.parameters import Log2, Number, OneOf, Parameter, Whole
 from dotphase.sweep.tasks import Result
 
 ALPHA = Parameter("alpha", Number(above=0), help="Sentences per dimension n/d, > 0.")
@@ -11,7 +11,7 @@ START = Parameter("start", OneOf("dotphase.finite.starts:STARTS"), "semantic", "
 HELD_OUT = Parameter("held_out", Whole(2), 1024, "Sentences of the sampled test error.")
 
 #: log2 of a number of Gaussian points.
-LOG2 = Whole(12, 24)
+LOG2 = Log2(12, 24)
 
 LOSSES = {
     "train_loss": Result(float, "training loss per dimension, eps_t"),

@@ -90,8 +90,9 @@ def broken_critical(
     >>> abs(broken.alpha_c_shift) < 0.01
     True
     """
-    if not found.found:
-        raise InvalidInput("found", found.message, "must have alpha_c and alpha_l")
+    if not found.found or found.semantic is None or found.positional is None:
+        rule = "must have alpha_l, and alpha_c where positional and semantic losses cross"
+        raise InvalidInput("found", found.message, rule)
     chosen = with_changes(settings, SETTINGS, changes)
     points = [(found.alpha_c, "semantic"), (found.alpha_c, "positional")]
     points += [(found.alpha_l, "semantic")]

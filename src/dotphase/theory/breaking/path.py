@@ -30,7 +30,7 @@ class Node:
     problem, x : what is solved, and its solution
     jacobian : derivatives of the map, as measured on fewer points
     norms, test_error, slope : results there; slope is dF/dy
-    samples : what each scramble alone would give for them
+    samples : what each scramble alone would give for them, and for F
     """
 
     problem: Clustered
@@ -59,6 +59,8 @@ class Node:
         steps = jacobian.newton(here.images - here.image)
         each = [results(*one) for one in zip(steps, test_errors, strict=True)]
         samples = {name: np.asarray([one[name] for one in each]) for name in found}
+        # Stationary, so that the steps of the scrambles do not change it.
+        samples["free_energy"] = np.asarray(problem.free_energy(here.x, here.answer.averages))
         slope, test_error = found.pop("slope"), found.pop("test_error")
         return cls(problem, here.x, jacobian, found, test_error, slope, samples)
 
@@ -83,9 +85,10 @@ class Path:
         self._scale = np.log1p(self.y / (FIRST[1] * unit))
         self._unit = FIRST[1] * unit
 
-    def _curve(self, slopes: Float[np.ndarray, " nodes"]) -> PchipInterpolator:
+    @property
+    def _curve(self) -> PchipInterpolator:
         """``dF/dy dy/ds`` on the scale s."""
-        return PchipInterpolator(self._scale, slopes * (self.y + self._unit))
+        return PchipInterpolator(self._scale, self.slope * (self.y + self._unit))
 
     @property
     def slope(self) -> Float[np.ndarray, " nodes"]:
@@ -97,19 +100,20 @@ class Path:
         """dF/dy from each scramble."""
         return np.stack([node.samples["slope"] for node in self.nodes], axis=1)
 
-    def gain(self, slopes: Float[np.ndarray, " nodes"]) -> Float[np.ndarray, " nodes"]:
-        """F at the nodes, less its replica-symmetric value at y = 0."""
-        curve = self._curve(slopes).antiderivative()
-        return np.asarray(curve(self._scale) - curve(0.0))
+    @property
+    def gains(self) -> Float[np.ndarray, "scrambles nodes"]:
+        """F less its value at the first node, from each scramble."""
+        energies = np.stack([node.samples["free_energy"] for node in self.nodes], axis=1)
+        return np.asarray(energies - energies[:, :1])
 
-    def gain_at(self, y: float, slopes: Float[np.ndarray, " nodes"]) -> float:
-        """The same anywhere on the path."""
-        curve = self._curve(slopes).antiderivative()
-        return float(curve(math.log1p(y / self._unit)) - curve(0.0))
+    def gain_at(self, y: Float[np.ndarray, "*any"]) -> Float[np.ndarray, "*any"]:
+        """F anywhere on the path, less its replica-symmetric value at y = 0."""
+        curve = self._curve.antiderivative()
+        return np.asarray(curve(np.log1p(y / self._unit)) - curve(0.0))
 
     def top(self) -> tuple[float, float]:
         """Where dF/dy = 0, and d2F/dy2 there; NaN if F still rises at the last node."""
-        curve = self._curve(self.slope)
+        curve = self._curve
         roots = curve.roots(extrapolate=False)
         roots = roots[np.isfinite(roots) & (roots > self._scale[0])]
         if not roots.size:

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from dotphase._numerics.shown import Description, Shown, with_error
 from dotphase.theory.breaking.evolution import BrokenOverlaps
 from dotphase.theory.breaking.path import Path
 from dotphase.theory.breaking.problem import broken_norms
-from dotphase.theory.solution import Solution, with_error
+from dotphase.theory.solution import Solution
 from dotphase.theory.uncertainty import standard_error
 
 #: Results whose shift is the error of the replica-symmetric model.
@@ -55,8 +56,8 @@ class Complexity:
 
 def complexity_of(symmetric: Solution, path: Path) -> Complexity:
     """The complexity at the nodes of a path."""
-    slope, gains = path.slope, np.stack([path.gain(each) for each in path.slopes])
-    free = symmetric.free_energy + path.gain(slope)
+    slope = path.slope
+    free = symmetric.free_energy + path.gain_at(path.y)
     names = path.nodes[0].norms
     return Complexity(
         model=symmetric.model,
@@ -68,7 +69,7 @@ def complexity_of(symmetric: Solution, path: Path) -> Complexity:
         free_energy=free,
         stderr={
             "complexity": _errors(path.y**2 * path.slopes),
-            "free_energy": _errors(gains),
+            "free_energy": _errors(path.gains),
         },
         norms={name: np.asarray([node.norms[name] for node in path.nodes]) for name in names},
     )
@@ -79,7 +80,7 @@ def _errors(samples: Float[np.ndarray, "scrambles nodes"]) -> Float[np.ndarray, 
 
 
 @dataclass(frozen=True)
-class Broken:
+class Broken(Shown):
     """One fixed point with one step of replica symmetry breaking.
 
     Attributes
@@ -153,11 +154,13 @@ class Broken:
             "symmetric": symmetric,
         }
 
-    def __str__(self) -> str:
+    @property
+    def description(self) -> Description:
+        """The results, and what breaking has changed."""
         asked = self.symmetric
-        lines = [f"{asked.found} branch at alpha = {asked.alpha:g}, one step of breaking"]
+        head = f"{asked.found} branch at alpha = {asked.alpha:g}, one step of breaking"
         if not self.converged:
-            lines = [f"NO RESULT for the {asked.branch} branch at alpha = {asked.alpha:g}"]
+            head = f"NO RESULT for the {asked.branch} branch at alpha = {asked.alpha:g}"
         labels = {"train_loss": "training loss", "test_error": "test error", "parisi": "y"}
         results = {
             **self.norms,
@@ -166,16 +169,17 @@ class Broken:
             "parisi": self.parisi,
             "complexity": self.complexity,
         }
+        rows = []
         for name, value in results.items():
             note = ""
             if name in self.shift:
                 moved = with_error(self.shift[name], self.shift_stderr[name])
                 note = f"   from replica symmetry {moved}"
             shown = with_error(value, self.stderr[name]) if math.isfinite(value) else "none"
-            lines.append(f"  {labels.get(name, name):<13} {shown}{note}")
+            rows.append((labels.get(name, name), shown + note))
         state = "converged" if self.converged else "NOT CONVERGED"
-        lines.append(
-            f"  {state}: {self.message}; {self.iterations} iterations, "
+        end = (
+            f"{state}: {self.message}; {self.iterations} iterations, "
             f"2^{self.log2_points} points with {self.inner} inner ones each"
         )
-        return "\n".join(lines)
+        return Description(head, tuple(rows), (end,))

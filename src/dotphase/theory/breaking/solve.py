@@ -54,7 +54,7 @@ def breaking(
     if not arrived:
         return _unbroken(symmetric, False, walk.failure, inside, walk.count, began)
     if walk.closed:
-        message = "replica symmetric: the clusters of minima are points"
+        message = "replica symmetric: clusters of minima have less than 1% of W"
         return _unbroken(symmetric, True, message, inside, walk.count, began)
     return _dress(symmetric, walk, began)
 
@@ -89,13 +89,12 @@ def _dress(symmetric: Solution, walk: Walk, began: float) -> Broken:
         parisi, curvature = path.top()
         parisi_error = abs(standard_error(top.samples["slope"] / curvature))
 
-    gain = path.gain_at(top.y, path.slope)
-    gains = np.asarray([path.gain_at(top.y, slopes) for slopes in path.slopes])
+    gain = float(path.gain_at(np.asarray(top.y)))
     moved = {
         _RESULT.get(name, name): top.samples[name] - first.samples[name]
         for name in (*_SHIFTED, "test_error")
     }
-    moved["train_loss"] = gains
+    moved["train_loss"] = top.samples["free_energy"] - first.samples["free_energy"]
     shift_stderr = {name: standard_error(values) for name, values in moved.items()}
     shift = {_RESULT.get(name, name): top.norms[name] - first.norms[name] for name in _SHIFTED}
     shift |= {"test_error": top.test_error - first.test_error, "train_loss": gain}
@@ -136,7 +135,7 @@ def _dress(symmetric: Solution, walk: Walk, began: float) -> Broken:
 def _flat_range(path: Path, top: float, gain: float, error: float) -> tuple[float, float]:
     """Between which y, on both sides of the top, F is as high as there, within an error."""
     grid = np.geomspace(path.y[0], path.y[-1], 200)
-    high = np.asarray([path.gain_at(float(y), path.slope) for y in grid]) >= gain - error
+    high = path.gain_at(grid) >= gain - error
     low = high | (grid > top)
     up = high | (grid < top)
     first = grid[np.flatnonzero(~low)[-1] + 1] if not np.all(low) else grid[0]

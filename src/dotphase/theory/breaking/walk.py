@@ -34,8 +34,8 @@ FEW, PATH = 13, 14
 TOLERANCE = 3e-4
 #: Evaluations after which the derivatives are measured again.
 PATIENCE = 5
-#: Share of W below which clusters are points.
-CLOSED = 1e-4
+#: Share of W below which clusters are points; at y = 0, where they are largest, and anywhere.
+SMALL, CLOSED = 0.01, 1e-4
 #: Shares of the replica-symmetric W with which the clusters may start; the first admissible one
 #: counts.
 OPEN = (0.2, 0.05, 0.01, 1e-3, 1e-4)
@@ -65,11 +65,14 @@ class Walk:
         self.nodes: list[Node] = []
         self.count = 0
         self.failure = ""
+        #: Whether the clusters are points.
+        self.closed = False
         q, m, V, theta = overlaps
         y = np.asarray(self.unit)
         starts = [BrokenOverlaps((1 - share) * q, q, m, V, theta, y) for share in OPEN]
         packed = [self.problem.pack(start) for start in starts]
-        self.x = next((x for x in packed if self.problem.admissible(x)), packed[-1])
+        #: Clusters of several sizes in the replica-symmetric solution.
+        self.starts = [x for x in packed if self.problem.admissible(x)] or packed[-1:]
 
     @property
     def path(self) -> Path:
@@ -86,21 +89,18 @@ class Walk:
         """Whether F still rises at the largest y."""
         return self.last.slope > 0
 
-    @property
-    def closed(self) -> bool:
-        """Whether the clusters of the last node are points."""
-        overlaps = self.nodes[-1].overlaps
-        own = np.trace(overlaps.q1[0] - overlaps.q0[0])
-        return bool(own < CLOSED * np.trace(overlaps.q1[0]))
-
     def to_top(self) -> Steps[bool]:
         """From y = 0 to where F has its maximum, or as far as F rises; whether that succeeded.
 
         Stops at once where the clusters are points.
         """
+        self.closed = not (yield from self._opens())
+        if self.closed:
+            return True
         for factor in FIRST:
             if not (yield from self.to(factor * self.unit)):
                 return False
+            self.closed = _share(self.nodes[-1].overlaps) < CLOSED
             if self.closed:
                 return True
         while self.rising and self.last.y < LAST * self.unit:
@@ -110,10 +110,27 @@ class Walk:
             return True
         return (yield from self.to(self.path.top()[0]))
 
+    def _opens(self) -> Steps[bool]:
+        """Whether there are clusters of some size at y = 0.
+
+        All else is replica symmetric there, and the map takes the size of clusters to another
+        size: they are smaller than all those that it makes smaller.
+        """
+        search = Search(self.problem, self.settings, Memory())
+        for x in self.starts:
+            share = _share(self.problem.overlaps(x))
+            if share < SMALL / 2:
+                break
+            here = yield from search.evaluate(x, min(FEW, self.level))
+            self.count += 1
+            if not _share(self.problem.overlaps(here.image)) < share:
+                return True
+        return False
+
     def to(self, y: float) -> Steps[bool]:
         """Go to another y, from the node next to it; whether that succeeded."""
         search = Search(replace(self.problem, parisi=y), self.settings, self.memory)
-        x, jacobian = self.x, None
+        x, jacobian = self.starts[0], None
         if self.nodes:
             near = min(self.nodes, key=lambda node: abs(math.log(node.y / y)))
             x, jacobian = near.x, near.jacobian
@@ -147,3 +164,9 @@ class Walk:
         else:
             return Node.at(here, jacobian)
         return None
+
+
+def _share(overlaps: BrokenOverlaps) -> float:
+    """Share of W that is that of clusters."""
+    whole = np.trace(overlaps.q1[0])
+    return float(np.trace(overlaps.q1[0] - overlaps.q0[0]) / whole)
