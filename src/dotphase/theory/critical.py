@@ -58,7 +58,7 @@ class Critical(Shown):
     alpha_c, alpha_c_stderr : where the lowest minimum begins to know the teacher (theta > 0); in
         the paper's model the losses of the positional and the semantic branch cross there
     alpha_l, alpha_l_stderr : where the lowest minimum beats the linear layer in test error
-    linear_test_error : test error of the linear positional layer
+    linear_test_error : test error of the linear positional layer; NaN, as alpha_l, without one
     trusted : whether the theory can be trusted for both branches at alpha_c
     message : what was found, or why not
     smallest, largest : the range of alpha that was searched
