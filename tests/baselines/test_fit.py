@@ -39,6 +39,14 @@ def test_the_perceptron_fits_its_data_and_nothing_else(paper):
     assert again.test_error == perceptron.test_error
 
 
+def test_kernel_regression_learns_the_mean_attention_from_much_data(paper):
+    """On one dimension more data than a kernel needs: better than answering zero."""
+    found = dp.baseline(paper, 30.0, 2, "kernel", seeds=1)
+    zero = 0.25 * 0.52  # E|T x|^2/(d L) is about half of sigma^2
+    assert found.train_error < found.test_error < 0.5 * zero
+    assert found.test_error > dp.analysis.linear_test_error(paper)
+
+
 def test_bad_kind(paper):
     with pytest.raises(dp.InvalidInput, match="kind"):
         dp.baseline(paper, 1.0, 20, "tree")

@@ -167,7 +167,7 @@ def test_untied_theory_and_training_agree(tmp_path):
     datasets = untied.compute(Parts(tmp_path), sizes | {"trained": [2.8]})
     rows = {row.quantity: row for row in untied.compare(datasets)}
     assert abs(rows["theta"].difference) < rows["theta"].allowed and rows["theta"].ours > 0.15
-    assert rows["m"].verdict == "agrees" and rows["m"].ours > 0.3
+    assert abs(rows["m"].difference) < rows["m"].allowed and rows["m"].ours > 0.3
     assert np.isnan(rows["alpha_c"].ours)  # one alpha has no crossing
     # The jump is still there, at much larger alpha than with tied weights (1.25).
     assert 2.0 < float(datasets["theory-untied"]["crossing"]) < 2.6

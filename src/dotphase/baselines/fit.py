@@ -1,12 +1,14 @@
 """Baselines fitted to the data sets that attention is trained on.
 
-Both answer the question what a student without attention would achieve on equal data:
+They answer the question what a student without attention would achieve on equal data:
 
 - ``linear``: ``f(x) = W x`` with W in R^{L x L}, mixing tokens by their places alone. Ridge
   regression in closed form; its test error is exact.
 - ``perceptron``: two layers on the concatenated tokens, ``f(x) = B relu(A vec(x) + a) + b``,
   trained by Adam on the same loss. It may learn anything, in principle, but has d^2
   parameters to find from n L d numbers.
+- ``kernel``: ridge regression with the Gaussian kernel ``exp(-|x - x'|^2/(2 L d sigma^2))`` of the
+  concatenated tokens, its penalty the best of a few on sentences of its own.
 """
 
 from __future__ import annotations
@@ -37,6 +39,8 @@ from dotphase.model.definition import Model, refuse
 HIDDEN, STEPS, STEP = 256, 300, 3e-3
 #: Fresh sentences for the test error where it has no closed form.
 HELD_OUT = 1024
+#: Penalties that kernel regression chooses from.
+PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
 
 
 class Fitted(NamedTuple):
@@ -96,7 +100,7 @@ def baseline(
         Teacher and data; the student plays no part.
     alpha, d : float, int
         Sentences per dimension, and dimension of a token.
-    kind : {"linear", "perceptron"}
+    kind : {"linear", "perceptron", "kernel"}
         Which baseline.
     seeds : int
         Number of data sets; set k is that of run k of `train`.
@@ -193,8 +197,42 @@ def fit_perceptron(model: Model, data: Dataset, key: Array) -> Fitted:
     return Fitted(train, jnp.mean((jax.vmap(network)(tokens) - fresh) ** 2))
 
 
+@eqx.filter_jit
+def fit_kernel(model: Model, data: Dataset, key: Array) -> Fitted:
+    """Kernel ridge regression; the penalty is the one that does best on held-out sentences, and
+    the test error is that on others."""
+    first, second = jax.random.split(key)
+    n, length, d = data.tokens.shape
+    x = data.tokens.reshape(n, length * d)
+    y = labels(model, data).reshape(n, length * d)
+    scale = 2 * d * jnp.sum(jnp.asarray(model.rho))
+
+    def kernel(a: Array, b: Array) -> Array:
+        squares = jnp.sum(a**2, 1)[:, None] + jnp.sum(b**2, 1) - 2 * a @ b.T
+        return jnp.exp(-squares / scale)
+
+    def fresh(key: Array) -> tuple[Array, Array]:
+        tokens = draw_tokens(model, d, HELD_OUT, key, data.tokens.dtype)
+        answers = labels(model, data._replace(tokens=tokens))
+        return kernel(tokens.reshape(HELD_OUT, -1), x), answers.reshape(HELD_OUT, -1)
+
+    # Products of many dimensions make the kernel nearly diagonal: penalties are on its scale.
+    values, vectors = jnp.linalg.eigh(kernel(x, x))
+    inside = vectors.T @ y
+
+    def miss(penalty: Array, rows: Array, answers: Array) -> Array:
+        found = rows @ (vectors @ (inside / (values + penalty)[:, None]))
+        return jnp.mean((answers - found) ** 2)
+
+    penalties = jnp.asarray(PENALTIES, x.dtype)
+    held = fresh(first)
+    chosen = penalties[jnp.argmin(jax.lax.map(lambda one: miss(one, *held), penalties))]
+    return Fitted(miss(chosen, kernel(x, x), y), miss(chosen, *fresh(second)))
+
+
 #: Baselines by name: ``(model, data, key) -> Fitted``.
 KINDS: dict[str, Callable[[Model, Dataset, Array], Fitted]] = {
     "linear": fit_linear,
     "perceptron": fit_perceptron,
+    "kernel": fit_kernel,
 }

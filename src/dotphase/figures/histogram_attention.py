@@ -6,13 +6,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dotphase.figures.parts.style import COLOURS, drawing, ink
 
 if TYPE_CHECKING:
     from dotphase.histogram import Network
 
 #: Sequences that are shown unless others are asked for.
-SEQUENCES = ("BBCCDDBBBB", "ABCDEFGHIJ", "AAAAABBBCC")
+SEQUENCES = ("BBCCDDBBBB", "LMDMMMAHHB", "ONMLKJIHGF")
+#: Weights below this are not written into their cells.
+LEAST = 0.005
 
 
 def histogram_attention(
@@ -39,13 +43,14 @@ def histogram_attention(
     maps = attention_maps(list(networks.values()), sequences)
     length = maps.shape[-1]
     rows, columns = maps.shape[:2]
-    size = (2.55 * columns + 0.8, 2.3 * rows + 0.3)
+    size = (3.3 * columns + 0.8, 3.0 * rows + 0.3)
     with drawing(path, rows, columns, size=size, squeeze=False, sharex="col") as (figure, grid):
         for row, name in enumerate(networks):
             for column, text in enumerate(sequences):
                 axes = grid[row, column]
                 image = axes.imshow(maps[row, column], vmin=0, vmax=maps.max(), cmap="viridis")
                 axes.grid(False)
+                _percentages(axes, maps[row, column], maps.max())
                 axes.set_xticks(range(length), list(text))
                 axes.set_yticks(range(length), list(text))
                 axes.tick_params(length=0, labelsize=7.5)
@@ -58,3 +63,12 @@ def histogram_attention(
         bar.set_label("weight on the token of the column")
         bar.outline.set_visible(False)
     return figure
+
+
+def _percentages(axes: Any, weights: Any, most: float) -> None:
+    """The weights in per cent, where they are not nothing, in ink that the cell leaves visible."""
+    for (row, column), weight in np.ndenumerate(weights):
+        if weight >= LEAST:
+            colour = "#FFFFFF" if weight < 0.6 * most else "#000000"
+            text = f"{100 * weight:.0f}"
+            axes.text(column, row, text, ha="center", va="center", fontsize=5.5, color=colour)

@@ -42,8 +42,9 @@ def histogram_curves(result: Experiment, path: str | Path | None = None) -> Any:
                 width, alpha = (0.6, 0.35) if len(rows) > 1 else (1.4, 1.0)
                 for row in rows:
                     axes.plot(epoch, values[row], color=colour, lw=width, alpha=alpha)
-                # The mean where all runs are still going.
-                axes.plot(epoch, values[rows].mean(axis=0), color=colour, label=name)
+                # A mean would be that of the one bad run.
+                label_of = f"{name}, median and {len(rows)} runs" if len(rows) > 1 else name
+                axes.plot(epoch, np.median(values[rows], axis=0), color=colour, label=label_of)
             axes.set_yscale("log")
             axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             axes.yaxis.set_major_formatter("{x:g}")

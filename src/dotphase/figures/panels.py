@@ -15,7 +15,9 @@ from dotphase.figures.parts.maps import (
     draw_map,
     filled_cells,
     hatch,
+    hatch_entry,
     largest,
+    lone_branches,
     missing_entry,
 )
 from dotphase.figures.parts.style import DARK, drawing, ink
@@ -58,18 +60,26 @@ def panels(
             for axis, field in zip(column, (panel.theory, panel.trained), strict=True):
                 mesh = draw_map(axis, field, "omega", panel.colours, low, high)
                 critical_lines(axis, theory if lines is None else lines, "omega")
-            hatch(column[0], theory, "omega")
+            if panel.comparison:
+                lone_branches(column[0], panel.theory, theory, "omega")
+            doubtful = hatch(column[0], theory, "omega")
             if panel.reached is not None:
                 filled_cells(column[0], panel.reached, "omega")
-            figure.colorbar(mesh, ax=column, label=panel.title)
+            figure.colorbar(mesh, ax=column)
+            column[0].set_title(panel.title)
             column[1].set_xlabel(ALPHA)
         first = axes[0, 0]
+        if doubtful:
+            hatch_entry(first)
         first.set_ylabel(r"$\omega$   (theory)")
         axes[1, 0].set_ylabel(rf"$\omega$   (training, $d = {runs.attrs['d']}$)")
-        if bool(columns[0].theory.isnull().any()):
+        if bool(columns[0].theory.isnull().any()) and not columns[0].comparison:
             missing_entry(first, mec=ink(), mew=0.4)
         # The lines are dark on every page, like the maps below them are bright.
-        first.legend(loc="upper left", facecolor="#FFFFFF", labelcolor=DARK)
+        style = {"facecolor": "#FFFFFF", "labelcolor": DARK, "ncols": 3, "framealpha": 1.0}
+        handles, labels = first.get_legend_handles_labels()
+        if handles:
+            figure.legend(handles, labels, loc="outside upper left", **style)
         first.set_xlim(float(theory["alpha"].min()), float(theory["alpha"].max()))
         first.set_ylim(float(theory["omega"].min()), float(theory["omega"].max()))
     return figure

@@ -36,7 +36,7 @@ def phase_maps(
     label = LOSS_GAP + r"  $[10^{-3}]$"
     gap, reached = filled_difference(theory)
     columns = [
-        Panel(label, "PuOr", 1e3 * gap, 1e3 * difference, reached=reached),
+        Panel(label, "PuOr", 1e3 * gap, 1e3 * difference, comparison=True, reached=reached),
         gain_panel(theory, runs),
     ]
     return panels(columns, theory, runs, lines, path)

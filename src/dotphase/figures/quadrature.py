@@ -21,7 +21,7 @@ def quadrature(
     points : xarray.Dataset
         ``alpha_c`` and ``alpha_c_stderr`` against ``nodes``, from Sobol points.
     rules : xarray.Dataset
-        ``alpha_c`` and ``nodes`` of fixed rules, the first of degree 7.
+        ``alpha_c`` and ``nodes`` of fixed rules, the first those of the released procedure.
     published : float
         The published value.
 
@@ -36,7 +36,8 @@ def quadrature(
     with drawing(path, size=(5.2, 3.5)) as (figure, axis):
         axis.axhline(published, color=ink(), lw=1, ls=":", label="published")
         nodes, found, colour = rules["nodes"], rules["alpha_c"], COLOURS["linear"]
-        axis.plot(nodes[0], found[0], "^", ms=7, color=COLOURS["positional"], label="degree 7")
+        colour_of = {"color": COLOURS["positional"], "label": "released procedure"}
+        axis.plot(nodes[0], found[0], "^", ms=7, **colour_of)
         axis.plot(nodes[1:], found[1:], "s--", lw=0.9, color=colour, label="Gauss-Hermite")
         axis.errorbar(
             points["nodes"], points["alpha_c"], 2 * np.asarray(points["alpha_c_stderr"]), fmt="o-",

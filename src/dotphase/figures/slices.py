@@ -16,14 +16,16 @@ from dotphase.figures.parts.lines import (
     SYMBOLS,
     TEST_ERROR,
     branch_legend,
+    hollow_entry,
     label_slice,
+    saddle_entry,
     slice_panels,
     theory_entries,
 )
 from dotphase.figures.parts.style import drawing
 
-#: Three colours of Okabe and Ito for the three values of a parameter.
-SHADES = ("#56B4E9", "#0072B2", "#CC79A7")
+#: Colours of Okabe and Ito for the values of a parameter.
+SHADES = ("#56B4E9", "#0072B2", "#CC79A7", "#E69F00")
 
 Slice = tuple[float, xr.Dataset, xr.Dataset]
 
@@ -34,7 +36,7 @@ def slices(columns: Mapping[str, Sequence[Slice]], path: str | Path | None = Non
     Parameters
     ----------
     columns : mapping
-        For each parameter its values, at most three, each with the theory of `dotphase.curve`
+        For each parameter its values, at most four, each with the theory of `dotphase.curve`
         and the runs of `dotphase.grid` at one value.
 
     Examples
@@ -58,6 +60,10 @@ def slices(columns: Mapping[str, Sequence[Slice]], path: str | Path | None = Non
             axis.set_ylabel(text)
         symbols = {"semantic": r"\theta", "positional": "m"}
         texts = {name: rf"{name} (${symbol}/\sigma^2$)" for name, symbol in symbols.items()}
-        branch_legend(axes[1, 0], texts)
-        axes[1, 0].legend()
+        first = axes[1, 0]
+        branch_legend(first, texts)
+        hollow_entry(first)
+        saddle_entry(first)
+        first.plot([], [], " ", label="lines end where a branch ends")
+        first.legend(fontsize=7)
     return figure

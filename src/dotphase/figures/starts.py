@@ -10,6 +10,9 @@ import xarray as xr
 from dotphase.figures.parts.lines import MINIMA, OPTIMISERS, overlap_scale
 from dotphase.figures.parts.style import COLOURS, MARKERS, drawing, ink
 
+#: Sizes that are said above each panel.
+SIZES = {"d": "d", "alpha": r"\alpha"}
+
 
 def starts(theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None = None) -> Any:
     """Scatter of ``(m, theta)`` of every run; one panel for each optimiser.
@@ -49,7 +52,9 @@ def starts(theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None = None)
                     color=COLOURS[str(branch)], mec=ink(), mew=0.8,
                 )  # fmt: skip
             axis.plot([], [], "*", ms=11, color="none", mec=ink(), label=MINIMA)
-            axis.set_title(OPTIMISERS.get(str(kind), str(kind)))
+            told = [(name, symbol) for name, symbol in SIZES.items() if name in runs.attrs]
+            sizes = [rf"${symbol} = {runs.attrs[name]:g}$" for name, symbol in told]
+            axis.set_title(", ".join([OPTIMISERS.get(str(kind), str(kind)), *sizes]))
             axis.set_xlabel(r"$|m|/\sigma^2$")
         axes[0, 0].set_ylabel(r"$|\theta|/\sigma^2$")
         axes[0, 0].legend()

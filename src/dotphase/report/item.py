@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import xarray as xr
 
 from dotphase.report.store import Parts
 from dotphase.report.verdict import Row
@@ -33,6 +34,7 @@ class Item:
     compare : lines of the report, from the datasets
     sizes : arguments of `compute` for each scale
     remarks : what was seen, in sentences with numbers, from the datasets
+    tables : long tables that are written beside the report, by name, from the datasets
     """
 
     title: str
@@ -41,3 +43,4 @@ class Item:
     compare: Callable[[Datasets], list[Row]]
     sizes: Mapping[str, Mapping[str, Any]]
     remarks: Callable[[Datasets], list[str]] = lambda datasets: []
+    tables: Callable[[Datasets], dict[str, xr.Dataset]] = lambda datasets: {}

@@ -10,11 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import xarray as xr
+
 from dotphase.errors import InvalidInput
 from dotphase.report.item import Scale
 from dotphase.report.items import ITEMS, in_order
 from dotphase.report.store import Parts
 from dotphase.report.verdict import Row
+from dotphase.storage.files import replacing
 from dotphase.storage.paths import check_folder
 from dotphase.sweep.run import check_where
 
@@ -32,6 +35,7 @@ class ItemResult:
     rows : comparisons
     remarks : what was seen, in sentences
     figures : paths under the folder of the report, in every format and shade
+    tables : paths of long tables, under the same folder
     failure : why it failed; None if it did not
     seconds : time it took in this run; finished parts are not computed again
     """
@@ -43,6 +47,7 @@ class ItemResult:
     figures: tuple[str, ...]
     failure: str | None
     seconds: float
+    tables: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -133,6 +138,7 @@ def _reproduce_item(name: str, scale: Scale, folder: Path, parts: Parts) -> Item
         datasets = item.compute(parts, item.sizes[scale])
         figures = _draw(item.draw, datasets, name, folder)
         rows, remarks = item.compare(datasets), item.remarks(datasets)
+        tables = _write_tables(item.tables(datasets), folder)
     except Exception as error:
         # Whatever it was, the other figures are still wanted; the trace is kept for the author.
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -141,7 +147,22 @@ def _reproduce_item(name: str, scale: Scale, folder: Path, parts: Parts) -> Item
         return ItemResult(name, title, (), (), (), reason, time.perf_counter() - began)
     log.unlink(missing_ok=True)
     seconds = time.perf_counter() - began
-    return ItemResult(name, title, tuple(rows), tuple(remarks), figures, None, seconds)
+    found = (tuple(rows), tuple(remarks), figures, None, seconds, tables)
+    return ItemResult(name, title, *found)
+
+
+def _write_tables(tables: Mapping[str, xr.Dataset], folder: Path) -> tuple[str, ...]:
+    """Long tables as compressed text, the same bytes for the same numbers."""
+    paths = []
+    for name, table in tables.items():
+        path = Path("tables") / f"{name}.csv.gz"
+        (folder / path.parent).mkdir(exist_ok=True)
+        with replacing(folder / path) as part:
+            packing: Any = {"method": "gzip", "mtime": 0}
+            frame = table.to_dataframe().reset_index(drop=True)
+            frame.to_csv(part, index=False, float_format="%.6g", compression=packing)
+        paths.append(path.as_posix())
+    return tuple(paths)
 
 
 def _draw(draw: Callable[[Any], Any], datasets: Any, name: str, folder: Path) -> tuple[str, ...]:

@@ -121,6 +121,8 @@ def _section(outcome: ItemResult) -> list[str]:
             lines += [f"![{outcome.title}]({path})", ""]
     if outcome.remarks:
         lines += [*(f"- {remark}" for remark in outcome.remarks), ""]
+    for path in outcome.tables:
+        lines += [f"All of them: [{path}]({path}).", ""]
     if outcome.rows:
         lines += [
             "| " + " | ".join(COLUMNS) + " |",

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from matplotlib.colors import ListedColormap
 
-from dotphase.figures.parts.style import DARK, ink, page, quiet
+from dotphase.figures.parts.style import DARK, ink, quiet
 
 #: Model error in per cent at which the colours of a minimum end.
 LARGEST_SHOWN = 10
@@ -32,6 +33,7 @@ class Panel:
     colours : name of a colour map; one that diverges is centred on zero
     theory, trained : what is shown, over ``alpha`` and ``omega``
     centred : whether the colours are centred on zero
+    comparison : whether it compares two branches, one of which may be missing
     reached : cells of the theory in which gradient descent stands for a missing minimum
     """
 
@@ -40,6 +42,7 @@ class Panel:
     theory: xr.DataArray
     trained: xr.DataArray
     centred: bool = True
+    comparison: bool = False
     reached: xr.DataArray | None = None
 
 
@@ -76,21 +79,49 @@ def doubtful_cells(theory: xr.Dataset, parameter: str) -> np.ndarray:
     return ~theory["winner_trusted"].astype(bool).transpose(parameter, "alpha").values
 
 
-def hatch(axis: Any, theory: xr.Dataset, parameter: str) -> None:
-    """Hatching where the theory of the winning branch is not to be trusted."""
+def hatch(axis: Any, theory: xr.Dataset, parameter: str) -> bool:
+    """Hatching of the cells where the theory of the winning branch is not to be trusted.
+
+    Returns whether there are any.
+    """
     doubtful = doubtful_cells(theory, parameter)
     if min(doubtful.shape) > 1 and doubtful.any():
-        axis.contourf(
-            theory["alpha"], theory[parameter], doubtful.astype(float), levels=[0.5, 1.5],
-            colors="none", hatches=["////"],
-        )  # fmt: skip
+        cells = np.where(doubtful, 1.0, np.nan)
+        places = theory["alpha"], theory[parameter]
+        style = {"hatch": "////", "alpha": 0.0, "shading": "nearest", "edgecolor": DARK}
+        axis.pcolor(*places, cells, **style)
+    return bool(doubtful.any())
+
+
+def hatch_entry(axis: Any) -> None:
+    """What hatching means, in the legend."""
+    axis.fill_between([], [], [], fc="none", ec=DARK, hatch="////", lw=0.0, label="not trusted")
+
+
+#: Where one branch is missing: a pale shade of the colour of the other.
+ONLY = {"positional": "#F3D6C0", "semantic": "#BCD8EA", "none": "#DDDDDD"}
+
+
+def lone_branches(axis: Any, field: xr.DataArray, theory: xr.Dataset, parameter: str) -> None:
+    """Cells where there is nothing to compare, by the branch that is there."""
+    winner = theory["winner"].transpose(parameter, "alpha").values
+    missing = np.isnan(field.transpose(parameter, "alpha").values)
+    for name, colour in ONLY.items():
+        here = np.where(missing & (winner == name), 1.0, np.nan)
+        if min(here.shape) > 1 and bool(np.isfinite(here).any()):
+            axis.pcolormesh(
+                theory["alpha"], theory[parameter], here, cmap=ListedColormap([colour]),
+                shading="nearest", rasterized=True,
+            )  # fmt: skip
+            text = "neither branch" if name == "none" else f"{name} branch only"
+            axis.plot([], [], ls="none", marker="s", ms=7, mfc=colour, mec="none", label=text)
 
 
 def critical_lines(axis: Any, lines: xr.Dataset, parameter: str, colour: str = DARK) -> None:
     """alpha_c and alpha_l, where there are any."""
     for name, style, label in LINES:
         if bool(np.isfinite(lines[name]).any()):
-            axis.plot(lines[name], lines[parameter], color=page(), lw=3.6, alpha=0.6)
+            axis.plot(lines[name], lines[parameter], color="#FFFFFF", lw=3.6, alpha=0.8)
             axis.plot(lines[name], lines[parameter], ls=style, color=colour, lw=1.8, label=label)
 
 

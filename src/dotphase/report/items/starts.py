@@ -30,6 +30,7 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
         sweep={"optimizer": OPTIMIZERS, "start": STARTS, "first": range(sizes["seeds"])},
     ).rename(first="seed")
     theory = theory_curve(parts, "theory", positional_semantic(omega=OMEGA), THEORY)
+    runs = runs.assign_attrs(runs.attrs | {"d": D, "alpha": ALPHA})
     return {"theory": theory.isel(alpha=0), "runs": runs}
 
 
