@@ -88,8 +88,10 @@ def hatch(axis: Any, theory: xr.Dataset, parameter: str) -> bool:
     if min(doubtful.shape) > 1 and doubtful.any():
         cells = np.where(doubtful, 1.0, np.nan)
         places = theory["alpha"], theory[parameter]
-        style = {"hatch": "////", "alpha": 0.0, "shading": "nearest", "edgecolor": DARK}
-        axis.pcolor(*places, cells, **style)
+        drawn = axis.pcolor(*places, cells, shading="nearest", hatch="////")
+        # Without an array cells have no colour of their own: what is below stays visible.
+        drawn.set_array(None)
+        drawn.set(facecolor="none", edgecolor=DARK, linewidth=0.0)
     return bool(doubtful.any())
 
 
