@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 READY = $(VENV)/.ready
 SEED ?= 0
 
-.PHONY: demo explore test lint docs bench trials figures diagrams reproduction constraints clean help
+.PHONY: demo explore test check lint docs bench trials figures diagrams reproduction constraints clean help
 
 help:
 	@echo "make demo         set up, reproduce the paper at small size into out/reproduction"
@@ -31,7 +31,11 @@ demo: $(READY)
 explore: $(READY)
 	$(BIN)/dotphase explore
 
-test: $(READY) lint docs
+# At the same time: each of them leaves cores idle by itself.
+test: $(READY)
+	$(MAKE) --jobs 3 lint docs check
+
+check: $(READY)
 	$(BIN)/python -m pytest -n 3 --dist loadfile
 
 lint: $(READY)

@@ -19,7 +19,7 @@ FINAL = SolverSettings(rtol=2e-2, most=14)
 
 def shrink():
     solver.FINAL = FINAL
-    curve.ALPHAS, curve.POINTS = np.linspace(0.5, 2.0, 7), 12
+    curve.ALPHAS, curve.POINTS, curve.MANY = np.linspace(0.5, 2.0, 7), 12, 13
     landscape.SIZE = 4
     stored.ALPHAS, stored.OMEGAS = np.linspace(0.5, 2.0, 4), np.linspace(0.0, 0.6, 4)
     lesson.STAGES = (

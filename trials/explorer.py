@@ -86,6 +86,7 @@ def check(asked: str, answer: bytes) -> None:
     """What every answer promises."""
     if not answer:
         return  # an end without an answer is one too, to what is no request
+    answer = answer.removeprefix(b"HTTP/1.1 100 Continue\r\n\r\n")
     head, _, _ = answer.partition(b"\r\n\r\n")
     status = int(head.split()[1]) if head.startswith(b"HTTP/") else 0
     require(status < 500 or status in (501, 505), f"status {status}: {answer[:300]!r}")

@@ -51,7 +51,7 @@ def plain_descent(given, z, d):
     @jax.value_and_grad
     def loss(w):
         h = sigma * jnp.einsum("lnd,rd->lrn", z, w) + (positions @ w.T)[..., None]
-        losses = jax.vmap(model.loss, (-1, -1))(h, target)
+        losses = jax.vmap(model.energy, (-1, -1))(h, target)
         return jnp.sum(losses) / d + model.ridge / 2 * jnp.sum(w**2)
 
     values, thetas, before = [], [], w

@@ -42,7 +42,7 @@ def test_integration_by_parts_agrees_with_the_derivative_recursion(paper):
     u = jnp.stack([sigma[l] * seen @ state.fields[l] for l in range(2)])
     inside = jnp.stack([w @ state.images[l].T for l in range(2)])
     memory = jnp.stack([sigma[l] * inside[l] @ state.left[l] for l in range(2)])
-    slope = jax.grad(paper.loss)
+    slope = jax.grad(paper.energy)
     forces = jax.vmap(jax.vmap(slope, (-1, -1), -1), (1, None), 1)(
         (m[..., None] + u + memory)[:, :, None], state.target
     )[:, :, 0]

@@ -66,7 +66,7 @@ def test_one_step_by_hand(paper):
     rule = gauss_hermite(16, 2)
     h = 0.5 * rule.points
     target = jax.vmap(paper.teacher, -1, -1)(h[:, None])
-    force = jax.vmap(jax.grad(paper.loss), (-1, -1), -1)(h[:, None], target)[:, 0]
+    force = jax.vmap(jax.grad(paper.energy), (-1, -1), -1)(h[:, None], target)[:, 0]
     pull = np.sum(np.asarray(force) * h * rule.weights)
     path = dp.dynamics(paper, 2.0, "semantic", steps=1, lr=8.0, **SMALL)
     expected = 0.25 * (1 - 8 * 0.01 - 8 * 2.0 * pull)
@@ -96,7 +96,7 @@ def test_momentum_is_that_of_training(paper, momentum):
     rule = {"steps": STEPS, "lr": 3.0, "momentum": momentum}
     path = dp.dynamics(paper, 1.0, start, **rule, **SMALL)
     runs = dp.train(
-        paper, 1.0, 200, seeds=6, start=start, optimizer="momentum", record=True, **rule
+        paper, 1.0, 100, seeds=6, start=start, optimizer="momentum", record=True, **rule
     )
     for name in ("theta", "m", "q"):
         trained = runs.path[name]
@@ -107,13 +107,13 @@ def test_momentum_is_that_of_training(paper, momentum):
 
 def test_the_law_of_a_finite_dimension_is_that_of_training(paper):
     rule = {"steps": STEPS, "lr": 8.0}
-    drawn = dp.dynamics(paper, 1.0, "random", d=150, **rule, scale=0.5, repetitions=24)
+    drawn = dp.dynamics(paper, 1.0, "random", d=80, **rule, scale=0.5, repetitions=20)
     runs = dp.train(
-        paper, 1.0, 150, seeds=24, start="random", scale=0.5, optimizer="gd", record=True, **rule
+        paper, 1.0, 80, seeds=20, start="random", scale=0.5, optimizer="gd", record=True, **rule
     )
     for name in ("theta", "m", "q"):
         trained = runs.path[name]
-        error = np.hypot(trained.std("seed", ddof=1) / np.sqrt(24), drawn.stderr[name])
+        error = np.hypot(trained.std("seed", ddof=1) / np.sqrt(20), drawn.stderr[name])
         off = np.abs(trained.mean("seed") - getattr(drawn, name))
         assert bool(np.all(off <= 4 * error + 0.02 * trained.mean("seed"))), name
         spread = drawn.samples[name][:, 3:].std(0) / trained.isel(step=slice(3, None)).std("seed")

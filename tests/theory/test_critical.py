@@ -175,6 +175,8 @@ def test_a_test_error_that_jumps_past_the_linear_layer_has_the_error_of_the_jump
     place, error, words = run_alone(beats_linear(None, survey, [jump], 1.0, None))
     assert (place, error) == (1.5, 0.01)
     assert "positional -> semantic at alpha = 1.500 ± 0.010" in words
+    place, _, words = run_alone(beats_linear(None, survey, [jump], math.nan, None))
+    assert math.isnan(place) and "no linear layer" in words
 
 
 def test_students_of_rank_two_can_be_mixed_and_those_of_rank_one_not(paper):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from dotphase.app.scheduler import Scheduler
 from dotphase.app.shelf import Growing
@@ -22,6 +24,8 @@ GRID = (0.1, 2.5, 25)
 ALPHAS = np.linspace(*GRID)
 #: log2 of the Gaussian points.
 POINTS = 13
+#: The same on both sides of alpha_c, and how far from it these are.
+MANY, REACH = 16, 0.05
 #: After the numbers of the point itself.
 PRIORITY = 1
 
@@ -46,9 +50,14 @@ def begin(scheduler: Scheduler, point: Point, growing: Growing) -> None:
             chains[branch] = solutions
             for index, solution in enumerate(solutions):
                 fill(growing.value, branch, index, solution)
-            if len(chains) == len(names):
-                growing.value |= critical(model, chains, settings)
-                growing.done, growing.progress = True, 1.0
+            if len(chains) < len(names):
+                return
+            found = critical(model, chains, ALPHAS, settings)
+            growing.value |= found
+            growing.done = math.isnan(found["alpha_c"])
+            growing.progress = 1.0
+        if not growing.done:
+            sharpen(scheduler, model, names, found["alpha_c"], growing)
 
     for branch in names:
         steps = continuing(model, alphas, branch, settings, partial(progress, branch))
@@ -62,8 +71,33 @@ def empty(alphas: list[float], names: tuple[str, ...]) -> dict[str, Any]:
     return {"alpha": alphas, "linear_test_error": None, "branches": branches}
 
 
+def sharpen(
+    scheduler: Scheduler, model: Model, names: tuple[str, ...], near: float, growing: Growing
+) -> None:
+    """alpha_c once more, from many points on both sides of where it is."""
+    grid, settings = near + np.asarray([-REACH, REACH]), SolverSettings(log2_points=MANY)
+    chains: dict[str, list[Solution]] = {}
+
+    def finish(branch: str, solutions: list[Solution]) -> None:
+        with growing.lock:
+            chains[branch] = solutions
+            if len(chains) < len(names):
+                return
+            found = critical(model, chains, grid, settings)
+            if not math.isnan(found["alpha_c"]):
+                growing.value |= {**found, "alpha_l": growing.value["alpha_l"]}
+            growing.done = True
+
+    for branch in names:
+        steps = continuing(model, grid.tolist(), branch, settings)
+        scheduler.add(steps, PRIORITY, partial(finish, branch), growing)
+
+
 def critical(
-    model: Model, chains: Mapping[str, list[Solution]], settings: SolverSettings
+    model: Model,
+    chains: Mapping[str, list[Solution]],
+    alphas: Float[np.ndarray, " alpha"],
+    settings: SolverSettings,
 ) -> dict[str, Any]:
     """alpha_c and alpha_l as a phase diagram of one line has them, and their trust.
 
@@ -72,9 +106,9 @@ def critical(
     """
     informed = [name for name in chains if name != "positional"]
     rows = [chains[name] for name in (*informed, "positional")]
-    line = assemble_diagram([model], rows, ALPHAS, np.zeros(1), "line", settings).isel(line=0)
+    line = assemble_diagram([model], rows, alphas, np.zeros(1), "line", settings).isel(line=0)
     found: dict[str, Any] = {name: float(line[name]) for name in ("alpha_c", "alpha_l")}
-    near = np.abs(ALPHAS - found["alpha_c"]) <= ALPHAS[1] - ALPHAS[0]
+    near = np.abs(alphas - found["alpha_c"]) <= alphas[1] - alphas[0]
     found["alpha_c_trusted"] = bool(line["trusted"].values[:, near].all())
     found["alpha_c_stderr"] = None
     if near.any():

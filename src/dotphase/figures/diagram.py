@@ -65,6 +65,9 @@ def diagram(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
             critical_lines(axis, dataset, parameter, ink())
         filled_cells(axes[0, 0], reached, parameter)
         missing_entry(axes[0, 0], "one branch is no minimum (below)", mec="none")
+        if bool(dataset["test_gain"].isnull().any()):
+            missing_entry(axes[0, 1], "no minimum at all (below)", mec="none")
+            axes[0, 1].legend(loc="lower right", bbox_to_anchor=(1, 1))
         axes[0, 0].legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
         for axis, name in zip(axes[1], dataset["branch"].values, strict=True):
             mesh = kind_map(axis, dataset.sel(branch=name), parameter)

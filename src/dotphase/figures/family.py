@@ -59,9 +59,10 @@ def family(
             panel.set(xlabel=ALPHA, ylabel=text)
         own = {"semantic": r"semantic ($\theta$)", "positional": "positional ($m$)"}
         branch_legend(panels[1], own)
-        theory_entries(panels[0], MINIMA, members[0][2])
+        theory_entries(panels[2], MINIMA, members[0][2])
         panels[0].legend()
         panels[1].legend()
+        panels[2].legend()
     return figure
 
 

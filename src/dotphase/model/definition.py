@@ -16,6 +16,7 @@ that a hidden variable chooses (`dotphase.model.latent`), and be correlated insi
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -494,6 +495,7 @@ def _check_function(
         raise InvalidInput(field, given, allowed)
     fields = _sample_fields(sigma, rank)
     more = [np.random.default_rng(1).standard_normal((len(fields), normals))] if normals else []
+    _require_device()
     try:
         result = call_many(function, fields, *more)
     except Exception as error:
@@ -509,6 +511,17 @@ def _check_function(
     place = where_not_finite(fields, result)
     if place is not None:
         raise InvalidInput(field, name, f"{allowed}, but some entries are not finite at {place}")
+
+
+def _require_device() -> None:
+    """Say so if JAX has nothing to compute on, before a function is blamed for it."""
+    try:
+        jax.devices()
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())[:200]
+        chosen = os.environ.get("JAX_PLATFORMS")
+        rule = f"must name a device of this machine ({reason})"
+        raise InvalidInput("JAX_PLATFORMS", chosen, rule) from None
 
 
 def _sample_fields(sigma: np.ndarray, rank: int) -> Float[np.ndarray, "n tokens rank"]:

@@ -83,6 +83,10 @@ def digest_of(dataset: xr.Dataset) -> str:
 
 def read_dataset(path: Path) -> xr.Dataset:
     """A dataset in memory, its file closed."""
+    import h5py
+
+    if path.suffix == ".nc":
+        h5py.File(path, "r").close()  # refuses a damaged file without a word on the terminal
     with xr.open_dataset(path) as dataset:
         return dataset.load()
 

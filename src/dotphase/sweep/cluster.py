@@ -14,6 +14,7 @@ import logging
 import os
 import queue
 import re
+import socket
 import time
 import warnings
 from collections import deque
@@ -39,8 +40,9 @@ CONNECT, LOOK = 4, 0.5
 FETCH = 5
 #: Reason of a point that workers die of.
 DEADLY = "several workers died computing it"
-#: What addresses look like: for others Dask may search for long.
-ADDRESS = r"(\w+://)?([\w.-]+|\[[0-9a-fA-F:.]+\])(:\d{1,5})?"
+#: What addresses look like, and the port that Dask takes where none is said.
+ADDRESS = r"((tcp|tls|ws|wss|ucx)://)?(?P<host>[\w.-]+|\[[0-9a-fA-F:.]+\])(:(?P<port>\d{1,5}))?"
+PORT = 8786
 #: Beginnings of the names of what Dask logs.
 LOGGERS = ("distributed", "tornado", "asyncio")
 #: Tasks in flight for every thread of the cluster.
@@ -76,7 +78,8 @@ def _start(stack: ExitStack, workers: int, scheduler: str | None) -> Any:
             )
         )
         return Client(cluster, set_as_default=False)
-    if not re.fullmatch(ADDRESS, scheduler):
+    found = re.fullmatch(ADDRESS, scheduler)
+    if found is None:
         rule = "must be the address of a Dask scheduler that answers, as tls://host:port"
         raise InvalidInput("scheduler", scheduler, rule)
     if not scheduler.startswith(("tls://", "wss://")):
@@ -86,6 +89,9 @@ def _start(stack: ExitStack, workers: int, scheduler: str | None) -> Any:
             stacklevel=2,
         )
     try:
+        # A client that nobody answers is left half made: first see whether somebody is there.
+        place = found["host"].strip("[]"), int(found["port"] or PORT)
+        socket.create_connection(place, timeout=CONNECT).close()
         return Client(scheduler, timeout=CONNECT, set_as_default=False)
     except Exception as error:  # whatever Dask makes of an address that is none
         rule = f"is not the address of a Dask scheduler that answers ({reason_of(error)})"

@@ -128,8 +128,10 @@ class Critical(Shown):
 
     @property
     def found(self) -> bool:
-        """Whether both critical points exist in the range that was searched."""
-        return math.isfinite(self.alpha_c) and math.isfinite(self.alpha_l)
+        """Whether both critical points exist in the range that was searched; alpha_c alone where
+        there is no linear layer."""
+        compared = math.isfinite(self.linear_test_error)
+        return math.isfinite(self.alpha_c) and (math.isfinite(self.alpha_l) or not compared)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and strings, ready for JSON."""
@@ -161,7 +163,8 @@ class Critical(Shown):
         for name, fate in self.branches.items():
             told = _told(name, self.limits[name]) if name in self.limits else ""
             rows.append((f"{name} branch", fate + told if fate == "a minimum" else fate))
-        rows.append(("linear layer", f"test error {self.linear_test_error:.6g}"))
+        if math.isfinite(self.linear_test_error):
+            rows.append(("linear layer", f"test error {self.linear_test_error:.6g}"))
         verdict = "trusted" if self.trusted else "NOT TRUSTED" if self.transition else "no alpha_c"
         head = f"lowest minimum {where}: {phases}"
         return Description(head, tuple(rows), (f"{verdict}: {self.message}",))

@@ -323,6 +323,8 @@ def beats_linear(
 ) -> Steps[tuple[float, float, str]]:
     """Where the test error of the lowest minimum falls below that of the linear layer for the last
     time, the standard error of that, and words."""
+    if not math.isfinite(linear):
+        return math.nan, math.nan, "there is no linear layer to compare with"
     lowest = found.lowest
     above = [solution.test_error > linear for solution in lowest]
     falls = [k for k, (before, after) in enumerate(pairwise(above)) if before and not after]

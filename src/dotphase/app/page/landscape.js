@@ -86,10 +86,9 @@ function build() {
       marker: { size: 13, symbol: SYMBOLS[branch], color: colour(branch), line: { color: "#ffffff", width: 2 } } });
   }
   const trained = dots(point, false);
-  if (trained.length) {
-    data.push({ x: trained.map((run) => run.m), y: trained.map((run) => run.theta), mode: "markers", name: "trained",
-      hovertemplate: "trained: m %{x:.3f}, θ %{y:.4f}<extra></extra>",
-      marker: { symbol: "x-thin", size: 10, line: { width: 2.4, color: "#ffffff" } } });
+  for (const [width, color] of trained.length ? [[5, "#000000"], [2.2, "#ffffff"]] : []) { // seen on every colour
+    data.push({ x: trained.map((run) => run.m), y: trained.map((run) => run.theta), mode: "markers", name: "trained", showlegend: width > 4,
+      hovertemplate: "trained: m %{x:.3f}, θ %{y:.4f}<extra></extra>", marker: { symbol: "x-thin", size: 10, line: { width, color } } });
   }
   return { data, layout: {
     xaxis: { title: { text: "m" }, range: [-0.012, 0.612] },

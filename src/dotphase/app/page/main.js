@@ -230,7 +230,7 @@ function listenTabs() {
 
 // A model of the user's own: what the page says of the paper's alone is left out.
 function introduce() {
-  if (about.model) byId("about").textContent = about.model;
+  if (about.model) byId("about").textContent = about.model.split("/").at(-1);
   if (!about.lesson) byId("tab-learn").hidden = true;
   byId("view-attention").hidden = !about.attention;
   if (about.across) diagram.setAxis({ name: about.across, letter: controls.letter(about.across) });
