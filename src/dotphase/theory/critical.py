@@ -111,6 +111,12 @@ class Critical(Shown):
         return self.side("positional")
 
     @property
+    def crosses(self) -> bool:
+        """Whether the positional and the semantic loss cross at alpha_c, as in the paper's model,
+        and alpha_l was found as well."""
+        return self.found and self.semantic is not None and self.positional is not None
+
+    @property
     def alpha_c_model_error(self) -> float:
         """How far breaking replica symmetry would move alpha_c: the larger of the errors of the two
         losses, over the difference of their slopes. NaN where no losses cross."""
