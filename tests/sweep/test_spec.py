@@ -134,6 +134,12 @@ def test_files_that_cannot_be_read(tmp_path):
         dp.read_spec(tmp_path / "binary.toml")
 
 
+def test_values_that_do_not_fit_together_are_refused_before_the_first_point():
+    sweep = {"alpha": [1.0], "kinds": [2, 3], "length": [3, 2]}
+    with pytest.raises(dp.InvalidInput, match="kinds = 3: must be a whole number >= 2 and <= 2"):
+        dp.Study("theory", sweep=sweep)
+
+
 def test_too_many_points_are_refused():
     with pytest.raises(dp.InvalidInput, match="points"):
         dp.Study("theory", sweep={"alpha": {"start": 1, "stop": 2, "count": 2000}}, seeds=100_000)

@@ -64,19 +64,22 @@ def installed_table() -> Table | None:
 
 def read_safetensors(path: str | Path, entry: str) -> Float[np.ndarray, "..."]:
     """One array of a safetensors file: a length, a JSON header of that length, raw numbers."""
-    with Path(path).open("rb") as file:
-        size = int.from_bytes(file.read(8), "little")
-        try:
-            header: dict[str, Any] = json.loads(file.read(size))
-        except ValueError:
-            raise InvalidInput("path", str(path), "must be a safetensors file") from None
+    file = Path(path)
+    try:
+        data = np.memmap(file, np.uint8, "r")
+        size = int.from_bytes(data[:8].tobytes(), "little")
+        # What a header says may be more than there is: nothing beyond the file is asked for.
+        header: dict[str, Any] = json.loads(data[8 : min(8 + size, data.size)].tobytes())
+        names = ", ".join(name for name in header if name != "__metadata__")
         if entry not in header or header[entry]["dtype"] not in _TYPES:
-            names = ", ".join(name for name in header if name != "__metadata__")
             raise InvalidInput("entry", entry, f"must be a table of real numbers among {names}")
         first, last = header[entry]["data_offsets"]
-        file.seek(8 + size + first)
-        numbers = np.frombuffer(file.read(last - first), _TYPES[header[entry]["dtype"]])
-    return numbers.astype(np.float64).reshape(header[entry]["shape"])
+        numbers = data[8 + size + first : 8 + size + last].view(_TYPES[header[entry]["dtype"]])
+        return numbers.astype(np.float64).reshape(header[entry]["shape"])
+    except InvalidInput:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
+        raise InvalidInput("path", str(path), "must be a safetensors file") from None
 
 
 def prepare(table: Any, kind: str = "raw") -> Tokens:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ import jax
 import numpy as np
 
 from dotphase.errors import InvalidInput
-from dotphase.storage.files import remove_leftovers
+from dotphase.storage.files import Damaged, remove_leftovers
 from dotphase.storage.kept import Kept
 
 T = TypeVar("T")
@@ -41,7 +42,11 @@ class Checkpoint:
     def load(self, like: T) -> tuple[T, np.ndarray] | None:
         """State (a tree of arrays) and learning curves, or None where there is no file yet."""
         remove_leftovers(self.path)
-        arrays = self._kept.arrays()
+        try:
+            arrays = self._kept.arrays()
+        except Damaged:  # what it held is computed again
+            warnings.warn(f"{self.path} is damaged: training begins anew", stacklevel=2)
+            return None
         if arrays is None:
             return None
         curves = arrays.pop("curves", np.empty(0))

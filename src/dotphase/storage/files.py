@@ -31,6 +31,10 @@ UNREADABLE = (
 ABOUT = "about"
 
 
+class Damaged(InvalidInput):
+    """A file that is no longer, or never was, what it should be."""
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A path to write to instead, which becomes `path` at the end, once it is on the disk.
@@ -119,7 +123,7 @@ def read_arrays(path: Path, field: str) -> dict[str, np.ndarray]:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as found:
             return {name: found[name] for name in found.files}
     except UNREADABLE:
-        raise InvalidInput(field, str(path), "must be an .npz file of plain arrays") from None
+        raise Damaged(field, str(path), "must be an .npz file of plain arrays") from None
 
 
 def take_about(arrays: dict[str, np.ndarray]) -> dict[str, Any]:

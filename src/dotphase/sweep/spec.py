@@ -8,6 +8,7 @@ import sys
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,10 @@ class Study:
             if name not in sweep
         }
         swept = {name: _values(f"sweep.{name}", sweep[name], known[name]) for name in sweep}
+        for names, check in reference.find().rules if reference is not None else ():
+            axes = [swept.get(name, (settled.get(name),)) for name in names]
+            for together in product(*axes):
+                check(*together)
         self._set(task, reference, settled, swept, _seeds(seeds))
         if self.size > MOST_POINTS:
             raise InvalidInput("points", self.size, f"must be <= {MOST_POINTS} in all")

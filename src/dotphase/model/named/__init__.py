@@ -26,11 +26,14 @@ class NamedModel:
     factory : function of the parameters that returns a `Model`; imports what it needs itself
     parameters : by name
     help : what it is, in one line
+    rules : light checks of parameters that belong together: their names, and a function of them
+        that raises `InvalidInput`; so that a study is refused before its first point
     """
 
     factory: Callable[..., Model]
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     help: str = ""
+    rules: tuple[tuple[tuple[str, ...], Callable[..., Any]], ...] = ()
 
     def build(self, **given: Any) -> Model:
         """The model of these parameters; the others have their defaults."""

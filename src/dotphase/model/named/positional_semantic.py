@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dotphase._numerics import validate
 from dotphase._numerics.parameters import Flag, Number, Parameter, Slider, Whole, table
 from dotphase.model.named import NamedModel
 
@@ -38,6 +39,10 @@ def _build(exponent: float, atoms: int, **others: Any) -> Model:
     return positional_semantic(**others, spectrum=power_law(exponent, atoms) if exponent else None)
 
 
+def _fits(length: int, kinds: int) -> None:
+    validate.whole("kinds", kinds, at_least=2, at_most=length)
+
+
 #: The parameters of the family; options, study tables and sliders are made from these lines.
 MODEL = NamedModel(
     _build,
@@ -57,4 +62,5 @@ MODEL = NamedModel(
         Parameter("atoms", Whole(1), 32, "Different eigenvalues of that spectrum."),
     ),
     "The paper's: a teacher that mixes both mechanisms.",
+    rules=((("length", "kinds"), _fits),),
 )  # fmt: skip
