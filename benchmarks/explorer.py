@@ -19,21 +19,38 @@ from pathlib import Path
 from browsing import Browser, explorer
 
 SLIDE = """
+const LONGEST = 30000; // milliseconds after which a move is given up
 const [name, value, done] = arguments;
 const table = document.getElementById("numbers");
 const before = table.dataset.point;
 const began = performance.now();
 const seen = {};
-const stage = (branch) => document.getElementById(`${branch}-stage`)?.dataset.stage;
+const ends = {};
+const BRANCHES = ["semantic", "positional"];
+const data = (id) => document.getElementById(id)?.dataset ?? {};
+const stage = (branch) => data(`${branch}-stage`).stage;
+const there = (branch) => data(`${branch}-train_loss`).value !== undefined;
+// When the last of some branches was known: null if there are none, nothing if it was not.
+const last = (branches) => {
+  const known = branches.map((branch) => ends[branch]);
+  if (known.includes(undefined)) return undefined;
+  return known.length ? Math.max(...known) : null;
+};
 const watch = () => {
   const now = performance.now() - began;
   if (table.dataset.point !== before) {
     seen.first ??= now;
-    if (["semantic", "positional"].every((branch) => stage(branch) === "final")) seen.final ??= now;
+    for (const branch of BRANCHES) if (stage(branch) === "final") ends[branch] ??= now;
   }
   seen.server = Number(document.body.dataset.milliseconds);
-  if (seen.final || now > 15000) done(seen);
-  else requestAnimationFrame(watch);
+  if (!BRANCHES.every((branch) => branch in ends) && now < LONGEST) {
+    requestAnimationFrame(watch);
+    return;
+  }
+  // Numbers of what is there, and the word that something is not, which is searched for from afar.
+  seen.final = last(BRANCHES.filter(there));
+  seen.missing = last(BRANCHES.filter((branch) => !there(branch)));
+  done(seen);
 };
 const slider = document.getElementById(`${name}-slider`);
 slider.value = value;
@@ -55,7 +72,7 @@ def latency(moves: int, training: bool) -> None:
             browser.script("document.getElementById('seeds').value = 16")
             browser.script("document.getElementById('train').click()")
             time.sleep(5)
-        times: dict[str, list[float]] = {"server": [], "first": [], "final": []}
+        times: dict[str, list[float]] = {"server": [], "first": [], "final": [], "missing": []}
         place = {"alpha": 1.5, "omega": 0.3, "sigma": 0.5}
         for _ in range(moves):
             name = rng.choice(list(RANGES))
@@ -65,16 +82,24 @@ def latency(moves: int, training: bool) -> None:
                 continue  # nothing would change
             place[name] = value
             seen = browser.script_async(SLIDE, name, str(value))
-            for kind in times:
-                times[kind].append(seen.get(kind, float("nan")))
+            for kind, values in times.items():
+                if seen.get(kind, 0.0) is not None:  # there may be nothing of this kind
+                    values.append(seen.get(kind, float("nan")))
         state = browser.script("return document.getElementById('train-state').textContent")
     print(f"{moves} moves{' while training' if training else ''} ({state})")
+    words = {
+        "server": "first answer of the server",
+        "first": "first numbers on the page",
+        "final": "final numbers of what is there",
+        "missing": "word that a branch is missing",
+    }
     for kind, values in times.items():
         known = sorted(value for value in values if value == value)
-        middle, late = known[len(known) // 2], known[int(0.95 * (len(known) - 1))]
-        what = "first answer of the server" if kind == "server" else f"{kind} numbers on the page"
-        print(f"  {what}: median {middle:.0f} ms, 95% {late:.0f} ms, worst "
-              f"{known[-1]:.0f} ms, {len(values) - len(known)} not within 15 s")  # fmt: skip
+        if known:
+            middle, late = known[len(known) // 2], known[int(0.95 * (len(known) - 1))]
+            late_ones = f"{len(values) - len(known)} not within 30 s"
+            print(f"  {words[kind]} ({len(values)}): median {middle:.0f} ms, 95% {late:.0f} ms, "
+                  f"worst {known[-1]:.0f} ms, {late_ones}")  # fmt: skip
 
 
 def resident(pid: int) -> float:

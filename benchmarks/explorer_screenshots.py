@@ -13,7 +13,7 @@ from pathlib import Path
 
 from browsing import Browser, explorer
 
-SIZES = {"laptop": (1366, 768), "phone": (390, 844)}
+SIZES = {"lecture": (1400, 900), "zoomed": (700, 450), "phone": (390, 844)}
 
 
 def complete(browser: Browser) -> bool:
@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> None:
     target = Path(arguments[-1])
     with explorer() as (address, _), Browser() as browser:
         if not every:
-            browser.device(1366, 768, dark=False)
+            browser.device(1400, 900, dark=False)
             if target.stem == "watch-it-learn":
                 browser.open(f"{address}?alpha=1&tab=learn")
                 time.sleep(2)  # the point comes to rest before its lesson begins
@@ -59,7 +59,7 @@ def main(arguments: list[str]) -> None:
             else:
                 browser.open(f"{address}?alpha=1.4")
                 wait(browser)
-                browser.screenshot(target, height=1250)
+                browser.screenshot(target, height=900)
             smaller(target)
             return
         target.mkdir(exist_ok=True)

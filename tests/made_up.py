@@ -247,7 +247,7 @@ def histogram():
         settings={"target": 0.99},
         mechanisms=("semantic", "positional"),
         rows=lambda name: np.asarray([0, 1] if name == "semantic" else [2, 3]),
-        moved=SimpleNamespace(from_start=far, after_release=near),
+        moved=SimpleNamespace(summed_from_start=far, summed_after_release=near),
     )
 
 

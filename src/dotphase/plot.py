@@ -12,7 +12,6 @@ import pkgutil
 from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
-from inspect import Parameter, signature
 from typing import Any
 
 from dotphase import figures
@@ -43,10 +42,6 @@ def _with_axes(function: Callable[..., Any]) -> Callable[..., Any]:
         with drawing_into(ax):
             return function(*args, **kwargs)
 
-    known = signature(function)
-    axes = Parameter("ax", Parameter.KEYWORD_ONLY, default=None, annotation=Any)
-    parameters = [*known.parameters.values(), axes]
-    drawn.__signature__ = known.replace(parameters=parameters)  # type: ignore[attr-defined]
     return drawn
 
 

@@ -15,6 +15,7 @@ from dotphase.theory.dimension import AtDimension
 from dotphase.theory.ends import BranchEnd
 from dotphase.theory.flow import Flow, FlowPoint
 from dotphase.theory.landscape import Landscape
+from dotphase.theory.posterior import NumericalBayes
 from dotphase.theory.solution import Solution
 from dotphase.training.hessian import Curvature
 from dotphase.training.result import Training
@@ -35,6 +36,7 @@ __all__ = [
     "FlowPoint",
     "Landscape",
     "MessagePassing",
+    "NumericalBayes",
     "Run",
     "Solution",
     "Training",

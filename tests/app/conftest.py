@@ -131,6 +131,13 @@ class Page:
         wait_for(lambda: self.script("return document.body.dataset.ready"), "the page")
         return self
 
+    def stay(self, tab="transition"):
+        """A tab of the page as it is; it is loaded if it is not."""
+        if not self.browser.current_url.startswith(self.site.address):
+            self.open()
+        self.find(f"#tab-{tab}").click()
+        return self
+
     def script(self, text, *arguments):
         return self.browser.execute_script(text, *arguments)
 

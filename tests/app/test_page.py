@@ -177,9 +177,7 @@ def test_a_training_can_be_cancelled(page):
     ],
 )
 def test_bad_values_get_a_message_and_change_nothing(page, field, text):
-    if not page.script("return document.body.dataset.ready"):
-        page.open()
-        page.settle(alpha=1.5)
+    page.stay()
     before = page.held(field)
     page.type(f"#{field}", text)
     said = wait_for(page.complaints, "a message")
@@ -200,7 +198,7 @@ def test_a_bad_link_gets_a_message_and_a_page(page):
 
 
 def test_a_typed_sequence_is_counted_by_both_transformers(page):
-    page.open(tab="histogram")
+    page.stay("histogram")
     row = "return [...document.querySelector(`#counts tr[data-row='${arguments[0]}']`).cells]"
     row += ".slice(1).map(cell => cell.textContent).join('')"
     has = "return !!document.querySelector('#counts tr')"
@@ -277,7 +275,7 @@ def test_watch_it_learn(page):
 
 @pytest.mark.parametrize("tab", ["transition", "learn", "histogram"])
 def test_every_control_has_a_name_and_the_keyboard_reaches_it(page, tab):
-    page.open(tab=tab)
+    page.stay(tab)
     page.browser.execute_cdp_cmd("Accessibility.enable", {})
     nodes = page.browser.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
     seen = 0
@@ -288,7 +286,7 @@ def test_every_control_has_a_name_and_the_keyboard_reaches_it(page, tab):
         assert node["name"]["value"].strip(), node
     assert seen > 4
     reached = set()
-    page.script("document.body.focus()")
+    page.script("document.activeElement.blur()")
     for _ in range(70):
         ActionChains(page.browser).send_keys(Keys.TAB).perform()
         reached.add(page.script("return document.activeElement.id"))
@@ -301,7 +299,7 @@ def test_every_control_has_a_name_and_the_keyboard_reaches_it(page, tab):
 
 
 def test_arrow_keys_move_a_slider(page):
-    page.open(alpha="1.5")
+    page.stay().slide("alpha", 1.5)
     page.settle(alpha=1.5)
     page.find("#alpha-slider").send_keys(Keys.ARROW_RIGHT)
     page.settle(alpha=1.51)
@@ -313,8 +311,7 @@ def test_nothing_sticks_out_and_the_theme_follows(page, width):
     size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
     page.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     try:
-        page.open()
-        page.settle(alpha=1.5)
+        page.stay()
         for tab in ("learn", "histogram", "transition"):
             page.find(f"#tab-{tab}").click()
             wide = page.script("return document.documentElement.scrollWidth")

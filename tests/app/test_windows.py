@@ -26,7 +26,7 @@ def test_random_interactions_leave_the_page_in_order(page):
     page.open()
     page.settle(alpha=1.5)
     random.seed(7)
-    for _ in range(40):
+    for _ in range(25):
         name, low, high = random.choice([("alpha", 5, 500), ("omega", 0, 100), ("sigma", 20, 120)])
         page.slide(name, random.randint(low, high) / 100)
         if random.random() < 0.1:

@@ -15,7 +15,7 @@ def test_lines_with_and_without_breaking(monkeypatch):
         omega = float(model.teacher.omega)
         found = {name: place + omega for place, name in enumerate(("alpha_c", "alpha_l"), 1)}
         errors = {f"{name}_stderr": 0.03 for name in found}
-        return SimpleNamespace(**found, **errors, found=omega < 0.5, trusted=True, message="fine")
+        return SimpleNamespace(**found, **errors, crosses=omega < 0.5, trusted=True, message="fine")
 
     def broken_critical(model, found, **asked):
         part = SimpleNamespace(there=found.alpha_c > 1.25, message="the branch is lost")

@@ -25,7 +25,8 @@ def test_curves_show_every_run():
     figure = dp.plot.histogram_curves(made_up.histogram())
     assert len(figure.axes[0].lines) == 2 * (2 + 1)
     labels = [text.get_text() for text in figure.axes[1].get_legend().get_texts()]
-    assert labels == ["semantic", "positional", "target"]
+    runs = "median and 2 runs"
+    assert labels == [f"semantic, {runs}", f"positional, {runs}", "target"]
 
 
 def test_distances_need_a_release():
@@ -33,7 +34,7 @@ def test_distances_need_a_release():
     figure = dp.plot.histogram_distances(result)
     heights = [points.get_offsets()[:, 1].tolist() for points in figure.axes[0].collections]
     assert heights == [[70, 71], [0.5, 0.6], [67, 68], [0.3, 0.4]]
-    result.moved = SimpleNamespace(from_start=result.moved.from_start, after_release=None)
+    result.moved = SimpleNamespace(summed_after_release=None)
     with pytest.raises(InvalidInput, match="release"):
         dp.plot.histogram_distances(result)
 

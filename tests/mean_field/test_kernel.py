@@ -24,7 +24,7 @@ def descend(model, begun, n, d, *, exact=False, momentum=0.0, fraction=1.0, dtyp
     heads = jnp.asarray(rng.standard_normal((model.length, model.teacher_rank, n)))
     points = jnp.asarray(rng.standard_normal((2, model.length, model.student_rank, n)))
     given = Given(model, begun, rule, points, jnp.full(ROOM, 2.0), jax.random.key(5))
-    state = launch(model, begun, rule, heads, points[0], ROOM, np.dtype(dtype))
+    state = launch(model, begun, rule, heads, heads[0, :0], points[0], ROOM, np.dtype(dtype))
     return given, advance(given, state, jnp.asarray(STEPS + 1))
 
 
@@ -143,7 +143,7 @@ def test_room_can_be_widened_on_the_way(paper):
     model, rule, points = given.model, given.rule, given.points
     rng = np.random.default_rng(3)
     heads = jnp.asarray(rng.standard_normal((2, 1, 64)))
-    state = launch(model, begun, rule, heads, points[0], 4, np.dtype(np.float64))
+    state = launch(model, begun, rule, heads, heads[0, :0], points[0], 4, np.dtype(np.float64))
     state = advance(given, state, jnp.asarray(3))
     state = advance(given, kernel.widen(model, state, ROOM), jnp.asarray(STEPS + 1))
     np.testing.assert_allclose(state.records.train_loss, whole.records.train_loss, rtol=1e-12)

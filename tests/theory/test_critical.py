@@ -23,7 +23,7 @@ def found():
 
 
 def test_losses_are_equal_at_alpha_c_and_cross_there(found, paper):
-    assert found.found
+    assert found.found and found.crosses
     semantic, positional = found.semantic, found.positional
     assert semantic.alpha == positional.alpha == pytest.approx(found.alpha_c, rel=1e-3)
     assert abs(semantic.free_energy / positional.free_energy - 1) < 1e-4
@@ -136,7 +136,7 @@ def test_every_transition_is_named_and_one_that_is_continuous_is_where_a_multipl
     assert abs(there.stability.multipliers["m"] - 1) < 0.01 + 4 * slope * change.stderr
     # Neither knows the teacher: there is no alpha_c, and words say why.
     assert math.isnan(found.alpha_c) and "never to one that knows the teacher" in found.message
-    assert found.branches["semantic"] == "not found"
+    assert found.branches["semantic"] == "not found" and not found.crosses
     assert "semantic branch   not found" in str(found)
 
 

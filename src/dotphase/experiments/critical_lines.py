@@ -66,7 +66,7 @@ def critical_lines(
         models.append(family(float(value)))
         found = critical(models[-1], largest=largest, limits=False, log2_points=log2_points)
         broken = None
-        if found.found:
+        if found.crosses:
             broken = broken_critical(models[-1], found, inner=inner, **changes)
         rows.append((float(value), found, broken))
         if progress is not None:

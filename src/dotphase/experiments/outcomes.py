@@ -102,7 +102,7 @@ def outcomes(
     ('alpha', 'seed', 'scale')
     """
     refuse_spectrum(model, "the dynamics")
-    refuse(model, "the dynamics", "noise", "latent", "correlation")
+    refuse(model, "the dynamics", "latent", "correlation")
     places = [validate.number("alpha", alpha, above=0) for alpha in alphas]
     widths = [validate.number("scale", scale, above=0) for scale in scales]
     d, draws = validate.whole("d", d, at_least=2), validate.whole("draws", draws, at_least=1)

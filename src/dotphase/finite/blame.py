@@ -19,7 +19,7 @@ def blame(model: Model, data: Prepared, weights: Weights, rule: Rule) -> str:
     """In words, which function is not finite at which of the fields that a run has seen."""
     if not np.isfinite(np.asarray(weights)).all():
         return "the weights are not finite"
-    if not model.plain or model.normals:
+    if not model.plain:
         return "the loss or its derivative is not finite at the fields of the data"
     for what, function, fields in _seen(model, data, weights, rule):
         place = where_not_finite(fields, call_many(function, fields))

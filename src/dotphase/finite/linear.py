@@ -44,7 +44,7 @@ def linear_test_error(model: Model, *, seed: int = 0) -> float:
     >>> round(dp.analysis.linear_test_error(dp.positional_semantic()), 5)
     0.00197
     """
-    if not model.plain or model.normals:
+    if not model.plain:
         return math.nan
     points = _points(model.length * model.teacher_rank, seed)
     return float(_variance(model, points.reshape(-1, model.length, model.teacher_rank)))

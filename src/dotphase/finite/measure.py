@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from dotphase._numerics.prox import over_points
@@ -58,18 +57,19 @@ def measure_run(
 ) -> dict[str, Float[Array, ""]]:
     """Every measured number of a `Run`; the held-out sentences are drawn from `key`."""
     teacher_weights, positions = data.teacher_weights, data.positions
-    if data.linear is None and model.loss is None:
-        raise ValueError("a padded data set has no linear layer to report")
-    linear = jnp.asarray(np.nan, weights.dtype)
-    if data.linear is not None:
-        linear = linear_error(model, data.linear, teacher_weights, rule)
+    linear = {}
+    if model.plain:
+        if data.linear is None:
+            raise ValueError("a padded data set has no linear layer to report")
+        error = linear_error(model, data.linear, teacher_weights, rule)
+        linear = {"linear_test_error": error}
     mean, stderr = held_out_error(model, data, weights, key, blocks)
     return {
         **measure(model, data, weights)._asdict(),
         "test_error": attention_error(model, weights, teacher_weights, positions, rule),
         "test_error_sampled": mean,
         "test_error_sampled_stderr": stderr,
-        "linear_test_error": linear,
+        **linear,
     }
 
 

@@ -20,8 +20,8 @@ from dotphase.model import Model
 class Prepared(NamedTuple):
     """A data set: its loss, what was drawn with it, and the linear layer fitted to it.
 
-    Padded data sets have no linear layer: it would see all sentences. Neither have models with a
-    loss of their own.
+    Padded data sets have no linear layer: it would see all sentences. Neither have models that are
+    not plain.
     """
 
     reduced: Reduced
@@ -36,7 +36,7 @@ def prepare(model: Model, data: Dataset, n: Int[Array, ""] | None = None) -> Pre
     Padding lets data sets of different sizes share compiled code.
     """
     reduced, linear = reduce(model, data), None
-    if n is None and model.loss is None:
+    if n is None and model.plain:
         linear = linear_layer(model, data)
     if n is not None:
         used = jnp.arange(data.tokens.shape[0]) < n

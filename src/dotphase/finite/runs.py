@@ -64,8 +64,8 @@ class Run:
     test_error : exact, from the measured overlaps through the Gaussian fields
     test_error_sampled, test_error_sampled_stderr : from held-out sentences
     m, theta, q : ``|Q^T p_1|/sqrt d``, ``|Q^T Sigma_1 Q*|/d``, ``|Q^T Sigma_1 Q|/d``
-    linear_test_error : exact test error of the linear layer fitted to the same data; NaN for a
-        model with a loss of its own
+    linear_test_error : exact test error of the linear layer fitted to the same data; None where
+        the model is not plain
     gradient_norm : norm of the gradient of the training loss
     semantic_alignment : ``|Q^T Q*|/(|Q| |Q*|)``, in [0, 1]
     positional_alignment : ``m/sqrt(m^2 + q)``, in [0, 1]
@@ -89,7 +89,7 @@ class Run:
     m: float
     theta: float
     q: float
-    linear_test_error: float
+    linear_test_error: float | None = field(default=None, kw_only=True)
     gradient_norm: float
     semantic_alignment: float
     positional_alignment: float

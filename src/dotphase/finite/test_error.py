@@ -84,7 +84,7 @@ def attention_error(
     With ``T x - S z = (T - S) x - S p``, averaged over x at fixed projections:
     ``tr[(T-S) E[xx^T/d] (T-S)^T] - 2 tr[(T-S) E[xp^T/d] S^T] + tr[S p p^T S^T]/d``.
     """
-    if not model.plain or model.normals:
+    if not model.plain:
         return field_error(model, weights, teacher_weights, positions, rule)
     h, x, moments = both_fields(model, weights, teacher_weights, positions, rule)
     target, answer = over_points(model.teacher)(h), over_points(model.student)(x)
@@ -144,8 +144,6 @@ def linear_error(
     rule: Rule,
 ) -> Float[Array, ""]:
     """``E |T x - W x|^2/(d L)`` of a linear layer across positions."""
-    if not model.plain or model.normals:
-        return jnp.asarray(np.nan, teacher_weights.dtype)
     nowhere = jnp.zeros((model.length, teacher_weights.shape[0]), teacher_weights.dtype)
     u, moments = _fields(model, teacher_weights, nowhere, rule)
     target = over_points(model.teacher)(u)

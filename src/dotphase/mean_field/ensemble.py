@@ -110,7 +110,8 @@ def repeat(descent: Descent, sentences: int, number: int) -> Repetition:
     )
     teacher, points = _first_fields(model, sentences, exact, rng)
     room = min(_room(steps + 1), ROOM)
-    state = _launch(model, begun, rule, teacher, points[0], room, descent.dtype)
+    noise = jnp.asarray(rng.standard_normal((model.normals, sentences)))
+    state = _launch(model, begun, rule, teacher, noise, points[0], room, descent.dtype)
     while True:
         interrupt.check()
         lr = jnp.asarray(np.pad(descent.lr, (0, room))[:room])

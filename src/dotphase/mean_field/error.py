@@ -19,7 +19,7 @@ TENSOR_DIMS, ORDER, LOG2_POINTS = 4, 10, 12
 
 def points_of(model: Model, rng: np.random.Generator) -> Rule:
     """Points of the average over the fields of teacher and student."""
-    dims = model.length * (model.student_rank + model.teacher_rank)
+    dims = model.length * (model.student_rank + model.teacher_rank) + model.normals
     if dims <= TENSOR_DIMS and model.loss is None:
         return gauss_hermite(ORDER, dims)
     count = 2**LOG2_POINTS
@@ -36,7 +36,9 @@ def test_errors(
     ``[[Q*^T Q*, Q*^T Q], [Q^T Q*, Q^T Q]]/d``.
     """
     t, length = model.teacher_rank, model.length
-    zeta = jnp.asarray(rule.points).reshape(length, t + model.student_rank, -1)
+    own = length * (t + model.student_rank)
+    zeta = jnp.asarray(rule.points[:own]).reshape(length, t + model.student_rank, -1)
+    noise = jnp.asarray(rule.points[own:])
     sigma = jnp.asarray(model.sigma)[:, None, None]
 
     def one(noted: Records) -> Float[Array, ""]:
@@ -45,7 +47,7 @@ def test_errors(
         values, vectors = jnp.linalg.eigh(gram)
         root = vectors * jnp.sqrt(jnp.maximum(values, 0.0))
         fields = sigma * jnp.einsum("ij,ljn->lin", root @ vectors.T, zeta)
-        target = over_points(model.teacher)(fields[:, :t])
+        target = over_points(model.label)(fields[:, :t], noise)
         missed = over_points(model.missed)(fields[:, t:] + noted.m[..., None], target)
         return model.test_factor * jnp.dot(missed, jnp.asarray(rule.weights))
 

@@ -177,11 +177,12 @@ def launch(
     begun: Beginning,
     rule: Rule,
     teacher: Float[Array, "tokens t n"],
+    noise: Float[Array, "normals n"],
     first: Float[Array, "tokens r n"],
     room: int,
     dtype: np.dtype,
 ) -> State:
-    """The state before the first step, with room for so many; the fields are given."""
+    """The state before the first step, with room for so many; fields and noise are given."""
     t, r, length = model.teacher_rank, model.student_rank, model.length
     n, base = teacher.shape[-1], begun.weights.shape[1]
     dims = base + length * r * room
@@ -192,7 +193,7 @@ def launch(
     right = right.at[:t].set(shown)
     sigma = jnp.asarray(model.sigma)[:, None, None]
     heads = jnp.einsum("ks,lsn->lkn", begun.teacher @ shown[:, :base].T, teacher)
-    target = over_points(model.label)(sigma * heads, jnp.zeros((0, n)))
+    target = over_points(model.label)(sigma * heads, noise)
     left = tuple(jnp.zeros((r * room, n), dtype) for _ in range(length))
     fields = tuple(
         jnp.zeros((len(right), n), dtype).at[:t].set(rows.astype(dtype)) for rows in teacher

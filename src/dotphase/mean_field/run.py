@@ -104,7 +104,7 @@ def dynamics(
     began = time.perf_counter()
     settings = changed(settings or DynamicsSettings(), changes)
     refuse_spectrum(model, "the dynamics")
-    refuse(model, "the dynamics", "noise", "latent", "correlation")
+    refuse(model, "the dynamics", "latent", "correlation")
     alpha = validate.number("alpha", alpha, above=0)
     sizes = step_sizes(lr, validate.whole("steps", steps, at_least=1, at_most=MOST_STEPS))
     momentum = validate.number("momentum", momentum, at_least=0)

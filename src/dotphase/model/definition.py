@@ -231,8 +231,9 @@ class Model(eqx.Module):
 
     @property
     def plain(self) -> bool:
-        """Whether it is attention with the squared loss on independent tokens without means."""
-        return self.loss is None and not self.structured
+        """Whether it is attention with the squared loss on independent tokens without means, and
+        labels without noise: what has a linear positional layer to compare with."""
+        return self.loss is None and not self.noise and not self.structured
 
     @property
     def structured(self) -> bool:

@@ -58,7 +58,7 @@ class Critical(Shown):
     alpha_c, alpha_c_stderr : where the lowest minimum begins to know the teacher (theta > 0); in
         the paper's model the losses of the positional and the semantic branch cross there
     alpha_l, alpha_l_stderr : where the lowest minimum beats the linear layer in test error
-    linear_test_error : test error of the linear positional layer
+    linear_test_error : test error of the linear positional layer; NaN, as alpha_l, without one
     trusted : whether the theory can be trusted for both branches at alpha_c
     message : what was found, or why not
     smallest, largest : the range of alpha that was searched
@@ -109,6 +109,12 @@ class Critical(Shown):
     def positional(self) -> Solution | None:
         """The positional solution at alpha_c, if it takes part in a crossing there."""
         return self.side("positional")
+
+    @property
+    def crosses(self) -> bool:
+        """Whether the positional and the semantic loss cross at alpha_c, as in the paper's model,
+        and alpha_l was found as well."""
+        return self.found and self.semantic is not None and self.positional is not None
 
     @property
     def alpha_c_model_error(self) -> float:

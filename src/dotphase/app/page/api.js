@@ -40,8 +40,8 @@ export function farewell(name, query = {}) {
 export const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
 // Ask again and again until the answer is complete or `stale` says that nobody wants it.
-export async function poll(name, query, stale, show, delay = 150) {
-  for (let wait = delay; !stale(); wait = Math.min(wait * 1.3, 1000)) {
+export async function poll(name, query, stale, show, delay = 150, longest = 1000) {
+  for (let wait = delay; !stale(); wait = Math.min(wait * 1.3, longest)) {
     const answer = await get(name, query);
     if (stale()) return;
     show(answer);

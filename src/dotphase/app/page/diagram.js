@@ -1,7 +1,7 @@
 // The phase diagram, and choosing a point on it by pointer or arrow keys.
 
 import { byId, element } from "./dom.js";
-import { between, colour, draw, ink, table } from "./figure.js";
+import { between, colour, draw, ink, shift, table } from "./figure.js";
 import { term } from "./terms.js";
 
 const BRANCHES = ["semantic", "positional"];
@@ -9,6 +9,7 @@ let value = null;
 let here = null; // the point that is shown
 let kept = null; // the pinned one
 let axis = null; // of the vertical axis: name and letter
+let drawn = ""; // as far as the axes of the picture reach
 
 export const setAxis = (given) => { axis = given; };
 
@@ -19,9 +20,10 @@ export function show(answer) {
   paint();
 }
 
+// The map stays as it is while the points on it move, unless one of them leaves it.
 export function move(point) {
   here = point;
-  paint();
+  if (!axis || sides() !== drawn || !shift("diagram", points())) paint();
 }
 
 export function pin(point) {
@@ -63,36 +65,43 @@ function build() {
     lines(data);
     layout.annotations = [...phases(), ...labels()];
   }
-  for (const [point, symbol, name, size] of [[kept, "diamond-open", "pinned", 14], [here, "circle", "your point", 15]]) {
-    if (!point) continue;
-    data.push({ x: [Number(point.alpha)], y: [Number(point[axis.name])], mode: "markers", name, cliponaxis: false,
-      hovertemplate: `${name}: α %{x:.2f}, ${axis.letter} %{y:.3f}<extra></extra>`,
-      marker: { size, symbol, color: symbol === "circle" ? "#F0E442" : ink("ink"), line: { color: symbol === "circle" ? "#000000" : ink("ink"), width: 2 } } });
-  }
+  data.push(...points());
   frame(layout);
+  drawn = sides();
   return { data, layout };
 }
 
-// What the map covers, and beyond it, where a point may be too, that nothing was computed.
+// The pinned point and the chosen one, the last traces of the picture.
+function points() {
+  return [[kept, "diamond-open", "pinned", 14], [here, "circle", "your point", 15]].map(([point, symbol, name, size]) => ({
+    x: point ? [Number(point.alpha)] : [], y: point ? [Number(point[axis.name])] : [], mode: "markers", name, cliponaxis: false,
+    hovertemplate: `${name}: α %{x:.2f}, ${axis.letter} %{y:.3f}<extra></extra>`,
+    marker: { size, symbol, color: symbol === "circle" ? "#F0E442" : ink("ink"), line: { color: symbol === "circle" ? "#000000" : ink("ink"), width: 2 } } }));
+}
+
+// What the map covers along an axis, and as far as the picture has to reach to hold the points.
+function side(known, name) {
+  const step = known.length > 1 ? (known[1] - known[0]) / 2 : 0.05;
+  const [low, high] = known.length ? [known[0] - step, known.at(-1) + step] : [0, 1];
+  const all = [here, kept].filter(Boolean).map((point) => Number(point[name]));
+  const room = 0.06 * (high - low);
+  const range = [low, high];
+  if (all.some((one) => one < low)) range[0] = Math.min(...all) - room;
+  if (all.some((one) => one > high)) range[1] = Math.max(...all) + room;
+  return { inside: [low, high], range, beyond: range[0] < low || range[1] > high };
+}
+
+const axes = () => [side(value ? value.alpha : [], "alpha"), side(value ? value.across : [], axis.name)];
+const sides = () => JSON.stringify(axes().map((one) => one.range));
+
+// The axes; where they reach beyond the map, that nothing was computed there.
 function frame(layout) {
-  const points = [here, kept].filter(Boolean);
-  const span = (known, name) => {
-    const step = known.length > 1 ? (known[1] - known[0]) / 2 : 0.05;
-    const [low, high] = known.length ? [known[0] - step, known.at(-1) + step] : [0, 1];
-    const inside = [low, high];
-    const all = points.map((point) => Number(point[name]));
-    const room = 0.06 * (high - low);
-    return { inside, range: [Math.min(low, ...all.map((one) => one - room)), Math.max(high, ...all.map((one) => one + room))] };
-  };
-  const x = span(value ? value.alpha : [], "alpha");
-  const y = span(value ? value.across : [], axis.name);
-  const outside = (side) => side.range[1] > side.inside[1] + 1e-9 || side.range[0] < side.inside[0] - 1e-9;
-  const whole = (side) => (outside(side) ? side.range : side.inside);
-  layout.xaxis.range = whole(x);
-  layout.yaxis.range = whole(y);
-  if (!value || !(outside(x) || outside(y))) return;
+  const [x, y] = axes();
+  layout.xaxis.range = x.range;
+  layout.yaxis.range = y.range;
+  if (!value || !(x.beyond || y.beyond)) return;
   layout.shapes.push({ type: "rect", x0: x.inside[0], x1: x.inside[1], y0: y.inside[0], y1: y.inside[1], line: { color: ink("soft"), width: 1, dash: "dot" } });
-  const right = x.range[1] > x.inside[1] + 1e-9;
+  const right = x.range[1] > x.inside[1];
   layout.annotations.push({ text: "not computed here", showarrow: false, font: { size: 11.5, color: ink("soft") },
     x: right ? (x.inside[1] + x.range[1]) / 2 : (x.inside[0] + x.inside[1]) / 2,
     y: right ? (y.inside[0] + y.inside[1]) / 2 : (y.inside[1] + y.range[1]) / 2, textangle: right ? -90 : 0 });

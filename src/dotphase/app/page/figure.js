@@ -61,6 +61,15 @@ export function between(one, other, share) {
   return `#${a.map((value, i) => Math.round(value + share * (b[i] - value)).toString(16).padStart(2, "0")).join("")}`;
 }
 
+// Some traces of a figure moved, all else as it is: whether there was such a figure.
+export function shift(view, traces) {
+  const place = byId(`plot-${view}`);
+  if (!place.clientWidth || !place.data) return false;
+  const numbers = traces.map((_, index) => place.data.length - traces.length + index);
+  Plotly.restyle(place, { x: traces.map((one) => one.x), y: traces.map((one) => one.y) }, numbers);
+  return true;
+}
+
 export function redraw() {
   for (const [view, build] of figures) draw(view, build);
 }

@@ -114,7 +114,7 @@ function showPictures() {
 function follow(asked, answer) {
   const stale = () => asked !== move;
   const point = answer.point;
-  if (!answer.done) poll("point", point, stale, (better) => showPoint(better)).catch(refuse);
+  if (!answer.done) poll("point", point, stale, (better) => showPoint(better), 120, 300).catch(refuse);
   const family = JSON.stringify({ ...point, alpha: 0, [about.across]: 0 });
   const model = JSON.stringify({ ...point, alpha: 0 });
   clearTimeout(resting);

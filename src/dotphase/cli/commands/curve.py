@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import click
@@ -123,7 +124,9 @@ def _print_table(dataset: Any) -> None:
             cells += [f"{float(point[part]):.4f}" for part in overlaps[name]]
         table.add_row(*cells)
     Console(width=max(88, Console().width)).print(table)
-    click.echo(f"linear positional layer: test error {float(dataset['linear_test_error']):.6f}")
+    linear = float(dataset["linear_test_error"])
+    if math.isfinite(linear):
+        click.echo(f"linear positional layer: test error {linear:.6f}")
     crossing = float(dataset["crossing"])
     if crossing == crossing:
         place = with_error(crossing, float(dataset["crossing_stderr"]))

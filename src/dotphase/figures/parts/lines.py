@@ -145,7 +145,9 @@ def hollow_entry(axis: Any, text: str = "theory not trusted", colour: str = GREY
 
 
 def linear_level(axis: Any, value: Any, label: str = "linear positional layer") -> None:
-    """The test error of the linear layer."""
+    """The test error of the linear layer, where there is one."""
+    if not np.isfinite(float(value)):
+        return
     axis.axhline(float(value), color=COLOURS["linear"], lw=1.3, ls="-.", label=label)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from matplotlib.collections import PolyCollection
 from matplotlib.colors import ListedColormap
 
 from dotphase.figures.parts.style import DARK, ink, quiet
@@ -86,11 +87,19 @@ def hatch(axis: Any, theory: xr.Dataset, parameter: str) -> bool:
     """
     doubtful = doubtful_cells(theory, parameter)
     if min(doubtful.shape) > 1 and doubtful.any():
-        cells = np.where(doubtful, 1.0, np.nan)
-        places = theory["alpha"], theory[parameter]
-        style = {"hatch": "////", "alpha": 0.0, "shading": "nearest", "edgecolor": DARK}
-        axis.pcolor(*places, cells, **style)
+        x, y = _edges(theory["alpha"].values), _edges(theory[parameter].values)
+        corners = ((0, 0), (0, 1), (1, 1), (1, 0))
+        cells = [[(x[j + b], y[i + a]) for a, b in corners] for i, j in np.argwhere(doubtful)]
+        style = {"facecolors": "none", "edgecolors": DARK, "linewidths": 0.0, "hatch": "////"}
+        axis.add_collection(PolyCollection(cells, **style))
     return bool(doubtful.any())
+
+
+def _edges(centres: np.ndarray) -> np.ndarray:
+    """Edges of the cells around given centres."""
+    middle = (centres[1:] + centres[:-1]) / 2
+    ends = 2 * centres[0] - middle[0], 2 * centres[-1] - middle[-1]
+    return np.concatenate([[ends[0]], middle, [ends[1]]])
 
 
 def hatch_entry(axis: Any) -> None:

@@ -20,6 +20,8 @@ from dotphase.report.verdict import Row, between_engines
 
 INFORMED = ("mixed", "semantic")
 SIGMA = 0.5
+#: From this alpha on a random start finds the lowest minimum; below it often ends elsewhere.
+FOUND = 3.0
 
 
 def _family(omega: float) -> Any:
@@ -49,15 +51,16 @@ def draw(datasets: Datasets) -> Any:
 
 
 def compare(datasets: Datasets) -> list[Row]:
-    """Overlaps of the lowest minimum against runs that ended with both, cell by cell averaged."""
-    theory, runs = datasets["theory"].sel(branch="semantic"), datasets["runs"]
+    """Overlaps of the lowest minimum against the run with the lowest loss, averaged over cells
+    with so many sentences that random starts find it."""
+    theory = datasets["theory"].sel(branch="semantic").sel(alpha=slice(FOUND, None))
+    runs = datasets["runs"]
     there = usable(theory)
-    ended = _both(runs)
+    best = runs.isel(seed=runs["train_loss"].argmin("seed"))
     rows = []
     for name in ("theta", "m"):
         predicted = theory[name].where(there)
-        own = runs[name].where(ended).mean("seed")
-        own = own.sel(alpha=theory["alpha"], omega=theory["omega"], method="nearest")
+        own = best[name].sel(alpha=theory["alpha"], omega=theory["omega"], method="nearest")
         own = own.assign_coords(alpha=theory["alpha"], omega=theory["omega"])
         gap = (own.where(there) - predicted).values
         gap = gap[np.isfinite(gap)]

@@ -90,7 +90,7 @@ def broken_critical(
     >>> abs(broken.alpha_c_shift) < 0.01
     True
     """
-    if not found.found or found.semantic is None or found.positional is None:
+    if not found.crosses:
         rule = "must have alpha_l, and alpha_c where positional and semantic losses cross"
         raise InvalidInput("found", found.message, rule)
     chosen = with_changes(settings, SETTINGS, changes)
