@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "trials"))
-import page  # noqa: E402
+_spec = spec_from_file_location("page", Path(__file__).parents[2] / "trials" / "page.py")
+page = module_from_spec(_spec)
+_spec.loader.exec_module(page)
 
 
 def test_the_page_shows_the_figures(tmp_path, monkeypatch):
