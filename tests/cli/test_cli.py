@@ -14,7 +14,7 @@ import xarray as xr
 from app_tools import wait_for
 from dotphase.cli import compiling
 from dotphase.cli.commands import COMMANDS
-from dotphase.cli.main import _run
+from dotphase.cli.main import _open_streams, _run
 from dotphase.cli.output import echo
 
 FAST = ["--log2-points", "12"]
@@ -207,6 +207,13 @@ def test_an_unforeseen_error_is_one_line_and_a_traceback_on_request(monkeypatch,
     assert err.count("\n") == 1 and "ZeroDivisionError: two lines" in err and "--debug" in err
     assert _run(["--debug", "solve", "--alpha", "1"]) == 1
     assert "Traceback" in capsys.readouterr().err
+
+
+def test_an_output_that_is_closed(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    _open_streams()
+    with sys.stdout:
+        assert _run(["--version"]) == 0
 
 
 def test_an_output_that_is_full(tmp_path):

@@ -66,6 +66,7 @@ def cli(debug: bool, verbose: bool) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and exit with its code."""
+    _open_streams()
     warnings.showwarning = _tell  # type: ignore[assignment]
     code = _interruptible(arguments)
     try:
@@ -77,6 +78,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if code == 130:
         os._exit(code)  # other threads may be compiling, and cannot be ended otherwise
     sys.exit(code)
+
+
+def _open_streams() -> None:
+    """A stream that is closed takes what is written to it, and shows it to nobody."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
 
 
 def _interruptible(arguments: Sequence[str] | None) -> int:

@@ -9,6 +9,7 @@ from dotphase._numerics import validate
 from dotphase._numerics.fixed_point import Iteration
 from dotphase._numerics.quadrature import SMALLEST_LOG2
 from dotphase._numerics.settings import changed
+from dotphase.errors import InvalidInput
 
 #: log2 of the fewest and, by default, most points a result is reported from.
 FEWEST, MOST = 14, 20
@@ -48,6 +49,8 @@ class SolverSettings:
             "most": validate.log2("most", self.most, SMALLEST_LOG2, LARGEST_LOG2),
             "seed": validate.whole("seed", self.seed, at_least=0),
         }
+        if not isinstance(self.iteration, Iteration | None):
+            raise InvalidInput("iteration", self.iteration, "must be None or a dp.Iteration")
         if self.log2_points is not None:
             checked["log2_points"] = self.fixed_points
         for name, value in checked.items():
