@@ -96,7 +96,7 @@ def hatch(axis: Any, theory: xr.Dataset, parameter: str) -> bool:
             "linewidths": 0.0,
             "hatch": "////",
         }
-        axis.add_collection(PolyCollection(cells, **style))
+        axis.add_collection(PolyCollection(cells, linewidths=0.0, **style))
     return bool(doubtful.any())
 
 
