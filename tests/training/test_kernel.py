@@ -17,7 +17,7 @@ from dotphase.training.loop import Objective, Schedule
 def test_padding_changes_no_mini_batch(paper):
     """The same sentences are chosen, with the same weights, by the same key."""
     data = dp.sample(paper, 10, 30, 0)
-    few = data._replace(tokens=data.tokens[:12])
+    few = data._replace(tokens=data.tokens[:12], noise=data.noise[:12])
     key, weights = jax.random.key(1), np.full((10, 1), 0.3)
 
     @jax.jit
