@@ -90,8 +90,8 @@ def hatch(axis: Any, theory: xr.Dataset, parameter: str) -> bool:
         x, y = _edges(theory["alpha"].values), _edges(theory[parameter].values)
         corners = ((0, 0), (0, 1), (1, 1), (1, 0))
         cells = [[(x[j + b], y[i + a]) for a, b in corners] for i, j in np.argwhere(doubtful)]
-        style = {"facecolors": "none", "edgecolors": DARK, "linewidths": 0.0, "hatch": "////"}
-        axis.add_collection(PolyCollection(cells, **style))
+        colours: dict[str, Any] = {"facecolors": "none", "edgecolors": DARK, "hatch": "////"}
+        axis.add_collection(PolyCollection(cells, linewidths=0.0, **colours))
     return bool(doubtful.any())
 
 
