@@ -53,7 +53,7 @@ def compute(name: str) -> xr.Dataset:
 
 def draw(found: dict[str, xr.Dataset]) -> None:
     """One panel for each model: who has the lower loss, in theory (ground) and trained (marks)."""
-    size = (2.6 * len(found), 2.9)
+    size = (3.0 * len(found), 2.9)
     with drawing(DOCS / "images" / "transitions.png", size=size, columns=len(found)) as (_, axes):
         for axis, (name, cells) in zip(np.atleast_1d(axes), found.items(), strict=True):
             for omega in cells["omega"].values:
