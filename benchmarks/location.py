@@ -15,7 +15,7 @@ import numpy as np
 import dotphase as dp
 
 STRENGTH, LENGTH, RIDGE = 4.0, 3, 0.02
-FEW, MANY = 4.0, 64.0
+FEW, MANY = 4.0, 16.0
 D, SEEDS = 200, 4
 STARTS = {"attention": "mixed", "linear": "mixed", "mean": "semantic"}
 
@@ -39,14 +39,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("poolings", nargs="*")
     risks = population()
-    print("| student | theory, alpha = 4 | trained | theory, alpha = 64 | infinitely many |")
+    print("| student | theory, alpha = 4 | trained | theory, alpha = 16 | infinitely many |")
     print("|---|---|---|---|---|", flush=True)
     for pooling in parser.parse_args().poolings or STARTS:
         start = STARTS[pooling]
         model = dp.load_model(
             "single-location", pooling=pooling, strength=STRENGTH, length=LENGTH, ridge=RIDGE
         )
-        few, many = (dp.solve(model, alpha, start, log2_points=14) for alpha in (FEW, MANY))
+        few, many = (dp.solve(model, alpha, start, log2_points=12) for alpha in (FEW, MANY))
         cells = [f"{one.test_error:.3f} ± {one.stderr['test_error']:.3f}" for one in (few, many)]
         runs = dp.train(model, FEW, D, seeds=SEEDS, start=start)
         trained = f"{runs.mean['test_error']:.3f} ± {runs.stderr['test_error']:.3f}"

@@ -28,7 +28,9 @@ def points(few: bool) -> list[dict[str, Any]]:
     ]
     others = ({"sigma": 0.35}, {"sigma": 0.7}, {"ridge": 0.003}, {"ridge": 0.03}, {"length": 3})
     for other, (omega, alpha), branch in product(others, ((0.1, 0.7), (0.3, 1.5)), BRANCHES):
-        chosen.append({**other, "omega": omega, "alpha": alpha, "branch": branch})
+        # With three tokens the positional branch takes minutes.
+        if "length" not in other or branch == "semantic":
+            chosen.append({**other, "omega": omega, "alpha": alpha, "branch": branch})
     return chosen
 
 
@@ -41,12 +43,15 @@ def main() -> None:
 
     from dotphase import plot
     from dotphase.experiments.model_error import model_error
+    from dotphase.figures.parts.style import theme
     from dotphase.storage.files import write_dataset
 
     found = model_error(points(options.few), most=17)
     write_dataset(found, options.out)
     if options.plot:
-        plot.model_error(found, options.plot)
+        for shade, ending in (("light", ""), ("dark", "-dark")):
+            with theme(shade):
+                plot.model_error(found, options.plot.with_stem(options.plot.stem + ending))
 
 
 if __name__ == "__main__":

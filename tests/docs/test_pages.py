@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from dotphase._numerics.outcome import Outcome
+from dotphase.storage.files import read_dataset
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -33,3 +34,20 @@ def test_the_citation_file_is_complete():
     assert all({"family-names", "given-names"} == set(author) for author in paper["authors"])
     assert paper["identifiers"][0]["value"] == "arXiv:2402.03902"
     assert paper["url"] == project["urls"]["Paper"]
+
+
+def test_the_table_of_critical_lines_is_that_of_the_data():
+    lines = read_dataset(ROOT / "docs" / "data" / "critical_lines.nc")
+    page = (ROOT / "docs" / "theory" / "trust.md").read_text(encoding="utf-8")
+    table = page.split("| omega | alpha_c | by breaking |")[1].split("\n\n")[0].splitlines()[2:]
+    assert len(table) == lines.sizes["omega"] == 10
+    columns = ("alpha_c", "alpha_c_shift", "alpha_l", "alpha_l_shift")
+    for text, omega in zip(table, lines["omega"].values, strict=True):
+        first, *cells, trusted = (cell.strip() for cell in text.strip("|").split("|"))
+        row = lines.sel(omega=omega)
+        assert float(first) == pytest.approx(omega)
+        assert trusted == ("yes" if row["trusted"] else "no")
+        for name, cell in zip(columns, cells, strict=True):
+            told = [float(part) for part in cell.split("±")] if "±" in cell else [0.0, 0.0]
+            known = [float(row[name]), float(row[f"{name}_stderr"])]
+            assert told == pytest.approx(known, abs=6e-5), (omega, name)

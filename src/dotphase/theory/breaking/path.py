@@ -14,6 +14,7 @@ from dotphase.theory.breaking.evolution import BrokenOverlaps
 from dotphase.theory.breaking.problem import Clustered
 from dotphase.theory.problem import Vector
 from dotphase.theory.search import Evaluation, Jacobian
+from dotphase.theory.uncertainty import standard_error
 
 #: The first Parisi parameters, in units of one over the mean of M. The first stands for zero.
 FIRST = (1e-3, 1 / 16, 1 / 4, 1.0)
@@ -85,10 +86,9 @@ class Path:
         self._scale = np.log1p(self.y / (FIRST[1] * unit))
         self._unit = FIRST[1] * unit
 
-    @property
-    def _curve(self) -> PchipInterpolator:
+    def _curve(self, slope: Float[np.ndarray, " nodes"]) -> PchipInterpolator:
         """``dF/dy dy/ds`` on the scale s."""
-        return PchipInterpolator(self._scale, self.slope * (self.y + self._unit))
+        return PchipInterpolator(self._scale, slope * (self.y + self._unit))
 
     @property
     def slope(self) -> Float[np.ndarray, " nodes"]:
@@ -100,20 +100,30 @@ class Path:
         """dF/dy from each scramble."""
         return np.stack([node.samples["slope"] for node in self.nodes], axis=1)
 
-    @property
-    def gains(self) -> Float[np.ndarray, "scrambles nodes"]:
-        """F less its value at the first node, from each scramble."""
-        energies = np.stack([node.samples["free_energy"] for node in self.nodes], axis=1)
-        return np.asarray(energies - energies[:, :1])
-
-    def gain_at(self, y: Float[np.ndarray, "*any"]) -> Float[np.ndarray, "*any"]:
+    def gain_at(
+        self, y: Float[np.ndarray, "*any"], slope: Float[np.ndarray, " nodes"] | None = None
+    ) -> Float[np.ndarray, "*any"]:
         """F anywhere on the path, less its replica-symmetric value at y = 0."""
-        curve = self._curve.antiderivative()
+        curve = self._curve(self.slope if slope is None else slope).antiderivative()
         return np.asarray(curve(np.log1p(y / self._unit)) - curve(0.0))
+
+    @property
+    def gain_stderr(self) -> Float[np.ndarray, " nodes"]:
+        """Standard error of the gain at the nodes.
+
+        Of what each scramble gives at its own fixed point, a Newton step away, or of F of each at
+        the common one, where it is stationary. Either is too large where its expansion fails:
+        the step is too long, or what is of second order counts. The smaller one holds.
+        """
+        own = np.stack([self.gain_at(self.y, slope) for slope in self.slopes])
+        energies = np.stack([node.samples["free_energy"] for node in self.nodes], axis=1)
+        common = energies - energies[:, :1]
+        errors = [[standard_error(column) for column in each.T] for each in (own, common)]
+        return np.min(errors, axis=0)
 
     def top(self) -> tuple[float, float]:
         """Where dF/dy = 0, and d2F/dy2 there; NaN if F still rises at the last node."""
-        curve = self._curve
+        curve = self._curve(self.slope)
         roots = curve.roots(extrapolate=False)
         roots = roots[np.isfinite(roots) & (roots > self._scale[0])]
         if not roots.size:

@@ -68,15 +68,13 @@ def complexity_of(symmetric: Solution, path: Path) -> Complexity:
         energy=free + path.y * slope,
         free_energy=free,
         stderr={
-            "complexity": _errors(path.y**2 * path.slopes),
-            "free_energy": _errors(path.gains),
+            "complexity": np.asarray(
+                [standard_error(column) for column in (path.y**2 * path.slopes).T]
+            ),
+            "free_energy": path.gain_stderr,
         },
         norms={name: np.asarray([node.norms[name] for node in path.nodes]) for name in names},
     )
-
-
-def _errors(samples: Float[np.ndarray, "scrambles nodes"]) -> Float[np.ndarray, " nodes"]:
-    return np.asarray([standard_error(column) for column in samples.T])
 
 
 @dataclass(frozen=True)

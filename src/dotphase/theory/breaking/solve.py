@@ -94,8 +94,8 @@ def _dress(symmetric: Solution, walk: Walk, began: float) -> Broken:
         _RESULT.get(name, name): top.samples[name] - first.samples[name]
         for name in (*_SHIFTED, "test_error")
     }
-    moved["train_loss"] = top.samples["free_energy"] - first.samples["free_energy"]
     shift_stderr = {name: standard_error(values) for name, values in moved.items()}
+    shift_stderr["train_loss"] = float(path.gain_stderr[path.nodes.index(top)])
     shift = {_RESULT.get(name, name): top.norms[name] - first.norms[name] for name in _SHIFTED}
     shift |= {"test_error": top.test_error - first.test_error, "train_loss": gain}
     errors = {name: math.hypot(symmetric.stderr[name], shift_stderr[name]) for name in shift}
