@@ -90,7 +90,7 @@ def test_bad_input_is_refused_before_anything_is_written(tmp_path):
     assert not (tmp_path / "r").exists()
     file = tmp_path / "file"
     file.write_text("here")
-    with pytest.raises(InvalidInput, match="--out"):
+    with pytest.raises(InvalidInput, match="out"):
         reproduce(["transition"], out=file)
     assert file.read_text() == "here"
 
