@@ -33,7 +33,7 @@ keep_for_process()
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 #: Rooms and files in which what is compiled runs for longer than it is compiled.
-LONG = ("theory", "app", "sweep", "test_breaking.py")
+LONG = ("theory", "app", "sweep", "test_breaking.py", "test_curve.py", "test_diagram.py")
 
 REFERENCE = ROOT.parent / "shared" / "reference"
 

@@ -20,7 +20,7 @@ RESULTS = {}
 def shared(call):
     """The value of a call that several examples begin with; it is computed once."""
     if call not in RESULTS:
-        RESULTS[call] = eval(call, {"dp": dp})
+        RESULTS[call] = eval(call, {"dp": dp, "shared": shared})
     return RESULTS[call]
 
 
@@ -44,13 +44,14 @@ def share(source, known):
         return source
     (target,) = statement.targets
     value = Spelt(known).visit(statement.value)
-    if {node.id for node in ast.walk(value) if isinstance(node, ast.Name)} - {"dp"}:
+    if {node.id for node in ast.walk(value) if isinstance(node, ast.Name)} - {"dp", "shared"}:
         known.pop(target.id, None)
         return source
+    if isinstance(value, ast.Call):
+        value = ast.parse(f"shared({ast.unparse(value)!r})", mode="eval").body
+        source = f"{target.id} = {ast.unparse(value)}\n"
     known[target.id] = value
-    if not isinstance(value, ast.Call):
-        return source
-    return f"{target.id} = shared({ast.unparse(value)!r})\n"
+    return source
 
 
 def examples(name):

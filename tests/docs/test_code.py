@@ -81,7 +81,7 @@ def test_calls_that_need_only_the_package_are_shared():
         "model = shared('dp.positional_semantic()')\n"
     )
     assert share("found = dp.solve(model, 1.0)\n", known) == (
-        "found = shared('dp.solve(dp.positional_semantic(), 1.0)')\n"
+        "found = shared(\"dp.solve(shared('dp.positional_semantic()'), 1.0)\")\n"
     )
     assert share("model = other\n", known) == "model = other\n"
     assert share("found = dp.solve(model, 1.0)\n", known) == "found = dp.solve(model, 1.0)\n"

@@ -26,7 +26,7 @@ def test_integration_by_parts_agrees_with_the_derivative_recursion(paper):
     rule = Rule(False, False, *map(jnp.asarray, (N / ALPHA, 0.0, 1.0)))
     heads, points = _first_fields(paper, N, False, np.random.default_rng(0))
     state = eqx.filter_jit(kernel.launch)(
-        paper, begun, rule, heads, points[0], ROOM, np.dtype(np.float64)
+        paper, begun, rule, heads, jnp.zeros((0, N)), points[0], ROOM, np.dtype(np.float64)
     )
     given = Given(paper, begun, rule, points, jnp.full(ROOM, LR), jax.random.key(0))
     weights = []

@@ -193,7 +193,7 @@ def test_slices_at_a_small_size(tmp_path, monkeypatch, small_grid):
 def test_training_on_structured_tokens_agrees_with_theory(tmp_path, monkeypatch):
     monkeypatch.setattr(structured, "EXPONENTS", (1.0,))
     sizes = {"alphas": [2.0], "rtol": 1e-2, "most": 12, "d": 256, "seeds": 8, "trained": [2.0]}
-    sizes |= {"exponents": [0.0], "critical_points": 12, "token_seeds": 0}
+    sizes |= {"exponents": [0.0], "critical_points": 12, "search": (0.9, 2.0), "token_seeds": 0}
     datasets = structured.compute(Parts(tmp_path), sizes)
     rows = structured.compare(datasets)
     assert [row.quantity for row in rows] == [

@@ -190,6 +190,8 @@ class Handler(BaseHTTPRequestHandler):
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """What the standard library refuses has the same headers as everything else."""
         self.close_connection = True
+        # Before a request is understood it counts as one of HTTP/0.9, which gets no headers at all.
+        self.request_version = "HTTP/1.1"
         self._error(HTTPStatus(code), "request", message or HTTPStatus(code).phrase)
 
     def log_message(self, format: str, *args: Any) -> None:

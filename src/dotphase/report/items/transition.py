@@ -24,6 +24,8 @@ OMEGA, SIGMA = 0.3, 0.5
 PUBLISHED = (1.005, 1.5025, 2.0)
 #: Descent in the limit of large d: the flow of the released runs, for as long, in larger steps.
 FLOW = {"lr": 4.0, "steps": steps_of(4.0, 0.01)}
+#: Where critical points are looked for.
+SEARCHED = {"smallest": 0.5, "largest": 2.5}
 
 
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
@@ -32,7 +34,7 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     Besides, where gradient descent is after the same time in the limit of large d.
     """
     model = positional_semantic(omega=OMEGA, sigma=SIGMA)
-    fixed = {"omega": OMEGA, "sigma": SIGMA, "log2_points": sizes["critical_points"]}
+    fixed = {"omega": OMEGA, "sigma": SIGMA, "log2_points": sizes["critical_points"]} | SEARCHED
     runs = trained(parts, sizes["grid"]).sel(omega=[OMEGA], method="nearest")
     return {
         "theory": theory_curve(parts, "theory", model, sizes),
