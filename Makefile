@@ -36,7 +36,7 @@ test: $(READY)
 	$(MAKE) --jobs 3 lint docs check
 
 check: $(READY)
-	$(BIN)/python -m pytest -n 3 --dist loadfile
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 lint: $(READY)
 	$(BIN)/ruff check .

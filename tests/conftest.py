@@ -35,7 +35,22 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 #: Rooms and files in which what is compiled runs for longer than it is compiled.
 LONG = ("theory", "app", "sweep", "test_breaking.py", "test_curve.py", "test_diagram.py")
 
+#: Files that take longest, which begin first so that no process is left with one at the end.
+FIRST = (
+    "docs/test_code.py", "report/test_items.py", "theory/test_solve.py", "app/test_page.py",
+    "mean_field/test_run.py", "cli/test_model.py", "training/test_run.py", "sweep/test_run.py",
+    "report/test_quadrature.py", "theory/test_critical.py", "report/test_beyond.py",
+    "docs/test_breaking.py", "app/test_lesson.py", "sweep/test_tasks.py", "cli/test_cli.py",
+    "sweep/test_cluster.py", "message_passing/test_run.py", "theory/test_multipliers.py",
+)  # fmt: skip
+
 REFERENCE = ROOT.parent / "shared" / "reference"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long files first."""
+    place = {name: number for number, name in enumerate(FIRST)}
+    items.sort(key=lambda item: place.get("/".join(item.path.parts[-2:]), len(FIRST)))
 
 
 @pytest.fixture(autouse=True)
