@@ -118,7 +118,7 @@ def arguments(trial: Trial) -> list[str]:
             line[line.index(option) + 1] = value
         else:
             line += [option, value]
-    if trial.rng.random() < 0.1:
+    if trial.rng.random() < 0.1 and name != "explore":  # which serves until it is told to end
         line = line[: int(trial.rng.integers(len(line) + 1))]
     if trial.rng.random() < 0.1:
         line.insert(

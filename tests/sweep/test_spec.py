@@ -126,6 +126,14 @@ def test_mistakes_are_named(tmp_path, old, new, parts):
         assert part in str(caught.value)
 
 
+@pytest.mark.parametrize("field", ["task", "model"])
+def test_what_is_no_text_is_refused(field):
+    for value in (None, 1.5, 10**5000):  # Python refuses to write down the last one
+        given = {"task": "theory", "sweep": {"alpha": [1.0]}, field: value}
+        with pytest.raises(dp.InvalidInput, match=f"^{field} = "):
+            dp.Study(**given)
+
+
 def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(dp.InvalidInput, match=r"no\.toml"):
         dp.read_spec(tmp_path / "no.toml")

@@ -182,7 +182,25 @@ def test_one_bad_point_does_not_spoil_a_batch(paper):
     assert good.converged and again.converged
     assert not broken.converged
     assert not broken.stability.trusted
+    assert "not finite: the student is not finite at h = [[" in broken.message
     assert good.train_loss == again.train_loss
+
+
+def test_a_derivative_that_is_no_number_is_named():
+    def trap(h):  # the derivative of the root is infinite where it is not taken
+        return h + 0.01 * jnp.where(h < 1, jnp.sqrt(1 - h), 0.0)
+
+    model = dp.Model(teacher=identity, student=trap, length=1, sigma=1.0)
+    solution = dp.solve(model, 2.0, log2_points=12)
+    assert not solution.converged and not solution.stability.trusted
+    assert "the derivative of the student is not finite at h = [[" in solution.message
+
+
+@pytest.mark.parametrize("problems", [3, "x", [(1, 2)], [None]])
+def test_what_is_no_list_of_problems_is_refused(problems):
+    for function in (dp.solve_many, dp.analysis.solve_many_broken):
+        with pytest.raises(dp.InvalidInput, match=r"problems = .*model, alpha, start"):
+            function(problems)
 
 
 def test_continuation_agrees_with_separate_solves(paper):

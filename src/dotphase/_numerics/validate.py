@@ -120,9 +120,10 @@ def different(field: str, values: Iterable[object], options: Iterable[str]) -> l
     """One or more names of `options`, no two the same, or `InvalidInput`."""
     known = list(options)
     try:
-        names = [values] if isinstance(values, str) else [str(value) for value in values]
+        given = [values] if isinstance(values, str) else list(values)
     except TypeError:
-        names = []
-    if not names or len(set(names)) != len(names) or not set(names) <= set(known):
+        given = []
+    names = [name for name in given if isinstance(name, str) and name in known]
+    if not names or len(names) != len(given) or len(set(names)) != len(names):
         raise InvalidInput(field, values, "must be different ones of " + ", ".join(known))
     return names

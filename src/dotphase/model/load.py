@@ -74,8 +74,8 @@ class Reference:
         """A reference from text; files are looked for in the folder `beside`. Runs nothing."""
         if isinstance(text, str) and text in MODELS:
             return cls(text)
-        file, colon, name = str(text).rpartition(":")
-        if not isinstance(text, str) or not colon or not file.endswith(".py"):
+        file, colon, name = text.rpartition(":") if isinstance(text, str) else ("", "", "")
+        if not colon or not file.endswith(".py"):
             raise InvalidInput("model", text, ALLOWED.format(", ".join(MODELS)))
         path = (beside or Path()) / file
         return cls(name, str(path.absolute()), _digest(_read(path, text)))

@@ -76,7 +76,8 @@ class Study:
         model: str | Reference = PAPER,
     ) -> None:
         if not isinstance(task, str) or task not in TASKS:
-            raise InvalidInput("task", task, validate.unknown("task", str(task), TASKS))
+            meant = task if isinstance(task, str) else ""
+            raise InvalidInput("task", task, validate.unknown("task", meant, TASKS))
         reference, known = _parameters(task, model)
         for table, values in (("fixed", fixed), ("sweep", sweep)):
             if values is not None and not isinstance(values, Mapping):

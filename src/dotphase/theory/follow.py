@@ -21,8 +21,10 @@ from jaxtyping import Float
 
 from dotphase._numerics.fixed_point import FixedPoint
 from dotphase._numerics.outcome import Outcome
+from dotphase.finite.blame import unknown
 from dotphase.finite.linear import linear_test_error
 from dotphase.model import Model
+from dotphase.theory.blame import blame_averages
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.classification import belongs, classify
 from dotphase.theory.model_error import LAWS, explained, jump_share, model_errors, relative_errors
@@ -157,6 +159,8 @@ def one_point(
     goal = Goal(model, alpha, branch, settings, linear_test_error(model, seed=settings.seed))
     memory = Memory()
     solution, _ = yield from find(goal, start, memory)
+    if solution.message.startswith(Outcome.NOT_FINITE.message):
+        return solution  # it is not the start that is to blame
     lost = not solution.on_branch
     if branch in BRANCHES and (lost or solution.stability.kind == "saddle"):
         # A saddle may be a weak look-alike of a minimum that its own start has missed.
@@ -243,6 +247,9 @@ def find(
     if point is None:
         rough = replace(settings.iteration_on(coarse), tolerance=1e-3, floor=1e-2)
         point = yield from settle(search, x, coarse, rough)
+        if point.outcome is Outcome.NOT_FINITE:
+            here = yield from search.evaluate(point.x, coarse)
+            return _dress(goal, point, here, None, None, Multipliers(), search, began), None
         for size, share in OTHER_STARTS:
             if point.outcome is not Outcome.LEFT_DOMAIN:
                 break
@@ -289,6 +296,9 @@ def find(
     responses, found = None, Multipliers()
     if point.outcome.success and math.isfinite(here.train_loss):
         responses = yield from here.responses()
+        if not np.isfinite(responses.jacobian).all() and search.blame(here):
+            responses = None
+    if responses is not None:
         whole = yield from whole_jacobian(search, here, jacobian, responses)
         jacobian = _sharper(jacobian, whole)
         found = multipliers(problem, here.x, whole)
@@ -300,7 +310,7 @@ def find(
                 search, finer, jacobian, (yield from finer.responses())
             )
             found = multipliers(problem, finer.x, whole)
-    return _dress(goal, point, here, jacobian, responses, found, search.count, began), jacobian
+    return _dress(goal, point, here, jacobian, responses, found, search, began), jacobian
 
 
 def _sharper(
@@ -341,7 +351,7 @@ def _dress(
     jacobian: Jacobian | None,
     responses: Responses | None,
     found: Multipliers,
-    count: int,
+    search: Search,
     began: float,
 ) -> Solution:
     """The solution at a point whose averages are known, and its responses if it converged."""
@@ -352,6 +362,10 @@ def _dress(
     if responses is None:
         stability = Stability(math.nan, math.nan, False, "the iteration did not converge")
         broken = dict.fromkeys(LAWS, math.nan)
+        if search.broken is not None and search.blamed is None:
+            search.blamed = blame_averages(search.broken) or unknown(goal.model)
+        if search.blamed is not None:
+            message = f"{Outcome.NOT_FINITE.message}: {search.blamed}"
     else:
         given = (goal.model, goal.alpha, here.overlaps, here.mean, responses)
         broken = relative_errors(jump_share(*given), explained(goal.model, here.overlaps))
@@ -373,7 +387,7 @@ def _dress(
         test_error=here.test_error,
         linear_test_error=goal.linear,
         residual=point.residual,
-        iterations=count,
+        iterations=search.count,
         converged=responses is not None,
         message=message,
         stderr=errors,

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from dotphase._numerics.fixed_point import FixedPoint, Iteration, fixed_point
 from dotphase._numerics.outcome import Outcome
 from dotphase._numerics.quadrature import SMALLEST_LOG2
+from dotphase.theory.blame import blame_averages
 from dotphase.theory.evaluate import Answer, Query, ResponseQuery, Tracks
 from dotphase.theory.problem import Problem
 from dotphase.theory.settings import SolverSettings
@@ -82,6 +83,11 @@ class Evaluation:
         return self.problem.advance(self.x, self.answer.averages)
 
     @property
+    def finite(self) -> bool:
+        """Whether all averages are numbers."""
+        return all(np.isfinite(part).all() for part in self.mean)
+
+    @property
     def test_error(self) -> float:
         """eps_g at x."""
         return float(self.problem.test_error(self.mean))
@@ -104,13 +110,22 @@ class Evaluation:
 
 
 class Search:
-    """One problem on its way to a fixed point: asks for averages and counts how often."""
+    """One problem on its way to a fixed point: asks for averages and counts how often.
+
+    Attributes
+    ----------
+    count : evaluations so far
+    broken : the first of them whose averages are not finite
+    blamed : the function that is not finite, and where, once it has been looked for
+    """
 
     def __init__(
         self, problem: Problem[Any, Any], settings: SolverSettings, memory: Memory
     ) -> None:
         self.problem, self.settings, self.memory = problem, settings, memory
         self.count = 0
+        self.broken: Evaluation | None = None
+        self.blamed: str | None = None
         self._last: dict[int, Evaluation] = {}
 
     def evaluate(self, x: Vector, log2_points: int) -> Steps[Evaluation]:
@@ -125,8 +140,16 @@ class Search:
         memory.tracks[log2_points] = answer.tracks
         memory.calls[log2_points] = call + 1
         self.count += 1
-        self._last[log2_points] = Evaluation(self.problem, x, log2_points, query, answer)
-        return self._last[log2_points]
+        here = Evaluation(self.problem, x, log2_points, query, answer)
+        self._last[log2_points] = here
+        if self.broken is None and not here.finite:
+            self.broken = here
+        return here
+
+    def blame(self, here: Evaluation) -> bool:
+        """Look for a function that is not finite where nothing was found, or nothing else known."""
+        self.blamed = blame_averages(self.broken or here)
+        return self.blamed is not None
 
 
 def iterate(search: Search, x: Vector, log2_points: int, iteration: Iteration) -> Steps[FixedPoint]:
@@ -147,13 +170,20 @@ def settle(search: Search, x: Vector, log2_points: int, iteration: Iteration) ->
 
     Newton's only where the Jacobian says that the iteration turns around the point (eigenvalues
     below -1, or complex): one above 1 repels, and they would hold what the iteration is leaving.
+    A function that is not finite is looked for before long, and ends it.
     """
     for step in (iteration.step, min(iteration.step, SHORT_STEP)):
         some = replace(iteration, limit=PATIENT, step=step)
         point = yield from iterate(search, x, log2_points, some)
-        if point.outcome is not Outcome.STEPS:
+        if point.outcome.success:
             return point
         x = point.x
+        if point.outcome is not Outcome.STEPS:
+            break
+    if search.blame((yield from search.evaluate(x, log2_points))):
+        return replace(point, outcome=Outcome.NOT_FINITE)
+    if point.outcome is not Outcome.STEPS:
+        return point
     jacobian = None
     if point.residual < iteration.near:
         jacobian = yield from differentiate(search, x, log2_points)

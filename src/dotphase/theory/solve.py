@@ -33,6 +33,9 @@ from dotphase.theory.settings import (
 from dotphase.theory.solution import Solution
 from dotphase.theory.steps import Steps, run
 
+#: A point to be solved: the model, alpha, and the branch or the overlaps to start from.
+Problem = tuple[Model, float, str | Overlaps]
+
 
 @overload
 def solve(
@@ -114,7 +117,7 @@ def solve(
 
 @in_double_precision
 def solve_many_broken(
-    problems: Iterable[tuple[Model, float, str | Overlaps]],
+    problems: Iterable[Problem],
     *,
     inner: int | None = None,
     lanes: int | None = None,
@@ -137,9 +140,22 @@ def solve_many_broken(
     inner = _check_inner(inner)
     work = [
         breaking_in_steps(solving(_independent(model), alpha, start, chosen), chosen, inner)
-        for model, alpha, start in problems
+        for model, alpha, start in _triples(problems)
     ]
     return run(work, lanes=lanes, progress=progress)
+
+
+def _triples(problems: Iterable[Problem]) -> list[Problem]:
+    """What is to be solved, or `InvalidInput`."""
+    rule = "must be (model, alpha, start) for each point"
+    try:
+        given = list(problems)
+    except TypeError:
+        raise InvalidInput("problems", problems, rule) from None
+    for problem in given:
+        if not isinstance(problem, tuple | list) or len(problem) != 3:
+            raise InvalidInput("problems", problem, rule)
+    return given
 
 
 def _independent(model: Model) -> Model:
@@ -197,7 +213,7 @@ def complexity(
 
 @in_double_precision
 def solve_many(
-    problems: Iterable[tuple[Model, float, str | Overlaps]],
+    problems: Iterable[Problem],
     *,
     lanes: int | None = None,
     progress: Callable[[Solution], None] | None = None,
@@ -226,7 +242,7 @@ def solve_many(
     ['semantic', 'positional']
     """
     settings = with_changes(settings, DEFAULT, changes)
-    work = [solving(model, alpha, start, settings) for model, alpha, start in problems]
+    work = [solving(*problem, settings) for problem in _triples(problems)]
     return run(work, lanes=lanes, progress=progress)
 
 
