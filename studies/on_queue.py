@@ -6,6 +6,9 @@
 The journal stays with this process; it may run on the login node, or as a small job of its
 own. If it or any job is killed, the same command goes on where it stopped. `--system local`
 starts the jobs on this machine, to try the set-up where there is no queue.
+
+Jobs and scheduler talk to nobody without keys that are made for this run (TLS). Those of the jobs
+lie in the user's home, in files that nobody else can read, until the run ends.
 """
 
 from __future__ import annotations
@@ -15,8 +18,10 @@ import os
 import sys
 from pathlib import Path
 
+import dask
 import dask_jobqueue
 from dask_jobqueue.local import LocalCluster
+from distributed import Security
 
 import dotphase as dp
 
@@ -48,14 +53,26 @@ def main() -> int:
     else:
         exports = [f"export {name}={value}" for name, value in needed.items()]
         place = {"walltime": asked.walltime, "queue": asked.queue, "job_script_prologue": exports}
-    with SYSTEMS[asked.system](
-        cores=1,
-        processes=1,
-        memory=asked.memory,
-        log_directory=asked.logs,
-        scheduler_options={"dashboard_address": "127.0.0.1:0"},
-        **place,
-    ) as cluster:
+    keys = Security.temporary()
+    own = {
+        "distributed.comm.tls.ca-file": keys.tls_ca_file,
+        "distributed.comm.tls.client.cert": keys.tls_client_cert,
+        "distributed.comm.tls.client.key": keys.tls_client_key,
+    }
+    with (
+        SYSTEMS[asked.system](
+            cores=1,
+            processes=1,
+            memory=asked.memory,
+            log_directory=asked.logs,
+            scheduler_options={"dashboard_address": "127.0.0.1:0"},
+            security=keys,
+            protocol="tls://",
+            shared_temp_directory=str(Path.home()),
+            **place,
+        ) as cluster,
+        dask.config.set(own),
+    ):
         # Jobs that end, for want of time or otherwise, are replaced.
         cluster.adapt(minimum_jobs=asked.jobs, maximum_jobs=asked.jobs)
         try:

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -99,6 +100,18 @@ def test_a_diagram_is_kept_in_the_cache_folder(tmp_path, monkeypatch):
     assert stored.load(other) is None
     stored.kept(point).path.write_bytes(b"damaged")
     assert stored.load(point) is None
+
+
+def test_a_user_without_a_home_has_the_diagrams_that_ship(monkeypatch):
+    def nobody():
+        raise RuntimeError("no home")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", nobody)
+    assert stored.load(Point(sigma=0.6)) is None
+    dataset = stored.load(Point())
+    stored.keep(Point(sigma=0.6), dataset)
+    assert stored.load(Point(sigma=0.6)) is None
 
 
 @pytest.mark.parametrize("point", [Point(), Point(alpha=1.8, mixing="0.7,0.4")])

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -47,6 +48,12 @@ def _hits(process):
     return int(hits)
 
 
+class Disk(NamedTuple):
+    """What there is to know of a disk here."""
+
+    free: int
+
+
 def _entries(folder):
     return sorted(folder.glob("*-cache"))
 
@@ -84,11 +91,25 @@ def test_no_home_is_no_error(monkeypatch, tmp_path):
         raise RuntimeError("no home")
 
     monkeypatch.setattr(Path, "home", nobody)
-    assert compiled.folder() is None
+    assert compiled.folder() is None and compiled.user_cache() is None
     compiled.keep_compiled(tmp_path)
     assert compiled.folder() == tmp_path
     compiled.keep_compiled(False)
     assert compiled.folder() is None
+
+
+def test_a_folder_that_cannot_be_written_to_is_told_in_one_line(monkeypatch, tmp_path):
+    file = tmp_path / "file"
+    file.write_text("")
+    monkeypatch.setenv(compiled.VARIABLE, str(file))
+    with pytest.warns(UserWarning, match=r"DOTPHASE_CACHE = .*file' cannot be written to") as told:
+        assert compiled.folder() is None
+    assert len(told) == 1 and "\n" not in str(told[0].message)
+    monkeypatch.setenv(compiled.VARIABLE, str(tmp_path))
+    assert compiled.folder() == tmp_path
+    monkeypatch.setattr(compiled.shutil, "disk_usage", lambda place: Disk(free=2**20))
+    with pytest.warns(UserWarning, match="cannot be written to"):
+        assert compiled.folder() is None  # as good as full
 
 
 @pytest.mark.parametrize("threads", [1, 4])

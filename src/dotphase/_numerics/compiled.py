@@ -14,6 +14,7 @@ and one that cannot be read is compiled again.
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
@@ -27,6 +28,8 @@ from jax.experimental.compilation_cache.compilation_cache import reset_cache
 #: Environment variable: a folder, or `OFF`.
 VARIABLE = "DOTPHASE_CACHE"
 OFF = "off"
+#: Free bytes below which a disk is full: what JAX cannot write down it complains of, each time.
+ROOM = 2**24
 
 
 def keep_compiled(where: str | os.PathLike[str] | bool = True) -> None:
@@ -51,21 +54,39 @@ def keep_compiled(where: str | os.PathLike[str] | bool = True) -> None:
         os.environ[VARIABLE] = OFF if where is False else os.fspath(where)
 
 
+def user_cache() -> Path | None:
+    """The folder of this package in the user's cache; None for a user without a home."""
+    try:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError:
+        return None
+    return Path(base) / "dotphase"
+
+
 def folder() -> Path | None:
     """Where compiled functions are kept; None if nowhere, or if it cannot be written to."""
-    chosen = os.environ.get(VARIABLE)
-    if chosen == OFF:
+    chosen, ours = os.environ.get(VARIABLE), user_cache()
+    if chosen == OFF or (not chosen and ours is None):
         return None
+    found = Path(chosen) if chosen else ours / "compiled"  # type: ignore[operator]
+    if _writable(found):
+        return found
+    if chosen:
+        warnings.warn(
+            f"{VARIABLE} = {chosen!r} cannot be written to: everything is compiled anew",
+            stacklevel=1,  # one place for all callers, so that it is said once
+        )
+    return None
+
+
+def _writable(place: Path) -> bool:
+    """Whether a folder is there, or can be made, that may be written to and is not full."""
     try:
-        if chosen:
-            found = Path(chosen)
-        else:
-            base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-            found = Path(base) / "dotphase" / "compiled"
-        found.mkdir(parents=True, exist_ok=True)
-    except (OSError, RuntimeError):  # no home, or one that is read-only: compile anew
-        return None
-    return found if os.access(found, os.R_OK | os.W_OK | os.X_OK) else None
+        place.mkdir(parents=True, exist_ok=True)
+        free = shutil.disk_usage(place).free
+    except (OSError, ValueError):
+        return False
+    return free > ROOM and os.access(place, os.R_OK | os.W_OK | os.X_OK)
 
 
 def cache_settings() -> dict[str, Any]:

@@ -7,14 +7,13 @@ page has computed them.
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from importlib.resources import as_file, files
-from pathlib import Path
 
 import numpy as np
 import xarray as xr
 
+from dotphase._numerics.compiled import user_cache
 from dotphase.app.state import Point, matrix_of
 from dotphase.model.mixing import MIXING
 from dotphase.storage.asked import digest
@@ -53,7 +52,8 @@ def load(point: Point) -> xr.Dataset | None:
         with as_file(files("dotphase.app") / "data" / f"{point['mixing']}.nc") as path:
             if path.is_file():
                 return read_dataset(path)
-    return kept(point).dataset()
+    place = kept(point)
+    return None if place is None else place.dataset()
 
 
 def keep(point: Point, dataset: xr.Dataset) -> None:
@@ -61,17 +61,21 @@ def keep(point: Point, dataset: xr.Dataset) -> None:
 
     Those of a model of the user's own are not: its file may say something else tomorrow.
     """
-    if not point.family.is_paper:
+    place = kept(point)
+    if place is None or not point.family.is_paper:
         return
     # A read-only home costs the memory of it, not the picture.
     with suppress(OSError):
-        kept(point).keep_dataset(slim(dataset))
+        place.keep_dataset(slim(dataset))
 
 
-def kept(point: Point) -> Kept:
-    """Where the diagram of a point is kept: by everything but alpha and omega."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+def kept(point: Point) -> Kept | None:
+    """Where the diagram of a point is kept: by everything but alpha and omega. None for a user
+    without a home."""
+    base = user_cache()
+    if base is None:
+        return None
     names = ("sigma", "ridge", "student_rank")
     asked = {**{name: point[name] for name in names}, "version": VERSION}
     asked["mixing"] = matrix_of(point["mixing"])
-    return Kept(Path(base) / "dotphase" / "diagrams" / f"{digest(asked)}.nc", asked)
+    return Kept(base / "diagrams" / f"{digest(asked)}.nc", asked)

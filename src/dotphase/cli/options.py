@@ -312,11 +312,10 @@ def _asked(reference: str | None, settings: tuple[str, ...], paper: dict[str, An
 
 def prepare_jax() -> None:
     """Keep all that is compiled, and tell of it: this is the program's own process."""
-    import jax
-
     from dotphase._numerics.compiled import keep_for_process
+    from dotphase._numerics.device import devices
 
     keep_for_process()
     compiling.watch()
-    where = ", ".join(f"{device.platform} {device.device_kind}" for device in jax.devices())
+    where = ", ".join(f"{device.platform} {device.device_kind}" for device in devices())
     logging.getLogger("dotphase").info("running on %s", where)

@@ -16,7 +16,6 @@ that a hidden variable chooses (`dotphase.model.latent`), and be correlated insi
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,6 +27,7 @@ from jaxtyping import Array, Float
 from scipy.linalg import block_diag
 
 from dotphase._numerics import validate
+from dotphase._numerics.device import devices
 from dotphase._numerics.precision import in_double_precision
 from dotphase._numerics.shown import Description
 from dotphase.errors import InvalidInput
@@ -496,7 +496,7 @@ def _check_function(
         raise InvalidInput(field, given, allowed)
     fields = _sample_fields(sigma, rank)
     more = [np.random.default_rng(1).standard_normal((len(fields), normals))] if normals else []
-    _require_device()
+    devices()  # or the function would be blamed where there is nothing to compute on
     try:
         result = call_many(function, fields, *more)
     except Exception as error:
@@ -512,17 +512,6 @@ def _check_function(
     place = where_not_finite(fields, result)
     if place is not None:
         raise InvalidInput(field, name, f"{allowed}, but some entries are not finite at {place}")
-
-
-def _require_device() -> None:
-    """Say so if JAX has nothing to compute on, before a function is blamed for it."""
-    try:
-        jax.devices()
-    except RuntimeError as error:
-        reason = " ".join(str(error).split())[:200]
-        chosen = os.environ.get("JAX_PLATFORMS")
-        rule = f"must name a device of this machine ({reason})"
-        raise InvalidInput("JAX_PLATFORMS", chosen, rule) from None
 
 
 def _sample_fields(sigma: np.ndarray, rank: int) -> Float[np.ndarray, "n tokens rank"]:
