@@ -19,6 +19,7 @@ import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -72,11 +73,14 @@ def folder() -> Path | None:
     if _writable(found):
         return found
     if chosen:
-        warnings.warn(
-            f"{VARIABLE} = {chosen!r} cannot be written to: everything is compiled anew",
-            stacklevel=1,  # one place for all callers, so that it is said once
-        )
+        _tell(f"{VARIABLE} = {chosen!r} cannot be written to: everything is compiled anew")
     return None
+
+
+@cache
+def _tell(what: str) -> None:
+    """Warn of something once; Python's own record of that is lost whenever filters change."""
+    warnings.warn(what, stacklevel=3)
 
 
 def _writable(place: Path) -> bool:
