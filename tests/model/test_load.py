@@ -100,6 +100,13 @@ def test_files_that_do_not_run(tmp_path, text, said):
     assert said in str(caught.value)
 
 
+def test_a_name_that_is_nearly_one_is_suggested():
+    with pytest.raises(dp.InvalidInput, match=r"or FILE.py:NAME; did you mean multi-head\?$"):
+        dp.load_model("multi_head")
+    with pytest.raises(dp.InvalidInput, match=r"or FILE.py:NAME$"):
+        dp.load_model("zzz")
+
+
 def test_every_named_model_builds_from_its_defaults():
     for name, family in MODELS.items():
         model = dp.load_model(name)

@@ -7,9 +7,13 @@ import numpy as np
 import pytest
 
 import dotphase as dp
+from dotphase._numerics.fixed_point import FixedPoint
+from dotphase._numerics.outcome import Outcome
 from dotphase.theory.branch import Branch, aligned
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.classification import belongs, classify
+from dotphase.theory.follow import _without_traces
+from dotphase.theory.problem import Free
 
 
 @pytest.mark.parametrize("branch", ["semantic", "positional", "uninformed", "mixed"])
@@ -21,6 +25,27 @@ def test_mixed_columns_of_a_student_of_rank_two():
     start = BRANCHES["mixed"].start(dp.positional_semantic(student_rank=2))
     assert np.all(start.theta[:, 0] > 0) and np.all(start.theta[:, 1] == 0)
     assert np.all(start.m[:, 0] == 0) and np.all(start.m[:, 1] != 0)
+
+
+@pytest.mark.parametrize(
+    ("aligned", "left", "cleared"),
+    [(0.01, 0.7, True), (0.01, 1.0, False), (0.5, 0.7, False), (0.0, 0.0, False)],
+)
+def test_what_is_dying_out_is_cleared(paper, aligned, left, cleared):
+    """Small and smaller after a step: a trace. Small and as large as before: a weak branch."""
+    start = BRANCHES["semantic"].start(paper)
+    size = aligned * np.sqrt(np.asarray(start.q)[0, 0, 0] * np.asarray(paper.rho)[0])
+    start = start._replace(theta=np.full_like(start.theta, size))
+    problem = Free.started(paper, 1.0, start)
+    x = problem.coordinates.pack(start)
+    image = np.where(problem.coordinates.part("theta"), left * x, x)
+    found = _without_traces(problem, FixedPoint(x, image, 1e-3, 1, Outcome.CONVERGED))
+    assert (found is not None) == cleared
+    if found is not None:
+        other, y = found
+        theta = problem.coordinates.part("theta")
+        assert np.all(y[theta] == 0) and np.all(other.held[theta])
+        np.testing.assert_array_equal(y[~theta], x[~theta])
 
 
 @pytest.fixture

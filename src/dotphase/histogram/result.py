@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dotphase._numerics.outcome import Outcome
+from dotphase._numerics.shown import with_error
 from dotphase.errors import InvalidInput
 from dotphase.histogram.between import LossBetween
 from dotphase.histogram.introspect import Statistics
@@ -19,6 +20,15 @@ from dotphase.histogram.task import Task
 from dotphase.histogram.train import Trained
 from dotphase.histogram.weights import NAMES
 from dotphase.storage.files import read_arrays, take_about, write_arrays
+
+#: What is printed of the runs of a mechanism: means and standard deviations.
+LABELS = {
+    "held-out accuracy": "accuracy",
+    "positional score": "positional_score",
+    "semantic score": "semantic_score",
+    "distance from start": "distance_from_start",
+    "moved after release": "distance_after_release",
+}
 
 #: Version of the file.
 LAYOUT = 2
@@ -165,15 +175,11 @@ class Experiment:
     def __str__(self) -> str:
         lines = []
         for name, shown in self.summary().items():
-            lines += [
-                f"{name}: {shown['runs']} runs, {self.task.samples} samples",
-                f"  held-out accuracy    {_pm(shown['accuracy'], 5)}",
-                f"  positional score     {_pm(shown['positional_score'], 3)}",
-                f"  semantic score       {_pm(shown['semantic_score'], 3)}",
-                f"  distance from start  {_pm(shown['distance_from_start'], 2)}",
-            ]
-            if "distance_after_release" in shown:
-                lines.append(f"  moved after release  {_pm(shown['distance_after_release'], 3)}")
+            lines.append(f"{name}: {shown['runs']} runs, {self.task.samples} samples")
+            for label, part in LABELS.items():
+                if part in shown:
+                    mean, spread = shown[part]["mean"], shown[part]["std"]
+                    lines.append(f"  {label:<20} {with_error(mean, spread)}")
         return "\n".join(lines)
 
     def save(self, path: str | Path) -> Path:
@@ -260,8 +266,3 @@ def _mean_std(values: Any) -> dict[str, float | None]:
     values = np.asarray(values, np.float64)
     spread = float(values.std(ddof=1)) if len(values) > 1 else None
     return {"mean": float(values.mean()), "std": spread}
-
-
-def _pm(value: dict[str, Any], digits: int) -> str:
-    spread = "" if value["std"] is None else f" ± {value['std']:.{digits}f}"
-    return f"{value['mean']:.{digits}f}{spread}"

@@ -12,6 +12,7 @@ import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -76,7 +77,9 @@ class Reference:
             return cls(text)
         file, colon, name = text.rpartition(":") if isinstance(text, str) else ("", "", "")
         if not colon or not file.endswith(".py"):
-            raise InvalidInput("model", text, ALLOWED.format(", ".join(MODELS)))
+            near = get_close_matches(text, MODELS, n=1) if isinstance(text, str) else ()
+            meant = "".join(f"; did you mean {name}?" for name in near)
+            raise InvalidInput("model", text, ALLOWED.format(", ".join(MODELS)) + meant)
         path = (beside or Path()) / file
         return cls(name, str(path.absolute()), _digest(_read(path, text)))
 

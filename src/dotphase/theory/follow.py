@@ -26,7 +26,7 @@ from dotphase.finite.linear import linear_test_error
 from dotphase.model import Model
 from dotphase.theory.blame import blame_averages
 from dotphase.theory.branches import BRANCHES
-from dotphase.theory.classification import belongs, classify
+from dotphase.theory.classification import alignment, belongs, classify
 from dotphase.theory.model_error import LAWS, explained, jump_share, model_errors, relative_errors
 from dotphase.theory.multipliers import multipliers, whole_jacobian
 from dotphase.theory.overlaps import Overlaps, is_nothing
@@ -36,6 +36,7 @@ from dotphase.theory.search import (
     Jacobian,
     Memory,
     Search,
+    Vector,
     closer,
     differentiate,
     iterate,
@@ -62,6 +63,9 @@ OTHER_STARTS = tuple((size, share) for size in (1.0, 2.0, 4.0) for share in (1.0
 RATE = 0.8
 #: The errors are themselves known to a quarter or so: they must clear the tolerance by this.
 MARGIN = 1.5
+#: Alignment below which an overlap is a trace, and the share of it that one step leaves where it
+#: is dying out.
+TRACE, DYING = 0.03, 0.95
 #: Share of points that can jump below which a Jacobian measured on few points will do.
 FEW_JUMPS = 1e-3
 
@@ -193,7 +197,11 @@ def _from_afar(goal: Goal, memory: Memory, *, minimum: bool) -> Steps[Solution |
     alpha, branch = goal.alpha, goal.branch
     far = alpha / REACH if BRANCHES[branch].from_few else alpha * REACH
     few = COARSE if minimum else FEWEST + 1
-    path = Follower(goal.model, branch, replace(goal.settings, log2_points=few))
+    usual = goal.settings.iteration_on(few)
+    # On the way the noise is near enough: only the last point must be precise.
+    rough = replace(usual, tolerance=max(usual.tolerance, usual.floor))
+    settings = replace(goal.settings, log2_points=few, iteration=rough)
+    path = Follower(goal.model, branch, settings)
     for step in np.geomspace(far, alpha, STEPS):
         solution = yield from path.at(float(step))
         if not solution.there:
@@ -263,6 +271,11 @@ def find(
             point = again if again.outcome.success else point
         if not careful and astray(point):
             level = coarse  # known to be lost already: what is there instead need not be precise
+        cleared = _without_traces(problem, point)
+        if cleared is not None:
+            problem, x = cleared
+            search = Search(problem, settings, Memory(), search.count)
+            point = replace(point, x=x)
         working = yield from differentiate(search, point.x, coarse)
         jacobian = None
         if point.outcome.success and coarse < level < settings.most and working is not None:
@@ -311,6 +324,27 @@ def find(
             )
             found = multipliers(problem, finer.x, whole)
     return _dress(goal, point, here, jacobian, responses, found, search, began), jacobian
+
+
+def _without_traces(problem: Free, point: FixedPoint) -> tuple[Free, Vector] | None:
+    """A problem and a point without the traces of overlaps that are dying out; None without any.
+
+    They would take long to die, and their noise keeps Newton's steps from settling. They are
+    zero where a symmetry of the model then keeps them there.
+    """
+    model, coordinates, found = problem.model, problem.coordinates, None
+    x = point.x
+    aligned = dict(zip(("theta", "m"), alignment(model, problem.overlaps(x)), strict=True))
+    for name, share in aligned.items():
+        part = coordinates.part(name)
+        old = float(x[part] @ x[part])
+        if old == 0 or share > TRACE or float(x[part] @ point.image[part]) > DYING * old:
+            continue
+        zero = np.where(part, 0.0, x)
+        without = Free.started(model, problem.alpha, problem.overlaps(zero))
+        if without.held[part].all():
+            problem, x = found = without, zero
+    return found
 
 
 def _sharper(

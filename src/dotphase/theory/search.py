@@ -120,10 +120,14 @@ class Search:
     """
 
     def __init__(
-        self, problem: Problem[Any, Any], settings: SolverSettings, memory: Memory
+        self,
+        problem: Problem[Any, Any],
+        settings: SolverSettings,
+        memory: Memory,
+        count: int = 0,
     ) -> None:
         self.problem, self.settings, self.memory = problem, settings, memory
-        self.count = 0
+        self.count = count
         self.broken: Evaluation | None = None
         self.blamed: str | None = None
         self._last: dict[int, Evaluation] = {}
