@@ -8,6 +8,7 @@ from which the page of the documentation is made.
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import os
 import sys
@@ -91,13 +92,23 @@ class Trial:
         os._exit(1 if failed else 0)
 
     def _write(self, failed: int, seconds: float) -> None:
-        found = json.loads(RECORD.read_text()) if RECORD.exists() else {}
-        runs = found.setdefault(self.name, {"about": self.about, "runs": []})
-        runs["about"] = self.about
-        kept = [run for run in runs["runs"] if run["seed"] != self.seed]
         now = {"seed": self.seed, "tried": self.tried, "failed": failed, "seconds": round(seconds)}
-        runs["runs"] = [*kept, now | self.notes][-2:]
-        RECORD.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+        record(self.name, self.about, now | self.notes)
+
+
+def record(name: str, about: str, run: dict[str, Any]) -> None:
+    """Keep the figures of a run beside those of the last one with another seed."""
+    RECORD.touch()
+    with RECORD.open("r+", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # trials run two at a time
+        found = json.loads(file.read() or "{}")
+        others = [
+            one for one in found.get(name, {"runs": []})["runs"] if one["seed"] != run["seed"]
+        ]
+        found[name] = {"about": about, "runs": [*others, run][-2:]}
+        file.seek(0)
+        file.truncate()
+        file.write(json.dumps(found, indent=1, sort_keys=True) + "\n")
 
 
 def require(condition: bool, what: str) -> None:
