@@ -17,6 +17,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 UNROLL_LIMIT = 4
@@ -115,9 +116,7 @@ def _cholesky(matrix: Any) -> Float[Array, "n n"]:
 def is_positive_definite(matrix: Symmetric) -> Bool[Array, ""]:
     """Whether every pivot is positive."""
     if len(matrix) > UNROLL_LIMIT:
-        return jnp.all(
-            jnp.isfinite(jnp.linalg.cholesky(jnp.asarray(matrix), symmetrize_input=False))
-        )
+        return jnp.all(jnp.isfinite(_cholesky(matrix)))
     _, rows = _factorise(matrix)
     positive = rows[0][0] > 0
     for row in rows[1:]:
@@ -180,6 +179,15 @@ def shifted_to_positive(matrix: Symmetric, margin: Float[Array, ""]) -> Symmetri
     # A division by infinity rather than a plain choice, see `_factorise`.
     divisor = jnp.where(is_positive_definite(matrix), jnp.inf, 1.0)
     return shifted(matrix, jnp.maximum(0.0, margin - bound) / divisor)
+
+
+def matrix_sqrt(matrix: Float[Array | np.ndarray, "... n n"]) -> Float[Array, "... n n"]:
+    """Symmetric square roots of symmetric positive semi-definite matrices."""
+    if matrix.shape[-1] == 1:
+        return jnp.sqrt(jnp.maximum(matrix, 0.0))
+    values, vectors = jnp.linalg.eigh(matrix)
+    roots = jnp.sqrt(jnp.maximum(values, 0.0))
+    return (vectors * roots[..., None, :]) @ vectors.swapaxes(-1, -2)
 
 
 def added(one: Any, other: Any) -> Any:

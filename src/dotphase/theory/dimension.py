@@ -34,7 +34,7 @@ from jaxtyping import Array, Float
 from dotphase._numerics import validate
 from dotphase._numerics.precision import in_double_precision
 from dotphase._numerics.prox import over_points
-from dotphase._numerics.quadrature import SCRAMBLES
+from dotphase._numerics.sampled import error_of_mean
 from dotphase._numerics.shown import Description, Shown, with_error
 from dotphase.model.definition import Model, refuse, refuse_spectrum
 from dotphase.theory.evaluate import AverageQuery, evaluator_of
@@ -136,11 +136,11 @@ def at_dimension(solution: Solution, d: int) -> AtDimension:
     refuse_spectrum(model, "terms of order 1/d")
     refuse(model, "the expansion in 1/d", "loss", "latent", "correlation", "noise")
     level = min(POINTS, solution.log2_points)
-    query = AverageQuery(evaluator_of(model), overlaps, level, solution.seed)
+    evaluator = evaluator_of(model)
     tracks: Any = ()
     for call in range(CALLS):
-        again = AverageQuery(query.evaluator, overlaps, level, solution.seed, tracks, call)
-        tracks = again.alone().tracks
+        query = AverageQuery(evaluator, overlaps, level, solution.seed, tracks, call)
+        tracks = query.alone().tracks
     blocks = [
         _block(model, overlaps, points, track.x)
         for points, track in zip(query.blocks, tracks, strict=True)
@@ -151,7 +151,7 @@ def at_dimension(solution: Solution, d: int) -> AtDimension:
     for place, (name, factor) in enumerate(factors.items()):
         each = factor * rows[:, place]
         terms[name] = dict(zip(TERMS, each.mean(axis=0).tolist(), strict=True))
-        errors[name] = float(each.sum(axis=1).std(ddof=1) / np.sqrt(len(each)))
+        errors[name] = float(error_of_mean(each.sum(axis=1)))
     return AtDimension(solution, d, terms, errors)
 
 
@@ -166,7 +166,7 @@ def _block(
     parts = [
         _terms(model, overlaps, fields, student(at.reshape(shape))) for at in (x, fields.omega)
     ]
-    return mean_of_scrambles(SCRAMBLES, jnp.stack(parts))
+    return mean_of_scrambles(jnp.stack(parts))
 
 
 def _terms(

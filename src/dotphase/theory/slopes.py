@@ -17,17 +17,17 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from dotphase._numerics.linalg import matvec
-from dotphase._numerics.prox import Track, over_points
+from dotphase._numerics.prox import Problem, Track, over_points
 from dotphase.model import Model
-from dotphase.theory.evolution import apply_each, draw_fields, mean_of_scrambles, prox_problem
+from dotphase.theory.evolution import Fields, apply_each, mean_of_scrambles
 from dotphase.theory.overlaps import AnyArray, Conjugates, Overlaps
 
 
 def conjugate_slopes(
     model: Model,
     overlaps: Overlaps,
-    points: Float[Array, "dims scrambles*points"],
-    scrambles: int,
+    fields: Fields,
+    problem: Problem,
     track: Track,
     directions: Overlaps,
 ) -> Conjugates:
@@ -38,6 +38,8 @@ def conjugate_slopes(
 
     Parameters
     ----------
+    fields, problem
+        The fields at the overlaps, and the proximal problems there.
     directions : Overlaps
         With a leading axis; V is not looked at.
 
@@ -46,8 +48,6 @@ def conjugate_slopes(
     Conjugates
         With leading axes (scrambles, directions).
     """
-    fields = draw_fields(model, overlaps, points)
-    problem = prox_problem(overlaps, fields)
     length, r, t = model.length, model.student_rank, model.teacher_rank
     force = over_points(partial(matvec, problem.precision))(track.x - fields.omega)
     g = force.reshape(length, r, -1)
@@ -71,7 +71,7 @@ def conjugate_slopes(
             Vhat=-g[:, :, None] * change[:, None, :r],
             thetahat=g[:, :, None] * change[:, None, r:],
         )
-        return Conjugates(*(mean_of_scrambles(scrambles, jnp.asarray(part)) for part in values))
+        return Conjugates(*(mean_of_scrambles(jnp.asarray(part)) for part in values))
 
     slopes = jax.lax.map(along, directions)
     return Conjugates(*(jnp.swapaxes(part, 0, 1) for part in slopes))

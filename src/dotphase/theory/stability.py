@@ -27,6 +27,7 @@ from jaxtyping import Array, Float
 from dotphase._numerics.linalg import added, dot, entries, solve_symmetric, upper_rows
 from dotphase._numerics.prox import Explicit, Track, over_points
 from dotphase._numerics.prox import response as explicit_response
+from dotphase._numerics.quadrature import SCRAMBLES
 from dotphase.model import Model
 from dotphase.model.derivatives import loss_derivatives
 from dotphase.theory.evolution import Averages, conjugates, draw_fields, prox_problem, resolvent
@@ -148,7 +149,6 @@ def mean_responses(
     model: Model,
     overlaps: Overlaps,
     points: Float[Array, "dims scrambles*points"],
-    scrambles: int,
     track: Track,
     directions: Overlaps,
 ) -> Responses:
@@ -177,11 +177,11 @@ def mean_responses(
         g = explicit_response(derivatives, problem)
     else:
         g = jnp.asarray(over_points(response)(entries(track.x), fields.target))
-    g = g.reshape(length, r, length, r, scrambles, -1)
+    g = g.reshape(length, r, length, r, SCRAMBLES, -1)
     jacobian = jnp.stack([jnp.mean(g[k, :, k], axis=-1) for k in range(length)])
     squared = jnp.einsum("kalbsn,kcldsn->sklacbd", g, g) / g.shape[-1]
-    shape = (scrambles, length, length, r * r, r * r)
-    slopes = conjugate_slopes(model, overlaps, points, scrambles, track, directions)
+    shape = (SCRAMBLES, length, length, r * r, r * r)
+    slopes = conjugate_slopes(model, overlaps, fields, problem, track, directions)
     return Responses(jnp.moveaxis(jacobian, -1, 0), squared.reshape(shape), slopes)
 
 

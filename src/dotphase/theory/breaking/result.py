@@ -12,7 +12,7 @@ from jaxtyping import Float
 from dotphase._numerics.shown import Description, Shown, with_error
 from dotphase.theory.breaking.evolution import BrokenOverlaps
 from dotphase.theory.breaking.path import Path
-from dotphase.theory.breaking.problem import broken_norms
+from dotphase.theory.overlaps import norms_of
 from dotphase.theory.solution import Solution
 from dotphase.theory.uncertainty import standard_error
 
@@ -132,7 +132,7 @@ class Broken(Shown):
     @property
     def norms(self) -> dict[str, float]:
         """Sizes of the overlaps of token 1."""
-        return broken_norms(self.overlaps)
+        return norms_of(self.overlaps)
 
     def to_dict(self) -> dict[str, Any]:
         """The solution as plain numbers, lists and strings, ready for JSON."""
