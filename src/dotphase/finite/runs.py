@@ -13,6 +13,7 @@ import xarray as xr
 from jaxtyping import Float
 
 from dotphase._numerics import interrupt
+from dotphase._numerics.plain import fields_without
 from dotphase._numerics.sampled import error_if_known
 from dotphase._numerics.shown import Description, Shown, with_error
 from dotphase.errors import Interrupted
@@ -120,8 +121,7 @@ class Run:
 
     def to_dict(self) -> dict[str, Any]:
         """The run as plain numbers and strings, without its weights."""
-        shown = {name: value for name, value in vars(self).items() if name not in UNSHOWN}
-        return {**shown, "mechanism": self.mechanism}
+        return {**fields_without(self, *UNSHOWN), "mechanism": self.mechanism}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -68,15 +68,7 @@ def pass_messages(
     rival: FindRival | None = None,
     on_run: Callable[[AmpRun], None] | None = None,
 ) -> MessagePassing:
-    """Generalised approximate message passing on data sets of ``n = round(alpha d)`` sentences.
-
-    Parameters
-    ----------
-    model, alpha, d, seeds, start, settings, on_run
-        As in `dotphase.amp`.
-    rival : callable, optional
-        Finds the weights that those of message passing are compared with.
-    """
+    """`dotphase.amp`, compared with the weights that a rival finds."""
     began = time.perf_counter()
     refuse_spectrum(model, "message passing")
     refuse(model, "message passing", "latent", "correlation")

@@ -35,7 +35,7 @@ from dotphase._numerics import validate
 from dotphase._numerics.precision import in_double_precision
 from dotphase._numerics.prox import over_points
 from dotphase._numerics.sampled import error_of_mean
-from dotphase._numerics.shown import Description, Shown, with_error
+from dotphase._numerics.shown import LABELS, Description, Shown, with_error
 from dotphase.model.definition import Model, refuse, refuse_spectrum
 from dotphase.theory.evaluate import AverageQuery, evaluator_of
 from dotphase.theory.evolution import Fields, draw_fields, mean_of_scrambles
@@ -113,9 +113,8 @@ class AtDimension(Shown):
     @property
     def description(self) -> Description:
         """Both losses, and what they are made of."""
-        labels = {"train_loss": "training loss", "test_error": "test error"}
         rows = []
-        for name, label in labels.items():
+        for name, label in LABELS.items():
             parts = " ".join(f"{value:+.3g} ({what})" for what, value in self.terms[name].items())
             shown = with_error(self.value(name), self.stderr[name])
             rows.append((label, f"{shown} = limit + [{parts}]/d"))

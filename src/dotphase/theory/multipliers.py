@@ -31,12 +31,7 @@ def step_slopes(
 ) -> Float[np.ndarray, "scrambles n n"]:
     """The Jacobian of one step in all coordinates but those of V, whose columns are left NaN.
 
-    Parameters
-    ----------
-    hats : Conjugates
-        At x.
-    slopes : Conjugates
-        Derivatives over alpha, as `dotphase.theory.slopes` gives them.
+    From the conjugates at x, and their derivatives over alpha (`dotphase.theory.slopes`).
     """
     coordinates, model, alpha = problem.coordinates, problem.model, problem.alpha
     scale = coordinates.scale(x)
@@ -59,10 +54,7 @@ def whole_jacobian(
 ) -> Steps[Float[np.ndarray, "scrambles n n"]]:
     """The Jacobian of one step in all coordinates, held or not, from each scramble.
 
-    Parameters
-    ----------
-    jacobian : Jacobian, optional
-        In the free coordinates, by differences: the columns of V are taken from it.
+    The columns of V are taken from that in the free coordinates, by differences.
     """
     problem, x = search.problem, here.x
     assert isinstance(problem, Free)

@@ -200,7 +200,7 @@ def spreading(
     return mixed.reshape(-1, size, size)
 
 
-def jump_share(model: Model, alpha: float, hats: Conjugates, response: Responses) -> float:
+def weight_of_jumps(model: Model, alpha: float, hats: Conjugates, response: Responses) -> float:
     """Share of the response that jumps of the proximal map carry, in [0, 1]."""
     by_parts = np.einsum("l,lij->ij", model.rho, hats.Vhat)
     smooth = -alpha * np.einsum("l,lij->ij", model.rho, np.mean(response.jacobian, axis=0))
@@ -230,7 +230,7 @@ def judge(
     replicon = np.nan
     if np.isfinite(spread).all():
         replicon = float(np.median(np.max(np.abs(np.linalg.eigvals(spread)), axis=-1)))
-    jump_weight = jump_share(model, alpha, hats, response)
+    jump_weight = weight_of_jumps(model, alpha, hats, response)
     doubts = []
     if found.kind == "saddle":
         largest = ", ".join(f"{name} by {found.value[name]:.2f}" for name in found.rising)
