@@ -223,9 +223,9 @@ def test_averages_and_responses_call_no_lapack(student, rank):
 
     def both(overlaps, points):
         track = fresh_track(model, overlaps, points)
-        _, track = force_averages(model, overlaps, points, SCRAMBLES, track, 0)
+        _, track = force_averages(model, overlaps, points, track, 0)
         along = Coordinates.of(model).directions
-        return mean_responses(model, overlaps, points, SCRAMBLES, track, along)
+        return mean_responses(model, overlaps, points, track, along)
 
     # Whose rows are eliminated in a loop instead.
     names = set(_primitives(jax.make_jaxpr(both)(overlaps, points).jaxpr))

@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import equinox as eqx
@@ -52,7 +53,8 @@ class Evaluator:
 
     def __init__(self, model: Model) -> None:
         # The averages do not see the spectrum: models that differ in it share what is compiled.
-        white = model if model.spectrum is None else eqx.tree_at(_spectrum, model, None)
+        spectrum = attrgetter("spectrum")
+        white = model if spectrum(model) is None else eqx.tree_at(spectrum, model, None)
         arrays, static = eqx.partition(white, eqx.is_array_like)
         self.model = model
         self.arrays = jax.device_put(arrays)
@@ -88,10 +90,6 @@ class Mirror(Enum):
 
     BOTH = "xi and y"
     TEACHER = "y"
-
-
-def _spectrum(model: Model) -> Any:
-    return model.spectrum
 
 
 class Stepping(NamedTuple):

@@ -32,13 +32,13 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from dotphase._numerics import validate
-from dotphase._numerics.fixed_point import Iteration
+from dotphase._numerics.fixed_point import Iteration, Vector
 from dotphase._numerics.precision import in_double_precision
 from dotphase.model.definition import Model, refuse_spectrum
 from dotphase.theory.evolution import resolvent
 from dotphase.theory.overlaps import Conjugates, Overlaps
 from dotphase.theory.plane import Plane
-from dotphase.theory.problem import Symmetric, Vector
+from dotphase.theory.problem import Symmetric
 from dotphase.theory.search import Evaluation, Memory, Search, iterate
 from dotphase.theory.settings import SolverFields, SolverSettings, check_alpha, with_changes
 from dotphase.theory.stability import Responses, weight_of_jumps

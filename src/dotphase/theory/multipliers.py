@@ -17,10 +17,11 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
+from dotphase._numerics.fixed_point import Vector
 from dotphase._numerics.quadrature import SMALLEST_LOG2
 from dotphase.theory.evolution import next_overlaps
 from dotphase.theory.overlaps import Conjugates
-from dotphase.theory.problem import Free, Vector
+from dotphase.theory.problem import Free
 from dotphase.theory.search import Evaluation, Jacobian, Search, differences
 from dotphase.theory.stability import TOWARDS, Multipliers, Responses
 from dotphase.theory.steps import Steps

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from dotphase._numerics.fixed_point import Vector
 from dotphase._numerics.quadrature import Rule, gauss_hermite, normal_points
 from dotphase.model import Model
 from dotphase.theory.breaking.evolution import (
@@ -33,8 +34,8 @@ from dotphase.theory.evaluate import (
     compile_stepping,
     cut,
 )
-from dotphase.theory.overlaps import admissible, norms_of, shapes_of
-from dotphase.theory.problem import Problem, Values, Vector
+from dotphase.theory.overlaps import admissible, shapes_of
+from dotphase.theory.problem import Problem, Values
 
 #: Inner points per outer one, for two fields; every further field doubles 64 of them.
 INNER = 36
@@ -177,17 +178,11 @@ class Clustered(Problem[BrokenOverlaps, BrokenAverages]):
         image[..., self._held] = 0.0
         return image
 
-    def norms(self, x: Vector) -> dict[str, float]:
-        return norms_of(self.overlaps(x))
-
     def energies(self, x: Vector, averages: BrokenAverages) -> tuple[Values, Values]:
         """F and the complexity."""
         return broken_energy(self.model, self.alpha, self.overlaps(x), averages)
 
     def free_energy(self, x: Vector, averages: BrokenAverages) -> Values:
-        return self.energies(x, averages)[0]
-
-    def train_loss(self, x: Vector, averages: BrokenAverages) -> Values:
         return self.energies(x, averages)[0]
 
     def test_error(self, averages: BrokenAverages) -> Values:
