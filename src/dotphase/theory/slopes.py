@@ -17,17 +17,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from dotphase._numerics.linalg import inverses, matvec
-from dotphase._numerics.prox import Problem, Track, over_points
+from dotphase._numerics.prox import Track, over_points
 from dotphase.model import Model
-from dotphase.theory.evolution import Fields, apply_each, mean_of_scrambles
+from dotphase.theory.evolution import apply_each, draw_fields, mean_of_scrambles, prox_problem
 from dotphase.theory.overlaps import AnyArray, Conjugates, Overlaps
 
 
 def conjugate_slopes(
     model: Model,
     overlaps: Overlaps,
-    fields: Fields,
-    problem: Problem,
+    points: Float[Array, "dims scrambles*points"],
     track: Track,
     directions: Overlaps,
 ) -> Conjugates:
@@ -38,8 +37,6 @@ def conjugate_slopes(
 
     Parameters
     ----------
-    fields, problem
-        The fields at the overlaps, and the proximal problems there.
     directions : Overlaps
         With a leading axis; V is not looked at.
 
@@ -48,6 +45,8 @@ def conjugate_slopes(
     Conjugates
         With leading axes (scrambles, directions).
     """
+    fields = draw_fields(model, overlaps, points)
+    problem = prox_problem(overlaps, fields)
     length, r, t = model.length, model.student_rank, model.teacher_rank
     force = over_points(partial(matvec, problem.precision))(track.x - fields.omega)
     g = force.reshape(length, r, -1)

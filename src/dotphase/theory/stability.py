@@ -158,7 +158,7 @@ def mean_responses(
     jacobian = jnp.stack([jnp.mean(g[k, :, k], axis=-1) for k in range(length)])
     squared = jnp.einsum("kalbsn,kcldsn->sklacbd", g, g) / g.shape[-1]
     shape = (SCRAMBLES, length, length, r * r, r * r)
-    slopes = conjugate_slopes(model, overlaps, fields, problem, track, directions)
+    slopes = conjugate_slopes(model, overlaps, points, track, directions)
     return Responses(jnp.moveaxis(jacobian, -1, 0), squared.reshape(shape), slopes)
 
 
