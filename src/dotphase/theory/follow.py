@@ -19,7 +19,7 @@ from itertools import pairwise
 import numpy as np
 from jaxtyping import Float
 
-from dotphase._numerics.fixed_point import FixedPoint
+from dotphase._numerics.fixed_point import FixedPoint, Vector
 from dotphase._numerics.outcome import Outcome
 from dotphase.finite.blame import unknown
 from dotphase.finite.linear import linear_test_error
@@ -27,7 +27,13 @@ from dotphase.model import Model
 from dotphase.theory.blame import blame_averages
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.classification import alignment, belongs, classify
-from dotphase.theory.model_error import LAWS, explained, jump_share, model_errors, relative_errors
+from dotphase.theory.model_error import (
+    LAWS,
+    explained,
+    model_errors,
+    relative_errors,
+    stiffness_lost,
+)
 from dotphase.theory.multipliers import multipliers, whole_jacobian
 from dotphase.theory.overlaps import Overlaps, is_nothing
 from dotphase.theory.problem import Free
@@ -36,7 +42,6 @@ from dotphase.theory.search import (
     Jacobian,
     Memory,
     Search,
-    Vector,
     closer,
     differentiate,
     iterate,
@@ -402,7 +407,7 @@ def _dress(
             message = f"{Outcome.NOT_FINITE.message}: {search.blamed}"
     else:
         given = (goal.model, goal.alpha, here.overlaps, here.mean, responses)
-        broken = relative_errors(jump_share(*given), explained(goal.model, here.overlaps))
+        broken = relative_errors(stiffness_lost(*given), explained(goal.model, here.overlaps))
         stability = judge(*given, found, broken)
         worst = worst_error(here, errors)
         if worst > settings.rtol and settings.log2_points is None:
