@@ -86,15 +86,12 @@ def _kill(trial: Trial, out: Path, cache: Path, whom: str, usual: float) -> None
         for victim in victims:
             if process.poll() is None:
                 os.kill(victim, signal.SIGKILL)
-        if whom == "runner":
-            process.wait()
-        if not (out / "journal.sqlite").exists() and not any(out.glob("*")):
-            continue
-        if whom == "runner":
+        # Where workers were killed, or were not there yet, the runner goes on to the end.
+        require(process.wait(LONGEST) in (0, 3, -signal.SIGKILL), f"exit {process.returncode}")
+        if whom == "runner" and any(out.glob("*")):
             done = read_status(out).done
             require(done >= kept, f"{kept} points were done, now {done}")
             kept = done
-        require(process.wait(LONGEST) in (0, 3, -signal.SIGKILL), f"exit {process.returncode}")
     last = begin(out, cache)
     code = last.wait(LONGEST)
     assert last.stderr is not None
