@@ -15,7 +15,9 @@ from dotphase.figures.parts.lines import (
     OVERLAPS,
     TEST_ERROR,
     branch_legend,
+    hollow_entry,
     label_slice,
+    saddle_entry,
     slice_panels,
     theory_entries,
 )
@@ -57,12 +59,14 @@ def family(
         label_slice(panels)
         for panel, text in zip(panels, (LOSS_GAP, OVERLAPS, TEST_ERROR), strict=True):
             panel.set(xlabel=ALPHA, ylabel=text)
-        own = {"semantic": r"semantic ($\theta$)", "positional": "positional ($m$)"}
-        branch_legend(panels[1], own)
-        theory_entries(panels[2], MINIMA, members[0][2])
         panels[0].legend()
-        panels[1].legend()
-        panels[2].legend()
+        # What colours do not say, for all panels, where it covers none of them.
+        branch_legend(panels[1])
+        theory_entries(panels[1], MINIMA, members[0][2])
+        hollow_entry(panels[1])
+        saddle_entry(panels[1])
+        handles = panels[1].get_legend_handles_labels()
+        figure.legend(*handles, loc="outside lower center", ncols=3)
     return figure
 
 
