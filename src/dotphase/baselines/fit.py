@@ -38,7 +38,7 @@ from dotphase.finite.loss import project
 from dotphase.finite.test_error import linear_error, quadrature
 from dotphase.model.definition import Model, refuse
 
-#: Hidden units, full-batch Adam steps and step size of the perceptron.
+#: Least hidden units, full-batch Adam steps and step size of perceptrons.
 HIDDEN, STEPS, STEP = 256, 300, 3e-3
 #: Steps of what sees the encodings only, which are cheap.
 MORE_STEPS = 3000
@@ -164,23 +164,30 @@ def _of_mixing(model: Model, data: Dataset, layer: Float[Array, "tokens tokens"]
 
 
 class Perceptron(eqx.Module):
-    """``f(x) = B relu(A x + a) + b``."""
+    """``f(x) = B relu(A x + a) + b``; two hidden units for each input, so that every linear map is
+    among what it can be."""
 
     hidden: eqx.nn.Linear
     output: eqx.nn.Linear
 
     def __init__(self, inputs: int, outputs: int, key: Array, dtype: Any) -> None:
         first, second = jax.random.split(key)
-        self.hidden = eqx.nn.Linear(inputs, HIDDEN, key=first, dtype=dtype)
-        self.output = eqx.nn.Linear(HIDDEN, outputs, key=second, dtype=dtype)
+        units = max(HIDDEN, 2 * inputs)
+        self.hidden = eqx.nn.Linear(inputs, units, key=first, dtype=dtype)
+        self.output = eqx.nn.Linear(units, outputs, key=second, dtype=dtype)
 
     def __call__(self, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
         return self.output(jax.nn.relu(self.hidden(x)))
 
 
-def _adam(loss: Callable[[Any], Array], weights: Any, ridge: Any, steps: int) -> Any:
-    """Weights after full-batch Adam on a loss with ``(ridge/2) |weights|^2`` added."""
-    transform = optax.adam(STEP)
+def _adam(
+    loss: Callable[[Any], Array], weights: Any, ridge: Any, steps: int, units: int = HIDDEN
+) -> Any:
+    """Weights after full-batch Adam on a loss with ``(ridge/2) |weights|^2`` added.
+
+    The wider a network, the more its weights move it together: steps are shorter by its units.
+    """
+    transform = optax.adam(STEP * HIDDEN / units)
 
     def total(weights: Any) -> Array:
         penalty = sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(weights))
@@ -208,7 +215,7 @@ def fit_perceptron(model: Model, data: Dataset, key: Array) -> Fitted:
     def loss(network: Perceptron) -> Array:
         return jnp.sum(miss(network, data.tokens, answers) ** 2) / (2 * d)
 
-    network = _adam(loss, network, model.ridge, STEPS)
+    network = _adam(loss, network, model.ridge, STEPS, network.hidden.weight.shape[0])
     tokens = draw_tokens(model, d, HELD_OUT, for_test, data.tokens.dtype)
     fresh = labels(model, data._replace(tokens=tokens))
     train, test = miss(network, data.tokens, answers), miss(network, tokens, fresh)

@@ -41,7 +41,7 @@ def baselines(errors: xr.Dataset, path: str | Path | None = None) -> Any:
     with drawing(path, size=(6.6, 4.0)) as (figure, axis):
         linear_level(axis, errors["linear_limit"])
         for name in errors["learner"].values.tolist():
-            colour, marker, dashes = LOOKS.get(name, (ink(), ".", "-"))
+            colour, marker, dashes = LOOKS.get(name.partition(", $")[0], (ink(), ".", "-"))
             values = errors["test_error"].sel(learner=name)
             style = {"color": colour, "marker": marker, "ls": dashes, "label": name}
             seed_points(axis, values, **style)

@@ -30,15 +30,38 @@ ATTENTION = {
 FITTED = {
     "attention on positions only": "positional",
     "perceptron on positions": "positions",
-    "perceptron on tokens": "perceptron",
     "kernel ridge regression": "kernel",
     "linear layer": "linear",
 }
 
+#: Its weights grow with the square of d, and its training with the cube: it has a d of its own.
+PERCEPTRON = "perceptron on tokens"
+
 
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
-    """Test errors of all learners on the same data sets."""
-    return {"errors": parts.call("errors", _errors, positional_semantic(OMEGA), **sizes)}
+    """Test errors of all learners."""
+    model, asked = positional_semantic(OMEGA), dict(sizes)
+    alone = {**asked, "d": asked.pop("perceptron_d")}
+    errors = parts.call("errors", _errors, model, **asked)
+    perceptron = parts.call("perceptron", _perceptron, model, **alone)
+    return {"errors": errors, "perceptron": perceptron}
+
+
+def together(datasets: Datasets) -> xr.Dataset:
+    """All learners, by what they are called; the perceptron says its d."""
+    errors, alone = datasets["errors"], datasets["perceptron"]
+    d = alone.attrs["d"]
+    name = PERCEPTRON if d == errors.attrs["d"] else f"{PERCEPTRON}, $d = {d}$"
+    alone = alone[["test_error"]].assign_coords(learner=[name])
+    found = xr.concat([errors[["test_error"]], alone], "learner", combine_attrs="override")
+    return found.assign(linear_limit=errors["linear_limit"])
+
+
+def _perceptron(model: Model, alphas: Sequence[float], d: int, seeds: int) -> xr.Dataset:
+    """Test errors of the perceptron that sees the tokens."""
+    fitted = [baseline(model, alpha, d, "perceptron", seeds=seeds) for alpha in alphas]
+    values = [[test for _, test in some.runs] for some in fitted]
+    return _dataset(model, {PERCEPTRON: values}, alphas, d)
 
 
 def _errors(model: Model, alphas: Sequence[float], d: int, seeds: int) -> xr.Dataset:
@@ -51,18 +74,23 @@ def _errors(model: Model, alphas: Sequence[float], d: int, seeds: int) -> xr.Dat
         for name, kind in FITTED.items():
             fitted = baseline(model, alpha, d, kind, seeds=seeds)
             table[name].append([test for _, test in fitted.runs])
+    return _dataset(model, table, alphas, d)
+
+
+def _dataset(
+    model: Model, table: Mapping[str, list[Any]], alphas: Sequence[float], d: int
+) -> xr.Dataset:
     values = (("learner", "alpha", "seed"), np.asarray(list(table.values())))
     return xr.Dataset(
         {"test_error": values, "linear_limit": linear_test_error(model)},
         coords={"learner": list(table), "alpha": list(alphas)},
         attrs={"d": d},
-    )  # fmt: skip
+    )
 
 
 def draw(datasets: Datasets) -> Any:
     """Test errors against alpha; the linear layer is its limit."""
-    errors = datasets["errors"]
-    return plot.baselines(errors.drop_sel(learner="linear layer"))
+    return plot.baselines(together(datasets).drop_sel(learner="linear layer"))
 
 
 def compare(datasets: Datasets) -> list[Row]:
@@ -77,7 +105,7 @@ def compare(datasets: Datasets) -> list[Row]:
 
 def remarks(datasets: Datasets) -> list[str]:
     """Every learner in words."""
-    errors = datasets["errors"]
+    errors = together(datasets)
     lines = [
         f"Test errors at d = {errors.attrs['d']}, {errors.sizes['seed']} data sets a point, by "
         f"alpha; the linear layer tends to {float(errors['linear_limit']):.6f}."
@@ -93,7 +121,9 @@ def remarks(datasets: Datasets) -> list[str]:
 
 
 SIZES = {
-    "quick": {"alphas": [1.0, 2.0], "d": 60, "seeds": 3},
-    "full": {"alphas": [0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0], "d": 1000, "seeds": 8},
-}
+    "quick": {"alphas": [1.0, 2.0], "d": 60, "seeds": 3, "perceptron_d": 60},
+    "full": {
+        "alphas": [0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0], "d": 1000, "seeds": 8, "perceptron_d": 100,
+    },
+}  # fmt: skip
 ITEM = Item("Attention and other learners", compute, draw, compare, SIZES, remarks)

@@ -63,7 +63,7 @@ def draw(datasets: Datasets) -> Any:
 def compare(datasets: Datasets) -> list[Row]:
     """Theory against training at the largest alpha of each slice."""
     rows = []
-    for name in (key.removeprefix("runs-") for key in datasets if key.startswith("runs-")):
+    for name in _names(datasets):
         theory, runs = datasets[f"theory-{name}"], datasets[f"runs-{name}"].isel(omega=0)
         rows += theory_and_training(theory, runs, {"slice": name}, share=finite_size(runs))
     return rows
@@ -80,7 +80,23 @@ def remarks(datasets: Datasets) -> list[str]:
         lines.append(
             f"alpha_c against {parameter}, read off the curves: " + "; ".join(places) + "."
         )
-    return lines
+    return lines + [text for name in _names(datasets) for text in _left(name, datasets)]
+
+
+def _left(name: str, datasets: Datasets) -> list[str]:
+    """Points with long bars: single runs that leave the positional minimum, far below the rest."""
+    loss = datasets[f"runs-{name}"]["train_loss"].isel(omega=0).sel(start="positional")
+    left = (loss < 0.5 * loss.median("seed")).sum("seed")
+    return [
+        f"Slice {name}, alpha = {float(alpha):.3g}: {int(left.sel(alpha=alpha))} of "
+        f"{loss.sizes['seed']} runs from the positional start have left it, hence the long bars."
+        for alpha in loss["alpha"][left.values > 0]
+    ]
+
+
+def _names(datasets: Datasets) -> list[str]:
+    """The slices, by the names of their datasets."""
+    return [key.removeprefix("runs-") for key in datasets if key.startswith("runs-")]
 
 
 SIZES = {
