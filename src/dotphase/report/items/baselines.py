@@ -41,9 +41,9 @@ PERCEPTRON = "perceptron on tokens"
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     """Test errors of all learners."""
     model, asked = positional_semantic(OMEGA), dict(sizes)
-    alone = {**asked, "d": asked.pop("perceptron_d")}
+    d = asked.pop("perceptron_d")
     errors = parts.call("errors", _errors, model, **asked)
-    perceptron = parts.call("perceptron", _perceptron, model, **alone)
+    perceptron = parts.call("perceptron", _perceptron, model, **asked | {"d": d})
     return {"errors": errors, "perceptron": perceptron}
 
 
