@@ -11,15 +11,11 @@ import xarray as xr
 from dotphase.figures.parts.lines import (
     ALPHA,
     LOSS_GAP,
-    MINIMA,
     OVERLAPS,
     TEST_ERROR,
-    branch_legend,
-    hollow_entry,
     label_slice,
-    saddle_entry,
+    slice_entries,
     slice_panels,
-    theory_entries,
 )
 from dotphase.figures.parts.style import COLOURS, drawing, ink, page
 
@@ -61,10 +57,7 @@ def family(
             panel.set(xlabel=ALPHA, ylabel=text)
         panels[0].legend()
         # What colours do not say, for all panels, where it covers none of them.
-        branch_legend(panels[1])
-        theory_entries(panels[1], MINIMA, members[0][2])
-        hollow_entry(panels[1])
-        saddle_entry(panels[1])
+        slice_entries(panels[1], members[0][2])
         handles = panels[1].get_legend_handles_labels()
         figure.legend(*handles, loc="outside lower center", ncols=3)
     return figure

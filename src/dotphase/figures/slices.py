@@ -11,16 +11,12 @@ import xarray as xr
 from dotphase.figures.parts.lines import (
     ALPHA,
     LOSS_GAP,
-    MINIMA,
     OVERLAPS,
     SYMBOLS,
     TEST_ERROR,
-    branch_legend,
-    hollow_entry,
     label_slice,
-    saddle_entry,
+    slice_entries,
     slice_panels,
-    theory_entries,
 )
 from dotphase.figures.parts.style import drawing
 
@@ -57,10 +53,7 @@ def slices(columns: Mapping[str, Sequence[Slice]], path: str | Path | None = Non
         for axis, text in zip(axes[:, 0], (LOSS_GAP, OVERLAPS, TEST_ERROR), strict=True):
             axis.set_ylabel(text)
         first = axes[1, 0]
-        branch_legend(first)
-        theory_entries(first, MINIMA, runs)
-        hollow_entry(first)
-        saddle_entry(first)
+        slice_entries(first, runs)
         first.plot([], [], " ", label="lines end where a branch ends")
         figure.legend(*first.get_legend_handles_labels(), loc="outside upper center", ncols=4)
     return figure

@@ -199,6 +199,14 @@ def hollow_entry(axis: Any, text: str = "theory not trusted", colour: str = GREY
     axis.plot([], [], "o", color=colour, mfc=page(), label=text)
 
 
+def slice_entries(axis: Any, runs: xr.Dataset) -> None:
+    """All that colours do not say in `slice_panels`, in the legend."""
+    branch_legend(axis)
+    theory_entries(axis, MINIMA, runs)
+    hollow_entry(axis)
+    saddle_entry(axis)
+
+
 def against_dimension(
     axis: Any, theory: xr.Dataset, runs: xr.Dataset, names: Mapping[str, str], size: float = 1.0
 ) -> None:
