@@ -18,6 +18,9 @@ from dotphase.report.verdict import Row
 BASE = {"omega": 0.3, "sigma": 0.5, "ridge": 0.01}
 SLICES = {"omega": (0.2, 0.3, 0.7), "sigma": (0.3, 0.5, 0.7, 1.0), "ridge": (0.1, 0.01, 0.001)}
 
+#: Overlap m from which on there is a positional minimum to leave.
+POSITIONAL = 0.1
+
 
 def key(parameter: str, value: float) -> str:
     """Name of the datasets of one slice; the base case is the same in all of them."""
@@ -85,8 +88,9 @@ def remarks(datasets: Datasets) -> list[str]:
 
 def _left(name: str, datasets: Datasets) -> list[str]:
     """Points with long bars: single runs that leave the positional minimum, far below the rest."""
-    loss = datasets[f"runs-{name}"]["train_loss"].isel(omega=0).sel(start="positional")
-    left = (loss < 0.5 * loss.median("seed")).sum("seed")
+    runs = datasets[f"runs-{name}"].isel(omega=0).sel(start="positional")
+    loss, there = runs["train_loss"], runs["m"].median("seed") > POSITIONAL
+    left = (loss < 0.5 * loss.median("seed")).sum("seed").where(there, 0)
     return [
         f"Slice {name}, alpha = {float(alpha):.3g}: {int(left.sel(alpha=alpha))} of "
         f"{loss.sizes['seed']} runs from the positional start have left it, hence the long bars."
