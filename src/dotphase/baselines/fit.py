@@ -164,15 +164,13 @@ def _of_mixing(model: Model, data: Dataset, layer: Float[Array, "tokens tokens"]
 
 
 class Perceptron(eqx.Module):
-    """``f(x) = B relu(A x + a) + b``; two hidden units for each input, so that every linear map is
-    among what it can be."""
+    """``f(x) = B relu(A x + a) + b``."""
 
     hidden: eqx.nn.Linear
     output: eqx.nn.Linear
 
-    def __init__(self, inputs: int, outputs: int, key: Array, dtype: Any) -> None:
+    def __init__(self, inputs: int, units: int, outputs: int, key: Array, dtype: Any) -> None:
         first, second = jax.random.split(key)
-        units = max(HIDDEN, 2 * inputs)
         self.hidden = eqx.nn.Linear(inputs, units, key=first, dtype=dtype)
         self.output = eqx.nn.Linear(units, outputs, key=second, dtype=dtype)
 
@@ -207,7 +205,9 @@ def fit_perceptron(model: Model, data: Dataset, key: Array) -> Fitted:
     for_weights, for_test = jax.random.split(key)
     _, length, d = data.tokens.shape
     answers = labels(model, data)
-    network = Perceptron(length * d, length * d, for_weights, data.tokens.dtype)
+    # Two units for each input, so that every linear map is among what it can be.
+    units = max(HIDDEN, 2 * length * d)
+    network = Perceptron(length * d, units, length * d, for_weights, data.tokens.dtype)
 
     def miss(network: Perceptron, tokens: Array, answers: Array) -> Array:
         return jax.vmap(lambda x: network(x.ravel()).reshape(x.shape))(tokens) - answers
@@ -215,7 +215,7 @@ def fit_perceptron(model: Model, data: Dataset, key: Array) -> Fitted:
     def loss(network: Perceptron) -> Array:
         return jnp.sum(miss(network, data.tokens, answers) ** 2) / (2 * d)
 
-    network = _adam(loss, network, model.ridge, STEPS, network.hidden.weight.shape[0])
+    network = _adam(loss, network, model.ridge, STEPS, units)
     tokens = draw_tokens(model, d, HELD_OUT, for_test, data.tokens.dtype)
     fresh = labels(model, data._replace(tokens=tokens))
     train, test = miss(network, data.tokens, answers), miss(network, tokens, fresh)
@@ -240,7 +240,7 @@ def fit_positions(model: Model, data: Dataset, key: Array) -> Fitted:
     """A perceptron of the encodings that answers with a matrix."""
     shape = (model.length, model.length)
     encodings = data.positions.ravel()
-    network = Perceptron(encodings.size, model.length**2, key, data.tokens.dtype)
+    network = Perceptron(encodings.size, HIDDEN, model.length**2, key, data.tokens.dtype)
     return _fit_mixing(model, data, lambda network: network(encodings).reshape(shape), network)
 
 
