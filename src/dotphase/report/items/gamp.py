@@ -92,7 +92,7 @@ def remarks(datasets: Datasets) -> list[str]:
     overshoot = datasets["positional"]["m_predicted"]
     lines.append(
         "The first iteration from the positional start overshoots, in state evolution as in the "
-        f"runs: m = {float(overshoot.max()):.2f} at iteration {int(overshoot.argmax())}, "
+        f"runs: m = {float(overshoot.max()):.2f} at iteration {int(overshoot.idxmax("iteration"))}, "
         f"{float(overshoot[-1]):.2f} in the end."
     )
     if not datasets["positional"]["converged"].astype(bool).all():
