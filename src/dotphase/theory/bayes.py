@@ -32,6 +32,7 @@ from scipy.special import gammaln
 from dotphase._numerics import validate
 from dotphase._numerics.precision import in_double_precision
 from dotphase._numerics.quadrature import SCRAMBLES, normal_points
+from dotphase._numerics.sampled import mean_and_error
 from dotphase._numerics.shown import Description, Shown, with_error
 from dotphase.errors import InvalidInput
 from dotphase.model.definition import Model, call_many, refuse_spectrum
@@ -229,7 +230,7 @@ def test_error_at(model: Model, overlap: float, seed: int = 0) -> tuple[float, f
         fields = (scale * (common * a + own * noise) for noise in (z, other))
         first, second = (np.asarray(call_many(model.teacher, h)) for h in fields)
         values.append(0.5 * np.mean((first - second) ** 2, axis=0).sum(axis=0) @ model.rho / length)
-    return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))
+    return mean_and_error(values)
 
 
 @lru_cache(maxsize=4)
