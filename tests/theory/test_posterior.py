@@ -35,7 +35,7 @@ def signs(h):
 
 
 def test_hidden_units_specialise_between_one_and_three():
-    # Aubin et al., arXiv:1806.05451: at alpha = 2.04 for two units with sign activations.
+    # Two units with sign activations (Aubin et al., arXiv:1806.05451); larger samples say 2.03.
     model = dp.Model(signs, loss=lambda x, y: (y - x[0, 0]) ** 2, sigma=1.0, teacher_rank=2)
     few, many = (dp.bayes.numerical(model, alpha, alike=True, log2_points=11) for alpha in (1, 3.5))
     assert few.multiplier + 3 * few.multiplier_stderr < 1

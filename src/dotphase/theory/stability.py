@@ -238,7 +238,7 @@ def judge(
             f"a saddle towards {', '.join(found.towards)} (one step multiplies {largest})"
         )
     elif found.kind != "minimum":
-        doubts.append(f"{UNDECIDED} ({_shown(found)})")
+        doubts.append(f"{UNDECIDED} ({told_undecided(found)})")
     if not replicon < 1:
         doubts.append(f"replica symmetry is unstable (replicon {replicon:.3f} >= 1)")
     shown = ["train_loss"] + [name for name in ("theta", "m") if np.any(getattr(overlaps, name))]
@@ -261,7 +261,7 @@ def judge(
     )
 
 
-def _shown(found: Multipliers) -> str:
+def told_undecided(found: Multipliers) -> str:
     """The multipliers that are one within their errors."""
     parts = [_step(name, found.value[name], found.stderr[name]) for name in found.undecided]
     return ", ".join(parts) or "no multipliers"
