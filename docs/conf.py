@@ -4,18 +4,15 @@ Everything a page needs is in the built folder: the maths script is copied from 
 are those of the reader's system, and no page asks another host for anything.
 """
 
-import os
 import sys
 from pathlib import Path
 
 import dotphase
 
-# Most of the time is the compilation of what pages run once.
-os.environ.setdefault(
-    "XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
-)
-
 sys.path.insert(0, str(Path(__file__).parent))
+from extensions.compiler import compile_quickly
+
+compile_quickly()
 
 project = "dotphase"
 author = "the dotphase developers"

@@ -7,12 +7,6 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-# Most of the time of the tests is compilation: older emitters and one thread of code generation
-# take two thirds of it. Programs that tests start inherit this.
-os.environ.setdefault(
-    "XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
-)
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,6 +14,7 @@ import pytest
 
 import dotphase as dp
 from dotphase._numerics.compiled import VARIABLE, keep_for_process
+from extensions.compiler import compile_quickly
 
 ROOT = Path(__file__).resolve().parents[1]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -27,6 +22,7 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 # start, and in later runs, in this checkout or another.
 os.environ.setdefault(VARIABLE, str(CACHE / "dotphase" / "tests"))
 keep_for_process()
+compile_quickly()
 
 # Programs that tests start are interrupted by them, also where this process was started with the
 # signal ignored (from a script's background job) and would hand that on.

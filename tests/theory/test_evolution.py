@@ -3,9 +3,12 @@
 import jax
 import numpy as np
 import pytest
+from jax.extend.core import jaxprs_in_params
 
 import dotphase as dp
 from dotphase._numerics.quadrature import SCRAMBLES
+from dotphase.theory.branches import BRANCHES
+from dotphase.theory.coordinates import Coordinates
 from dotphase.theory.evaluate import (
     AverageQuery,
     Evaluator,
@@ -194,3 +197,37 @@ def test_more_points_start_where_fewer_have_been_left(paper):
     fresh = AverageQuery(evaluator, overlaps, 13, 0, (), 1).alone()
     assert len(many.tracks) == 2 * len(few.tracks)
     np.testing.assert_allclose(many.mean.loss, fresh.mean.loss, rtol=1e-6)
+
+
+LAPACK = ("cholesky", "lu", "triangular_solve", "householder_product", "svd")
+
+
+def _primitives(jaxpr):
+    for equation in jaxpr.eqns:
+        yield equation.primitive.name
+        for inner in jaxprs_in_params(equation.params):
+            yield from _primitives(inner)
+
+
+def _linear(h):
+    return h @ h.T
+
+
+@pytest.mark.parametrize("student, rank", [(dp.softmax_attention, 1), (_linear, 2)])
+def test_averages_and_responses_call_no_lapack(student, rank):
+    # Two batched calls in one program can wait for each other for ever (`_numerics.linalg`).
+    model = dp.positional_semantic_length(6 // rank).replace(student=student, student_rank=rank)
+    overlaps = BRANCHES["semantic"].start(model)
+    dims = model.length * (model.student_rank + model.teacher_rank)
+    points = np.ones((dims, 4 * SCRAMBLES))
+
+    def both(overlaps, points):
+        track = fresh_track(model, overlaps, points)
+        _, track = force_averages(model, overlaps, points, SCRAMBLES, track, 0)
+        along = Coordinates.of(model).directions
+        return mean_responses(model, overlaps, points, SCRAMBLES, track, along)
+
+    # Whose rows are eliminated in a loop instead.
+    names = set(_primitives(jax.make_jaxpr(both)(overlaps, points).jaxpr))
+    assert "while" in names
+    assert not names & set(LAPACK)

@@ -1,9 +1,11 @@
 """Linear algebra on many tiny symmetric matrices at once.
 
 The proximal map solves one Newton system of size ``length * student_rank`` for every
-quadrature point. Batched LAPACK calls spend most of their time on bookkeeping at these
-sizes, so up to `UNROLL_LIMIT` everything is unrolled into elementwise operations, which the
-compiler fuses over the batch.
+quadrature point. Up to `UNROLL_LIMIT` everything is unrolled into elementwise operations, which the
+compiler fuses over the batch; above, rows are eliminated in a loop, so that compilation does not
+grow with the size. Not by batched LAPACK calls: they spend most of their time on bookkeeping at
+these sizes, and two of them in one program wait for each other for ever where there are two
+cores (jaxlib's calls hold a thread of the pool that their parts are queued for).
 
 Fused code stays fast only while each entry is an array of its own: stacking entries puts one
 branch per entry into the innermost loop. Small vectors are therefore tuples of their entries
@@ -17,6 +19,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 UNROLL_LIMIT = 4
@@ -107,17 +110,36 @@ def _factorise(upper: Any) -> tuple[list[list[Array]], list[list[Array]]]:
     return rows, left
 
 
-def _cholesky(matrix: Any) -> Float[Array, "n n"]:
-    """Lower factor of a large matrix; NaN where it is not positive definite."""
-    return jnp.linalg.cholesky(jnp.asarray(matrix), symmetrize_input=False)
+def _eliminate(rows: Float[Array, "n k"]) -> Float[Array, "n k"]:
+    """Rows of ``D U`` of the square part of `rows` = ``U^T D U``, and what becomes of the rest.
+
+    What is left of the diagonal is noise around zero.
+    """
+    order = jnp.arange(len(rows))
+
+    def step(i: Array, left: Array) -> Array:
+        share = jnp.where(order > i, left[:, i], 0.0) / left[i, i]
+        return left - share[:, None] * left[i]
+
+    return jax.lax.fori_loop(0, len(rows) - 1, step, rows)
+
+
+def _substitute(rows: Float[Array, "n k"]) -> Float[Array, "n k-n"]:
+    """Solve ``U x = b`` for eliminated rows ``[U b]``."""
+    size = len(rows)
+    upper, right = rows[:, :size], rows[:, size:]
+
+    def step(k: Array, x: Array) -> Array:
+        i = size - 1 - k  # what comes before is still zero
+        return x.at[i].set((right[i] - upper[i] @ x) / upper[i, i])
+
+    return jax.lax.fori_loop(0, size, step, jnp.zeros_like(right))
 
 
 def is_positive_definite(matrix: Symmetric) -> Bool[Array, ""]:
     """Whether every pivot is positive."""
     if len(matrix) > UNROLL_LIMIT:
-        return jnp.all(
-            jnp.isfinite(jnp.linalg.cholesky(jnp.asarray(matrix), symmetrize_input=False))
-        )
+        return jnp.all(jnp.diagonal(_eliminate(jnp.asarray(matrix))) > 0)
     _, rows = _factorise(matrix)
     positive = rows[0][0] > 0
     for row in rows[1:]:
@@ -125,18 +147,11 @@ def is_positive_definite(matrix: Symmetric) -> Bool[Array, ""]:
     return positive
 
 
-def solve_positive(matrix: Symmetric, right: Entries) -> Any:
-    """Solve ``matrix @ x = right`` for one positive definite matrix."""
-    if len(matrix) > UNROLL_LIMIT:
-        return jax.scipy.linalg.cho_solve((_cholesky(matrix), True), jnp.asarray(right))
-    return solve_symmetric(matrix, right)
-
-
 def solve_symmetric(matrix: Symmetric, right: Entries) -> Any:
     """Solve ``matrix @ x = right`` for one symmetric matrix with non-zero pivots."""
     size = len(matrix)
     if size > UNROLL_LIMIT:
-        return jnp.linalg.solve(jnp.asarray(matrix), jnp.asarray(right))
+        return solve_columns(jnp.asarray(matrix), jnp.asarray(right)[:, None])[:, 0]
     unit, rows = _factorise(matrix)
     x = [right[i] for i in range(size)]
     for i in range(size):
@@ -147,6 +162,20 @@ def solve_symmetric(matrix: Symmetric, right: Entries) -> Any:
             x[i] = x[i] - rows[i][k - i] * x[k]
         x[i] = x[i] / rows[i][0]
     return tuple(x)
+
+
+def solve_columns(matrix: Float[Array, "n n"], right: Float[Array, "n k"]) -> Float[Array, "n k"]:
+    """`solve_symmetric` for one large matrix and many right sides."""
+    return _substitute(_eliminate(jnp.concatenate([matrix, right], axis=1)))
+
+
+def inverses(matrices: Float[Array | np.ndarray, "... n n"]) -> Float[Array, "... n n"]:
+    """Inverses of positive definite matrices."""
+    size = matrices.shape[-1]
+    if size == 1:
+        return 1 / jnp.asarray(matrices)
+    each = jnp.vectorize(solve_columns, signature="(n,n),(n,k)->(n,k)")
+    return each(jnp.asarray(matrices), jnp.eye(size))
 
 
 def shifted(matrix: Symmetric, by: Float[Array, ""]) -> Symmetric:

@@ -9,11 +9,14 @@ therefore runs inside a context of its own, in which compiled code is kept as we
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
 import jax
+import numpy as np
+from numpy.typing import DTypeLike
 
 from dotphase._numerics.compiled import kept
 
@@ -21,12 +24,19 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+@contextmanager
+def computing(kind: DTypeLike) -> Iterator[None]:
+    """In float32 or float64, with compiled code kept; the caller's settings come back after."""
+    with kept(), jax.enable_x64(np.dtype(kind) == np.float64):
+        yield
+
+
 def in_double_precision(function: Callable[P, R]) -> Callable[P, R]:
     """Run `function` with JAX in float64, and leave the caller's settings as they were."""
 
     @wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        with kept(), jax.enable_x64(True):
+        with computing(np.float64):
             return function(*args, **kwargs)
 
     return wrapped

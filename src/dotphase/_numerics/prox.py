@@ -21,8 +21,8 @@ The state carried between calls is a `Track`; a caller that changes omega and V 
 and calls again pays for about four evaluations a point.
 
 Points lie on the last axis of every array, so that the compiler vectorises over them. Inside, those
-of large problems are moved to the first one, where matrix products and LAPACK want them. What a
-loss computes is compiled twice: for all points, and for those that need more.
+of large problems are moved to the first one, where matrix products want them. What a loss
+computes is compiled twice: for all points, and for those that need more.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ from dotphase._numerics.linalg import (
     matvec,
     product,
     shifted_to_positive,
-    solve_positive,
+    solve_columns,
+    solve_symmetric,
     subtracted,
     trace,
     upper_rows,
@@ -233,15 +234,37 @@ def proximal_map(loss: Loss, problem: Problem, track: Track, call: Int[Array, ""
     return Track(jnp.moveaxis(guess.x, axis, -1), suspect, guess.rival)
 
 
-def response(loss: Explicit, problem: Problem) -> Float[Array, "dims dims points"]:
-    """``dg/domega = V^{-1} (dX/domega - 1)`` where the proximal map is given."""
-    V = problem.spread @ problem.spread
+def response(
+    loss: Loss, problem: Problem, x: Float[Array, "dims points"]
+) -> Float[Array, "dims dims points"]:
+    """``G = dg/domega = V^{-1} (dX/domega - 1)`` at the minimisers x.
 
-    def one(omega: Array, data: Any) -> Array:
-        slope = jax.jacfwd(lambda centre: loss.minimiser(centre, V, data))(omega)
-        return problem.precision @ (slope - jnp.eye(len(omega)))
+    ``dX/domega = (V^{-1} + d^2 ell)^{-1} V^{-1}`` where the loss is smooth.
+    """
+    precision = problem.precision
+    size = len(precision)
 
-    return over_points(one)(problem.omega, problem.data)
+    def smooth(x: Entries, data: Any) -> Any:
+        hessian = added(upper_rows(precision), upper_rows(loss(x, data).hessian))
+        # Computed once: entries of G would otherwise each begin anew.
+        hessian = jax.lax.optimization_barrier(hessian)
+        if not isinstance(hessian, tuple):
+            return precision @ (solve_columns(hessian, precision) - jnp.eye(size))
+        columns = [solve_symmetric(hessian, precision[k]) for k in range(size)]
+        moved = [
+            [columns[k][i] - (1.0 if i == k else 0.0) for i in range(size)] for k in range(size)
+        ]
+        return tuple(tuple(dot(precision[i], moved[k]) for k in range(size)) for i in range(size))
+
+    if not isinstance(loss, Explicit):
+        return jnp.asarray(over_points(smooth)(entries(x), problem.data))
+    V, minimiser = problem.spread @ problem.spread, loss.minimiser
+
+    def given(omega: Array, data: Any) -> Array:
+        slope = jax.jacfwd(lambda centre: minimiser(centre, V, data))(omega)
+        return precision @ (slope - jnp.eye(size))
+
+    return over_points(given)(problem.omega, problem.data)
 
 
 def search_on_a_line(loss: Callable[[Array, Any], Array]) -> Minimiser:
@@ -338,7 +361,7 @@ def _newton(loss: Loss, problem: Problem, axis: int) -> _Pieces:
         value, gradient, hessian = found
         lower = value <= now.value + 1e-14 * (1 + jnp.abs(now.value))
         on = subtracted(
-            now.ahead, solve_positive(shifted_to_positive(hessian, 0.05 * unit), gradient)
+            now.ahead, solve_symmetric(shifted_to_positive(hessian, 0.05 * unit), gradient)
         )
         back = jax.tree.map(lambda x, ahead: x + BACK * (ahead - x), now.x, now.ahead)
         there = Newton(now.ahead, value, largest(gradient), on)

@@ -28,6 +28,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from dotphase._numerics import validate
+from dotphase._numerics.precision import computing
 from dotphase.errors import InvalidInput
 
 #: What query and key may read; a free network reads everything.
@@ -49,7 +50,7 @@ def in_single_precision(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        with jax.enable_x64(False), jax.default_matmul_precision("float32"):
+        with computing(np.float32), jax.default_matmul_precision("float32"):
             return function(*args, **kwargs)
 
     return wrapped

@@ -32,9 +32,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from dotphase._numerics.linalg import entries, matvec
-from dotphase._numerics.prox import Explicit, Loss, Problem, Track, over_points, proximal_map
-from dotphase._numerics.prox import response as explicit_response
+from dotphase._numerics.linalg import inverses, matvec
+from dotphase._numerics.prox import Loss, Problem, Track, over_points, proximal_map, response
 from dotphase.finite import loss
 from dotphase.finite.loss import Reduced, Weights, collect, project
 from dotphase.model import Model
@@ -102,7 +101,7 @@ def iterate(
     n = centre.shape[-1]
     rho = jnp.asarray(model.rho)[:, None, None]
     A = bounded(-(n / d) * jnp.sum(rho * force.response, axis=0), model.ridge)
-    R = jnp.linalg.inv(model.ridge * jnp.eye(A.shape[0], dtype=A.dtype) + A)
+    R = inverses(model.ridge * jnp.eye(A.shape[0], dtype=A.dtype) + A)
     weights = (collect(reduced.z, force.g) + state.weights @ A.T) @ R.T
     memory = jnp.einsum("lij,ljn->lin", rho * R, force.g)
 
@@ -128,24 +127,18 @@ def apply_force(
 ) -> tuple[Force, Track]:
     """The proximal map at the centres, its force, and how the force responds to them.
 
-    ``dg/dc = -(I + H V)^{-1} H`` with H the Hessian of the loss at the minimiser.
+    ``dg/dc = V^{-1} ((V^{-1} + H)^{-1} V^{-1} - 1)``, H the Hessian of the loss at the minimiser.
     """
     length, r, n = centre.shape
     flat = _flat(centre)
     blocks = jax.scipy.linalg.block_diag
-    variance, precision = blocks(*V), blocks(*jnp.linalg.inv(V))
+    precision = blocks(*inverses(V))
     values, vectors = jnp.linalg.eigh(V)
     roots = (vectors * jnp.sqrt(jnp.maximum(values, 0))[:, None, :]) @ vectors.swapaxes(1, 2)
     problem = Problem(flat, precision, blocks(*roots), data)
     track = proximal_map(derivatives, problem, track, call)
     g = over_points(lambda away: matvec(precision, away))(track.x - flat)
-    if isinstance(derivatives, Explicit):
-        mean = jnp.mean(explicit_response(derivatives, problem), axis=-1)
-    else:
-        hessian = over_points(lambda x, some: derivatives(x, some).hessian)(entries(track.x), data)
-        hessian = jnp.moveaxis(jnp.asarray(hessian), -1, 0)
-        response = -jnp.linalg.solve(jnp.eye(length * r) + hessian @ variance, hessian)
-        mean = jnp.mean(response, axis=0)
+    mean = jnp.mean(response(derivatives, problem, track.x), axis=-1)
     mean = mean.reshape(length, r, length, r)
     own = jnp.stack([mean[l, :, l] for l in range(length)])
     return Force(g.reshape(length, r, n), (own + own.swapaxes(1, 2)) / 2), track

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from dotphase._numerics.linalg import dot, matvec
+from dotphase._numerics.linalg import dot, inverses, matvec
 from dotphase._numerics.prox import Problem, Track, over_points, proximal_map
 from dotphase.model import Model
 from dotphase.model.derivatives import loss_derivatives
@@ -92,7 +92,7 @@ def draw_fields(model: Model, overlaps: Overlaps, points: Float[Array, "dims poi
     y = points[cut:end].reshape(model.length, model.teacher_rank, -1)
     z = points[end:]
     root = matrix_sqrt(overlaps.q)
-    known = jnp.linalg.solve(root, overlaps.theta)
+    known = inverses(root) @ overlaps.theta
     left = model.rho[:, None, None] * jnp.eye(model.teacher_rank)
     left = left - jnp.einsum("ljt,ljs->lts", known, known)
     h = apply_each(known.swapaxes(1, 2), xi) + apply_each(matrix_sqrt(left), y)
@@ -129,7 +129,7 @@ def fresh_track(model: Model, overlaps: Overlaps, points: Float[Array, "dims poi
 def prox_problem(overlaps: Overlaps, fields: Fields) -> Problem:
     """The proximal problems that the overlaps pose at the given fields."""
     blocks = jax.scipy.linalg.block_diag
-    precision, spread = blocks(*jnp.linalg.inv(overlaps.V)), blocks(*matrix_sqrt(overlaps.V))
+    precision, spread = blocks(*inverses(overlaps.V)), blocks(*matrix_sqrt(overlaps.V))
     return Problem(fields.omega, precision, spread, fields.target)
 
 

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from dotphase._numerics.linalg import matvec
+from dotphase._numerics.linalg import inverses, matvec
 from dotphase._numerics.prox import Track, over_points
 from dotphase.model import Model
 from dotphase.theory.evolution import apply_each, draw_fields, mean_of_scrambles, prox_problem
@@ -52,7 +52,7 @@ def conjugate_slopes(
     force = over_points(partial(matvec, problem.precision))(track.x - fields.omega)
     g = force.reshape(length, r, -1)
     noise = jnp.asarray(model.rho)[:, None, None] * jnp.eye(t)
-    inverse = jnp.linalg.inv(_covariance(overlaps.q, overlaps.theta, noise))
+    inverse = inverses(_covariance(overlaps.q, overlaps.theta, noise))
     omega = fields.omega.reshape(length, r, -1) - fields.mean
     z = apply_each(inverse, jnp.concatenate([omega, fields.h], axis=1))
     square = g[:, :, None] * g[:, None]

@@ -17,16 +17,13 @@ is the median of the values that the scrambles give, not the value of their mean
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from dotphase._numerics.linalg import added, dot, entries, solve_symmetric, upper_rows
-from dotphase._numerics.prox import Explicit, Track, over_points
-from dotphase._numerics.prox import response as explicit_response
+from dotphase._numerics.prox import Track, response
 from dotphase.model import Model
 from dotphase.model.derivatives import loss_derivatives
 from dotphase.theory.evolution import Averages, conjugates, draw_fields, prox_problem, resolvent
@@ -155,28 +152,8 @@ def mean_responses(
     """Averages over one block of ``G = V^{-1} (H^{-1} V^{-1} - 1)``, H the prox Hessian."""
     fields = draw_fields(model, overlaps, points)
     problem = prox_problem(overlaps, fields)
-    derivatives = loss_derivatives(model)
     length, r = model.length, model.student_rank
-
-    precision = problem.precision
-    size = len(precision)
-
-    def response(x: Array, target: Array) -> Any:
-        hessian = added(upper_rows(precision), upper_rows(derivatives(x, target).hessian))
-        # Computed once: entries of G would otherwise each begin anew.
-        hessian = jax.lax.optimization_barrier(hessian)
-        if not isinstance(hessian, tuple):
-            return precision @ (jnp.linalg.solve(hessian, precision) - jnp.eye(size))
-        columns = [solve_symmetric(hessian, precision[k]) for k in range(size)]
-        moved = [
-            [columns[k][i] - (1.0 if i == k else 0.0) for i in range(size)] for k in range(size)
-        ]
-        return tuple(tuple(dot(precision[i], moved[k]) for k in range(size)) for i in range(size))
-
-    if isinstance(derivatives, Explicit):
-        g = explicit_response(derivatives, problem)
-    else:
-        g = jnp.asarray(over_points(response)(entries(track.x), fields.target))
+    g = response(loss_derivatives(model), problem, track.x)
     g = g.reshape(length, r, length, r, scrambles, -1)
     jacobian = jnp.stack([jnp.mean(g[k, :, k], axis=-1) for k in range(length)])
     squared = jnp.einsum("kalbsn,kcldsn->sklacbd", g, g) / g.shape[-1]

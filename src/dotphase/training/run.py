@@ -16,6 +16,7 @@ from jaxtyping import Array, Float
 
 from dotphase._numerics import interrupt, validate
 from dotphase._numerics.outcome import Outcome
+from dotphase._numerics.precision import computing
 from dotphase._numerics.quadrature import Rule
 from dotphase._numerics.settings import changed
 from dotphase.finite import memory
@@ -139,8 +140,7 @@ def train(
     )  # fmt: skip
 
     # Optax mixes precisions in its own state, so single precision is the setting of all of it.
-    double = jax.enable_x64(settings.precision == np.float64)
-    with double, keeping(runs, result), memory.explained(batch):
+    with computing(settings.precision), keeping(runs, result), memory.explained(batch):
         for begun in range(first, last, batch):
             # The last batch is filled up to the same size, so that nothing is compiled again.
             numbers = np.arange(begun, begun + batch)

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from dotphase._numerics.compiled import kept
+from dotphase._numerics.precision import computing
 from dotphase._numerics.prox import over_points
 from dotphase._numerics.quadrature import Rule
 from dotphase.finite.batches import in_batches, on_cpu
@@ -109,7 +109,7 @@ def train_cells(
         the norms ``m`` and ``theta`` as in the theory, the larger and the smaller of the columns of
         the student in each, and the ``gradient`` that is left, over ``sqrt d``.
     """
-    with kept(), jax.enable_x64(np.dtype(dtype) == np.float64):
+    with computing(dtype):
         return _train_cells(cells, d, rank, starts, seed, dtype, lr, progress)
 
 

@@ -1,0 +1,77 @@
+"""Long sentences: theory beside trained students, and what a solve costs, up to 16 tokens.
+
+    python benchmarks/sentences.py OUT.json [--tokens 2 4 8 12 16] [--ranks 1 2] [--d 1000]
+
+One row for each number of tokens and rank of the student: the semantic minimum at `ALPHA`, students
+trained from the semantic start, theory at the same d, the seconds of a first and of a second solve
+and those of one evaluation at a fixed number of points.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import dotphase as dp
+
+ALPHA = 1.5
+QUANTITIES = ("train_loss", "test_error", "theta")
+#: log2 of the points at which costs are compared.
+FIXED = 14
+
+
+def solved(model: dp.Model, alpha: float, **changes: Any) -> tuple[dp.Solution, float]:
+    """A solution, and how long it took."""
+    begin = time.perf_counter()
+    solution = dp.solve(model, alpha, "semantic", **changes)
+    return solution, time.perf_counter() - begin
+
+
+def row(length: int, rank: int, d: int, seeds: int) -> dict[str, Any]:
+    """Theory, training and times for one number of tokens and one rank."""
+    model = dp.positional_semantic_length(length).replace(student_rank=rank)
+    _, first = solved(model, 1.01 * ALPHA, log2_points=FIXED)
+    _, fixed = solved(model, ALPHA, log2_points=FIXED)
+    solution, default = solved(model, ALPHA)
+    begin = time.perf_counter()
+    both = dp.compare(model, [ALPHA], d, seeds=seeds, branches=["semantic"])
+    found = {
+        name: {
+            engine: [float(both[f"{name}{what}"].sel(engine=engine).squeeze())
+                     for what in ("", "_stderr")]
+            for engine in ("theory", "training")
+        }
+        for name in QUANTITIES
+    }  # fmt: skip
+    return {
+        "tokens": length, "rank": rank, "alpha": ALPHA, "d": d, "seeds": seeds,
+        "first_seconds": first, "fixed_seconds": fixed, "default_seconds": default,
+        "log2_points": solution.log2_points, "found": solution.found,
+        "kind": solution.stability.described, "trusted": solution.stability.trusted,
+        "verdict": str(both["verdict"].squeeze().values),
+        "score": float(both["score"].squeeze()), "worst": str(both["worst"].squeeze().values),
+        "compare_seconds": time.perf_counter() - begin, **found,
+    }  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--tokens", type=int, nargs="+", default=[2, 3, 4, 6, 8, 12, 16])
+    parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--d", type=int, default=1000)
+    parser.add_argument("--seeds", type=int, default=8)
+    given = parser.parse_args()
+    rows = []
+    for rank in given.ranks:
+        for length in given.tokens:
+            rows.append(row(length, rank, given.d, given.seeds))
+            print(json.dumps(rows[-1]), flush=True)
+            given.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
