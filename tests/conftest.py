@@ -28,7 +28,7 @@ compile_quickly()
 # signal ignored (from a script's background job) and would hand that on.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-#: Rooms and files in which what is compiled runs for longer than it is compiled.
+#: Rooms and files of which this is so (`runs_long`).
 LONG = ("theory", "app", "sweep", "test_breaking.py", "test_curve.py", "test_diagram.py")
 
 #: Files that take longest, which begin first so that no process is left with one at the end.
@@ -40,13 +40,25 @@ FIRST = (
     "sweep/test_cluster.py", "message_passing/test_run.py", "theory/test_multipliers.py",
 )  # fmt: skip
 
+#: How things are compiled now.
+NOW = {"quick": False}
+
 REFERENCE = ROOT.parent / "shared" / "reference"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long files first."""
+    """Long files first, those that are compiled in one way before those in the other."""
     place = {name: number for number, name in enumerate(FIRST)}
-    items.sort(key=lambda item: place.get("/".join(item.path.parts[-2:]), len(FIRST)))
+
+    def rank(item: pytest.Item) -> tuple[bool, int]:
+        return not runs_long(item.path), place.get("/".join(item.path.parts[-2:]), len(FIRST))
+
+    items.sort(key=rank)
+
+
+def runs_long(path: Path) -> bool:
+    """Whether what is compiled in a file runs for longer than it is compiled."""
+    return path.parent.name in LONG or path.name in LONG
 
 
 @pytest.fixture(autouse=True)
@@ -62,17 +74,15 @@ def quick_to_compile(request: pytest.FixtureRequest) -> Iterator[None]:
 
     What was compiled in one way must not serve the files that want the other.
     """
-    if request.path.parent.name in LONG or request.path.name in LONG:
-        yield
-        return
-    name = "jax_disable_most_optimizations"
+    name, quick = "jax_disable_most_optimizations", not runs_long(request.path)
+    if NOW["quick"] != quick:
+        jax.clear_caches()
+        jax.config.update(name, quick)
+        NOW["quick"] = quick
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(name.upper(), "1")  # for programs that tests start
-        jax.clear_caches()
-        jax.config.update(name, True)
+        if quick:
+            patch.setenv(name.upper(), "1")  # for programs that tests start
         yield
-        jax.config.update(name, False)
-        jax.clear_caches()
 
 
 @pytest.fixture

@@ -47,7 +47,8 @@ def test_what_cannot_be_is_refused():
     model = dp.positional_semantic()
     changes = {
         "alpha": {"alphas": [0.0]}, "scale": {"scales": [-1.0]}, "d": {"d": 20},
-        "draws": {"draws": 0}, "steps": {"steps": 0},
+        "draws": {"draws": 0}, "steps": {"steps": 0}, "momentum": {"momentum": 1.0},
+        "batch_fraction": {"batch_fraction": 0.0},
     }  # fmt: skip
     for field, change in changes.items():
         asked = {"alphas": [1.0], "scales": [0.1], "d": 100, "steps": 5} | change

@@ -160,16 +160,16 @@ def test_what_is_left_out_by_symmetry_would_say_the_same(paper, point, mirror, o
     overlaps = _overlaps(*point)
     query = AverageQuery(Evaluator(paper), overlaps, 12, 0)
     assert query.mirror is mirror
-    (block,) = device_blocks(12, 2, 2, 0, halved=True)
+    (block,) = device_blocks(12, 2, 2, 0, True)
     student = -1.0 if mirror is Mirror.BOTH else 1.0
     answer = query.alone()
     response = ResponseQuery(query.evaluator, overlaps, 12, 0, answer.tracks)
     each, slopes = [], []
     for points in (block, block * np.array([[student], [student], [-1.0], [-1.0]])):
         track = fresh_track(paper, overlaps, points)
-        values, track = force_averages(paper, overlaps, points, SCRAMBLES, track, np.int32(0))
+        values, track = force_averages(paper, overlaps, points, track, np.int32(0))
         each.append({name: np.asarray(part) for name, part in values._asdict().items()})
-        asked = (paper, overlaps, points, SCRAMBLES, track, response.directions)
+        asked = (paper, overlaps, points, track, response.directions)
         slopes.append(mean_responses(*asked).slopes)
     for found, one, other in zip(response.alone().slopes, *slopes, strict=True):
         np.testing.assert_allclose(found, (one + other) / 2, rtol=1e-5, atol=1e-7)
@@ -223,9 +223,9 @@ def test_averages_and_responses_call_no_lapack(student, rank):
 
     def both(overlaps, points):
         track = fresh_track(model, overlaps, points)
-        _, track = force_averages(model, overlaps, points, SCRAMBLES, track, 0)
+        _, track = force_averages(model, overlaps, points, track, 0)
         along = Coordinates.of(model).directions
-        return mean_responses(model, overlaps, points, SCRAMBLES, track, along)
+        return mean_responses(model, overlaps, points, track, along)
 
     # Whose rows are eliminated in a loop instead.
     names = set(_primitives(jax.make_jaxpr(both)(overlaps, points).jaxpr))

@@ -71,13 +71,12 @@ def last_fall(x: Row, gap: Row, slope: Row | None = None) -> Crossing | None:
     left = int(changes[-1])
     pair = slice(left, left + 2)
     (x0, x1), (y0, y1) = x[pair], gap[pair]
-    at = straight_root(x0, y0, x1, y1)
+    at = straight = straight_root(x0, y0, x1, y1)
     if slope is not None:
         roots = CubicHermiteSpline(x[pair], gap[pair], slope[pair]).roots(extrapolate=False)
         if not roots.size:
             return None
         at = float(roots[0])
-    straight = straight_root(x0, y0, x1, y1)
     share, steepness = float(y0 / (y0 - y1)), float((y1 - y0) / (x1 - x0))
     return Crossing(at, left, share, steepness, abs(at - straight))
 

@@ -89,16 +89,8 @@ def fixed_point(
 ) -> Generator[Vector, Vector, FixedPoint]:
     """Iterate from `start`; yields points, is sent the map there, returns a `FixedPoint`.
 
-    Parameters
-    ----------
-    start : array
-        First point, admissible.
-    scale : callable
-        Sizes against which the entries of the residual at x are measured.
-    admissible : callable
-        Whether a point lies where the map is defined.
-    settings : Iteration
-        Tolerances and damping.
+    `scale` gives the sizes against which the entries of the residual at x are measured,
+    `admissible` says whether a point lies where the map is defined, as the first one must.
     """
     step = settings.step
     x = last_good = start

@@ -211,6 +211,15 @@ def shifted_to_positive(matrix: Symmetric, margin: Float[Array, ""]) -> Symmetri
     return shifted(matrix, jnp.maximum(0.0, margin - bound) / divisor)
 
 
+def matrix_sqrt(matrix: Float[Array | np.ndarray, "... n n"]) -> Float[Array, "... n n"]:
+    """Symmetric square roots of symmetric positive semi-definite matrices."""
+    if matrix.shape[-1] == 1:
+        return jnp.sqrt(jnp.maximum(matrix, 0.0))
+    values, vectors = jnp.linalg.eigh(matrix)
+    roots = jnp.sqrt(jnp.maximum(values, 0.0))
+    return (vectors * roots[..., None, :]) @ vectors.swapaxes(-1, -2)
+
+
 def added(one: Any, other: Any) -> Any:
     """Sum of two vectors or of two symmetric matrices."""
     return jax.tree.map(jnp.add, one, other)

@@ -6,6 +6,11 @@ import math
 from typing import Any
 
 
+def fields_without(result: Any, *names: str) -> dict[str, Any]:
+    """The fields of a dataclass by name, but for some."""
+    return {name: value for name, value in vars(result).items() if name not in names}
+
+
 def plain(value: Any) -> Any:
     """Dictionaries, lists, numbers and strings; numbers that are not finite become None."""
     if isinstance(value, dict):

@@ -172,18 +172,10 @@ def over_points(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def proximal_map(loss: Loss, problem: Problem, track: Track, call: Int[Array, ""]) -> Track:
-    """Move every point to its global minimum, starting from where it was.
+    """Move every point to its global minimum, starting from where the last call has left it.
 
-    Parameters
-    ----------
-    loss : callable
-        ``ell`` of one point with its derivatives; must not be negative.
-    problem : Problem
-        The points.
-    track : Track
-        From the last call; `Track.fresh` at first.
-    call : int
-        Running number of the call, which chooses the probe.
+    The loss of one point comes with its derivatives and must not be negative; the running number of
+    the call chooses the probe.
     """
     problem, track = jax.tree.map(jnp.asarray, (problem, track))
     if isinstance(loss, Explicit):

@@ -56,6 +56,12 @@ def normal_points(
     return np.asarray(ndtri(np.clip(uniform, 2.0**-54, 1 - 2.0**-53)))
 
 
+def sobol_rule(log2_points: int, dims: int, rng: np.random.Generator) -> Rule:
+    """`normal_points` with equal weights."""
+    count = 2**log2_points
+    return Rule(normal_points(dims, count, rng).T, np.full(count, 1.0 / count))
+
+
 @lru_cache(maxsize=32)
 def gaussian_blocks(
     log2_points: int,

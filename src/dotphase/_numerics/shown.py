@@ -13,6 +13,9 @@ ALARMS = ("NOT TRUSTED", "NOT CONVERGED", "NO RESULT", "NOT DETERMINED")
 #: Numbers below this are written with an exponent.
 TINY = 1e-5
 
+#: Results that are shown in words.
+LABELS = {"train_loss": "training loss", "test_error": "test error"}
+
 
 @dataclass(frozen=True)
 class Description:

@@ -1,4 +1,4 @@
-"""Sizes of the steps of a descent: one for all of them, a list, or a function of the step."""
+"""What the steps of a descent are: their sizes, for all or for each, momentum and batches."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from dotphase._numerics import validate
 from dotphase.errors import InvalidInput
 
 #: What `lr` may be.
@@ -30,6 +31,19 @@ def step_sizes(lr: Any, steps: int) -> Float[np.ndarray, " steps"]:
     ):
         raise InvalidInput("lr", lr, allowed)
     return sizes
+
+
+def check_momentum(value: object) -> float:
+    """A valid momentum."""
+    momentum = validate.number("momentum", value, at_least=0)
+    if momentum >= 1:
+        raise InvalidInput("momentum", value, "must be >= 0 and < 1")
+    return momentum
+
+
+def check_fraction(value: object) -> float:
+    """A valid share of the sentences that a step sees."""
+    return validate.number("batch_fraction", value, above=0, at_most=1)
 
 
 def constant(sizes: Float[np.ndarray, " steps"]) -> bool:

@@ -28,6 +28,7 @@ from jaxtyping import Array, Float
 from dotphase._numerics import validate
 from dotphase._numerics.precision import in_double_precision
 from dotphase._numerics.prox import over_points
+from dotphase._numerics.sampled import error_if_known
 from dotphase.finite.data import Dataset, count_sentences, draw_tokens, sample
 from dotphase.finite.keys import Purpose
 from dotphase.finite.linear import linear_layer, linear_test_error
@@ -132,7 +133,7 @@ def baseline(
         n=n,
         train_error=float(train.mean()),
         test_error=float(test.mean()),
-        stderr=float(test.std(ddof=1) / np.sqrt(test.size)) if test.size > 1 else None,
+        stderr=error_if_known(test),
         limit=linear_test_error(model, seed=seed) if kind == "linear" else None,
         runs=tuple(results),
         seconds=time.perf_counter() - began,

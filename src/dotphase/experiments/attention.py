@@ -136,21 +136,9 @@ def attention_along(
 ) -> dict[str, dict[str, Any]]:
     """Attention of the teacher, and of a student of rank one at every step of its training.
 
-    Averaged over all sentences, and for sentences 0, 1, ... of `attention_matrices`. What a
-    sentence has outside of Q* is drawn once for all steps, so that only the overlaps change.
-
-    Parameters
-    ----------
-    theta, m, q : arrays
-        Overlaps of every token at every step.
-    sentences : int
-        How many sampled sentences.
-
-    Returns
-    -------
-    dict
-        For ``teacher`` and ``student`` their ``mean``, (L, L) and (steps, L, L), and ``sample``,
-        with an axis of sentences before.
+    For both the ``mean``, (L, L) and (steps, L, L), and ``sample``, with an axis before of the
+    first `sentences` of `attention_matrices`. What a sentence has outside of Q* is drawn once for
+    all steps, so that only the overlaps change.
     """
     shape, rows = (model.length, 1), (len(theta), 1, model.length, 1)
     square = (*rows, 1)

@@ -22,6 +22,7 @@ from dotphase.experiments.curve import CurveFields, curve
 from dotphase.experiments.ends import DESCENT, starts_of_training
 from dotphase.experiments.grid import grid
 from dotphase.experiments.message_passing import amp as pass_messages
+from dotphase.experiments.solutions import RESULTS
 from dotphase.finite.starts import STARTS
 from dotphase.mean_field.settings import DynamicsSettings
 from dotphase.model import Model
@@ -32,13 +33,7 @@ from dotphase.theory.dimension import is_known
 from dotphase.theory.settings import SolverSettings
 
 #: What the engines have in common.
-QUANTITIES = {
-    "train_loss": "training loss per dimension, eps_t",
-    "test_error": "test error, eps_g",
-    "m": "norm of m of token 1",
-    "theta": "norm of theta of token 1",
-    "q": "norm of q of token 1",
-}
+QUANTITIES = {name: RESULTS[name] for name in ("train_loss", "test_error", "m", "theta", "q")}
 #: Verdicts besides those of a comparison of numbers.
 NO_BRANCH, LEFT = "no such branch", "training leaves it"
 

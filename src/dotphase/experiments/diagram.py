@@ -92,17 +92,10 @@ def assemble_diagram(
     parameter: str = "omega",
     settings: SolverSettings = SETTINGS,
 ) -> xr.Dataset:
-    """The dataset of `diagram` from its solutions.
+    """The dataset of `diagram` from its solutions along alpha.
 
-    Parameters
-    ----------
-    models : sequence of Model
-        One per value of the parameter.
-    chains : sequence of sequences of Solution
-        Along alpha: of all models on each branch that counts as semantic, then on the
-        positional one.
-
-    Other parameters are those of `diagram`.
+    The chains are of all models, one for each value of the parameter, on each branch that counts as
+    semantic, then on the positional one.
     """
     solved = [solution for chain in chains for solution in chain]
     count = steps.size * grid.size

@@ -29,14 +29,15 @@ from dotphase._numerics.outcome import Outcome
 from dotphase._numerics.precision import in_double_precision
 from dotphase._numerics.quadrature import Rule
 from dotphase.errors import InvalidInput
+from dotphase.experiments.speed import Throughput, speed_of_device
 from dotphase.finite import memory
-from dotphase.finite.batches import MOST, bytes_of_run, choose_batch, on_cpu, over_runs
+from dotphase.finite.batches import bytes_of_run, choose_batch, on_cpu, over_runs
 from dotphase.finite.begin import StartFunction, begin, resolve
 from dotphase.finite.data import count_sentences, draw, position_vectors
 from dotphase.finite.keys import Purpose, keys_at
 from dotphase.finite.lanes import Work, in_lanes
 from dotphase.finite.linear import linear_test_error
-from dotphase.finite.loss import Form, Reduced, Weights, value_and_gradient
+from dotphase.finite.loss import Weights
 from dotphase.finite.overlaps import mechanisms_of
 from dotphase.finite.prepare import Prepared, prepare
 from dotphase.finite.test_error import attention_error, quadrature
@@ -87,28 +88,6 @@ class Family(NamedTuple):
     arrays: Any
     positions: Float[Array, "members tokens d"]
     rest: Any
-
-
-class Throughput(NamedTuple):
-    """How fast the grid was computed.
-
-    Attributes
-    ----------
-    runs, seconds : runs trained in this call, and the time it took, compilation included
-    useful_bytes : two passes over its own tokens for every step of every run
-    evaluations_per_second : single gradients, batched as in training
-    evaluation_bandwidth : bytes per second that these read from the token matrices
-    copy_bandwidth : bytes per second of a plain copy on the same device, reads and writes
-
-    The last three are NaN where they were not asked for.
-    """
-
-    runs: int
-    seconds: float
-    useful_bytes: float
-    evaluations_per_second: float
-    evaluation_bandwidth: float
-    copy_bandwidth: float
 
 
 @in_double_precision
@@ -207,15 +186,15 @@ def grid(
         with memory.explained(lanes), cells.keeping():
             for some, result in in_lanes(work, todo, lanes):
                 cells.add(some, result)
-                steps = result["iterations"].sum(axis=1)
+                taken = result["iterations"].sum(axis=1)
                 counted = np.asarray([sizes[i] for i, _, _ in some])
-                useful += float(np.sum(steps * counted)) * 2 * model.length * d * 8
+                useful += float(np.sum(taken * counted)) * 2 * model.length * d * 8
                 trained += len(some) * len(starts)
                 if progress is not None:
                     progress(int(cells.done.sum()), cells.done.size)
     seconds = time.perf_counter() - began
-    rates = _speed(model, d, max(sizes), batch) if throughput else (np.nan,) * 3
-    return cells.dataset(Throughput(trained, seconds, useful, *rates))
+    rates = speed_of_device(model, d, max(sizes), batch) if throughput else {}
+    return cells.dataset(Throughput(trained, seconds, useful, **rates))
 
 
 def _padded(sizes: Sequence[int], each: int) -> list[int]:
@@ -403,33 +382,3 @@ class _Grid:
             coords={**self.coords, "seed": np.asarray(self.coords["seed"], np.int32)},
             attrs=common | {"parameter": parameter} | speed._asdict(),
         )
-
-
-def _speed(model: Model, d: int, n: int, batch: int | None) -> tuple[float, float, float]:
-    """Gradients per second, the bandwidth they read tokens with, and that of a plain copy."""
-    # Enough to outlast the start of a kernel, on a GPU too.
-    total = 2**28 if on_cpu() else 2**32
-    lanes = batch or int(np.clip(total // (n * model.length * d * 8), 1, MOST))
-    z = jnp.ones((lanes, n, model.length, d))
-    small = jnp.ones((lanes, model.length, model.length, n))
-    form = Form(small, small, jnp.ones((lanes, n)))
-    some = Reduced(z, form, jnp.ones((lanes, n)))
-    weights = jnp.full((lanes, d, model.student_rank), 0.1)
-    gradient = _best_time(_gradients, model, some, weights)
-    copy = _best_time(jax.jit(lambda z: z + 1.0), z)
-    return lanes / gradient, 2 * z.nbytes / gradient, 2 * z.nbytes / copy
-
-
-def _best_time(function: Callable[..., Any], *arguments: Any) -> float:
-    jax.block_until_ready(function(*arguments))
-    times = []
-    for _ in range(5):
-        began = time.perf_counter()
-        jax.block_until_ready(function(*arguments))
-        times.append(time.perf_counter() - began)
-    return min(times)
-
-
-@eqx.filter_jit
-def _gradients(model: Model, some: Reduced, weights: Array) -> Any:
-    return jax.vmap(lambda each, q: value_and_gradient(model, each, q))(some, weights)

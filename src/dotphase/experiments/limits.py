@@ -56,9 +56,10 @@ def _row(
     return name, float(expected), float(value), float(solution.stderr[quantity])
 
 
-def _best_scale(omega: float = 0.3, sigma: float = 0.5, nodes: int = 40) -> float:
+def _best_scale() -> float:
     """c at which c Q* has the least test error, by Gauss-Hermite quadrature."""
-    points, weight = gauss_hermite(nodes, 2)
+    omega, sigma = 0.3, 0.5
+    points, weight = gauss_hermite(40, 2)
     h = sigma * points.T
 
     def attention(h: np.ndarray) -> np.ndarray:

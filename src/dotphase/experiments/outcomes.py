@@ -17,7 +17,7 @@ import numpy as np
 import xarray as xr
 
 from dotphase._numerics import validate
-from dotphase._numerics.step_sizes import step_sizes
+from dotphase._numerics.step_sizes import check_fraction, check_momentum, step_sizes
 from dotphase.errors import InvalidInput
 from dotphase.finite.begin import resolve
 from dotphase.finite.data import check_dtype, count_sentences
@@ -119,8 +119,8 @@ def outcomes(
                 begin=partial(at_dimension, model, resolve(model, "random", scale), d),
                 d=d,
                 lr=step_sizes(size, steps),
-                momentum=momentum,
-                batch_fraction=batch_fraction,
+                momentum=check_momentum(momentum),
+                batch_fraction=check_fraction(batch_fraction),
                 dtype=check_dtype(dtype),
                 seed=seed,
             )

@@ -24,6 +24,7 @@ from dotphase.storage.provenance import provenance
 from dotphase.training.kernel import Recipe, train_from
 from dotphase.training.settings import TrainingSettings
 
+STARTS, OPTIMIZER = ("semantic", "positional"), "lbfgs"
 FIELDS = ("train_loss", "test_error", "theta", "m", "q", "converged")
 
 
@@ -33,37 +34,15 @@ def train_on_table(
     tokens: Tokens,
     alphas: Sequence[float],
     *,
-    starts: Sequence[str] = ("semantic", "positional"),
     seeds: int = 4,
-    optimizer: str = "lbfgs",
     held_out: int = 4096,
     seed: int = 0,
 ) -> xr.Dataset:
-    """Train students on sentences whose tokens are rows of a table.
+    """Train students on sentences whose tokens are rows of a table, drawn uniformly.
 
-    Parameters
-    ----------
-    model : Model
-        Teacher and student; the tokens have its sizes sigma, but the spectrum of the table.
-    tokens : Tokens
-        From `dotphase.finite.embeddings.prepare`; rows are drawn uniformly, scaled by sigma.
-    alphas : sequence of float
-        Sentences per dimension.
-    starts : names of starts
-        As in `dotphase.train`; they share the data of a seed.
-    seeds : int
-        Data sets for each alpha, each with a teacher of its own.
-    optimizer : str
-        As in `train`, with the steps for runs of which only the end is looked at.
-    held_out : int
-        Fresh sentences on which the test error is measured.
-    seed : int
-        Seed of everything random.
-
-    Returns
-    -------
-    xarray.Dataset
-        Over alpha, seed and start. The test error is that on fresh sentences of the table.
+    Tokens have the sizes sigma of the model, but the spectrum of the table; each of the `seeds`
+    data sets has a teacher of its own, and the starts share them. The dataset is over alpha, seed
+    and start; its test error is that on `held_out` fresh sentences of the table.
     """
     refuse(model, "training on a table", "noise", "latent", "correlation")
     model = model.replace(spectrum=tokens.spectrum)
@@ -71,10 +50,10 @@ def train_on_table(
     sizes = [count_sentences(model, alpha, d) for alpha in alphas]
     seeds = validate.whole("seeds", seeds, at_least=1)
     held_out = validate.whole("held_out", held_out, at_least=1)
-    recipe = TrainingSettings(optimizer, seed=seed).for_the_end().recipe(d, max(sizes))
-    chosen = tuple(resolve(model, start) for start in starts)
+    recipe = TrainingSettings(OPTIMIZER, seed=seed).for_the_end().recipe(d, max(sizes))
+    chosen = tuple(resolve(model, start) for start in STARTS)
     positions, table = jnp.asarray(position_vectors(model, d)), jnp.asarray(tokens.table)
-    values = {name: np.full((len(sizes), seeds, len(starts)), np.nan) for name in FIELDS}
+    values = {name: np.full((len(sizes), seeds, len(STARTS)), np.nan) for name in FIELDS}
     for i, n in enumerate(sizes):
         for k in range(seeds):
             interrupt.check()
@@ -92,8 +71,8 @@ def train_on_table(
     axes = ("alpha", "seed", "start")
     return xr.Dataset(
         {name: (axes, value) for name, value in values.items()},
-        coords={"alpha": [float(a) for a in alphas], "seed": np.arange(seeds), "start": [*starts]},
-        attrs=provenance(model, d=d, vocabulary=len(table), optimizer=optimizer, seed=seed),
+        coords={"alpha": [float(a) for a in alphas], "seed": np.arange(seeds), "start": [*STARTS]},
+        attrs=provenance(model, d=d, vocabulary=len(table), optimizer=OPTIMIZER, seed=seed),
     )
 
 

@@ -52,14 +52,7 @@ def _model_error(solution: Solution) -> float:
 def variables(
     solutions: Iterable[Solution], dims: Sequence[str], shape: Sequence[int]
 ) -> dict[str, xr.Variable]:
-    """Everything that a dataset keeps of its solutions.
-
-    Parameters
-    ----------
-    solutions : iterable of Solution
-        In the order of the dataset, the last dimension fastest.
-    dims, shape : names and sizes of the dimensions
-    """
+    """Everything that a dataset keeps of its solutions, which have the last dimension fastest."""
     cells = list(solutions)
 
     def variable(values: Sequence[Any], description: str) -> xr.Variable:

@@ -15,12 +15,12 @@ QUANTITIES = tuple(name for name in FIELDS if name not in ("gradient_norm", "out
 WIDTH = 0.4
 
 
-def mean_and_error(values: xr.DataArray, over: str = "seed") -> tuple[xr.DataArray, xr.DataArray]:
+def mean_and_error(values: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
     """Mean over seeds and its standard error; the error of a single seed is not known (NaN)."""
-    count = values.sizes[over]
+    count, mean = values.sizes["seed"], values.mean("seed")
     if count < 2:
-        return values.mean(over), xr.full_like(values.mean(over), np.nan)
-    return values.mean(over), values.std(over, ddof=1) / np.sqrt(count)
+        return mean, xr.full_like(mean, np.nan)
+    return mean, values.std("seed", ddof=1) / np.sqrt(count)
 
 
 def paired_difference(runs: xr.Dataset) -> xr.DataArray:

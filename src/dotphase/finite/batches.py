@@ -38,17 +38,10 @@ def check_run(model: Model, n: int, d: int) -> None:
 
 
 def choose_batch(asked: int | None, each: int, count: int, d: int, *, crowd: int = 1) -> int:
-    """How many of `count` runs of `each` bytes to train at once.
+    """How many of `count` runs of `each` bytes to train at once, or what the user asks for.
 
-    Parameters
-    ----------
-    asked : int, optional
-        What the user asks for; it must fit into memory.
-    each, count, d : int
-        Bytes of a run, number of runs, and their dimension, for the error message.
-    crowd : int
-        Most runs at once on a CPU. There they compete for the same memory bus, and all wait for
-        the slowest: worth it for small data sets only.
+    On a CPU at most `crowd`: there runs compete for the same memory bus, and all wait for the
+    slowest, which is worth it for small data sets only. An error names d.
     """
     count, room = max(count, 1), memory.available()
     if asked is not None:

@@ -83,15 +83,10 @@ def read_safetensors(path: str | Path, entry: str) -> Float[np.ndarray, "..."]:
 
 
 def prepare(table: Any, kind: str = "raw") -> Tokens:
-    """Centre a table and turn it into the eigenbasis of its covariance.
+    """Centre a table, a row for each token, and turn it into the eigenbasis of its covariance.
 
-    Parameters
-    ----------
-    table : (vocabulary, d) array
-        One row for each token.
-    kind : {"raw", "whitened", "normed"}
-        Whether nothing else is done, the covariance is made a multiple of the identity, or
-        all rows are scaled to the same length (and centred once more).
+    If `kind` is ``whitened`` the covariance is made a multiple of the identity, if ``normed`` all
+    rows are scaled to the same length (and centred once more).
     """
     validate.choice("kind", kind, KINDS)
     rows = np.asarray(table, dtype=np.float64)

@@ -13,6 +13,8 @@ import xarray as xr
 from jaxtyping import Float
 
 from dotphase._numerics import interrupt
+from dotphase._numerics.plain import fields_without
+from dotphase._numerics.sampled import error_if_known
 from dotphase._numerics.shown import Description, Shown, with_error
 from dotphase.errors import Interrupted
 from dotphase.finite.overlaps import mechanism_of
@@ -119,8 +121,7 @@ class Run:
 
     def to_dict(self) -> dict[str, Any]:
         """The run as plain numbers and strings, without its weights."""
-        shown = {name: value for name, value in vars(self).items() if name not in UNSHOWN}
-        return {**shown, "mechanism": self.mechanism}
+        return {**fields_without(self, *UNSHOWN), "mechanism": self.mechanism}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,10 +163,7 @@ class Runs(Shown):
     @property
     def stderr(self) -> dict[str, float | None]:
         """Standard errors of the means; None for fewer than two runs."""
-        return {
-            name: float(row.std(ddof=1) / np.sqrt(row.size)) if row.size > 1 else None
-            for name, row in self._values().items()
-        }
+        return {name: error_if_known(row) for name, row in self._values().items()}
 
     def _values(self) -> dict[str, np.ndarray]:
         """What is averaged: the numbers of the runs that did not diverge and have one."""

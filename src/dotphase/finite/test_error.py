@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from dotphase._numerics.prox import over_points
-from dotphase._numerics.quadrature import Rule, gauss_hermite, normal_points
+from dotphase._numerics.quadrature import Rule, gauss_hermite, sobol_rule
 from dotphase.finite import memory
 from dotphase.model import Model
 from dotphase.model.spectrum import Spectrum
@@ -51,16 +51,17 @@ def quadrature(model: Model, order: int = ORDER) -> Rule:
     """
     check_dims(model)
     # A metric of the model's own need not be smooth, and hidden variables are not.
-    return _rule(_dims(model), order, smooth=model.loss is None and model.latent is None)
+    return _rule(count_fields(model), order, smooth=model.loss is None and model.latent is None)
 
 
-def _dims(model: Model) -> int:
+def count_fields(model: Model) -> int:
+    """Normal variables behind what student and teacher see of a sentence, and its noise."""
     return model.length * (model.student_rank + model.teacher_rank) + model.normals
 
 
 def check_dims(model: Model) -> None:
     """Refuse a model whose test error cannot be computed, before its students are trained."""
-    if _dims(model) > TENSOR_DIMS:
+    if count_fields(model) > TENSOR_DIMS:
         memory.check_fields(model, 2**LOG2_POINTS)
 
 
@@ -68,8 +69,7 @@ def check_dims(model: Model) -> None:
 def _rule(dims: int, order: int, smooth: bool) -> Rule:
     if dims <= TENSOR_DIMS and smooth:
         return gauss_hermite(order, dims)
-    points = normal_points(dims, 2**LOG2_POINTS, np.random.default_rng(2)).T
-    return Rule(points, np.full(2**LOG2_POINTS, 2.0**-LOG2_POINTS))
+    return sobol_rule(LOG2_POINTS, dims, np.random.default_rng(2))
 
 
 def attention_error(

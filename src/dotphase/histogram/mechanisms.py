@@ -15,6 +15,7 @@ from jaxtyping import Array
 
 from dotphase._numerics import validate
 from dotphase.errors import Interrupted, InvalidInput
+from dotphase.finite.keys import keys_at
 from dotphase.histogram.between import loss_between
 from dotphase.histogram.checkpoint import Checkpoint
 from dotphase.histogram.free import EPOCHS as RELEASE_EPOCHS
@@ -206,18 +207,7 @@ def _begin(
 def _keys(labels: list[tuple[str, int]], seed: int, purpose: str) -> Array:
     """Keys of the runs, different for each purpose."""
     numbers = [(PURPOSES.index(purpose), MECHANISMS.index(name), run) for name, run in labels]
-    return _fold(jax.random.key(seed), jnp.asarray(numbers))
-
-
-@jax.jit
-def _fold(root: Array, numbers: Array) -> Array:
-    def one(row: Array) -> Array:
-        key = root
-        for part in row:
-            key = jax.random.fold_in(key, part)
-        return key
-
-    return jax.vmap(one)(numbers)
+    return keys_at(jax.random.key(seed), jnp.asarray(numbers))
 
 
 def _statistics(trained: Trained, split: Split) -> tuple[Statistics, ...]:

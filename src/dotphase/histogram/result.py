@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dotphase._numerics.outcome import Outcome
+from dotphase._numerics.plain import fields_without
 from dotphase.errors import InvalidInput
 from dotphase.histogram.between import LossBetween
 from dotphase.histogram.introspect import Statistics
@@ -235,9 +236,9 @@ def load(path: str | Path) -> Experiment:
 
 
 def _trained_arrays(prefix: str, trained: Trained) -> dict[str, np.ndarray]:
-    parts = {name: np.asarray(getattr(trained.networks, name)) for name in NAMES}
-    numbers = {key: np.asarray(value) for key, value in vars(trained).items() if key != "networks"}
-    return {f"{prefix}.{key}": value for key, value in (parts | numbers).items()}
+    parts = {name: getattr(trained.networks, name) for name in NAMES}
+    numbers = fields_without(trained, "networks")
+    return {f"{prefix}.{key}": np.asarray(value) for key, value in (parts | numbers).items()}
 
 
 def _trained(parts: dict[str, Any]) -> Trained:

@@ -8,8 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from dotphase._numerics.linalg import matrix_sqrt
 from dotphase._numerics.prox import over_points
-from dotphase._numerics.quadrature import Rule, gauss_hermite, normal_points
+from dotphase._numerics.quadrature import Rule, gauss_hermite, sobol_rule
+from dotphase.finite.test_error import count_fields
 from dotphase.mean_field.kernel import Records
 from dotphase.model import Model
 
@@ -19,11 +21,10 @@ TENSOR_DIMS, ORDER, LOG2_POINTS = 4, 10, 12
 
 def points_of(model: Model, rng: np.random.Generator) -> Rule:
     """Points of the average over the fields of teacher and student."""
-    dims = model.length * (model.student_rank + model.teacher_rank) + model.normals
+    dims = count_fields(model)
     if dims <= TENSOR_DIMS and model.loss is None:
         return gauss_hermite(ORDER, dims)
-    count = 2**LOG2_POINTS
-    return Rule(normal_points(dims, count, rng).T, np.full(count, 1.0 / count))
+    return sobol_rule(LOG2_POINTS, dims, rng)
 
 
 @eqx.filter_jit
@@ -44,9 +45,7 @@ def test_errors(
     def one(noted: Records) -> Float[Array, ""]:
         top = jnp.concatenate([teacher, noted.theta.T], axis=1)
         gram = jnp.concatenate([top, jnp.concatenate([noted.theta, noted.C], axis=1)])
-        values, vectors = jnp.linalg.eigh(gram)
-        root = vectors * jnp.sqrt(jnp.maximum(values, 0.0))
-        fields = sigma * jnp.einsum("ij,ljn->lin", root @ vectors.T, zeta)
+        fields = sigma * jnp.einsum("ij,ljn->lin", matrix_sqrt(gram), zeta)
         target = over_points(model.label)(fields[:, :t], noise)
         missed = over_points(model.missed)(fields[:, t:] + noted.m[..., None], target)
         return model.test_factor * jnp.dot(missed, jnp.asarray(rule.weights))

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from dotphase._numerics import validate
 from dotphase._numerics.settings import changed
-from dotphase._numerics.step_sizes import StepSize, step_sizes
+from dotphase._numerics.step_sizes import StepSize, check_fraction, check_momentum, step_sizes
 from dotphase.errors import InvalidInput
 from dotphase.finite.begin import Prescribed, StartFunction, name_of, parts_of, resolve
 from dotphase.finite.data import check_dtype, count_sentences
@@ -107,10 +107,6 @@ def dynamics(
     refuse(model, "the dynamics", "latent", "correlation")
     alpha = validate.number("alpha", alpha, above=0)
     sizes = step_sizes(lr, validate.whole("steps", steps, at_least=1, at_most=MOST_STEPS))
-    momentum = validate.number("momentum", momentum, at_least=0)
-    if momentum >= 1:
-        raise InvalidInput("momentum", momentum, "must be >= 0 and < 1")
-    fraction = validate.number("batch_fraction", batch_fraction, above=0, at_most=1)
     sentences = None if d is None else count_sentences(model, alpha, d)
     descent = Descent(
         model=model,
@@ -118,8 +114,8 @@ def dynamics(
         begin=_begin(model, start, scale, d),
         d=d,
         lr=sizes,
-        momentum=momentum,
-        batch_fraction=fraction,
+        momentum=check_momentum(momentum),
+        batch_fraction=check_fraction(batch_fraction),
         dtype=check_dtype(settings.dtype),
         seed=settings.seed,
     )

@@ -32,7 +32,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from dotphase._numerics.linalg import inverses, matvec
+from dotphase._numerics.linalg import inverses, matrix_sqrt, matvec
 from dotphase._numerics.prox import Loss, Problem, Track, over_points, proximal_map, response
 from dotphase.finite import loss
 from dotphase.finite.loss import Reduced, Weights, collect, project
@@ -77,9 +77,7 @@ class Force(NamedTuple):
     response: Float[Array, "tokens r r"]
 
 
-def first_state(
-    model: Model, reduced: Reduced, weights: Weights, V: Float[Array, "tokens r r"]
-) -> State:
+def first_state(reduced: Reduced, weights: Weights, V: Float[Array, "tokens r r"]) -> State:
     """Nothing remembered yet: the centres are the projections themselves."""
     centre = project(reduced.z, weights)
     return State(weights, jnp.zeros_like(centre), V, Track.fresh(_flat(centre)))
@@ -133,9 +131,7 @@ def apply_force(
     flat = _flat(centre)
     blocks = jax.scipy.linalg.block_diag
     precision = blocks(*inverses(V))
-    values, vectors = jnp.linalg.eigh(V)
-    roots = (vectors * jnp.sqrt(jnp.maximum(values, 0))[:, None, :]) @ vectors.swapaxes(1, 2)
-    problem = Problem(flat, precision, blocks(*roots), data)
+    problem = Problem(flat, precision, blocks(*matrix_sqrt(V)), data)
     track = proximal_map(derivatives, problem, track, call)
     g = over_points(lambda away: matvec(precision, away))(track.x - flat)
     mean = jnp.mean(response(derivatives, problem, track.x), axis=-1)

@@ -16,8 +16,9 @@ from jaxtyping import Array, Float
 from dotphase._numerics import interrupt, validate
 from dotphase._numerics.outcome import Outcome
 from dotphase._numerics.precision import in_double_precision
+from dotphase._numerics.sampled import error_if_known
 from dotphase.finite import memory
-from dotphase.finite.batches import bytes_of_run, choose_batch
+from dotphase.finite.batches import check_run
 from dotphase.finite.begin import StartFunction, name_of, resolve
 from dotphase.finite.blame import blame
 from dotphase.finite.data import count_sentences, position_vectors
@@ -67,15 +68,7 @@ def pass_messages(
     rival: FindRival | None = None,
     on_run: Callable[[AmpRun], None] | None = None,
 ) -> MessagePassing:
-    """Generalised approximate message passing on data sets of ``n = round(alpha d)`` sentences.
-
-    Parameters
-    ----------
-    model, alpha, d, seeds, start, settings, on_run
-        As in `dotphase.amp`.
-    rival : callable, optional
-        Finds the weights that those of message passing are compared with.
-    """
+    """`dotphase.amp`, compared with the weights that a rival finds."""
     began = time.perf_counter()
     refuse_spectrum(model, "message passing")
     refuse(model, "message passing", "latent", "correlation")
@@ -83,7 +76,7 @@ def pass_messages(
     seeds = validate.whole("seeds", seeds, at_least=1)
     damping, begin = settings.damping_from(start), resolve(model, start)
     # Refuses what does not fit.
-    choose_batch(1, bytes_of_run(model, n, d, np.dtype("float64")), 1, d)
+    check_run(model, n, d)
     memory.check_points(model, n)
     check_dims(model)
     memory.check_kept("seeds", seeds, bytes_kept(model, d))
@@ -133,13 +126,12 @@ def _compare(
     for k in range(length):
         now = [run.history[min(k, len(run.history) - 1)] for run in runs]
         found = {name: np.asarray([each[name] for each in now]) for name in FOLLOWED_OVERLAPS}
-        errors: dict[str, float | None] = dict.fromkeys(found)
-        if len(runs) > 1:
-            errors = {n: float(row.std(ddof=1) / np.sqrt(row.size)) for n, row in found.items()}
-        measured = {name: float(values.mean()) for name, values in found.items()}
-        expected = predicted[k] if k < len(predicted) else None
-        row = {"iteration": k, "measured": measured, "stderr": errors, "predicted": expected}
-        rows.append(row)
+        rows.append({
+            "iteration": k,
+            "measured": {name: float(values.mean()) for name, values in found.items()},
+            "stderr": {name: error_if_known(values) for name, values in found.items()},
+            "predicted": predicted[k] if k < len(predicted) else None,
+        })  # fmt: skip
     return rows
 
 
@@ -157,7 +149,7 @@ def _run(
     """Iterate on one data set, then measure and compare."""
     began = time.perf_counter()
     d = first.shape[0]
-    state = first_state(model, data.reduced, first, jnp.asarray(V))
+    state = first_state(data.reduced, first, jnp.asarray(V))
     history: list[dict[str, float]] = []
     slopes: list[float] = []
     recent: deque[tuple[float, Weights]] = deque(maxlen=PATIENCE)

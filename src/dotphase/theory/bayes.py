@@ -33,6 +33,7 @@ from scipy.special import gammaln
 from dotphase._numerics import validate
 from dotphase._numerics.precision import in_double_precision
 from dotphase._numerics.quadrature import SCRAMBLES, normal_points
+from dotphase._numerics.sampled import mean_and_error
 from dotphase._numerics.shown import Description, Shown, with_error
 from dotphase.errors import InvalidInput
 from dotphase.model.definition import Model, refuse, refuse_spectrum
@@ -234,7 +235,7 @@ def test_error_at(model: Model, overlap: float, seed: int = 0) -> tuple[float, f
         first, second = (np.asarray(call_many(model.teacher, h)) for h in fields)
         spread = np.einsum("nik,nil->kl", first - second, first - second) / len(points)
         values.append(0.5 * np.sum(spread * model.covariance) / length)
-    return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))
+    return mean_and_error(values)
 
 
 @lru_cache(maxsize=4)

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
 
 from dotphase._numerics import validate
+from dotphase._numerics.plain import fields_without
 from dotphase._numerics.precision import in_double_precision
 from dotphase._numerics.shown import Description, Shown, with_error, with_errors
 from dotphase.finite.linear import linear_test_error
@@ -146,7 +147,7 @@ class Critical(Shown):
             "branch_end_stderr": {k: v.end_stderr for k, v in self.limits.items()},
         }
         return {
-            **{name: value for name, value in vars(self).items() if name != "limits"},
+            **fields_without(self, "limits"),
             "transitions": [one.to_dict() for one in self.transitions],
             "alpha_c_model_error": self.alpha_c_model_error,
             "stability_loss": self.stability_loss,

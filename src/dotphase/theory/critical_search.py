@@ -17,6 +17,7 @@ from itertools import pairwise
 import numpy as np
 
 from dotphase._numerics.crossing import straight_root
+from dotphase._numerics.plain import fields_without
 from dotphase._numerics.shown import with_errors
 from dotphase.model import Model
 from dotphase.theory.branches import BRANCHES
@@ -81,7 +82,7 @@ class Transition:
 
     def to_dict(self) -> dict[str, object]:
         """Plain numbers and strings, ready for JSON."""
-        return {name: value for name, value in vars(self).items() if name != "sides"}
+        return fields_without(self, "sides")
 
     def __str__(self) -> str:
         place = with_errors(self.alpha, self.stderr, self.model_error)
@@ -186,10 +187,7 @@ def transitions(
 ) -> Steps[list[Transition]]:
     """Every change of the lowest minimum that more points confirm.
 
-    Parameters
-    ----------
-    walking, settings : SolverSettings
-        For changes that are no crossings, on the way; for the place of a transition.
+    With `walking` on the way and for changes that are no crossings, `settings` for the place.
     """
     changes = []
     for (first, below), (second, above) in pairwise(_runs(found.lowest)):

@@ -34,8 +34,8 @@ from jaxtyping import Array, Float
 from dotphase._numerics import validate
 from dotphase._numerics.precision import in_double_precision
 from dotphase._numerics.prox import over_points
-from dotphase._numerics.quadrature import SCRAMBLES
-from dotphase._numerics.shown import Description, Shown, with_error
+from dotphase._numerics.sampled import error_of_mean
+from dotphase._numerics.shown import LABELS, Description, Shown, with_error
 from dotphase.model.definition import Model, refuse, refuse_spectrum
 from dotphase.theory.evaluate import AverageQuery, evaluator_of
 from dotphase.theory.evolution import Fields, draw_fields, mean_of_scrambles
@@ -113,9 +113,8 @@ class AtDimension(Shown):
     @property
     def description(self) -> Description:
         """Both losses, and what they are made of."""
-        labels = {"train_loss": "training loss", "test_error": "test error"}
         rows = []
-        for name, label in labels.items():
+        for name, label in LABELS.items():
             parts = " ".join(f"{value:+.3g} ({what})" for what, value in self.terms[name].items())
             shown = with_error(self.value(name), self.stderr[name])
             rows.append((label, f"{shown} = limit + [{parts}]/d"))
@@ -136,11 +135,11 @@ def at_dimension(solution: Solution, d: int) -> AtDimension:
     refuse_spectrum(model, "terms of order 1/d")
     refuse(model, "the expansion in 1/d", "loss", "latent", "correlation", "noise")
     level = min(POINTS, solution.log2_points)
-    query = AverageQuery(evaluator_of(model), overlaps, level, solution.seed)
+    evaluator = evaluator_of(model)
     tracks: Any = ()
     for call in range(CALLS):
-        again = AverageQuery(query.evaluator, overlaps, level, solution.seed, tracks, call)
-        tracks = again.alone().tracks
+        query = AverageQuery(evaluator, overlaps, level, solution.seed, tracks, call)
+        tracks = query.alone().tracks
     blocks = [
         _block(model, overlaps, points, track.x)
         for points, track in zip(query.blocks, tracks, strict=True)
@@ -151,7 +150,7 @@ def at_dimension(solution: Solution, d: int) -> AtDimension:
     for place, (name, factor) in enumerate(factors.items()):
         each = factor * rows[:, place]
         terms[name] = dict(zip(TERMS, each.mean(axis=0).tolist(), strict=True))
-        errors[name] = float(each.sum(axis=1).std(ddof=1) / np.sqrt(len(each)))
+        errors[name] = float(error_of_mean(each.sum(axis=1)))
     return AtDimension(solution, d, terms, errors)
 
 
@@ -166,7 +165,7 @@ def _block(
     parts = [
         _terms(model, overlaps, fields, student(at.reshape(shape))) for at in (x, fields.omega)
     ]
-    return mean_of_scrambles(SCRAMBLES, jnp.stack(parts))
+    return mean_of_scrambles(jnp.stack(parts))
 
 
 def _terms(

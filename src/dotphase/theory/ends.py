@@ -6,12 +6,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from operator import attrgetter
 from typing import Unpack
 
 import numpy as np
 
 from dotphase._numerics import validate
 from dotphase._numerics.precision import in_double_precision
+from dotphase._numerics.sampled import mean_and_error
 from dotphase.model import Model
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.follow import Follower
@@ -119,18 +121,14 @@ def limits_of(
     end = math.nan, math.nan
     if len(passed) < count:
         last, first = passed[-1].alpha, float(alpha)
-        places = []
+        places, there = [], attrgetter("there")
         for number in range(SEEDS):
             some = replace(settings, seed=settings.seed + number)
-            place = yield from _bisection(model, branch, last, first, END_WIDTH, some, _there)
+            place = yield from _bisection(model, branch, last, first, END_WIDTH, some, there)
             places.append(place.alpha)
-        spread = float(np.std(places, ddof=1)) / math.sqrt(SEEDS)
-        end = float(np.mean(places)), math.hypot(spread, place.width)
+        mean, spread = mean_and_error(places)
+        end = mean, math.hypot(spread, place.width)
     return Limits(*loss, *end)
-
-
-def _there(solution: Solution) -> bool:
-    return solution.there
 
 
 def _excess(solution: Solution) -> tuple[float, float]:

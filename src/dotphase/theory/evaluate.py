@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import equinox as eqx
@@ -34,7 +35,7 @@ from dotphase.model import Model
 from dotphase.model.symmetry import sign_flips
 from dotphase.theory.coordinates import Coordinates
 from dotphase.theory.evolution import Averages, force_averages, fresh_track
-from dotphase.theory.overlaps import Overlaps
+from dotphase.theory.overlaps import Overlaps, shapes_of
 from dotphase.theory.stability import Responses, mean_responses
 
 A = TypeVar("A")
@@ -52,7 +53,8 @@ class Evaluator:
 
     def __init__(self, model: Model) -> None:
         # The averages do not see the spectrum: models that differ in it share what is compiled.
-        white = model if model.spectrum is None else eqx.tree_at(_spectrum, model, None)
+        spectrum = attrgetter("spectrum")
+        white = model if spectrum(model) is None else eqx.tree_at(spectrum, model, None)
         arrays, static = eqx.partition(white, eqx.is_array_like)
         self.model = model
         self.arrays = jax.device_put(arrays)
@@ -90,10 +92,6 @@ class Mirror(Enum):
     TEACHER = "y"
 
 
-def _spectrum(model: Model) -> Any:
-    return model.spectrum
-
-
 class Stepping(NamedTuple):
     """What answers a query for averages: a fresh state, and averages with the next state."""
 
@@ -122,7 +120,7 @@ def _compile(structure: Structure) -> Compiled:
     def respond(
         model: Model, flat: Array, points: Array, track: Track, directions: Overlaps
     ) -> Responses:
-        return mean_responses(model, _unflat(model, flat), points, SCRAMBLES, track, directions)
+        return mean_responses(model, _unflat(model, flat), points, track, directions)
 
     def start(model: Model, flat: Array, points: Array) -> Track:
         return fresh_track(model, _unflat(model, flat), points)
@@ -130,7 +128,7 @@ def _compile(structure: Structure) -> Compiled:
     def step(
         model: Model, flat: Array, points: Array, track: Track, call: Array
     ) -> tuple[Averages, Track]:
-        return force_averages(model, _unflat(model, flat), points, SCRAMBLES, track, call)
+        return force_averages(model, _unflat(model, flat), points, track, call)
 
     whole = _with_arrays(structure, respond)
     return Compiled(
@@ -226,12 +224,20 @@ class Query(ABC, Generic[A]):
     @property
     def mirror(self) -> Mirror | None:
         """The symmetry by which half of the points are left out, if any."""
-        return None
+        return self.evaluator.mirror(self.overlaps)
 
     @property
     def halved(self) -> bool:
         """Whether every point stands for its mirror image too."""
         return self.mirror is not None
+
+    @property
+    def blocks(self) -> tuple[Float[Array, "dims points"], ...]:
+        """The Gaussian points that it averages over."""
+        model = self.evaluator.model
+        student, teacher = model.length * model.student_rank, model.length * model.teacher_rank
+        which = (self.log2_points, student, teacher, self.seed, self.halved, model.normals)
+        return device_blocks(*which)
 
     @abstractmethod
     def alone(self) -> A:
@@ -278,17 +284,8 @@ class AverageQuery(Query[Answer]):
                 return averages._replace(gy=np.zeros_like(averages.gy))
         return averages
 
-    @property
-    def mirror(self) -> Mirror | None:
-        return self.evaluator.mirror(self.overlaps)
-
-    @property
-    def blocks(self) -> tuple[Float[Array, "dims points"], ...]:
-        """The Gaussian points that it averages over."""
-        return _blocks_of(self)
-
     def alone(self) -> Answer:
-        flat, blocks = _flat(self.overlaps), _blocks_of(self)
+        flat, blocks = _flat(self.overlaps), self.blocks
         arrays, run = self.evaluator.arrays, self.compiled
         call = np.int32(self.call)
 
@@ -340,12 +337,8 @@ class ResponseQuery(Query[Responses]):
     def group(self) -> Any:
         return *super().group, len(self.directions.m)
 
-    @property
-    def mirror(self) -> Mirror | None:
-        return self.evaluator.mirror(self.overlaps)
-
     def alone(self) -> Responses:
-        flat, blocks = _flat(self.overlaps), _blocks_of(self)
+        flat, blocks = _flat(self.overlaps), self.blocks
         arrays, run = self.evaluator.arrays, self.evaluator.compiled
         along = self.directions
 
@@ -353,7 +346,8 @@ class ResponseQuery(Query[Responses]):
             some = run.respond(arrays, flat, blocks[index], self.tracks[index], along)
             return jax.device_get(some)
 
-        return _even(self, _join(_over_blocks(work, len(blocks))))
+        found = _over_blocks(work, len(blocks))
+        return _even(self, jax.tree.map(lambda *leaves: np.mean(leaves, axis=0), *found))
 
     @staticmethod
     def together(queries: Sequence[ResponseQuery], width: int) -> list[Responses]:
@@ -384,7 +378,7 @@ def _calls(
 
     The last call is filled up, so that nothing is compiled again.
     """
-    blocks = _blocks_of(queries[0])
+    blocks = queries[0].blocks
     lanes = [Lane(query, index) for query in queries for index in range(len(blocks))]
     for begin in range(0, len(lanes), width):
         some = lanes[begin : begin + width]
@@ -396,30 +390,16 @@ def _calls(
 
 def _owned(queries: Sequence[Any]) -> Iterator[tuple[Any, slice]]:
     """Queries, and which of the lanes in the order of `_calls` are theirs."""
-    each = len(_blocks_of(queries[0]))
+    each = len(queries[0].blocks)
     return ((query, slice(k * each, (k + 1) * each)) for k, query in enumerate(queries))
 
 
 @lru_cache(maxsize=12)
-def device_blocks(
-    log2_points: int,
-    student_dims: int,
-    teacher_dims: int,
-    seed: int,
-    halved: bool = False,
-    others: int = 0,
-) -> tuple[Float[Array, "dims points"], ...]:
-    """The Gaussian points on the device, one array per block, points on the last axis."""
-    blocks = gaussian_blocks(log2_points, student_dims, teacher_dims, seed, halved, others)
-    dims = student_dims + teacher_dims + others
-    return tuple(jnp.asarray(np.ascontiguousarray(b.reshape(-1, dims).T)) for b in blocks)
-
-
-def _blocks_of(query: Query[Any]) -> tuple[Float[Array, "dims points"], ...]:
-    model = query.evaluator.model
-    student, teacher = (model.length * rank for rank in (model.student_rank, model.teacher_rank))
-    given = (query.log2_points, student, teacher, query.seed, query.halved, model.normals)
-    return device_blocks(*given)
+def device_blocks(*which: int) -> tuple[Float[Array, "dims points"], ...]:
+    """The points of `gaussian_blocks` on the device, in blocks, points on the last axis."""
+    blocks = gaussian_blocks(*which)
+    flat = blocks.reshape(len(blocks), -1, blocks.shape[-1]).swapaxes(1, 2)
+    return tuple(jnp.asarray(np.ascontiguousarray(block)) for block in flat)
 
 
 def _flat(overlaps: Any) -> Float[np.ndarray, " n"]:
@@ -428,9 +408,7 @@ def _flat(overlaps: Any) -> Float[np.ndarray, " n"]:
 
 
 def _unflat(model: Model, flat: Float[Array, " n"]) -> Overlaps:
-    length, r, t = model.length, model.student_rank, model.teacher_rank
-    shapes = [(length, r, r), (model.directions, r), (length, r, r), (length, r, t)]
-    return Overlaps(*cut(flat, shapes))
+    return Overlaps(*cut(flat, shapes_of(model)))
 
 
 def cut(values: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
@@ -481,7 +459,3 @@ def _unstack(tree: Any) -> list[Any]:
     # In one call: every slice by itself would cost as much as all of them.
     count = len(jax.tree.leaves(tree)[0])
     return [jax.tree.map(lambda leaf, lane=lane: leaf[lane], tree) for lane in range(count)]
-
-
-def _join(blocks: Sequence[Any]) -> Any:
-    return jax.tree.map(lambda *leaves: np.mean(leaves, axis=0), *blocks)

@@ -16,11 +16,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from dotphase._numerics.linalg import dot, inverses, matvec
+from dotphase._numerics.linalg import dot, inverses, matrix_sqrt, matvec
 from dotphase._numerics.prox import Problem, Track, over_points, proximal_map
+from dotphase._numerics.quadrature import SCRAMBLES
 from dotphase.model import Model
 from dotphase.model.derivatives import loss_derivatives
-from dotphase.theory.overlaps import AnyArray, Conjugates, Overlaps, matrix_sqrt
+from dotphase.theory.overlaps import AnyArray, Conjugates, Overlaps
 
 
 class Fields(NamedTuple):
@@ -137,13 +138,12 @@ def force_averages(
     model: Model,
     overlaps: Overlaps,
     points: Float[Array, "dims scrambles*points"],
-    scrambles: int,
     track: Track,
     call: Int[Array, ""],
 ) -> tuple[Averages, Track]:
     """Averages over one block of points, one row per scramble, and the updated track."""
     values, track = at_points(model, overlaps, points, track, call)
-    return jax.tree.map(partial(mean_of_scrambles, scrambles), values), track
+    return jax.tree.map(mean_of_scrambles, values), track
 
 
 def at_points(
@@ -192,13 +192,13 @@ def missed(model: Model, fields: Fields) -> Float[Array, " points"]:
 
 
 def mean_of_scrambles(
-    scrambles: int, values: Float[Array, "... scrambles*points"]
+    values: Float[Array, "... scrambles*points"],
 ) -> Float[Array, "scrambles ..."]:
     """Mean of each scramble, as a product with ones: a plain reduction is not vectorised."""
     shape = values.shape[:-1]
-    count = values.shape[-1] // scrambles
+    count = values.shape[-1] // SCRAMBLES
     means = values.reshape(-1, count) @ jnp.full(count, 1 / count)
-    return jnp.moveaxis(means.reshape(*shape, scrambles), -1, 0)
+    return jnp.moveaxis(means.reshape(*shape, SCRAMBLES), -1, 0)
 
 
 def matrix_root(matrix: np.ndarray) -> np.ndarray:

@@ -25,7 +25,13 @@ from dotphase.finite.linear import linear_test_error
 from dotphase.model import Model
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.classification import belongs, classify
-from dotphase.theory.model_error import LAWS, explained, jump_share, model_errors, relative_errors
+from dotphase.theory.model_error import (
+    LAWS,
+    explained,
+    model_errors,
+    relative_errors,
+    stiffness_lost,
+)
 from dotphase.theory.multipliers import multipliers, whole_jacobian
 from dotphase.theory.overlaps import Overlaps, is_nothing
 from dotphase.theory.problem import Free
@@ -354,7 +360,7 @@ def _dress(
         broken = dict.fromkeys(LAWS, math.nan)
     else:
         given = (goal.model, goal.alpha, here.overlaps, here.mean, responses)
-        broken = relative_errors(jump_share(*given), explained(goal.model, here.overlaps))
+        broken = relative_errors(stiffness_lost(*given), explained(goal.model, here.overlaps))
         stability = judge(*given, found, broken)
         worst = worst_error(here, errors)
         if worst > settings.rtol and settings.log2_points is None:

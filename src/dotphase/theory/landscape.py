@@ -32,16 +32,16 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from dotphase._numerics import validate
-from dotphase._numerics.fixed_point import Iteration
+from dotphase._numerics.fixed_point import Iteration, Vector
 from dotphase._numerics.precision import in_double_precision
 from dotphase.model.definition import Model, refuse_spectrum
 from dotphase.theory.evolution import resolvent
 from dotphase.theory.overlaps import Conjugates, Overlaps
 from dotphase.theory.plane import Plane
-from dotphase.theory.problem import Symmetric, Vector
+from dotphase.theory.problem import Symmetric
 from dotphase.theory.search import Evaluation, Memory, Search, iterate
 from dotphase.theory.settings import SolverFields, SolverSettings, check_alpha, with_changes
-from dotphase.theory.stability import Responses, jump_share
+from dotphase.theory.stability import Responses, weight_of_jumps
 from dotphase.theory.steps import Steps, run
 
 #: How precisely to solve where nothing else is said: the smallest quadrature, enough for a
@@ -263,7 +263,7 @@ class Prescribed(Symmetric):
         slope_m = self.m / (plane.length * inverse) - pull
         slope_theta = (self.t / inverse - lift) / plane.rho
         q, v = float(overlaps.q[0, 0, 0]), float(overlaps.V[0, 0, 0])
-        weight = jump_share(self.model, self.alpha, hats, responses)
+        weight = weight_of_jumps(self.model, self.alpha, hats, responses)
         return np.asarray([loss, slope_m, slope_theta, q, v, weight])
 
     def _resolvent(self, hats: Conjugates) -> float:

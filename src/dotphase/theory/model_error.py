@@ -40,7 +40,7 @@ LAWS = {
 }
 
 
-def jump_share(
+def stiffness_lost(
     model: Model, alpha: float, overlaps: Overlaps, averages: Averages, response: Responses
 ) -> float:
     """Share of ``R^{-1}``, the ridge included, that jumps of the proximal map take away."""

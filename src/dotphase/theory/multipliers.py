@@ -19,10 +19,11 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
+from dotphase._numerics.fixed_point import Vector
 from dotphase._numerics.quadrature import SMALLEST_LOG2
 from dotphase.theory.evolution import next_overlaps
 from dotphase.theory.overlaps import Conjugates
-from dotphase.theory.problem import Free, Vector
+from dotphase.theory.problem import Free
 from dotphase.theory.search import Evaluation, Jacobian, Search, differences
 from dotphase.theory.stability import TOWARDS, Multipliers, Responses
 from dotphase.theory.steps import Steps
@@ -33,12 +34,7 @@ def step_slopes(
 ) -> Float[np.ndarray, "scrambles n n"]:
     """The Jacobian of one step in all coordinates but those of V, whose columns are left NaN.
 
-    Parameters
-    ----------
-    hats : Conjugates
-        At x.
-    slopes : Conjugates
-        Derivatives over alpha, as `dotphase.theory.slopes` gives them.
+    From the conjugates at x, and their derivatives over alpha (`dotphase.theory.slopes`).
     """
     coordinates, model, alpha = problem.coordinates, problem.model, problem.alpha
     scale = coordinates.scale(x)
@@ -61,10 +57,7 @@ def whole_jacobian(
 ) -> Steps[Float[np.ndarray, "scrambles n n"]]:
     """The Jacobian of one step in all coordinates, held or not, from each scramble.
 
-    Parameters
-    ----------
-    jacobian : Jacobian, optional
-        In the free coordinates, by differences: the columns of V are taken from it.
+    The columns of V are taken from that in the free coordinates, by differences.
     """
     problem, x = search.problem, here.x
     assert isinstance(problem, Free)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -54,13 +53,16 @@ class Conjugates(NamedTuple):
     thetahat: Float[AnyArray, "tokens r t"]
 
 
+def shapes_of(model: Model) -> tuple[tuple[int, ...], ...]:
+    """Shapes of the overlaps q, m, V and theta of a model."""
+    length, r, t = model.length, model.student_rank, model.teacher_rank
+    return (length, r, r), (model.directions, r), (length, r, r), (length, r, t)
+
+
 def check_overlaps(model: Model, overlaps: Any) -> Overlaps:
     """A user's overlaps as arrays of the right shapes, or `InvalidInput`."""
-    length, r, t = model.length, model.student_rank, model.teacher_rank
-    square, means = (length, r, r), (model.directions, r)
-    shapes = {"q": square, "m": means, "V": square, "theta": (length, r, t)}
-    given = {name: getattr(overlaps, name, None) for name in shapes}
-    parts = [validate.array(f"start.{name}", given[name], shape) for name, shape in shapes.items()]
+    shapes = zip(Overlaps._fields, shapes_of(model), strict=True)
+    parts = (validate.array(f"start.{n}", getattr(overlaps, n, None), size) for n, size in shapes)
     checked = Overlaps(*parts)
     for name in ("q", "V"):
         value = getattr(checked, name)
@@ -90,16 +92,7 @@ def is_nothing(overlaps: Overlaps, model: Model) -> bool:
     return bool(np.trace(overlaps.q[0]) < NOTHING * float(model.rho[0]) * model.student_rank)
 
 
-def norms_of(overlaps: Overlaps) -> dict[str, float]:
-    """Frobenius norms of the overlaps of token 1, in the order q, m, V, theta."""
-    parts = overlaps._asdict().items()
-    return {name: float(np.linalg.norm(np.asarray(part)[0])) for name, part in parts}
-
-
-def matrix_sqrt(matrix: Float[AnyArray, "... n n"]) -> Float[Array, "... n n"]:
-    """Symmetric square root of a symmetric positive semi-definite matrix."""
-    if matrix.shape[-1] == 1:
-        return jnp.sqrt(jnp.maximum(matrix, 0.0))
-    values, vectors = jnp.linalg.eigh(matrix)
-    roots = jnp.sqrt(jnp.maximum(values, 0.0))
-    return (vectors * roots[..., None, :]) @ vectors.swapaxes(-1, -2)
+def norms_of(overlaps: Any) -> dict[str, float]:
+    """Frobenius norms of the overlaps of token 1, in their order; a single number is none."""
+    parts = {name: np.asarray(part) for name, part in overlaps._asdict().items()}
+    return {name: float(np.linalg.norm(part[0])) for name, part in parts.items() if part.ndim}

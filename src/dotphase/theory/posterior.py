@@ -34,6 +34,7 @@ from scipy.spatial import KDTree
 
 from dotphase._numerics import validate
 from dotphase._numerics.precision import in_double_precision
+from dotphase._numerics.sampled import error_of_mean, mean_and_error
 from dotphase.errors import InvalidInput
 from dotphase.model.definition import Model, refuse, refuse_spectrum
 from dotphase.model.trying import call_many
@@ -137,13 +138,12 @@ def weak_recovery(
     """
     _check(model)
     nothing = np.zeros((model.teacher_rank, model.teacher_rank))
-    found = _repeat(model, nothing, seed, log2_points)
+    found = [information(model, nothing, seed, number, log2_points) for number in range(REPEATS)]
     # Without knowledge E[g g^T] is the squared mean of h given the label.
     means = np.stack([part.known for part in found])
-    error = np.std(means, axis=0, ddof=1) / np.sqrt(len(means))
-    if np.any(np.abs(np.mean(means, axis=0)) > 6 * error + 1e-2):
+    if np.any(np.abs(np.mean(means, axis=0)) > 6 * error_of_mean(means) + 1e-2):
         return 0.0, 0.0
-    return _with_error([1 / _radius(part.spread) for part in found])
+    return mean_and_error([1 / _radius(part.spread) for part in found])
 
 
 @in_double_precision
@@ -183,11 +183,11 @@ def numerical_bayes(
     ends = [_settle(model, alpha, seed, repeat, log2_points, alike) for repeat in range(REPEATS)]
     overlaps = np.stack([overlap for overlap, _, _ in ends])
     radii = [_multiplier(alpha, overlap, found) for overlap, found, _ in ends]
-    multiplier, error = _with_error(radii)
+    multiplier, error = mean_and_error(radii)
     return NumericalBayes(
         alpha=alpha,
         overlap=np.mean(overlaps, axis=0),
-        stderr=np.std(overlaps, axis=0, ddof=1) / np.sqrt(REPEATS),
+        stderr=error_of_mean(overlaps),
         label_error=float(np.mean([found.label_error for _, found, _ in ends])),
         multiplier=multiplier,
         multiplier_stderr=error,
@@ -202,10 +202,6 @@ def _check(model: Model) -> None:
     if dims > 6:
         rule = "must have at most 6 fields: neighbours in more dimensions are far"
         raise InvalidInput("teacher_rank", f"{model.teacher_rank}, {model.length} tokens", rule)
-
-
-def _with_error(values: list[float]) -> tuple[float, float]:
-    return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))
 
 
 def _radius(operator: np.ndarray) -> float:
@@ -238,10 +234,6 @@ def _settle(
         if change < TOLERANCE:
             return overlap, found, True
     return overlap, found, False
-
-
-def _repeat(model: Model, overlap: Matrix, seed: int, log2_points: int) -> list[Information]:
-    return [information(model, overlap, seed, repeat, log2_points) for repeat in range(REPEATS)]
 
 
 def information(

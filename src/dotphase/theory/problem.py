@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from dotphase._numerics.fixed_point import Vector
 from dotphase.model import Model
 from dotphase.theory.coordinates import Coordinates
 from dotphase.theory.evaluate import Answer, AverageQuery, Evaluator, Query, Tracks, evaluator_of
@@ -24,7 +25,6 @@ from dotphase.theory.evolution import (
 )
 from dotphase.theory.overlaps import Conjugates, Overlaps, admissible, norms_of
 
-Vector = Float[np.ndarray, " n"]
 #: Values with one entry per scramble, or none.
 Values = Float[np.ndarray, "..."]
 #: The order parameters of a kind of problem.
@@ -63,17 +63,17 @@ class Problem(ABC, Generic[O, M]):
     def advance(self, x: Vector, averages: M) -> np.ndarray:
         """``F(x)`` from the averages at x; NaN where it is not defined. Leading axes are kept."""
 
-    @abstractmethod
     def norms(self, x: Vector) -> dict[str, float]:
         """Sizes of the overlaps by name."""
+        return norms_of(self.overlaps(x))
 
     @abstractmethod
     def free_energy(self, x: Vector, averages: M) -> Values:
         """The training loss from a function that is stationary at the fixed point."""
 
-    @abstractmethod
     def train_loss(self, x: Vector, averages: M) -> Values:
         """eps_t at x, if it is a fixed point."""
+        return self.free_energy(x, averages)
 
     @abstractmethod
     def test_error(self, averages: M) -> Values:
@@ -117,9 +117,6 @@ class Symmetric(Problem[Overlaps, Averages]):
             return self.image(x, self.conjugates(self.overlaps(x), averages))
         except np.linalg.LinAlgError:
             return np.full_like(x, np.nan)
-
-    def norms(self, x: Vector) -> dict[str, float]:
-        return norms_of(self.overlaps(x))
 
     def free_energy(self, x: Vector, averages: Averages) -> Values:
         return free_energy(self.model, self.alpha, self.overlaps(x), averages)

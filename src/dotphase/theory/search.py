@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from dotphase._numerics.fixed_point import FixedPoint, Iteration, fixed_point
+from dotphase._numerics.fixed_point import FixedPoint, Iteration, Vector, fixed_point
 from dotphase._numerics.outcome import Outcome
 from dotphase._numerics.quadrature import SMALLEST_LOG2
 from dotphase.theory.evaluate import Answer, Query, ResponseQuery, Tracks
@@ -18,8 +18,6 @@ from dotphase.theory.problem import Problem
 from dotphase.theory.settings import SolverSettings
 from dotphase.theory.stability import Responses
 from dotphase.theory.steps import Steps, ask
-
-Vector = Float[np.ndarray, " n"]
 
 #: Evaluations after which shorter steps, of this length, are tried on the way to a first fixed
 #: point, and as many later Newton's.

@@ -27,7 +27,6 @@ def conjugate_slopes(
     model: Model,
     overlaps: Overlaps,
     points: Float[Array, "dims scrambles*points"],
-    scrambles: int,
     track: Track,
     directions: Overlaps,
 ) -> Conjugates:
@@ -71,7 +70,7 @@ def conjugate_slopes(
             Vhat=-g[:, :, None] * change[:, None, :r],
             thetahat=g[:, :, None] * change[:, None, r:],
         )
-        return Conjugates(*(mean_of_scrambles(scrambles, jnp.asarray(part)) for part in values))
+        return Conjugates(*(mean_of_scrambles(jnp.asarray(part)) for part in values))
 
     slopes = jax.lax.map(along, directions)
     return Conjugates(*(jnp.swapaxes(part, 0, 1) for part in slopes))

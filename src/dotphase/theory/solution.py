@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-from dotphase._numerics.shown import Description, Shown, with_errors
+from dotphase._numerics.plain import fields_without
+from dotphase._numerics.shown import LABELS, Description, Shown, with_errors
 from dotphase.model import Model
 from dotphase.theory.classification import belongs
 from dotphase.theory.overlaps import Overlaps, norms_of
@@ -120,9 +121,8 @@ class Solution(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """The solution as plain numbers, lists and strings, ready for JSON."""
-        shown = {name: value for name, value in vars(self).items() if name not in UNSHOWN}
         parts = self.overlaps._asdict()
-        return shown | {
+        return fields_without(self, *UNSHOWN) | {
             "overlaps": {name: np.asarray(part).tolist() for name, part in parts.items()},
             "norms": self.norms,
             "stability": dict(vars(self.stability)),
@@ -132,7 +132,6 @@ class Solution(Shown):
     def description(self) -> Description:
         """Norms, losses and errors; whether it converged and can be trusted."""
         values = {**self.norms, "train_loss": self.train_loss, "test_error": self.test_error}
-        labels = {"train_loss": "training loss", "test_error": "test error"}
         head = f"{self.found} branch at alpha = {self.alpha:g}: {self.stability.described}"
         tokens = "" if np.ptp(self.model.sigma) == 0 else " (q, m, V, theta: norms for token 1)"
         if not self.converged:
@@ -147,7 +146,7 @@ class Solution(Shown):
             error = with_errors(value, self.stderr[name], self.model_error.get(name, 0.0))
             linear = f"   linear layer {self.linear_test_error:.6f}"
             known = name == "test_error" and np.isfinite(self.linear_test_error)
-            rows.append((labels.get(name, name), error + (linear if known else "")))
+            rows.append((LABELS.get(name, name), error + (linear if known else "")))
         return Description(head + tokens, tuple(rows), tuple(self._notes()))
 
     def _notes(self) -> list[str]:

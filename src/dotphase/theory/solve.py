@@ -285,15 +285,7 @@ def continue_many(
     settings: SolverSettings | None = None,
     **changes: Unpack[SolverFields],
 ) -> list[list[Solution]]:
-    """Follow many branches of many models along the same grid of alpha.
-
-    Parameters
-    ----------
-    chains : sequence of (model, branch)
-        What to follow; chains are independent of each other and run side by side.
-
-    Other parameters are those of `continue_in_alpha`.
-    """
+    """`continue_in_alpha` for branches of many models on one grid, which run side by side."""
     settings = with_changes(settings, DEFAULT, changes)
     return run([continuing(model, alphas, branch, settings, progress) for model, branch in chains])
 

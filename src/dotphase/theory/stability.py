@@ -24,6 +24,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from dotphase._numerics.prox import Track, response
+from dotphase._numerics.quadrature import SCRAMBLES
 from dotphase.model import Model
 from dotphase.model.derivatives import loss_derivatives
 from dotphase.theory.evolution import Averages, conjugates, draw_fields, prox_problem, resolvent
@@ -145,7 +146,6 @@ def mean_responses(
     model: Model,
     overlaps: Overlaps,
     points: Float[Array, "dims scrambles*points"],
-    scrambles: int,
     track: Track,
     directions: Overlaps,
 ) -> Responses:
@@ -154,11 +154,11 @@ def mean_responses(
     problem = prox_problem(overlaps, fields)
     length, r = model.length, model.student_rank
     g = response(loss_derivatives(model), problem, track.x)
-    g = g.reshape(length, r, length, r, scrambles, -1)
+    g = g.reshape(length, r, length, r, SCRAMBLES, -1)
     jacobian = jnp.stack([jnp.mean(g[k, :, k], axis=-1) for k in range(length)])
     squared = jnp.einsum("kalbsn,kcldsn->sklacbd", g, g) / g.shape[-1]
-    shape = (scrambles, length, length, r * r, r * r)
-    slopes = conjugate_slopes(model, overlaps, points, scrambles, track, directions)
+    shape = (SCRAMBLES, length, length, r * r, r * r)
+    slopes = conjugate_slopes(model, overlaps, points, track, directions)
     return Responses(jnp.moveaxis(jacobian, -1, 0), squared.reshape(shape), slopes)
 
 
@@ -177,7 +177,7 @@ def spreading(
     return mixed.reshape(-1, size, size)
 
 
-def jump_share(model: Model, alpha: float, hats: Conjugates, response: Responses) -> float:
+def weight_of_jumps(model: Model, alpha: float, hats: Conjugates, response: Responses) -> float:
     """Share of the response that jumps of the proximal map carry, in [0, 1]."""
     by_parts = np.einsum("l,lij->ij", model.rho, hats.Vhat)
     smooth = -alpha * np.einsum("l,lij->ij", model.rho, np.mean(response.jacobian, axis=0))
@@ -207,7 +207,7 @@ def judge(
     replicon = np.nan
     if np.isfinite(spread).all():
         replicon = float(np.median(np.max(np.abs(np.linalg.eigvals(spread)), axis=-1)))
-    jump_weight = jump_share(model, alpha, hats, response)
+    jump_weight = weight_of_jumps(model, alpha, hats, response)
     doubts = []
     if found.kind == "saddle":
         largest = ", ".join(f"{name} by {found.value[name]:.2f}" for name in found.rising)

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dotphase._numerics import validate
-from dotphase._numerics.step_sizes import StepSize, constant, step_sizes
+from dotphase._numerics.step_sizes import StepSize, check_momentum, constant, step_sizes
 from dotphase.errors import InvalidInput
 from dotphase.finite.data import check_dtype
 from dotphase.finite.measure import HELD_OUT
@@ -92,8 +92,7 @@ class TrainingSettings:
         for name, at_least in least.items():
             if getattr(self, name) is not None:
                 validate.whole(name, getattr(self, name), at_least=at_least)
-        if validate.number("momentum", self.momentum, at_least=0) >= 1:
-            raise InvalidInput("momentum", self.momentum, "must be >= 0 and < 1")
+        check_momentum(self.momentum)
         check_dtype(self.dtype)
         if self.lr is not None:
             step_sizes(self.lr, self.most_steps)

@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Unpack
 
+from dotphase._numerics.plain import fields_without
 from dotphase._numerics.precision import in_double_precision
 from dotphase.errors import InvalidInput
 from dotphase.model import Model
@@ -55,8 +56,7 @@ class BrokenCritical:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, ready for JSON."""
-        left_out = ("semantic", "positional", "linear")
-        return {name: value for name, value in vars(self).items() if name not in left_out}
+        return fields_without(self, "semantic", "positional", "linear")
 
 
 @in_double_precision

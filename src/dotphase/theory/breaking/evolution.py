@@ -37,8 +37,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from dotphase._numerics.linalg import dot, matvec
+from dotphase._numerics.linalg import dot, matrix_sqrt, matvec
 from dotphase._numerics.prox import Track, over_points, proximal_map
+from dotphase._numerics.quadrature import Rule
 from dotphase.model import Model
 from dotphase.model.derivatives import loss_derivatives
 from dotphase.theory.evolution import (
@@ -58,7 +59,7 @@ from dotphase.theory.evolution import (
     source,
     transpose,
 )
-from dotphase.theory.overlaps import AnyArray, Conjugates, Overlaps, matrix_sqrt
+from dotphase.theory.overlaps import AnyArray, Conjugates, Overlaps
 
 
 class BrokenOverlaps(NamedTuple):
@@ -141,14 +142,13 @@ def fresh_clusters(
     model: Model,
     overlaps: BrokenOverlaps,
     points: Float[Array, "dims points"],
-    inner: Float[Array, "dims inner"],
+    rule: Rule,
 ) -> Clusters:
     """Where the averages start when nothing is known."""
     fields = draw_fields(model, overlaps.between, points)
     centre = jnp.zeros_like(fields.omega)
-    return Clusters(
-        Track.fresh(_inner_fields(overlaps, fields, centre[..., None] + inner[:, None])), centre
-    )
+    omega = _inner_fields(overlaps, fields, centre[..., None] + rule.points[:, None])
+    return Clusters(Track.fresh(omega), centre)
 
 
 def _inner_fields(
@@ -163,9 +163,7 @@ def cluster_averages(
     model: Model,
     overlaps: BrokenOverlaps,
     points: Float[Array, "dims scrambles*points"],
-    inner: Float[Array, "dims inner"],
-    share: Float[Array, " inner"],
-    scrambles: int,
+    rule: Rule,
     clusters: Clusters,
     call: Int[Array, ""],
 ) -> tuple[BrokenAverages, Clusters]:
@@ -175,11 +173,8 @@ def cluster_averages(
     with z from a rule for standard normal variables, and ``exp(-y M - c.z - c^2/2)`` its weight.
     Integration by parts gives the mean of eta, ``y (q1 - q0)^{1/2} <g>``, which is the centre of
     the next call.
-
-    Parameters
-    ----------
-    inner, share : points and weights of the rule
     """
+    inner, share = map(jnp.asarray, rule)
     length, r = model.length, model.student_rank
     outer, count = points.shape[-1], inner.shape[-1]
     fields = draw_fields(model, overlaps.between, points)
@@ -222,7 +217,7 @@ def cluster_averages(
     )
     root = matrix_sqrt(overlaps.q1 - overlaps.q0)
     centre = jnp.asarray(overlaps.parisi) * apply_each(root, g).reshape(length * r, outer)
-    return jax.tree.map(partial(mean_of_scrambles, scrambles), values), Clusters(track, centre)
+    return jax.tree.map(mean_of_scrambles, values), Clusters(track, centre)
 
 
 def broken_conjugates(

@@ -10,9 +10,9 @@ import numpy as np
 from jaxtyping import Float
 from scipy.interpolate import PchipInterpolator
 
+from dotphase._numerics.fixed_point import Vector
 from dotphase.theory.breaking.evolution import BrokenOverlaps
 from dotphase.theory.breaking.problem import Clustered
-from dotphase.theory.problem import Vector
 from dotphase.theory.search import Evaluation, Jacobian
 from dotphase.theory.uncertainty import standard_error
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from dotphase._numerics.quadrature import SCRAMBLES, Rule, gauss_hermite, normal_points
+from dotphase._numerics.fixed_point import Vector
+from dotphase._numerics.quadrature import Rule, gauss_hermite, normal_points
 from dotphase.model import Model
 from dotphase.theory.breaking.evolution import (
     BrokenAverages,
@@ -34,8 +34,8 @@ from dotphase.theory.evaluate import (
     compile_stepping,
     cut,
 )
-from dotphase.theory.overlaps import admissible
-from dotphase.theory.problem import Problem, Values, Vector
+from dotphase.theory.overlaps import admissible, shapes_of
+from dotphase.theory.problem import Problem, Values
 
 #: Inner points per outer one, for two fields; every further field doubles 64 of them.
 INNER = 36
@@ -69,27 +69,23 @@ def inner_rule(dims: int, count: int) -> Rule:
 
 
 @lru_cache(maxsize=16)
-def _compile(
-    structure: Structure, length: int, rank: int, teacher_rank: int, inner: int
-) -> Stepping:
+def _compile(structure: Structure, inner: int) -> Stepping:
     """Jitted functions for all models of one structure."""
-    r, t = rank, teacher_rank
-    rule = inner_rule(length * r, inner)
-    square = (length, r, r)
-    shapes = [square, square, (length, r), square, (length, r, t), ()]
+
+    def given(model: Model, flat: Array) -> tuple[BrokenOverlaps, Rule]:
+        q, m, V, theta = shapes_of(model)
+        overlaps = BrokenOverlaps(*cut(flat, [q, q, m, V, theta, ()]))
+        return overlaps, inner_rule(model.length * model.student_rank, inner)
 
     def start(model: Model, flat: Array, points: Array) -> Clusters:
-        overlaps = BrokenOverlaps(*cut(flat, shapes))
-        return fresh_clusters(model, overlaps, points, jnp.asarray(rule.points))
+        overlaps, rule = given(model, flat)
+        return fresh_clusters(model, overlaps, points, rule)
 
     def step(
         model: Model, flat: Array, points: Array, clusters: Clusters, call: Array
     ) -> tuple[BrokenAverages, Clusters]:
-        overlaps = BrokenOverlaps(*cut(flat, shapes))
-        points_and_weights = (jnp.asarray(rule.points), jnp.asarray(rule.weights))
-        return cluster_averages(
-            model, overlaps, points, *points_and_weights, SCRAMBLES, clusters, call
-        )
+        overlaps, rule = given(model, flat)
+        return cluster_averages(model, overlaps, points, rule, clusters, call)
 
     return compile_stepping(structure, start, step)
 
@@ -110,16 +106,11 @@ class ClusterQuery(AverageQuery):
 
     @property
     def compiled(self) -> Stepping:
-        model = self.evaluator.model
-        sizes = (model.length, model.student_rank, model.teacher_rank)
-        return _compile(self.evaluator.structure, *sizes, self.inner)
+        return _compile(self.evaluator.structure, self.inner)
 
     def averages(self, rows: Float[np.ndarray, "scrambles n"]) -> Any:
-        model = self.evaluator.model
-        length, r, t = model.length, model.student_rank, model.teacher_rank
-        square = (length, r, r)
-        shapes = [(length, r), square, square, (length, r, t), square, (), (), (), ()]
-        return self.without_odd(BrokenAverages(*cut(rows, shapes)))
+        q, m, V, theta = shapes_of(self.evaluator.model)
+        return self.without_odd(BrokenAverages(*cut(rows, [m, q, q, theta, V, (), (), (), ()])))
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,17 +178,11 @@ class Clustered(Problem[BrokenOverlaps, BrokenAverages]):
         image[..., self._held] = 0.0
         return image
 
-    def norms(self, x: Vector) -> dict[str, float]:
-        return broken_norms(self.overlaps(x))
-
     def energies(self, x: Vector, averages: BrokenAverages) -> tuple[Values, Values]:
         """F and the complexity."""
         return broken_energy(self.model, self.alpha, self.overlaps(x), averages)
 
     def free_energy(self, x: Vector, averages: BrokenAverages) -> Values:
-        return self.energies(x, averages)[0]
-
-    def train_loss(self, x: Vector, averages: BrokenAverages) -> Values:
         return self.energies(x, averages)[0]
 
     def test_error(self, averages: BrokenAverages) -> Values:
@@ -223,9 +208,3 @@ class Clustered(Problem[BrokenOverlaps, BrokenAverages]):
     def _held(self) -> Bool[np.ndarray, " n"]:
         # W1 - W0 has the signs of W.
         return np.concatenate([self.held, self.held[: self.coordinates.squares], [False]])
-
-
-def broken_norms(overlaps: BrokenOverlaps) -> dict[str, float]:
-    """Frobenius norms of the overlaps of token 1."""
-    names = ("q0", "q1", "m", "V", "theta")
-    return {name: float(np.linalg.norm(np.asarray(getattr(overlaps, name))[0])) for name in names}

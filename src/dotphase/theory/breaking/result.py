@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from dotphase._numerics.shown import Description, Shown, with_error
+from dotphase._numerics.plain import fields_without
+from dotphase._numerics.shown import LABELS, Description, Shown, with_error
 from dotphase.theory.breaking.evolution import BrokenOverlaps
 from dotphase.theory.breaking.path import Path
-from dotphase.theory.breaking.problem import broken_norms
+from dotphase.theory.model_error import LAWS
+from dotphase.theory.overlaps import norms_of
 from dotphase.theory.solution import Solution
 from dotphase.theory.uncertainty import standard_error
-
-#: Results whose shift is the error of the replica-symmetric model.
-MODEL_ERRORS = ("train_loss", "test_error", "theta", "m")
 
 
 @dataclass(frozen=True)
@@ -132,23 +131,21 @@ class Broken(Shown):
     @property
     def norms(self) -> dict[str, float]:
         """Sizes of the overlaps of token 1."""
-        return broken_norms(self.overlaps)
+        return norms_of(self.overlaps)
 
     def to_dict(self) -> dict[str, Any]:
         """The solution as plain numbers, lists and strings, ready for JSON."""
         parts = {name: np.asarray(part).tolist() for name, part in self.overlaps._asdict().items()}
         parts.pop("parisi")
-        own = ("overlaps", "symmetric", "curve")
-        shown = {name: value for name, value in vars(self).items() if name not in own}
         symmetric = self.symmetric.to_dict()
         return {
             **{name: symmetric[name] for name in ("alpha", "branch", "found")},
-            **shown,
+            **fields_without(self, "overlaps", "symmetric", "curve"),
             "parisi": self.parisi if math.isfinite(self.parisi) else None,
             "parisi_range": list(self.parisi_range),
             "overlaps": parts,
             "norms": self.norms,
-            "model_error": {name: abs(self.shift[name]) for name in MODEL_ERRORS},
+            "model_error": {name: abs(self.shift[name]) for name in LAWS},
             "symmetric": symmetric,
         }
 
@@ -159,7 +156,7 @@ class Broken(Shown):
         head = f"{asked.found} branch at alpha = {asked.alpha:g}, one step of breaking"
         if not self.converged:
             head = f"NO RESULT for the {asked.branch} branch at alpha = {asked.alpha:g}"
-        labels = {"train_loss": "training loss", "test_error": "test error", "parisi": "y"}
+        labels = {**LABELS, "parisi": "y"}
         results = {
             **self.norms,
             "train_loss": self.train_loss,

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from dotphase._numerics.fixed_point import Iteration
+from dotphase._numerics.fixed_point import Iteration, Vector
 from dotphase.theory.breaking.evolution import BrokenOverlaps
 from dotphase.theory.breaking.path import FIRST, Node, Path
 from dotphase.theory.breaking.problem import Clustered, enough_inside
 from dotphase.theory.classification import belongs, classify
-from dotphase.theory.problem import Free, Vector
+from dotphase.theory.problem import Free
 from dotphase.theory.search import (
     Jacobian,
     Memory,
