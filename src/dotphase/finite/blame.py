@@ -12,7 +12,8 @@ from dotphase._numerics.quadrature import Rule
 from dotphase.finite.loss import Weights, project
 from dotphase.finite.prepare import Prepared
 from dotphase.finite.test_error import both_fields
-from dotphase.model.definition import Attention, Model, call_many, where_not_finite
+from dotphase.model.definition import Attention, Model
+from dotphase.model.trying import call_many, where_not_finite
 
 
 def blame(model: Model, data: Prepared, weights: Weights, rule: Rule) -> str:
