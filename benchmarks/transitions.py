@@ -1,14 +1,22 @@
 """Does the positional/semantic transition survive in other models? Theory beside training.
 
-    python benchmarks/transitions.py [NAME ...] [--draw]
+    python benchmarks/transitions.py cells NAME OMEGA
+    python benchmarks/transitions.py lines NAME OMEGA
+    python benchmarks/transitions.py train NAME
+    python benchmarks/transitions.py draw
 
-For each model the two branches on a coarse grid of alpha and omega, in theory and trained at
-d = 150; results go to docs/data, and `--draw` makes docs/images/transitions.png of them.
+`cells` solves the branches of one model on a grid of alpha, `lines` looks for the transitions of
+its lowest minimum, `train` trains students of all omegas on the same grid; they write into
+out/transitions, so that they can run side by side. `draw` collects what is there into docs/data
+and draws docs/images/transitions.png of it. Without arguments everything is done in turn.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,73 +24,165 @@ import numpy as np
 import xarray as xr
 
 import dotphase as dp
-from dotphase.figures.parts.style import COLOURS, drawing, ink
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
-OMEGAS = [0.1, 0.3, 0.5]
-D, SEEDS = 150, 3
-#: By name: title, parameters, sample complexities, branches that count as semantic.
-MODELS: dict[str, tuple[str, dict[str, Any], list[float], tuple[str, ...]]] = {
-    "causal-attention": ("causal, 3 tokens", {}, [0.4, 0.8, 1.4, 2.4], ("semantic",)),
-    "correlated-attention": ("correlated, 0.3", {}, [0.8, 1.4, 2.4, 4.0], ("semantic",)),
-    "attention-classes": ("classes", {}, [1.0, 3.0, 6.0, 12.0], ("semantic",)),
-    "multi-head": ("two heads", {}, [0.8, 1.5, 2.5, 4.5], ("mixed", "semantic")),
-}
+ROOT = Path(__file__).resolve().parents[1]
+PARTS = ROOT / "out" / "transitions"
+DATA, FIGURE = ROOT / "docs" / "data", ROOT / "docs" / "images" / "transitions.png"
+SEEDS = 6
+#: What is kept of the theory in every cell.
+KEPT = ("train_loss", "train_loss_stderr", "test_error", "kind", "on_branch", "trusted")
 
 
-def compute(name: str) -> xr.Dataset:
-    """Theory and training of one model on its grid."""
-    _, given, alphas, informed = MODELS[name]
+@dataclass(frozen=True)
+class Case:
+    """A model, its grid, and the branches that compete in it."""
 
-    def family(omega: float) -> dp.Model:
-        return dp.load_model(name, omega=omega, **given)
+    title: str
+    alphas: tuple[float, ...]
+    omegas: tuple[float, ...] = (0.1, 0.2, 0.3, 0.5)
+    branches: tuple[str, ...] = ("semantic", "positional")
+    #: log2 of the points of a cell, and of a transition.
+    points: tuple[int, int] = (14, 15)
+    #: Of the trained students; those with the lowest loss of all starts are looked at.
+    d: int = 400
+    starts: tuple[str, ...] = ("semantic", "positional")
+    given: dict[str, Any] = field(default_factory=dict)
 
-    theory = dp.diagram(family, alphas, OMEGAS, informed=informed, log2_points=12)
-    starts = (informed[0], "positional")
-    runs = dp.grid(family, alphas, OMEGAS, d=D, starts=starts, seeds=SEEDS)
-    lowest = runs["mechanism"].isel(start=runs["train_loss"].argmin("start"))
-    parts = {
-        "theory": theory["loss_difference"],
-        "winner": theory["winner"].astype(str),
-        "alpha_c": theory["alpha_c"],
-        "share": (lowest.isin(list(informed))).mean("seed"),
-    }
-    found = xr.Dataset({key: part.drop_attrs() for key, part in parts.items()})
-    return found.drop_attrs().assign_attrs(model=name, d=D, seeds=SEEDS)
+
+CASES = {
+    "causal-attention": Case("causal, 3 tokens", (0.4, 0.6, 0.9, 1.4, 2.4, 4.0)),
+    "multi-head": Case(
+        "two heads", (0.8, 1.5, 2.5, 4.0, 7.0, 12.0),
+        branches=("semantic", "mixed", "positional"), points=(13, 14),
+        d=200, starts=("semantic", "positional", "random"),
+    ),
+    "attention-classes": Case(
+        "classes", (1.5, 3.0, 5.0, 8.0, 13.0, 20.0), (0.05, 0.1, 0.2, 0.3),
+        given={"labels": "likeliest", "sigma": 0.7, "ridge": 1.0},
+    ),
+    "correlated-attention": Case("correlated, 0.3", (0.8, 1.2, 1.7, 2.4, 4.0, 6.0)),
+}  # fmt: skip
+
+
+def build(name: str, omega: float) -> dp.Model:
+    """The model of a case."""
+    return dp.load_model(name, omega=omega, **CASES[name].given)
+
+
+def cells(name: str, omega: float) -> xr.Dataset:
+    """The branches of one model along alpha."""
+    case = CASES[name]
+    found = dp.curve(build(name, omega), case.alphas, case.branches, log2_points=case.points[0])
+    return found[list(KEPT)].drop_attrs()
+
+
+def lines(name: str, omega: float) -> list[dict[str, Any]]:
+    """Every transition of the lowest minimum, with its error."""
+    case = CASES[name]
+    ends = {"smallest": case.alphas[0], "largest": case.alphas[-1]}
+    found = dp.critical(build(name, omega), **ends, limits=False, log2_points=case.points[1])
+    return [one.to_dict() for one in found.transitions]
+
+
+def train(name: str) -> xr.Dataset:
+    """What has been learned by the student with the lowest loss, for every data set."""
+    case = CASES[name]
+    runs = dp.grid(
+        partial(build, name), case.alphas, case.omegas, d=case.d, starts=case.starts, seeds=SEEDS
+    )  # fmt: skip
+    lowest = runs["train_loss"].argmin("start")
+    parts = {key: runs[key].isel(start=lowest).drop_vars("start").drop_attrs()
+             for key in ("mechanism", "train_loss", "test_error")}  # fmt: skip
+    return xr.Dataset(parts).assign_attrs(d=case.d)
+
+
+def collect(name: str) -> xr.Dataset | None:
+    """All rows of a model that are there, with the trained students beside them."""
+    rows = {omega: PARTS / f"cells-{name}-{omega:g}.nc" for omega in CASES[name].omegas}
+    solved = {omega: xr.load_dataset(path) for omega, path in rows.items() if path.exists()}
+    kept = DATA / f"transition-{name}.nc"
+    if not solved:
+        return xr.load_dataset(kept) if kept.exists() else None
+    grid = xr.concat(list(solved.values()), xr.Variable("omega", list(solved)))
+    places = {f"{omega:g}": PARTS / f"lines-{name}-{omega:g}.json" for omega in solved}
+    found = {key: json.loads(path.read_text()) for key, path in places.items() if path.exists()}
+    grid.attrs = {"transitions": json.dumps(found), "log2_points": CASES[name].points}
+    runs = xr.load_dataset(PARTS / f"train-{name}.nc")
+    grid = grid.assign({f"trained_{key}": value for key, value in runs.items()})
+    grid.attrs["d"] = runs.attrs["d"]
+    grid.to_netcdf(kept, engine="h5netcdf")
+    return grid
+
+
+def lowest(cell: xr.Dataset) -> str:
+    """The lowest minimum of a cell, or that there is none."""
+    there = cell["on_branch"].values.astype(bool) & (cell["kind"].values != "saddle")
+    if not there.any():
+        return "uninformed"
+    loss = np.where(there, cell["train_loss"].values, np.inf)
+    return str(cell["branch"].values[np.argmin(loss)])
 
 
 def draw(found: dict[str, xr.Dataset]) -> None:
-    """One panel for each model: who has the lower loss, in theory (ground) and trained (marks)."""
-    size = (3.0 * len(found), 2.9)
-    with drawing(DOCS / "images" / "transitions.png", size=size, columns=len(found)) as (_, axes):
-        for axis, (name, cells) in zip(np.atleast_1d(axes), found.items(), strict=True):
-            for omega in cells["omega"].values:
-                for alpha in cells["alpha"].values:
-                    cell = cells.sel(omega=omega, alpha=alpha)
-                    winner, share = str(cell["winner"].item()), float(cell["share"])
-                    axis.plot(alpha, omega, "s", ms=15, alpha=0.45, mew=0,
-                              color=COLOURS.get(winner, COLOURS["uninformed"]))  # fmt: skip
-                    trained = COLOURS["semantic" if share > 0.5 else "positional"]
-                    axis.plot(alpha, omega, "o", ms=6, color=trained,
-                              mfc="none" if 0 < share < 1 else trained)  # fmt: skip
-            axis.plot(cells["alpha_c"], cells["omega"], color=ink(), lw=1)
-            axis.set(title=MODELS[name][0], xlabel=r"$\alpha$", xscale="log", ylim=(0, 0.6))
-            axis.set_xticks(cells["alpha"].values, [f"{a:g}" for a in cells["alpha"].values])
+    """One panel for each model: the lowest minimum in theory (squares) and trained (circles)."""
+    from dotphase.figures.parts.style import COLOURS, drawing, ink
+
+    size = (2.7 * len(found), 2.9)
+    with drawing(FIGURE, size=size, columns=len(found)) as (figure, axes):
+        for axis, (name, grid) in zip(np.atleast_1d(axes), found.items(), strict=True):
+            for omega in grid["omega"].values:
+                for alpha in grid["alpha"].values:
+                    cell = grid.sel(omega=omega, alpha=alpha)
+                    axis.plot(
+                        alpha, omega, "s", ms=15, alpha=0.4, mew=0, color=COLOURS[lowest(cell)]
+                    )
+                    names, counts = np.unique(cell["trained_mechanism"].values, return_counts=True)
+                    colour = COLOURS.get(str(names[np.argmax(counts)]), COLOURS["uninformed"])
+                    axis.plot(alpha, omega, "o", ms=6, color=colour,
+                              mfc="none" if len(names) > 1 else colour)  # fmt: skip
+            for line in lines_of(grid):
+                place, error, height = (np.asarray(part) for part in zip(*line, strict=True))
+                axis.errorbar(place, height, xerr=error, color=ink(), lw=1, marker=".", ms=3)
+            axis.set(title=CASES[name].title, xlabel=r"$\alpha$", xscale="log")
+            axis.set_ylim(0, 1.2 * float(grid["omega"].max()))
+            axis.set_xticks(grid["alpha"].values, [f"{a:g}" for a in grid["alpha"].values])
             axis.minorticks_off()
         np.atleast_1d(axes)[0].set_ylabel(r"$\omega$")
+        marks = [axis.plot([], [], "o", color=COLOURS[name], label=name)[0]
+                 for name in ("positional", "mixed", "semantic")]  # fmt: skip
+        figure.legend(handles=marks, loc="outside lower center", ncols=3)
+
+
+def lines_of(grid: xr.Dataset) -> list[list[tuple[float, float, float]]]:
+    """Transitions of the same two minima, as (alpha, error, omega) with rising omega."""
+    joined: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
+    for omega, row in json.loads(grid.attrs["transitions"]).items():
+        for one in row:
+            place = (one["alpha"], one["stderr"], float(omega))
+            joined.setdefault((one["before"], one["after"]), []).append(place)
+    return list(joined.values())
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*")
-    parser.add_argument("--draw", action="store_true")
+    parser.add_argument("step", nargs="?", choices=("cells", "lines", "train", "draw"))
+    parser.add_argument("name", nargs="?", choices=list(CASES))
+    parser.add_argument("omega", nargs="?", type=float)
     given = parser.parse_args()
-    for name in given.names or ([] if given.draw else list(MODELS)):
-        compute(name).to_netcdf(DOCS / "data" / f"transition-{name}.nc")
-        print(name, "done", flush=True)
-    if given.draw:
-        paths = {name: DOCS / "data" / f"transition-{name}.nc" for name in MODELS}
-        draw({name: xr.load_dataset(path) for name, path in paths.items() if path.exists()})
+    PARTS.mkdir(parents=True, exist_ok=True)
+    for name in [given.name] if given.name else CASES:
+        for omega in [given.omega] if given.omega is not None else CASES[name].omegas:
+            if given.step in (None, "cells"):
+                path = PARTS / f"cells-{name}-{omega:g}.nc"
+                cells(name, omega).to_netcdf(path, engine="h5netcdf")
+            if given.step in (None, "lines"):
+                path = PARTS / f"lines-{name}-{omega:g}.json"
+                path.write_text(json.dumps(lines(name, omega)))
+        if given.step in (None, "train"):
+            train(name).to_netcdf(PARTS / f"train-{name}.nc", engine="h5netcdf")
+    if given.step in (None, "draw"):
+        found = {name: collect(name) for name in CASES}
+        draw({name: grid for name, grid in found.items() if grid is not None})
 
 
 if __name__ == "__main__":

@@ -47,6 +47,16 @@ def test_kernel_regression_learns_the_mean_attention_from_much_data(paper):
     assert found.test_error > dp.analysis.linear_test_error(paper)
 
 
+def test_what_sees_positions_only_is_at_best_the_linear_layer(paper):
+    """A perceptron of the encodings finds it; attention between them is shrunk by the ridge."""
+    found = {
+        kind: dp.baseline(paper, 1.5, 20, kind, seeds=1) for kind in ("positions", "positional")
+    }
+    linear = dp.baseline(paper, 1.5, 20, "linear", seeds=1)
+    assert found["positions"].train_error == pytest.approx(linear.train_error, rel=0.02)
+    assert linear.train_error < found["positional"].train_error < 0.05
+
+
 def test_bad_kind(paper):
     with pytest.raises(dp.InvalidInput, match="kind"):
         dp.baseline(paper, 1.0, 20, "tree")

@@ -140,3 +140,13 @@ def test_hidden_states_have_their_probabilities():
     drawn = np.asarray(jax.jit(jax.vmap(latent.draw))(np.linspace(-2, 2, 41)[:, None]))[:, 0, 0]
     # The quantile of .2 is -.84.
     np.testing.assert_array_equal(drawn, np.where(np.linspace(-2, 2, 41) < -0.84, 1.0, 4.0))
+
+
+def test_the_likeliest_class_is_the_largest_entry_and_drawn_ones_follow_the_row(rng):
+    drawn = dp.load_model("attention-classes")
+    sure = dp.load_model("attention-classes", labels="likeliest")
+    h = rng.normal(size=(2, 1))
+    row = np.asarray(sure.teacher.attention(h))
+    np.testing.assert_array_equal(np.argmax(sure.teacher(h), axis=1), np.argmax(row, axis=1))
+    labels = jax.vmap(lambda z: drawn.teacher(h, z))(rng.normal(size=(4096, 2)))
+    np.testing.assert_allclose(np.mean(labels, axis=0), row, atol=5 * 0.5 / 64)

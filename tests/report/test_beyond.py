@@ -5,7 +5,8 @@ import pytest
 import xarray as xr
 
 from dotphase.experiments.trained import fitted_crossing, trained_crossing
-from dotphase.report.items import bayes, dynamics, lengths, limits, untied
+from dotphase.figures.concentration import spread_over_runs
+from dotphase.report.items import baselines, bayes, dynamics, lengths, limits, slices, untied
 from dotphase.report.store import Parts
 
 
@@ -187,3 +188,52 @@ def test_bayes_and_limits_agree(tmp_path):
     assert {row.verdict for row in limits.compare(datasets)} <= {"agrees", "no verdict"}
     assert len(limits.draw(datasets).axes) == 2
     assert "closed form is 100" in limits.remarks(datasets)[0]
+
+
+def learners(linear, d=100):
+    """Test errors of two learners on three data sets, and of a perceptron at another d."""
+    values = np.array([[[0.003, 0.0031, 0.0032]], [[linear, linear + 2e-5, linear - 2e-5]]])
+    over, coords = ("learner", "alpha", "seed"), {"alpha": [2.0]}
+    names = ["attention, semantic start", "linear layer"]
+    errors = xr.Dataset(
+        {"test_error": (over, values), "linear_limit": 0.00197}, coords | {"learner": names}
+    )
+    alone = xr.Dataset({"test_error": (over, values[:1])}, coords | {"learner": ["perceptron"]})
+    return {"errors": errors.assign_attrs(d=1000), "perceptron": alone.assign_attrs(d=d)}
+
+
+def test_baselines_are_judged_by_the_limit_of_the_linear_layer():
+    (row,) = baselines.compare(learners(0.00197))
+    assert row.verdict != "differs"
+    (row,) = baselines.compare(learners(0.00197 + row.catches))
+    assert row.verdict == "differs"
+
+
+def test_the_perceptron_says_its_dimension():
+    assert (
+        baselines.together(learners(0.002)).learner.values[-1] == "perceptron on tokens, $d = 100$"
+    )
+    assert baselines.together(learners(0.002, d=1000)).learner.values[-1] == "perceptron on tokens"
+    lines = baselines.remarks(learners(0.002))
+    assert len(lines) == 4 and lines[1].startswith("attention, semantic start: 2: 0.00310 ±")
+    labels = [text.get_text() for text in baselines.draw(learners(0.002)).legends[0].get_texts()]
+    assert "linear layer" not in labels and "linear positional layer" in labels
+
+
+def test_the_error_of_a_spread_is_that_of_its_law():
+    """For a normal law it is the spread over sqrt(2n)."""
+    values = np.random.default_rng(0).normal(size=(2, 4000))
+    spread, error = spread_over_runs(xr.DataArray(values, dims=("d", "seed")))
+    np.testing.assert_allclose(error, spread / np.sqrt(8000), rtol=0.1)
+
+
+def test_runs_that_leave_a_minimum_are_told():
+    over = ("omega", "start", "alpha", "seed")
+    loss, m = np.ones((1, 1, 2, 3)), np.full((1, 1, 2, 3), 0.2)
+    loss[..., 1, 0], loss[..., 0, 0], m[..., 0, :] = 0.1, 0.1, 0.01
+    runs = xr.Dataset(
+        {"train_loss": (over, loss), "m": (over, m)},
+        {"omega": [0.3], "start": ["positional"], "alpha": [0.01, 2.0]},
+    )
+    (line,) = slices._left("sigma-1", {"runs-sigma-1": runs})
+    assert "alpha = 2: 1 of 3 runs" in line  # at .01 there is no positional minimum to leave

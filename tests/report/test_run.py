@@ -72,6 +72,23 @@ def test_report_says_everything_and_a_failure_stops_nothing(fakes, tmp_path):
     assert {"figures/a-good.png", "figures/a-good-dark.svg"} <= set(good["figures"])
 
 
+def test_other_items_of_a_report_stay_in_it(fakes, tmp_path, monkeypatch):
+    monkeypatch.setattr("dotphase.report.run._draw", lambda *args: ())
+    ITEMS.register("b-good", small_item([]))
+    try:
+        reproduce(["b-good"], out=tmp_path)
+        first = json.loads((tmp_path / "report.json").read_text())["items"]
+        report = reproduce(["a-good"], out=tmp_path)
+        assert [outcome.name for outcome in report.outcomes] == ["a-good"]
+        after = json.loads((tmp_path / "report.json").read_text())["items"]
+        assert [item["name"] for item in after] == ["a-good", "b-good"] and after[1:] == first
+        reproduce(["a-good"], scale="full", out=tmp_path)  # of another scale: a report of its own
+        after = json.loads((tmp_path / "report.json").read_text())["items"]
+        assert [item["name"] for item in after] == ["a-good"]
+    finally:
+        ITEMS.forget("b-good")
+
+
 def test_parts_are_computed_once_for_the_same_sizes(fakes, tmp_path):
     reproduce(["a-good"], out=tmp_path)
     reproduce(["a-good"], out=tmp_path)

@@ -110,6 +110,20 @@ def test_other_spellings_sizes_and_a_teacher_that_tells_nothing(paper):
     assert silent.overlap == 0 and silent.test_error < 1e-20
 
 
+def test_correlated_tokens_change_the_error_and_not_the_overlap(paper, rng):
+    model = paper.replace(correlation=[[1.0, 0.6], [0.6, 1.0]])
+    assert dp.bayes.optimal(model, 0.3).overlap == dp.bayes.optimal(paper, 0.3).overlap
+    # Nothing is known: the error is the spread of T, in the metric of the tokens.
+    covariance = 0.25 * np.array([[1.0, 0.6], [0.6, 1.0]])
+    h = rng.multivariate_normal([0, 0], covariance, 2**15)[..., None]
+    targets = np.asarray(jax.vmap(model.teacher)(h))
+    miss = targets - targets.mean(axis=0)
+    sampled = np.einsum("nik,kl,nil->", miss, covariance, miss) / (2 * len(h))
+    assert dp.bayes.optimal(model, 0.1).test_error == pytest.approx(sampled, rel=0.03)
+    with pytest.raises(dp.InvalidInput, match="latent"):
+        dp.bayes.optimal(dp.load_model("single-location"), 0.3)
+
+
 def test_curve_and_text(paper):
     data = dp.bayes.curve(paper, [0.1, 0.3, 0.6])
     assert data["test_error"].dims == ("alpha",)

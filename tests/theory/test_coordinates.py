@@ -3,9 +3,12 @@ import numpy as np
 import pytest
 
 import dotphase as dp
+from dotphase.model import channels
+from dotphase.model.latent import Latent
 from dotphase.model.symmetry import unseen_signs
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.coordinates import Coordinates
+from dotphase.theory.overlaps import Overlaps
 from models import softmax, three_tokens
 
 
@@ -53,3 +56,22 @@ def test_a_teacher_that_sees_signs_holds_nothing():
     coordinates = Coordinates.of(model)
     held = coordinates.held_at_zero(coordinates.pack(BRANCHES["positional"].start(model)))
     assert not np.any(held)
+
+
+def test_the_part_of_w_along_what_is_known_changes_as_its_length_does(rng):
+    """Q in the plane of Q* and of a direction that leans towards it: its length is known."""
+    lean, side = 0.5, 1.2
+    latent = Latent([[[1.0]]], gram=[[lean**2 + side**2]], teacher=[[lean]])
+    model = dp.Model(lambda h, a: h[0, 0], loss=channels.squared, sigma=1.0, latent=latent)
+    place, step = rng.normal(size=(2, 2))
+
+    def overlaps(c):
+        theta, m = c[0], lean * c[0] + side * c[1]
+        one = np.ones((1, 1, 1))
+        return Overlaps(q=c @ c * one, m=m * one[0], V=one, theta=theta * one)
+
+    coordinates = Coordinates.of(model)
+    x, moved = (coordinates.pack(overlaps(c)) for c in (place, place + step))
+    aligned = coordinates.part("theta") | coordinates.part("m")
+    change = coordinates.along(x) @ (moved - x)[aligned]
+    assert change == pytest.approx(2 * place @ step)

@@ -12,7 +12,7 @@ from dotphase.theory.problem import Free
 from dotphase.theory.search import Memory, Search
 from dotphase.theory.seeds import combined, needs_seeds
 from dotphase.theory.settings import SolverSettings
-from dotphase.theory.stability import Multipliers
+from dotphase.theory.stability import Multipliers, told_undecided
 from dotphase.theory.steps import run
 from models import softmax
 
@@ -162,3 +162,10 @@ def test_seeds_that_disagree_about_the_kind_leave_it_open(solved):
     verdict = combined(one, [other, one, one, one]).stability
     assert verdict.kind == "marginal"
     assert not verdict.trusted
+
+
+def test_an_unknown_error_is_said_in_words():
+    found = Multipliers({"theta": 1.1, "m": np.nan}, {"theta": np.nan, "m": np.nan})
+    told = told_undecided(found)
+    assert "nan" not in told
+    assert "theta by 1.100, with an unknown error" in told and "to m could not be measured" in told

@@ -35,7 +35,7 @@ def signs(h):
 
 
 def test_hidden_units_specialise_between_one_and_three():
-    # Aubin et al., arXiv:1806.05451: at alpha = 2.04 for two units with sign activations.
+    # Two units with sign activations (Aubin et al., arXiv:1806.05451); larger samples say 2.03.
     model = dp.Model(signs, loss=lambda x, y: (y - x[0, 0]) ** 2, sigma=1.0, teacher_rank=2)
     few, many = (dp.bayes.numerical(model, alpha, alike=True, log2_points=11) for alpha in (1, 3.5))
     assert few.multiplier + 3 * few.multiplier_stderr < 1
@@ -43,8 +43,18 @@ def test_hidden_units_specialise_between_one_and_three():
     assert few.overlap[0, 0] == pytest.approx(few.overlap[1, 1], rel=0.01)
 
 
+def test_correlated_tokens_are_another_teacher_of_independent_ones(paper):
+    model = paper.replace(correlation=[[1.0, 0.6], [0.6, 1.0]])
+    K = np.array([[1.0, 0.0], [0.6, 0.8]])
+    same = paper.replace(teacher=lambda h: paper.teacher(K @ h))
+    one, other = (information(each, np.array([[0.3]]), 0, 0, 10) for each in (model, same))
+    np.testing.assert_allclose(one.known, other.known, rtol=1e-6)
+    np.testing.assert_allclose(one.label_error, other.label_error, rtol=1e-6)
+    assert abs(one.label_error - information(paper, np.array([[0.3]]), 0, 0, 10).label_error) > 1e-4
+
+
 def test_what_it_does_not_know_is_refused(paper):
-    with pytest.raises(dp.InvalidInput, match="correlation"):
-        dp.bayes.weak_recovery(paper.replace(correlation=[[1.0, 0.2], [0.2, 1.0]]))
+    with pytest.raises(dp.InvalidInput, match="latent"):
+        dp.bayes.weak_recovery(dp.load_model("single-location"))
     with pytest.raises(dp.InvalidInput, match="teacher_rank"):
         dp.bayes.numerical(dp.load_model("committee", units=7), alpha=1.0)

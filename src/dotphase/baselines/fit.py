@@ -7,6 +7,9 @@ They answer the question what a student without attention would achieve on equal
 - ``perceptron``: two layers on the concatenated tokens, ``f(x) = B relu(A vec(x) + a) + b``,
   trained by Adam on the same loss. It may learn anything, in principle, but has d^2
   parameters to find from n L d numbers.
+- ``positions``: a perceptron of the same kind that sees the encodings and nothing else, and answers
+  with a matrix that mixes the tokens, ``f(x) = W(p) x``.
+- ``positional``: attention that sees the encodings and nothing else, ``f(x) = S(p Q/sqrt d) x``.
 - ``kernel``: ridge regression with the Gaussian kernel ``exp(-|x - x'|^2/(2 L d sigma^2))`` of the
   concatenated tokens, its penalty the best of a few on sentences of its own.
 """
@@ -31,13 +34,15 @@ from dotphase._numerics.prox import over_points
 from dotphase._numerics.sampled import error_if_known
 from dotphase.finite.data import Dataset, count_sentences, draw_tokens, sample
 from dotphase.finite.keys import Purpose
-from dotphase.finite.linear import linear_layer, linear_test_error
+from dotphase.finite.linear import linear_layer, linear_test_error, mixing_moments
 from dotphase.finite.loss import project
 from dotphase.finite.test_error import linear_error, quadrature
 from dotphase.model.definition import Model, refuse
 
-#: Hidden units, full-batch Adam steps and step size of the perceptron.
+#: Least hidden units, full-batch Adam steps and step size of perceptrons.
 HIDDEN, STEPS, STEP = 256, 300, 3e-3
+#: Steps of what sees the encodings only, which are cheap.
+MORE_STEPS = 3000
 #: Fresh sentences for the test error where it has no closed form.
 HELD_OUT = 1024
 #: Penalties that kernel regression chooses from.
@@ -101,7 +106,7 @@ def baseline(
         Teacher and data; the student plays no part.
     alpha, d : float, int
         Sentences per dimension, and dimension of a token.
-    kind : {"linear", "perceptron", "kernel"}
+    kind : {"linear", "positions", "positional", "perceptron", "kernel"}
         Which baseline.
     seeds : int
         Number of data sets; set k is that of run k of `train`.
@@ -149,53 +154,105 @@ def labels(model: Model, data: Dataset) -> Float[Array, "n tokens d"]:
 @eqx.filter_jit
 def fit_linear(model: Model, data: Dataset, key: Array) -> Fitted:
     """Ridge regression; nothing random, so the key is not used."""
-    layer = linear_layer(model, data)
+    return _of_mixing(model, data, linear_layer(model, data))
+
+
+def _of_mixing(model: Model, data: Dataset, layer: Float[Array, "tokens tokens"]) -> Fitted:
+    """Errors of ``f(x) = W x``; that on fresh data is exact."""
     miss = labels(model, data) - jnp.einsum("kl,nld->nkd", layer, data.tokens)
     error = linear_error(model, layer, data.teacher_weights, quadrature(model))
     return Fitted(jnp.mean(miss**2), error)
 
 
 class Perceptron(eqx.Module):
-    """``f(x) = B relu(A vec(x) + a) + b`` on the concatenated tokens."""
+    """``f(x) = B relu(A x + a) + b``."""
 
     hidden: eqx.nn.Linear
     output: eqx.nn.Linear
 
-    def __init__(self, inputs: int, units: int, key: Array) -> None:
+    def __init__(self, inputs: int, units: int, outputs: int, key: Array, dtype: Any) -> None:
         first, second = jax.random.split(key)
-        self.hidden = eqx.nn.Linear(inputs, units, key=first)
-        self.output = eqx.nn.Linear(units, inputs, key=second)
+        self.hidden = eqx.nn.Linear(inputs, units, key=first, dtype=dtype)
+        self.output = eqx.nn.Linear(units, outputs, key=second, dtype=dtype)
 
-    def __call__(self, x: Float[Array, "tokens d"]) -> Float[Array, "tokens d"]:
-        return self.output(jax.nn.relu(self.hidden(x.ravel()))).reshape(x.shape)
+    def __call__(self, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
+        return self.output(jax.nn.relu(self.hidden(x)))
+
+
+def _adam(
+    loss: Callable[[Any], Array], weights: Any, ridge: Any, steps: int, units: int = HIDDEN
+) -> Any:
+    """Weights after full-batch Adam on a loss with ``(ridge/2) |weights|^2`` added.
+
+    The wider a network, the more its weights move it together: steps are shorter by its units.
+    """
+    transform = optax.adam(STEP * HIDDEN / units)
+
+    def total(weights: Any) -> Array:
+        penalty = sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(weights))
+        return loss(weights) + 0.5 * ridge * penalty
+
+    def step(carry: tuple[Any, Any], _: None) -> tuple[tuple[Any, Any], None]:
+        weights, memory = carry
+        updates, memory = transform.update(jax.grad(total)(weights), memory)
+        return (eqx.apply_updates(weights, updates), memory), None
+
+    return jax.lax.scan(step, (weights, transform.init(weights)), length=steps)[0][0]
 
 
 @eqx.filter_jit
 def fit_perceptron(model: Model, data: Dataset, key: Array) -> Fitted:
-    """Full-batch Adam on the loss of the attention student, ridge included:
-    ``sum_mu |y - f|^2/(2d) + (ridge/2) |weights|^2``."""
+    """On the loss of the attention student, ``sum_mu |y - f|^2/(2d)``, ridge included."""
     for_weights, for_test = jax.random.split(key)
     _, length, d = data.tokens.shape
     answers = labels(model, data)
-    network = Perceptron(length * d, HIDDEN, for_weights)
-    network = jax.tree.map(lambda leaf: leaf.astype(data.tokens.dtype), network)
-    transform = optax.adam(STEP)
+    # Two units for each input, so that every linear map is among what it can be.
+    units = max(HIDDEN, 2 * length * d)
+    network = Perceptron(length * d, units, length * d, for_weights, data.tokens.dtype)
+
+    def miss(network: Perceptron, tokens: Array, answers: Array) -> Array:
+        return jax.vmap(lambda x: network(x.ravel()).reshape(x.shape))(tokens) - answers
 
     def loss(network: Perceptron) -> Array:
-        miss = jax.vmap(network)(data.tokens) - answers
-        penalty = sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(network))
-        return jnp.sum(miss**2) / (2 * d) + 0.5 * model.ridge * penalty
+        return jnp.sum(miss(network, data.tokens, answers) ** 2) / (2 * d)
 
-    def step(carry: tuple[Perceptron, Any], _: None) -> tuple[tuple[Perceptron, Any], None]:
-        network, memory = carry
-        updates, memory = transform.update(jax.grad(loss)(network), memory)
-        return (eqx.apply_updates(network, updates), memory), None
-
-    (network, _), _ = jax.lax.scan(step, (network, transform.init(network)), length=STEPS)
+    network = _adam(loss, network, model.ridge, STEPS, units)
     tokens = draw_tokens(model, d, HELD_OUT, for_test, data.tokens.dtype)
     fresh = labels(model, data._replace(tokens=tokens))
-    train = jnp.mean((jax.vmap(network)(data.tokens) - answers) ** 2)
-    return Fitted(train, jnp.mean((jax.vmap(network)(tokens) - fresh) ** 2))
+    train, test = miss(network, data.tokens, answers), miss(network, tokens, fresh)
+    return Fitted(jnp.mean(train**2), jnp.mean(test**2))
+
+
+def _fit_mixing(
+    model: Model, data: Dataset, mixing: Callable[[Any], Float[Array, "tokens tokens"]], start: Any
+) -> Fitted:
+    """The best of a family of matrices W, by the moments of the data alone."""
+    B, C = mixing_moments(model, data)
+
+    def loss(weights: Any) -> Array:
+        W = mixing(weights)
+        return jnp.sum(W * (0.5 * W @ C - B))
+
+    return _of_mixing(model, data, mixing(_adam(loss, start, model.ridge, MORE_STEPS)))
+
+
+@eqx.filter_jit
+def fit_positions(model: Model, data: Dataset, key: Array) -> Fitted:
+    """A perceptron of the encodings that answers with a matrix."""
+    shape = (model.length, model.length)
+    encodings = data.positions.ravel()
+    network = Perceptron(encodings.size, HIDDEN, model.length**2, key, data.tokens.dtype)
+    return _fit_mixing(model, data, lambda network: network(encodings).reshape(shape), network)
+
+
+@eqx.filter_jit
+def fit_positional(model: Model, data: Dataset, key: Array) -> Fitted:
+    """Attention between encodings; begins with weights of order one along the first of them."""
+    d = data.tokens.shape[2]
+    first = data.positions[0] * jnp.sqrt(d)
+    weights = first[:, None] + 0.1 * jax.random.normal(key, (d, model.student_rank), first.dtype)
+    scores = data.positions / jnp.sqrt(d)
+    return _fit_mixing(model, data, lambda weights: model.student(scores @ weights), weights)
 
 
 @eqx.filter_jit
@@ -234,6 +291,8 @@ def fit_kernel(model: Model, data: Dataset, key: Array) -> Fitted:
 #: Baselines by name: ``(model, data, key) -> Fitted``.
 KINDS: dict[str, Callable[[Model, Dataset, Array], Fitted]] = {
     "linear": fit_linear,
+    "positions": fit_positions,
+    "positional": fit_positional,
     "perceptron": fit_perceptron,
     "kernel": fit_kernel,
 }

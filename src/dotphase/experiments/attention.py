@@ -21,7 +21,8 @@ from jaxtyping import Float
 from dotphase._numerics import validate
 from dotphase._numerics.precision import in_double_precision
 from dotphase._numerics.quadrature import normal_points
-from dotphase.model.definition import Model, call_many, refuse
+from dotphase.model.definition import Model, refuse
+from dotphase.model.trying import call_many
 from dotphase.theory.evolution import draw_fields
 from dotphase.theory.overlaps import Overlaps
 from dotphase.theory.solution import Solution

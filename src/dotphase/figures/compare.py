@@ -13,6 +13,7 @@ from dotphase.figures.parts.lines import (
     ALPHA,
     DESCENT,
     MINIMA,
+    SCALED,
     TEST_ERROR,
     TRAIN_LOSS,
     branch_line,
@@ -58,11 +59,8 @@ def compare(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
             colour, marker = COLOURS.get(name, ink()), MARKERS.get(name, "D")
             panels = [(loss, "train_loss", 1.0, "-", name), (error, "test_error", 1.0, "-", None)]
             panels += [
-                (overlap, part, size, dashes, f"{symbol}, {name}")
-                for part, size, dashes, symbol in (
-                    ("theta", scale, "-", r"$\theta/\sigma^2$"),
-                    ("m", 1.0, "--", "$|m|$"),
-                )
+                (overlap, part, scale, dashes, f"{symbol}, {name}")
+                for (part, symbol), dashes in zip(SCALED.items(), ("-", "--"), strict=True)
                 if bool((branch[part].where(branch["on_branch"]) > SHOWN).any())
             ]
             differs, left = (branch["verdict"] == word for word in ("differs", LEFT))

@@ -7,7 +7,16 @@ from typing import Any
 
 import xarray as xr
 
-from dotphase.figures.parts.lines import OVERLAPS, OWN, TRAIN_LOSS, overlap_scale, scientific
+from dotphase.figures.parts.lines import (
+    OVERLAPS,
+    OWN,
+    SCALED,
+    TRAIN_LOSS,
+    against_dimension,
+    dimension_axis,
+    overlap_scale,
+    scientific,
+)
 from dotphase.figures.parts.style import COLOURS, MARKERS, drawing, ink
 
 
@@ -29,34 +38,34 @@ def concentration(theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None 
     >>> figure = dp.plot.concentration(branches.isel(alpha=1), runs, "concentration.png")
     """
     scale, d = overlap_scale(theory), runs["d"].values
-    # Panels: label, the quantity shown for each start, and its unit.
-    panels = ((TRAIN_LOSS, dict.fromkeys(OWN, "train_loss"), 1.0), (OVERLAPS, OWN, scale))
-    with drawing(path, 1, 3, size=(10.4, 3.3)) as (figure, axes):
-        for axis, (label, names, size) in zip(axes, panels, strict=False):
-            for shift, (start, name) in zip((0.97, 1.03), names.items(), strict=True):
-                values = runs[name].sel(start=start) / size
-                level = float(theory[name].sel(branch=start)) / size
-                axis.axhline(level, color=COLOURS[start], lw=1.3)
-                axis.errorbar(
-                    d * shift, values.mean("seed"), values.std("seed", ddof=1), capsize=2, lw=1,
-                    fmt=MARKERS[start], color=COLOURS[start], label=f"{start} start",
-                )  # fmt: skip
-            axis.set_ylabel(label)
-        scientific(axes[0])
-        spread = {
-            start: runs[name].sel(start=start).std("seed", ddof=1) / scale
-            for start, name in OWN.items()
-        }
-        for start, values in spread.items():
-            symbol = r"\theta" if start == "semantic" else "m"
-            axes[2].plot(
-                d, values, ls="none", marker=MARKERS[start], color=COLOURS[start],
-                label=rf"std of ${symbol}/\sigma^2$",
+    with drawing(path, 1, 3, size=(10.4, 3.6)) as (figure, (loss, overlap, spread)):
+        against_dimension(loss, theory, runs, dict.fromkeys(OWN, "train_loss"))
+        against_dimension(overlap, theory, runs, OWN, scale)
+        loss.set_ylabel(TRAIN_LOSS)
+        overlap.set_ylabel(OVERLAPS)
+        scientific(loss)
+        figure.legend(*loss.get_legend_handles_labels(), loc="outside upper left", ncols=4)
+        for start, name in OWN.items():
+            values, error = spread_over_runs(runs[name].sel(start=start) / scale)
+            spread.errorbar(
+                d, values, error, capsize=2, lw=1, fmt=MARKERS[start], color=COLOURS[start],
+                label=f"of {SCALED[name]}",
             )  # fmt: skip
-        guide = float(spread["semantic"][-1]) * (d / d[-1]) ** -0.5
-        axes[2].plot(d, guide, color=ink(), lw=0.9, ls="--", label=r"$d^{-1/2}$")
-        axes[2].set(yscale="log", ylabel="spread over runs")
-        for axis in axes:
-            axis.set(xscale="log", xlabel="dimension $d$")
-            axis.legend()
+            if start == "semantic":
+                guide = float(values[-1]) * (d / d[-1]) ** -0.5
+                spread.plot(d, guide, color=ink(), lw=0.9, ls="--", label=r"$d^{-1/2}$")
+        dimension_axis(spread, d)
+        spread.set(yscale="log", ylabel="spread over runs")
+        spread.legend()
     return figure
+
+
+def spread_over_runs(values: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
+    """Standard deviation over seeds and its standard error, from the fourth moment.
+
+    ``var(s) = (mu_4 - s^4)/(4 n s^2)``: runs that leave their minimum make it large.
+    """
+    spread = values.std("seed", ddof=1)
+    fourth = ((values - values.mean("seed")) ** 4).mean("seed")
+    error = (abs(fourth - spread**4) / values.sizes["seed"]) ** 0.5 / (2 * spread)
+    return spread, error

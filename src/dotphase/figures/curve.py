@@ -12,6 +12,7 @@ from dotphase.figures.parts.lines import (
     ALPHA,
     DESCENT,
     MINIMA,
+    SCALED,
     TEST_ERROR,
     TRAIN_LOSS,
     branch_line,
@@ -43,10 +44,7 @@ def curve(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
     >>> figure = dp.plot.curve(branches, "curve.png")
     """
     dataset = dataset.sortby("alpha")
-    parts = (
-        ("theta", "-", r"$\theta/\sigma^2$", overlap_scale(dataset)),
-        ("m", "--", "$|m|$", 1.0),
-    )
+    scale = overlap_scale(dataset)
     with drawing(path, 1, 3, size=(10.2, 3.3)) as (figure, axes):
         loss, error, overlap = axes
         doubtful = False
@@ -58,8 +56,8 @@ def curve(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
                 loss, branch, branch["train_loss"], hollow=mark, label=name, **style
             )
             branch_line(error, branch, branch["test_error"], hollow=mark, **style)
-            for part, dashes, symbol, size in parts:
-                shown = (branch[part] / size).where(branch[part] > 1e-6)
+            for (part, symbol), dashes in zip(SCALED.items(), ("-", "--"), strict=True):
+                shown = (branch[part] / scale).where(branch[part] > 1e-6)
                 if bool(shown.where(branch["on_branch"]).notnull().any()):
                     branch_line(
                         overlap, branch, shown, hollow=mark, ls=dashes,

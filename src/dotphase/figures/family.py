@@ -11,13 +11,11 @@ import xarray as xr
 from dotphase.figures.parts.lines import (
     ALPHA,
     LOSS_GAP,
-    MINIMA,
     OVERLAPS,
     TEST_ERROR,
-    branch_legend,
     label_slice,
+    slice_entries,
     slice_panels,
-    theory_entries,
 )
 from dotphase.figures.parts.style import COLOURS, drawing, ink, page
 
@@ -57,12 +55,11 @@ def family(
         label_slice(panels)
         for panel, text in zip(panels, (LOSS_GAP, OVERLAPS, TEST_ERROR), strict=True):
             panel.set(xlabel=ALPHA, ylabel=text)
-        own = {"semantic": r"semantic ($\theta$)", "positional": "positional ($m$)"}
-        branch_legend(panels[1], own)
-        theory_entries(panels[2], MINIMA, members[0][2])
         panels[0].legend()
-        panels[1].legend()
-        panels[2].legend()
+        # What colours do not say, for all panels, where it covers none of them.
+        slice_entries(panels[1], members[0][2])
+        handles = panels[1].get_legend_handles_labels()
+        figure.legend(*handles, loc="outside lower center", ncols=3)
     return figure
 
 

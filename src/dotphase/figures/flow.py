@@ -88,6 +88,7 @@ def _field(axis: Any, field: xr.Dataset) -> None:
             x, y, marker="o", ms=10, color=colour, mfc=colour if stable else page(), mew=2,
             ls="none", zorder=5, clip_on=False,
         )  # fmt: skip
+    axis.plot([], [], color=quiet(), lw=1.2, label="equal loss")
     axis.plot([], [], "o", ms=8, color=ink(), label="minimum")
     axis.plot([], [], "o", ms=8, color=ink(), mfc=page(), mew=1.6, label="saddle or maximum")
     axis.set(xlim=m[[0, -1]], ylim=theta[[0, -1]], xlabel="$m$", ylabel=r"$\theta$")

@@ -33,10 +33,10 @@ def histogram_distances(result: Experiment, path: str | Path | None = None) -> A
         raise InvalidInput("result", "an experiment without release", "must have been released")
     # As in the table of the report: distances of the parameter arrays, added up.
     kinds = (
-        (moved.summed_from_start, "from the start"),
+        (moved.summed_from_start, "from initialisation"),
         (moved.summed_after_release, "after release"),
     )
-    with drawing(path, size=(4.0, 3.2)) as (figure, axes):
+    with drawing(path, size=(4.2, 3.2)) as (figure, axes):
         for shift, name in enumerate(result.mechanisms):
             rows = result.rows(name)
             for place, (values, _) in enumerate(kinds):
@@ -47,7 +47,7 @@ def histogram_distances(result: Experiment, path: str | Path | None = None) -> A
                              marker=MARKERS[name], label=None if place else name)  # fmt: skip
                 axes.annotate(f"{some.mean():.3g}", (centre, some.max()), (0, 6), fontsize=8,
                               textcoords="offset points", ha="center", color=colour)  # fmt: skip
-        label = "distances of the parameter arrays, added up"
+        label = "distance, arrays added up"
         axes.set(yscale="log", xlim=(-0.5, 1.5), ylabel=label)
         axes.margins(y=0.12)
         axes.set_xticks([0, 1], [label for _, label in kinds])

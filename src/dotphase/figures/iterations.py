@@ -5,14 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dotphase.figures.parts.lines import run_title
+from dotphase.figures.parts.lines import PASSED, PASSED_PARTS, message_passing_lines, run_title
 from dotphase.figures.parts.style import drawing
 
 if TYPE_CHECKING:
     from dotphase.message_passing.result import MessagePassing
-
-#: Overlaps, how they are written, and their colours.
-SHOWN = (("q", "$q$", "#3b6fb6"), ("m", "$|m|$", "#c4572e"), ("theta", r"$|\theta|$", "#3f8f5b"))
 
 
 def iterations(result: MessagePassing, path: str | Path | None = None) -> Any:
@@ -29,15 +26,13 @@ def iterations(result: MessagePassing, path: str | Path | None = None) -> Any:
     >>> figure = dp.plot.iterations(passing, "iterations.png")
     """
     rows = [row for row in result.iterations if row["predicted"] is not None]
-    place = [row["iteration"] for row in rows]
+    # A single run has no standard error.
+    shown = {
+        name: [[row[part][name] or 0.0 for row in rows] for part in PASSED_PARTS] for name in PASSED
+    }
     with drawing(path, size=(4.6, 3.4)) as (figure, axis):
-        for name, symbol, colour in SHOWN:
-            predicted = [row["predicted"][name] for row in rows]
-            measured = [row["measured"][name] for row in rows]
-            errors = [row["stderr"][name] or 0.0 for row in rows]
-            axis.plot(place, predicted, "-", color=colour, lw=1.2, label=symbol)
-            axis.errorbar(place, measured, errors, fmt="o", ms=2.5, lw=0.8, color=colour)
-        axis.set(xlabel="iteration", ylabel="overlap (lines: state evolution)")
+        message_passing_lines(axis, [row["iteration"] for row in rows], shown)
+        axis.set_ylabel("overlap (lines: state evolution)")
         axis.set_title(f"{run_title(result)}, {len(result.runs)} runs")
         axis.legend()
     return figure

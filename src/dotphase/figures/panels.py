@@ -10,6 +10,7 @@ import xarray as xr
 
 from dotphase.figures.parts.lines import ALPHA
 from dotphase.figures.parts.maps import (
+    ONLY,
     Panel,
     critical_lines,
     draw_map,
@@ -60,6 +61,8 @@ def panels(
             for axis, field in zip(column, (panel.theory, panel.trained), strict=True):
                 mesh = draw_map(axis, field, "omega", panel.colours, low, high)
                 critical_lines(axis, theory if lines is None else lines, "omega")
+            if columns[0].comparison:
+                column[0].set_facecolor(ONLY["none"])
             if panel.comparison:
                 lone_branches(column[0], panel.theory, theory, "omega")
             doubtful = hatch(column[0], theory, "omega")

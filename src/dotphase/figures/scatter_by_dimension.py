@@ -8,8 +8,15 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.figures.parts.lines import TEST_ERROR, overlap_scale, scientific
-from dotphase.figures.parts.style import COLOURS, MARKERS, drawing, ink
+from dotphase.figures.parts.lines import (
+    OWN,
+    TEST_ERROR,
+    against_dimension,
+    overlap_plane,
+    overlap_scale,
+    scientific,
+)
+from dotphase.figures.parts.style import MARKERS, drawing, ink
 
 
 def scatter_by_dimension(
@@ -32,33 +39,22 @@ def scatter_by_dimension(
     >>> figure = dp.plot.scatter_by_dimension(branches.isel(alpha=1), runs, "scatter.png")
     """
     scale, d = overlap_scale(theory), runs["d"].values
-    with drawing(path, 1, 2, size=(8.6, 3.5)) as (figure, (plane, error)):
+    ends = {"vmin": np.log10(d[0]), "vmax": np.log10(d[-1]) + 1e-9}
+    with drawing(path, 1, 2, size=(8.6, 3.7)) as (figure, (plane, error)):
         shown = None
-        for start in runs["start"].values:
-            some = runs.sel(start=start)
-            colour = np.broadcast_to(np.log10(d)[:, None], some["m"].transpose("d", "seed").shape)
+        for start in OWN:
+            some = runs.sel(start=start).transpose("d", "seed")
             shown = plane.scatter(
-                some["m"].transpose("d", "seed"), some["theta"].transpose("d", "seed") / scale,
-                c=colour, s=10, marker=MARKERS[str(start)], cmap="viridis", alpha=0.8, lw=0,
-                vmin=np.log10(d[0]), vmax=np.log10(d[-1]) + 1e-9,
+                some["m"] / scale, some["theta"] / scale, s=10, marker=MARKERS[start], alpha=0.8,
+                c=np.repeat(np.log10(d), some.sizes["seed"]), cmap="viridis", lw=0, zorder=2,
+                **ends,
             )  # fmt: skip
-            entry = {"marker": MARKERS[str(start)], "color": ink(), "label": f"{start} start"}
-            plane.plot([], [], ls="none", **entry)
-            point, name = theory.sel(branch=start), str(start)
-            plane.plot(
-                float(point["m"]), float(point["theta"]) / scale, "*", ms=14, color=COLOURS[name],
-                mec=ink(), mew=0.8,
-            )  # fmt: skip
-            values = some["test_error"]
-            error.axhline(float(point["test_error"]), color=COLOURS[name], lw=1.3)
-            error.errorbar(
-                d, values.mean("seed"), values.std("seed", ddof=1), capsize=2, lw=1,
-                color=COLOURS[name], fmt=MARKERS[name], label=f"{name} start, spread over runs",
-            )  # fmt: skip
-        plane.plot([], [], "*", ms=11, color="none", mec=ink(), label="minima of the theory")
+            plane.plot([], [], MARKERS[start], ls="none", color=ink(), label=f"{start} start")
+        overlap_plane(plane, theory, scale)
+        plane.set_ylabel(r"$|\theta|/\sigma^2$")
         figure.colorbar(shown, ax=plane, label=r"$\log_{10} d$")
-        plane.set(xlabel="$|m|$", ylabel=r"$|\theta|/\sigma^2$")
-        error.set(xscale="log", xlabel="dimension $d$ (lines: theory)", ylabel=TEST_ERROR)
+        against_dimension(error, theory, runs, dict.fromkeys(OWN, "test_error"))
+        error.set_ylabel(TEST_ERROR)
         scientific(error)
         plane.legend(loc="upper right")
         error.legend()

@@ -11,16 +11,12 @@ import xarray as xr
 from dotphase.figures.parts.lines import (
     ALPHA,
     LOSS_GAP,
-    MINIMA,
     OVERLAPS,
     SYMBOLS,
     TEST_ERROR,
-    branch_legend,
-    hollow_entry,
     label_slice,
-    saddle_entry,
+    slice_entries,
     slice_panels,
-    theory_entries,
 )
 from dotphase.figures.parts.style import drawing
 
@@ -52,18 +48,12 @@ def slices(columns: Mapping[str, Sequence[Slice]], path: str | Path | None = Non
                 label = rf"${SYMBOLS.get(parameter, parameter)} = {value:g}$"
                 slice_panels(column, theory, runs, colour, label)
             label_slice(column)
-            if column is axes.T[0]:
-                theory_entries(column[0], MINIMA, runs)
             column[0].legend()
             column[2].set_xlabel(ALPHA)
         for axis, text in zip(axes[:, 0], (LOSS_GAP, OVERLAPS, TEST_ERROR), strict=True):
             axis.set_ylabel(text)
-        symbols = {"semantic": r"\theta", "positional": "m"}
-        texts = {name: rf"{name} (${symbol}/\sigma^2$)" for name, symbol in symbols.items()}
         first = axes[1, 0]
-        branch_legend(first, texts)
-        hollow_entry(first)
-        saddle_entry(first)
+        slice_entries(first, runs)
         first.plot([], [], " ", label="lines end where a branch ends")
-        first.legend(fontsize=7)
+        figure.legend(*first.get_legend_handles_labels(), loc="outside upper center", ncols=4)
     return figure

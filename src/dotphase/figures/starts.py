@@ -7,8 +7,8 @@ from typing import Any
 
 import xarray as xr
 
-from dotphase.figures.parts.lines import MINIMA, OPTIMISERS, overlap_scale
-from dotphase.figures.parts.style import COLOURS, MARKERS, drawing, ink
+from dotphase.figures.parts.lines import OPTIMISERS, overlap_plane, overlap_scale
+from dotphase.figures.parts.style import COLOURS, MARKERS, drawing
 
 #: Sizes that are said above each panel.
 SIZES = {"d": "d", "alpha": r"\alpha"}
@@ -45,17 +45,10 @@ def starts(theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None = None)
                     ms=9 if start == "random" else 5, mfc="none" if start == "random" else None,
                     label=f"{start} start",
                 )  # fmt: skip
-            for branch in theory["branch"].values:
-                point = theory.sel(branch=branch)
-                axis.plot(
-                    float(point["m"]) / scale, float(point["theta"]) / scale, "*", ms=13,
-                    color=COLOURS[str(branch)], mec=ink(), mew=0.8,
-                )  # fmt: skip
-            axis.plot([], [], "*", ms=11, color="none", mec=ink(), label=MINIMA)
+            overlap_plane(axis, theory, scale)
             told = [(name, symbol) for name, symbol in SIZES.items() if name in runs.attrs]
             sizes = [rf"${symbol} = {runs.attrs[name]:g}$" for name, symbol in told]
             axis.set_title(", ".join([OPTIMISERS.get(str(kind), str(kind)), *sizes]))
-            axis.set_xlabel(r"$|m|/\sigma^2$")
         axes[0, 0].set_ylabel(r"$|\theta|/\sigma^2$")
         axes[0, 0].legend()
     return figure

@@ -54,7 +54,7 @@ def structured(
     with drawing(path, 1, panels, size=(3.7 * panels, 3.5)) as (figure, axes):
         for colour, (exponent, (theory, runs)) in zip(SHADES, spectra.items(), strict=False):
             _errors(axes[0], exponent, theory, runs, colour)
-        branch_legend(axes[0], {branch: branch for branch in STYLES})
+        branch_legend(axes[0])
         axes[0].set(xlabel=ALPHA, ylabel=TEST_ERROR)
         axes[0].set_ylim(0, 1.4 * axes[0].get_ylim()[1])
         scientific(axes[0])

@@ -15,21 +15,24 @@ from dotphase.figures.parts.lines import (
     LOSS_GAP,
     MINIMA,
     OWN,
+    SCALED,
     TEST_ERROR,
     at_one_value,
     branch_line,
+    gap_line,
+    hollow_entry,
     is_saddle,
     linear_level,
     loss_gap,
     overlap_scale,
+    saddle_entry,
     scientific,
     seed_points,
 )
-from dotphase.figures.parts.style import COLOURS, MARKERS, drawing, ink, page
+from dotphase.figures.parts.style import COLOURS, MARKERS, drawing, ink
 
 #: Look of the other theory, where there are two.
 MINIMUM: dict[str, Any] = {"ls": (0, (3, 2)), "lw": 1.0}
-SYMBOLS = {"semantic": r"$\theta/\sigma^2$", "positional": r"$m/\sigma^2$"}
 
 
 def transition(
@@ -70,7 +73,7 @@ def transition(
         for name in OWN:
             branch, colour = theory.sel(branch=name), COLOURS[name]
             shown = (
-                (overlap, OWN[name], scale, f"{SYMBOLS[name]}, {name}"),
+                (overlap, OWN[name], scale, f"{SCALED[OWN[name]]}, {name}"),
                 (error, "test_error", 1.0, name),
             )
             for axis, part, size, label in shown:
@@ -87,6 +90,8 @@ def transition(
                         color=colour, mec=ink(), mew=0.6,
                     )  # fmt: skip
         linear_level(error, critical["linear_test_error"], "linear layer")
+        if bool(is_saddle(theory).any()):
+            saddle_entry(error)
         for axis in axes:
             for name, dashes in (("alpha_c", "-"), ("alpha_l", ":")):
                 place = float(critical[name])
@@ -106,21 +111,14 @@ def _difference(
     axis: Any, theory: xr.Dataset, runs: xr.Dataset | None, ends: xr.Dataset | None
 ) -> None:
     colour = COLOURS["mixed"]
-    style: dict[str, Any] = {"label": MINIMA}
-    gap = loss_gap(
-        theory["train_loss"].where(theory["on_branch"].astype(bool) & ~is_saddle(theory)), "branch"
-    )
+    style: dict[str, Any] = {"color": colour, "label": MINIMA}
     axis.axhline(0, color=ink(), lw=0.7)
     if ends is not None:
         reached = loss_gap(ends.sortby("alpha")["train_loss"], "branch")
         axis.plot(reached["alpha"], reached, color=colour, label=DESCENT)
         style |= MINIMUM
-    axis.plot(gap["alpha"], gap, color=colour, **style)
-    trusted = theory["trusted"].astype(bool).sel(branch=list(OWN)).all("branch")
-    hollow = gap.where(~trusted)
-    if bool(np.isfinite(hollow).any()):
-        label = "theory not trusted"
-        axis.plot(gap["alpha"], hollow, "o", ms=4, color=colour, mfc=page(), label=label)
+    if gap_line(axis, theory, **style):
+        hollow_entry(axis, colour=colour)
     if runs is not None:
         label = f"training, $d = {runs.attrs['d']}$"
         trained = loss_gap(runs["train_loss"], "start")

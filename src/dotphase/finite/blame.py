@@ -12,7 +12,8 @@ from dotphase._numerics.quadrature import Rule
 from dotphase.finite.loss import Weights, project
 from dotphase.finite.prepare import Prepared
 from dotphase.finite.test_error import both_fields
-from dotphase.model.definition import Model, call_many, where_not_finite
+from dotphase.model.definition import Model
+from dotphase.model.trying import call_many, where_not_finite
 
 #: Projected tokens of many sentences, as engines have them: sentences on the last axis.
 Fields = Float[Array | np.ndarray, "tokens rank n"]

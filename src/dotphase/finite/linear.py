@@ -55,17 +55,26 @@ def _points(dims: int, seed: int) -> Float[np.ndarray, "n dims"]:
     return normal_points(dims, 2**_LOG2_POINTS, np.random.default_rng([seed, 1]))
 
 
+def mixing_moments(
+    model: Model, data: Dataset
+) -> tuple[Float[Array, "tokens tokens"], Float[Array, "tokens tokens"]]:
+    """``B = sum_mu T x x^T/d`` and ``C = sum_mu x x^T/d``: all that a fixed mixing W sees,
+
+    ``sum_mu |y - W x|^2/(2d) = const - tr(B W^T) + 1/2 tr(W C W^T)``.
+    """
+    target = over_points(model.label)(project(data.tokens, data.teacher_weights), data.noise.T)
+    xx = token_products(data.tokens)
+    return jnp.einsum("ikn,kln->il", target, xx), jnp.sum(xx, axis=-1)
+
+
 def linear_layer(model: Model, data: Dataset) -> Float[Array, "tokens tokens"]:
     """The layer W fitted to a data set, in closed form.
 
     Minimises ``sum_mu |y - W x|^2/(2d) + (ridge/2) |W|^2``, so that
     ``W = (sum_mu T x x^T/d) (sum_mu x x^T/d + ridge I)^{-1}``.
     """
-    length = model.length
-    target = over_points(model.label)(project(data.tokens, data.teacher_weights), data.noise.T)
-    xx = token_products(data.tokens)
-    labels = jnp.einsum("ikn,kln->il", target, xx)
-    inputs = jnp.sum(xx, axis=-1) + model.ridge * jnp.eye(length, dtype=xx.dtype)
+    labels, inputs = mixing_moments(model, data)
+    inputs = inputs + model.ridge * jnp.eye(model.length, dtype=inputs.dtype)
     return jnp.linalg.solve(inputs, labels.T).T
 
 

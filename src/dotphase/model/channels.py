@@ -183,6 +183,16 @@ class Chosen(eqx.Module):
         return jax.nn.one_hot(number, h.shape[0], dtype=h.dtype)
 
 
+class Likeliest(eqx.Module):
+    """For each token the one that its row of an attention matrix looks at most."""
+
+    attention: Mixture
+
+    def __call__(self, h: Float[Array, "tokens rank"]) -> Float[Array, "tokens tokens"]:
+        number = jnp.argmax(self.attention(h), axis=1)
+        return jax.nn.one_hot(number, h.shape[0], dtype=h.dtype)
+
+
 def cross_entropy(x: Float[Array, "tokens rank"], chosen: Float[Array, "tokens tokens"]) -> Number:
     """``-sum_l log S_{l, chosen of l}`` with ``S = softmax(x x^T)``."""
     score = x @ x.T

@@ -27,21 +27,16 @@ from jaxtyping import Array, Float
 from scipy.linalg import block_diag
 
 from dotphase._numerics import validate
-from dotphase._numerics.device import devices
-from dotphase._numerics.precision import in_double_precision
 from dotphase._numerics.shown import Description
 from dotphase.errors import InvalidInput
 from dotphase.model.latent import Latent, check_gram
 from dotphase.model.spectrum import Spectrum
+from dotphase.model.trying import name_of, try_out
 
-#: Sizes of the fields at which a loss is tried.
-TRIED = (0.1, 1.0, 10.0, 100.0)
 #: Most tokens of a sentence, and columns of weights: beyond, no engine can do anything.
 MOST_TOKENS, MOST_COLUMNS = 2**10, 2**16
 #: Sizes that a token may have: their powers are still numbers.
 SCALES = 1e-50, 1e50
-#: Fields on which the functions of a model are tried, and their sizes in units of sigma.
-FIELDS, SIZES = 4096, (1.0, 1.0, 1.0, 1.0, 1.5, 0.1, 1e-3, 1e-6)
 
 Attention = Callable[[Float[Array, "tokens rank"]], Float[Array, "tokens tokens"]]
 
@@ -168,10 +163,7 @@ class Model(eqx.Module):
             raise InvalidInput("spectrum", spectrum, rule)
         self.teacher, self.student = teacher, student
         self.loss, self.metric, self.proximal = loss, metric, proximal
-        if loss is None:
-            self._check_attention()
-        else:
-            self._check_channel()
+        try_out(self)
 
     @property
     def description(self) -> Description:
@@ -275,6 +267,17 @@ class Model(eqx.Module):
         root = jnp.linalg.cholesky(jnp.asarray(self.correlation))
         return self.sigma[:, None] * root / self.sigma
 
+    def mix(self, x: Float[Any, "*n tokens k"]) -> Float[Any, "*n tokens k"]:
+        """Fields of the tokens from those of independent ones, ``K x``."""
+        return x if self.mixer is None else self.mixer @ x
+
+    @property
+    def covariance(self) -> Float[Any, "tokens tokens"]:
+        """``E x_k . x_l/d``: diag(rho) where tokens are independent."""
+        if self.correlation is None:
+            return np.diag(self.rho)
+        return self.sigma[:, None] * self.correlation * self.sigma
+
     @property
     def test_factor(self) -> float:
         """What the mean of `missed` is multiplied by to give the test error."""
@@ -289,8 +292,7 @@ class Model(eqx.Module):
         error = target - self.student(x)
         if self.correlation is None:
             return 0.5 * jnp.sum(error**2 * self.rho)
-        covariance = self.sigma[:, None] * self.correlation * self.sigma
-        return 0.5 * jnp.sum((error @ covariance) * error)
+        return 0.5 * jnp.sum((error @ self.covariance) * error)
 
     def missed(self, x: Float[Array, "tokens rank"], target: Any) -> Float[Array, ""]:
         """What the test error averages: the metric, or the loss."""
@@ -311,57 +313,6 @@ class Model(eqx.Module):
         if self.latent is not None:
             own.append(self.latent.draw(normal[self.noise :]))
         return jnp.concatenate(own, axis=1)
-
-    def _check_attention(self) -> None:
-        for name in ("metric", "proximal"):
-            if getattr(self, name) is not None:
-                raise InvalidInput(name, getattr(self, name), "needs a loss of the model's own")
-        label = self.label if self.normals else self.teacher
-        _check_function("teacher", self.teacher, label, self.sigma, self.teacher_rank, self.normals)
-        _check_function("student", self.student, self.student, self.sigma, self.student_rank)
-
-    @in_double_precision
-    def _check_channel(self) -> None:
-        """Try teacher, loss, metric and proximal map on a few sentences."""
-        if self.student is not None:
-            rule = "must be None where the model has a loss of its own: the loss sees the fields"
-            raise InvalidInput("student", _name(self.student), rule)
-        search = isinstance(self.proximal, str)
-        if search and (self.proximal != "search" or self.length * self.student_rank > 1):
-            rule = 'must be a function, or "search" for a single field'
-            raise InvalidInput("proximal", self.proximal, rule)
-        rng = np.random.default_rng(0)
-        h, x = (rng.standard_normal((64, self.length, rank))
-                for rank in (self.teacher_rank, self.student_rank))  # fmt: skip
-        x *= np.repeat(TRIED, 64 // len(TRIED))[:, None, None]
-        z = rng.standard_normal((64, self.normals))
-        target = _tried("teacher", self.teacher, self.label, h, z)
-        if not all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(target)):
-            raise InvalidInput("teacher", _name(self.teacher), "must return finite numbers")
-        for name in ("loss", "metric"):
-            if getattr(self, name) is not None:
-                self._check_value(name, x, target)
-        if self.proximal is not None and not search:
-            V = np.broadcast_to(np.eye(x[0].size), (64, x[0].size, x[0].size))
-            found = _tried("proximal", self.proximal, self.proximal, x, V, target)
-            if np.shape(found) != x.shape or not np.all(np.isfinite(found)):
-                rule = f"must return a finite array of shape {x.shape[1:]} for (omega, V, label)"
-                raise InvalidInput("proximal", _name(self.proximal), rule)
-
-    def _check_value(self, name: str, x: np.ndarray, target: Any) -> None:
-        """Whether a loss or a metric gives one finite number, and a loss none below zero."""
-        function = getattr(self, name)
-        values = _tried(name, function, function, x, target)
-        rule = f"must return one finite number for ({self.length}, {self.student_rank}) fields"
-        if np.shape(values) != (64,):
-            found = f"{rule} and a label, but it returned shape {np.shape(values)[1:]}"
-            raise InvalidInput(name, _name(function), found)
-        if not np.all(np.isfinite(values)):
-            raise InvalidInput(name, _name(function), f"{rule}, but some are not")
-        least = float(np.min(values))
-        if name == "loss" and least < 0:
-            rule = f"must be bounded below by zero, but it is {least:.3g} for some fields"
-            raise InvalidInput(name, _name(function), rule)
 
 
 def in_words(value: Any) -> str:
@@ -418,7 +369,7 @@ def _check_latent(latent: Any, length: int, rank: int) -> Latent | None:
     except Exception as error:
         reason = (str(error).strip() or "no message").splitlines()[0]
         rule = f"must take {latent.normals} numbers, but it raised {type(error).__name__}: {reason}"
-        raise InvalidInput("latent.loadings", _name(latent.loadings), rule) from error
+        raise InvalidInput("latent.loadings", name_of(latent.loadings), rule) from error
     if shape != (length, latent.directions):
         rule = f"must be of shape ({length}, {latent.directions}), tokens by directions"
         raise InvalidInput("latent.loadings", f"shape {shape}", rule)
@@ -443,7 +394,7 @@ def refuse(model: Model, what: str, *fields: str) -> None:
     for name in fields:
         value = getattr(model, name)
         if value is not None and value is not False and not (name == "noise" and value == 0):
-            raise InvalidInput(name, value if np.isscalar(value) else _name(value),
+            raise InvalidInput(name, value if np.isscalar(value) else name_of(value),
                                f"must be left out: {what} does not know it")  # fmt: skip
 
 
@@ -458,77 +409,3 @@ def _check_positions(positions: Any, length: int) -> np.ndarray:
     if positions is None:
         return np.zeros((length, length))
     return check_gram("positions", positions, length)
-
-
-@eqx.filter_jit
-def call_many(function: Callable[..., Any], *arguments: Float[Array | np.ndarray, "n ..."]) -> Any:
-    """A function of one sentence on many; compiled once for each function."""
-    return jax.vmap(function)(*map(jnp.asarray, arguments))
-
-
-def _name(function: Any) -> str:
-    return str(getattr(function, "__name__", type(function).__name__))
-
-
-def _tried(field: str, given: Any, function: Any, *arguments: Any) -> Any:
-    """A user's function on many sentences, or `InvalidInput` that says what went wrong."""
-    if not callable(given):
-        raise InvalidInput(field, given, "must be a JAX function")
-    arrays = jax.tree.map(jnp.asarray, arguments)
-    try:
-        return jax.device_get(jax.jit(jax.vmap(function))(*arrays))
-    except Exception as error:
-        reason = (str(error).strip() or "no message").splitlines()[0]
-        rule = f"must be a JAX function, but it raised {type(error).__name__}: {reason}"
-        raise InvalidInput(field, _name(given), rule) from error
-
-
-@in_double_precision
-def _check_function(
-    field: str, given: Any, function: Any, sigma: np.ndarray, rank: int, normals: int = 0
-) -> None:
-    """Call an attention function on many fields; an (L, L) array of numbers must come back."""
-    length = sigma.size
-    allowed = f"must be a JAX function that takes a ({length}, {rank}) array and returns "
-    allowed += f"a finite ({length}, {length}) array"
-    name = _name(given)
-    if not callable(given):
-        raise InvalidInput(field, given, allowed)
-    fields = _sample_fields(sigma, rank)
-    more = [np.random.default_rng(1).standard_normal((len(fields), normals))] if normals else []
-    devices()  # or the function would be blamed where there is nothing to compute on
-    try:
-        result = call_many(function, fields, *more)
-    except Exception as error:
-        reason = (str(error).strip() or "no message").splitlines()[0]
-        rule = f"{allowed}, but it raised {type(error).__name__}: {reason}"
-        raise InvalidInput(field, name, rule) from error
-    is_array = isinstance(result, jax.Array)
-    if not is_array or result.shape != (len(fields), length, length):
-        found = f"shape {result.shape[1:]}" if is_array else type(result).__name__
-        raise InvalidInput(field, name, f"{allowed}, but it returned {found}")
-    if not jnp.issubdtype(result.dtype, jnp.floating):
-        raise InvalidInput(field, name, f"{allowed}, but it returned {result.dtype} numbers")
-    place = where_not_finite(fields, result)
-    if place is not None:
-        raise InvalidInput(field, name, f"{allowed}, but some entries are not finite at {place}")
-
-
-def _sample_fields(sigma: np.ndarray, rank: int) -> Float[np.ndarray, "n tokens rank"]:
-    """Projected tokens as they occur: of the size of sigma, some larger, some close to zero."""
-    each = int(np.clip(2**20 // (sigma.size * max(sigma.size, rank)), 1, FIELDS // len(SIZES)))
-    normal = np.random.default_rng(0).standard_normal((len(SIZES), each, sigma.size, rank))
-    sized = np.asarray(SIZES)[:, None, None, None] * sigma[:, None] * normal
-    return sized.reshape(-1, sigma.size, rank)
-
-
-def where_not_finite(
-    fields: Float[np.ndarray, "n tokens rank"], values: Float[Array | np.ndarray, "n ..."]
-) -> str | None:
-    """The first field at which a value is not finite, in words; None if all are finite."""
-    finite = np.isfinite(np.asarray(values)).reshape(len(fields), -1).all(axis=1)
-    if finite.all():
-        return None
-    worst = np.asarray(fields)[int(np.argmin(finite))]
-    shown = " ".join(np.array2string(worst, precision=4, separator=",").split())
-    return f"h = {shown}" if len(shown) <= 80 else f"h = {shown[:77]}..."

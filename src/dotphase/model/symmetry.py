@@ -11,7 +11,8 @@ from jaxtyping import Float
 
 from dotphase._numerics.precision import in_double_precision
 from dotphase._numerics.remember import remembered
-from dotphase.model.definition import Attention, Model, call_many
+from dotphase.model.definition import Attention, Model
+from dotphase.model.trying import call_many
 
 #: Signs of the columns of Q, and of those of Q*.
 Flip = tuple[Float[np.ndarray, " r"], Float[np.ndarray, " t"]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping
@@ -94,7 +95,7 @@ def reproduce(
         Minutes on two cores, or the sizes of the paper (a GPU helps).
     out : path
         Folder of the report. Parts found there that were computed with the same settings
-        are used again.
+        are used again, and items of a report of the same scale that are not asked for stay in it.
     where : mapping, optional
         Where the points of studies are computed: the arguments ``on``, ``workers`` and
         ``scheduler`` of `dotphase.run_study`. In this process if not given.
@@ -117,15 +118,36 @@ def reproduce(
     folder = check_folder("out", out, parents=True)
     (folder / "figures").mkdir(parents=True, exist_ok=True)
     outcomes: list[ItemResult] = []
+    others = [old for old in _written(folder, scale) if old.name not in chosen]
     for name in chosen:
         tell = None if progress is None else partial(progress, name)
         parts = Parts(folder / "data" / name, tell, where)
         outcome = _reproduce_item(name, scale, folder, parts)
         outcomes.append(outcome)
-        write_report(Report(scale, folder, tuple(outcomes)))
+        order = list(ITEMS).index
+        whole = sorted([*others, *outcomes], key=lambda item: order(item.name))
+        write_report(Report(scale, folder, tuple(whole)))
         if finished is not None:
             finished(outcome)
     return Report(scale, folder, tuple(outcomes))
+
+
+def _written(folder: Path, scale: Scale) -> list[ItemResult]:
+    """Items of the report that a folder has, if it is one of this scale; not those that failed."""
+    try:
+        document = json.loads((folder / "report.json").read_text())
+        if document["scale"] != scale:
+            return []
+        items = [
+            {**item, "rows": tuple(map(Row.from_dict, item["rows"]))} for item in document["items"]
+        ]
+        return [
+            ItemResult(**item)
+            for item in items
+            if item["failure"] is None and item["name"] in ITEMS
+        ]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []  # none, or not one of ours: it is written anew
 
 
 def _reproduce_item(name: str, scale: Scale, folder: Path, parts: Parts) -> ItemResult:

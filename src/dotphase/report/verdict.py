@@ -9,7 +9,7 @@ been caught.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from dotphase.experiments.agreement import AGREES, DIFFERS, ERRORS, SHARE, judge
@@ -90,6 +90,13 @@ class Row:
     def to_dict(self) -> dict[str, Any]:
         """The row as plain values, ready for JSON."""
         return {**asdict(self), "difference": self.difference, "catches": self.catches}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Row:
+        """The row that `to_dict` gave; a number that JSON could not hold is NaN again."""
+        known = {field.name: values[field.name] for field in fields(cls)}
+        lost = {name: math.nan for name in ("ours", "stderr", "noise") if known[name] is None}
+        return cls(**known | lost)
 
 
 def against_runs(

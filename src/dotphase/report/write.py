@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,11 @@ MARKS = {
     OUTSIDE: "~ outside the theory",
     UNDECIDED: "· no verdict",
 }
+#: Columns of the power of the lines of an item: smallest differences that are caught, the finest,
+#: the middle and the coarsest line, and how many lines would differ by chance.
+POWER = ("catches, finest", "middle", "coarsest", "would differ by chance")
+#: Share of a normal law beyond three standard errors.
+BY_CHANCE = 0.0027
 #: What the tables of comparisons have.
 COLUMNS = (
     "quantity", "at", "compared with", "value", "ours", "difference", "catches", "verdict", "why",
@@ -75,12 +81,13 @@ def markdown(report: Report) -> str:
         "",
         _power(report),
         "",
-        "| | " + " | ".join(MARKS) + " |",
-        "|---|" + "---|" * len(MARKS),
+        "| | " + " | ".join((*MARKS, *POWER)) + " |",
+        "|---|" + "---|" * (len(MARKS) + len(POWER)),
     ]
     for outcome in report.outcomes:
         counts = [sum(row.verdict == verdict for row in outcome.rows) for verdict in MARKS]
         shown = ["failed"] * len(MARKS) if outcome.failure else [str(count) for count in counts]
+        shown += _power_cells(outcome.rows)
         link = f"[{outcome.title}](#{outcome.name})"
         lines.append(f"| {link} | " + " | ".join(shown) + " |")
     for outcome in report.outcomes:
@@ -94,20 +101,36 @@ def _summary(report: Report) -> str:
     return f"Verdicts: {counts}.{failed}"
 
 
+def _caught(rows: Iterable[Row]) -> list[float]:
+    """Smallest differences that lines with a verdict would catch, in percent, in order.
+
+    Without those that compare with zero.
+    """
+    decided = [row for row in rows if row.verdict in (AGREES, DIFFERS) and row.reference]
+    return sorted(100 * row.catches / abs(row.reference) for row in decided)
+
+
+def _power_cells(rows: Sequence[Row]) -> list[str]:
+    """How fine the lines of an item are, and how many of them would differ by chance."""
+    shares = _caught(rows)
+    if not shares:
+        return ["-"] * len(POWER)
+    chosen = (shares[0], shares[len(shares) // 2], shares[-1])
+    return [*(f"{share:.2g}%" for share in chosen), f"{BY_CHANCE * len(shares):.2f}"]
+
+
 def _power(report: Report) -> str:
     """How fine the comparisons are, and how many of them chance alone would call different."""
     rows = [row for outcome in report.outcomes for row in outcome.rows]
-    decided = [row for row in rows if row.verdict in (AGREES, DIFFERS) and row.reference]
-    shares = sorted(100 * row.catches / abs(row.reference) for row in decided)
+    shares = _caught(rows)
     if not shares:
         return "Nothing was compared."
-    chance = 0.0027 * len(decided)
-    middle = shares[len(shares) // 2]
     return (
-        f"Of {len(rows)} lines {len(decided)} compare numbers other than zero with a verdict; "
-        f"they catch differences from {shares[0]:.2g}% to {shares[-1]:.2g}%, {middle:.2g}% in "
-        f"the middle. At three standard errors {chance:.1f} of them would differ by chance; "
-        f"{report.count(DIFFERS)} lines differ."
+        f"Of {len(rows)} lines {len(shares)} compare numbers other than zero with a verdict; "
+        f"they catch differences from {shares[0]:.2g}% to {shares[-1]:.2g}%, "
+        f"{shares[len(shares) // 2]:.2g}% in the middle (by item below). At three standard errors "
+        f"{BY_CHANCE * len(shares):.1f} of them would differ by chance; {report.count(DIFFERS)} "
+        "lines differ."
     )
 
 

@@ -11,7 +11,8 @@ so that the posterior of h given its Gaussian estimate has two points. With the 
 The average depends on ``R = |x|^2`` (chi-squared with L degrees) and on
 ``b = sqrt(M) a.x = M R + sqrt(M (1 - M) R) n`` with n ~ N(0, 1) only, and is taken by
 deterministic quadrature. Expanding it gives weak recovery (M > 0) at alpha = 1/(L (L + 1)) and
-exact recovery (M = 1) at alpha = 1/L; for two tokens 1/6 and 1/2.
+exact recovery (M = 1) at alpha = 1/L; for two tokens 1/6 and 1/2. Tokens that are correlated
+inside a sentence are mixtures of independent ones, which T determines as well: the same holds.
 
 The best prediction of a new label is the posterior mean of T, whose error is the variance of
 ``T(h), h_l ~ N(omega_l, sigma_l^2 (1 - M))``, averaged over omega. Student, ridge and positions do
@@ -35,9 +36,10 @@ from dotphase._numerics.quadrature import SCRAMBLES, normal_points
 from dotphase._numerics.sampled import mean_and_error
 from dotphase._numerics.shown import Description, Shown, with_error
 from dotphase.errors import InvalidInput
-from dotphase.model.definition import Model, call_many, refuse_spectrum
+from dotphase.model.definition import Model, refuse, refuse_spectrum
 from dotphase.model.derivatives import is_softmax_attention
 from dotphase.model.paper import MixedTeacher
+from dotphase.model.trying import call_many
 from dotphase.theory.settings import check_alpha
 
 #: log2 of the points of the test error in each scramble.
@@ -116,6 +118,7 @@ def bayes_optimal(model: Model, alpha: float, *, seed: int = 0) -> BayesOptimal:
     alpha = check_alpha(alpha)
     seed = validate.whole("seed", seed, at_least=0)
     refuse_spectrum(model, "the Bayes-optimal line")
+    refuse(model, "the Bayes-optimal line", "latent", "noise")
     informative = check_teacher(model)
     overlap, unique = (0.0, True) if not informative else _overlap(alpha, model.length)
     rho = np.asarray(model.rho)
@@ -218,8 +221,9 @@ def _nodes(
 def test_error_at(model: Model, overlap: float, seed: int = 0) -> tuple[float, float]:
     """Test error of the posterior mean at a given overlap, and its standard error.
 
-    ``(1/L) sum_ij rho_j E Var(T_ij | omega)``, where the variance is half the mean squared
-    difference of two draws of h that share omega.
+    ``(1/L) sum_ikl C_kl E Cov(T_ik, T_il | omega)`` with the covariance C of the tokens, where the
+    covariance of the labels is half the mean product of differences of two draws of h that share
+    omega.
     """
     length = model.length
     scale = np.asarray(model.sigma)[:, None]
@@ -227,9 +231,10 @@ def test_error_at(model: Model, overlap: float, seed: int = 0) -> tuple[float, f
     values = []
     for points in _points(3 * length, seed):
         a, z, other = (part[..., None] for part in np.split(points, 3, axis=1))
-        fields = (scale * (common * a + own * noise) for noise in (z, other))
+        fields = (model.mix(scale * (common * a + own * noise)) for noise in (z, other))
         first, second = (np.asarray(call_many(model.teacher, h)) for h in fields)
-        values.append(0.5 * np.mean((first - second) ** 2, axis=0).sum(axis=0) @ model.rho / length)
+        spread = np.einsum("nik,nil->kl", first - second, first - second) / len(points)
+        values.append(0.5 * np.sum(spread * model.covariance) / length)
     return mean_and_error(values)
 
 

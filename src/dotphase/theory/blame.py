@@ -8,7 +8,7 @@ import equinox as eqx
 import numpy as np
 
 from dotphase.finite.blame import blame_functions
-from dotphase.model.definition import where_not_finite
+from dotphase.model.trying import where_not_finite
 from dotphase.theory.evaluate import AverageQuery
 from dotphase.theory.evolution import draw_fields
 

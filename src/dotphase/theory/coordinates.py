@@ -143,6 +143,30 @@ class Coordinates:
         units = np.eye(self.part("V").size)[~self.part("V")]
         return Overlaps(*map(np.stack, zip(*map(self.unpack, units), strict=True)))
 
+    def along(self, vector: Vector) -> Float[np.ndarray, "q theta+m"]:
+        """How the part of W that lies along Q* and the directions changes with Theta and mu.
+
+        With ``A = (Theta, m^T)`` and the Gram matrix G of Q*/sqrt d and the directions that part is
+        ``A G^{-1} A^T``. Tokens with a spectrum have no such formula: nothing is taken to change.
+        """
+        aligned = np.flatnonzero(self.part("theta") | self.part("m"))
+        if self.model.spectrum is not None:
+            return np.zeros((self.squares, aligned.size))
+        known = self.model.known
+        gram = np.block([[np.eye(known.shape[1]), known.T], [known, np.asarray(self.model.gram)]])
+        inverse = np.linalg.pinv(gram, hermitian=True)
+
+        def sides(some: Vector) -> Float[np.ndarray, "r t+directions"]:
+            _, _, signal, modes = self._split(some)
+            m = self.basis @ modes.reshape(-1, self._rank)
+            return np.concatenate([signal.reshape(self._rank, -1), m.T], axis=1)
+
+        here, found = sides(vector) @ inverse, []
+        for unit in np.eye(vector.size)[aligned]:
+            half = here @ sides(unit).T
+            found.append((half + half.T)[self._triangle])
+        return np.asarray(found).reshape(aligned.size, -1).T
+
     def turns(self, vector: Vector) -> Float[np.ndarray, "turns n"]:
         """How the coordinates change when columns of Q, or of Q*, are turned unseen."""
         model = self.model

@@ -1,15 +1,17 @@
 """By how much one step of state evolution multiplies a small change of the overlaps.
 
 A fixed point is a minimum of the training loss only if no change of its overlaps lowers the
-loss. With W = Q^T Q/d and the response R at their best for given alignments a = (theta, m), the
-least loss f(a) has the second derivative
+loss. With the response R, and with what W = Q^T Q/d has besides its part along Q* and the
+directions, at their best for given alignments a = (theta, m), the least loss f(a) has the second
+derivative
 
     f''(a) = D (1 - M),   M = J_aa + J_ab (1 - J_bb)^{-1} J_ba,
 
-with J the Jacobian of one step in the coordinates (a, b), b = (W, R), and D positive: at a saddle
-M has an eigenvalue above one. Directions that a symmetry holds at zero (theta on the positional
-branch, m on the semantic one, all of an idle column) are among them. Eigenvalues below -1 make the
-plain iteration oscillate and say nothing about the loss.
+with J the Jacobian of one step in the coordinates (a, b), b being these two, and D positive: at a
+saddle M has an eigenvalue above one. (W as a whole would not do for b: one step gives it the new
+alignments, not those that f(a) is asked at.) Directions that a symmetry holds at zero (theta on
+the positional branch, m on the semantic one, all of an idle column) are among them. Eigenvalues
+below -1 make the plain iteration oscillate and say nothing about the loss.
 """
 
 from __future__ import annotations
@@ -86,7 +88,7 @@ def multipliers(
     """
     coordinates = problem.coordinates
     scale = coordinates.scale(x)
-    relative = jacobian * scale / scale[:, None]
+    relative = _apart(problem, x, jacobian) * scale / scale[:, None]
     turns = coordinates.turns(x) / scale
     theta = coordinates.part("theta")
     aligned = theta | coordinates.part("m")
@@ -106,6 +108,20 @@ def multipliers(
         {name: float(row[0]) for name, row in there.items()},
         {name: _spread(row[1:]) for name, row in there.items()},
     )
+
+
+def _apart(
+    problem: Free, x: Vector, jacobian: Float[np.ndarray, "scrambles n n"]
+) -> Float[np.ndarray, "scrambles n n"]:
+    """The Jacobian in coordinates where W is less its part along Q* and the directions."""
+    coordinates = problem.coordinates
+    q = np.flatnonzero(coordinates.part("q"))
+    a = np.flatnonzero(coordinates.part("theta") | coordinates.part("m"))
+    along = coordinates.along(x)
+    moved = jacobian.copy()
+    moved[:, :, a] += jacobian[:, :, q] @ along
+    moved[:, q, :] -= along @ moved[:, a, :]
+    return moved
 
 
 def _spread(others: Float[np.ndarray, " scrambles"]) -> float:

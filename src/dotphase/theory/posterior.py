@@ -36,7 +36,8 @@ from dotphase._numerics import validate
 from dotphase._numerics.precision import in_double_precision
 from dotphase._numerics.sampled import error_of_mean, mean_and_error
 from dotphase.errors import InvalidInput
-from dotphase.model.definition import Model, call_many, refuse, refuse_spectrum
+from dotphase.model.definition import Model, refuse, refuse_spectrum
+from dotphase.model.trying import call_many
 from dotphase.theory.settings import check_alpha
 
 #: log2 of the sentences of one repetition, and how many repetitions give the errors.
@@ -196,7 +197,7 @@ def numerical_bayes(
 
 def _check(model: Model) -> None:
     refuse_spectrum(model, "the numerical posterior")
-    refuse(model, "the numerical posterior", "latent", "correlation")
+    refuse(model, "the numerical posterior", "latent")
     dims = model.length * model.teacher_rank
     if dims > 6:
         rule = "must have at most 6 fields: neighbours in more dimensions are far"
@@ -282,8 +283,12 @@ def _root(matrix: Matrix) -> Matrix:
 def _labels(
     model: Model, h: Float[np.ndarray, "n tokens t"], noise: Float[np.ndarray, "n normals"]
 ) -> Float[np.ndarray, "n entries"]:
-    """Labels of many sentences, as rows of numbers."""
-    found = call_many(model.label, np.asarray(model.sigma)[:, None] * h, noise)
+    """Labels of many sentences, as rows of numbers.
+
+    Correlated tokens are mixtures of independent ones, of which alone h is: the label is that of
+    another teacher.
+    """
+    found = call_many(model.label, model.mix(np.asarray(model.sigma)[:, None] * h), noise)
     leaves = [np.asarray(leaf).reshape(len(h), -1) for leaf in jax.tree.leaves(found)]
     return np.concatenate(leaves, axis=1).astype(np.float64)
 

@@ -215,7 +215,7 @@ def judge(
             f"a saddle towards {', '.join(found.towards)} (one step multiplies {largest})"
         )
     elif found.kind != "minimum":
-        doubts.append(f"{UNDECIDED} ({_shown(found)})")
+        doubts.append(f"{UNDECIDED} ({told_undecided(found)})")
     if not replicon < 1:
         doubts.append(f"replica symmetry is unstable (replicon {replicon:.3f} >= 1)")
     shown = ["train_loss"] + [name for name in ("theta", "m") if np.any(getattr(overlaps, name))]
@@ -238,10 +238,14 @@ def judge(
     )
 
 
-def _shown(found: Multipliers) -> str:
+def told_undecided(found: Multipliers) -> str:
     """The multipliers that are one within their errors."""
-    parts = [
-        f"one step multiplies {name} by {found.value[name]:.3f} ± {found.stderr[name]:.3f}"
-        for name in found.undecided
-    ]
+    parts = [_step(name, found.value[name], found.stderr[name]) for name in found.undecided]
     return ", ".join(parts) or "no multipliers"
+
+
+def _step(name: str, value: float, error: float) -> str:
+    if not np.isfinite(value):
+        return f"what one step does to {name} could not be measured"
+    told = f" ± {error:.3f}" if np.isfinite(error) else ", with an unknown error"
+    return f"one step multiplies {name} by {value:.3f}{told}"

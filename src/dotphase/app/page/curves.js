@@ -34,7 +34,7 @@ export function paint() {
 const PANELS = [
   { parts: ["train_loss"], title: "training loss ε_t" },
   { parts: ["test_error"], title: "test error ε_g" },
-  { parts: ["theta", "m"], title: "overlaps θ/σ², |m|" },
+  { parts: ["theta", "m"], title: "overlaps θ/σ², |m|/σ²" },
 ];
 const NOTHING = { x: [null], y: [null], hoverinfo: "skip" };
 // Overlaps that are zero on a branch are not drawn.
@@ -79,7 +79,7 @@ function upright(layout, axes, alpha, dash) {
   layout.shapes.push({ type: "line", xref: axes.xaxis, yref: `${axes.yaxis} domain`, x0: alpha, x1: alpha, y0: 0, y1: 1, line: { color: ink("soft"), width: 1, dash } });
 }
 
-const scaled = (part, value, scale) => (value === null || value === undefined ? null : part === "theta" ? value / scale : value);
+const scaled = (part, value, scale) => (value === null || value === undefined ? null : part === "theta" || part === "m" ? value / scale : value);
 
 // Marks of the legend are full ones, whatever the first point of a line is.
 function legend() {

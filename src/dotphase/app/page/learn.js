@@ -260,7 +260,7 @@ const shown = (found) => (found.diverged_at === null ? found.steps.length : foun
 const PANELS = [
   { title: "training loss ε_t", parts: [["train_loss", "ink"]], level: "train_loss" },
   { title: "test error ε_g", parts: [["test_error", "ink"]], level: "test_error" },
-  { title: "overlaps θ/σ², |m|", parts: [["theta", "semantic"], ["m", "positional"]] },
+  { title: "overlaps θ/σ², |m|/σ²", parts: [["theta", "semantic"], ["m", "positional"]] },
 ];
 const tint = (name) => (name === "ink" ? ink("ink") : colour(name));
 
@@ -277,7 +277,7 @@ function figure(width) {
 }
 
 const axesOf = (index) => ({ xaxis: index ? `x${index + 1}` : "x", yaxis: index ? `y${index + 1}` : "y" });
-const unitOf = (name) => (name === "theta" ? 1 / Number(point.sigma) ** 2 : 1);
+const unitOf = (name) => (name === "theta" || name === "m" ? 1 / Number(point.sigma) ** 2 : 1);
 
 // Where everything is at this step: a line, and a dot on every curve.
 function marks() {
@@ -304,7 +304,7 @@ function curves(data, layout, panel, index) {
   layout[`xaxis${end}`] = { title: { text: "step", standoff: 2 }, range: [-0.02 * last(), 1.02 * last()] };
   layout[`yaxis${end}`] = { title: { text: panel.title }, rangemode: "tozero", exponentformat: "power", nticks: 6 };
   for (const [name, paint] of panel.parts) {
-    const label = { theta: "θ/σ²", m: "|m|" }[name] ?? "theory";
+    const label = { theta: "θ/σ²", m: "|m|/σ²" }[name] ?? "theory";
     const unit = unitOf(name);
     const common = { ...axes, mode: "lines", hovertemplate: `step %{x}: ${label} %{y:.4g}<extra></extra>` };
     const legend = { name: label, showlegend: index !== 1 };

@@ -22,8 +22,18 @@ DESCENT = r"gradient descent, $d \to \infty$"
 #: Parameters of models in mathematics, and what optimisers are called.
 SYMBOLS = {"omega": r"\omega", "sigma": r"\sigma", "ridge": r"\lambda"}
 OPTIMISERS = {"gd": "gradient descent", "adam": "Adam", "sgd": "SGD", "lbfgs": "L-BFGS"}
-#: The overlap that each branch has.
+#: The overlap that each branch has, and how it is written.
 OWN = {"semantic": "theta", "positional": "m"}
+SCALED = {"theta": r"$\theta/\sigma^2$", "m": r"$m/\sigma^2$"}
+#: Overlaps of message passing: how they are written, and the branch whose colour they have.
+PASSED = {
+    "q": ("$q$", "uninformed"),
+    "m": ("$|m|$", "positional"),
+    "theta": (r"$|\theta|$", "semantic"),
+}
+PASSED_PARTS = ("predicted", "measured", "stderr")
+#: Width of lines where the theory is not to be trusted.
+THIN = 0.8
 
 
 def overlap_scale(theory: xr.Dataset) -> float:
@@ -44,7 +54,7 @@ def branch_line(
     hollow: Mapping[str, Any],
     **style: Any,
 ) -> bool:
-    """A branch along alpha where it exists, with hollow markers where it is not trusted.
+    """A branch along alpha where it exists; thin, with hollow markers, where it is not trusted.
 
     Where it is a saddle its line is thin and dotted, with crosses.
 
@@ -65,14 +75,22 @@ def branch_line(
         Whether any point is not trusted.
     """
     shown = values.where(branch["on_branch"].astype(bool))
-    saddle = is_saddle(branch)
-    doubtful = shown.where(~branch["trusted"].astype(bool) & ~saddle)
-    axis.plot(branch["alpha"], shown.where(~saddle), **style)
+    saddle, trusted = is_saddle(branch), branch["trusted"].astype(bool)
+    doubtful = shown.where(~trusted & ~saddle)
+    axis.plot(branch["alpha"], shown.where(trusted & ~saddle), **style)
+    bare = {"marker": "", "lw": THIN, "label": None}
+    axis.plot(branch["alpha"], shown.where(_and_beside(~trusted) & ~saddle), **style | bare)
     if bool(saddle.any()):
-        thin = {"ls": ":", "lw": 0.9, "marker": "x", "ms": 4, "color": style["color"]}
+        thin = {"ls": ":", "lw": THIN, "marker": "x", "ms": 4, "color": style["color"]}
         axis.plot(branch["alpha"], shown.where(saddle), **thin)
     axis.plot(branch["alpha"], doubtful, ls="none", color=style["color"], mfc=page(), **hollow)
     return bool(np.isfinite(doubtful).any())
+
+
+def _and_beside(marked: xr.DataArray) -> xr.DataArray:
+    """Marked points and their neighbours along alpha: the ends of lines that touch them."""
+    sides = (marked.shift(alpha=by, fill_value=False) for by in (1, -1))
+    return marked | next(sides) | next(sides)
 
 
 def is_saddle(branch: xr.Dataset) -> xr.DataArray:
@@ -84,7 +102,7 @@ def is_saddle(branch: xr.Dataset) -> xr.DataArray:
 
 def saddle_entry(axis: Any, colour: str = GREY) -> None:
     """What dotted lines with crosses mean, in the legend."""
-    axis.plot([], [], "x:", color=colour, lw=0.9, ms=4, label="saddle: training leaves it")
+    axis.plot([], [], "x:", color=colour, lw=THIN, ms=4, label="saddle: training leaves it")
 
 
 def seed_points(axis: Any, values: xr.DataArray, x: Any = None, **style: Any) -> None:
@@ -96,17 +114,53 @@ def seed_points(axis: Any, values: xr.DataArray, x: Any = None, **style: Any) ->
     )
 
 
+def message_passing_lines(axis: Any, iteration: Any, overlaps: Mapping[str, Any]) -> None:
+    """Measured overlaps as points and predicted ones as lines, against the iteration.
+
+    `overlaps` has (predicted, measured, standard error) by name. The first iteration overshoots by
+    far: the axis is for what follows, and says how far what leaves it goes.
+    """
+    iteration = np.asarray(iteration)
+    # Few markers: every point would hide the lines.
+    every = slice(None, None, max(1, iteration.size // 20))
+    found = {name: np.asarray(overlaps[name], float) for name in PASSED}
+    top = 1.65 * max(max(float(part[0, 2:].max(initial=0.0)) for part in found.values()), 1e-3)
+    outside = []
+    for name, (symbol, kind) in PASSED.items():
+        (predicted, measured, error), colour = found[name], COLOURS[kind]
+        axis.plot(iteration, predicted, color=colour, lw=1.1, label=symbol)
+        axis.errorbar(
+            iteration[every], measured[every], np.nan_to_num(error)[every], fmt=MARKERS[kind],
+            ms=3.5, lw=0.8, ls="none", color=colour, mec=ink(), mew=0.5,
+        )  # fmt: skip
+        if predicted.max() > top:
+            place = int(np.argmax(predicted))
+            outside.append(f"{symbol} = {predicted[place]:.2f} at iteration {iteration[place]}")
+    if outside:
+        style = {"transform": axis.transAxes, "va": "top", "fontsize": "small"}
+        axis.text(0.06, 0.99, "outside: " + "; ".join(outside), **style)
+    axis.set(xlabel="iteration", ylim=(0, top))
+
+
 def loss_gap(losses: xr.DataArray, along: str) -> xr.DataArray:
     """Training loss of the semantic minimum less that of the positional one."""
     return losses.sel({along: "semantic"}, drop=True) - losses.sel({along: "positional"}, drop=True)
+
+
+def gap_line(axis: Any, theory: xr.Dataset, **style: Any) -> bool:
+    """Difference of the training losses where both branches are minima, as `branch_line`."""
+    both = theory[["on_branch", "trusted"]].astype(bool).sel(branch=list(OWN))
+    minima = both["on_branch"] & ~is_saddle(theory)
+    state = xr.Dataset({"on_branch": minima, "trusted": both["trusted"]}).all("branch")
+    gap = loss_gap(theory["train_loss"], "branch")
+    return branch_line(axis, state, gap, hollow={"marker": "D", "ms": 3.5}, **style)
 
 
 def slice_panels(axes: Any, theory: xr.Dataset, runs: xr.Dataset, colour: str, label: str) -> None:
     """Loss difference, overlaps and test error of one model, into three axes."""
     theory, runs = theory.sortby("alpha"), at_one_value(runs)
     points = {"color": colour, "ms": 4.5, "mec": ink(), "mew": 0.5}
-    loss = theory["train_loss"].where(theory["on_branch"].astype(bool) & ~is_saddle(theory))
-    axes[0].plot(theory["alpha"], loss_gap(loss, "branch"), color=colour, label=label)
+    gap_line(axes[0], theory, color=colour, label=label)
     seed_points(axes[0], loss_gap(runs["train_loss"], "start"), fmt="D", **points)
     scale = overlap_scale(theory)
     for name, style in STYLES.items():
@@ -125,10 +179,11 @@ def label_slice(axes: Any) -> None:
         axis.set_ylim(bottom=0)
 
 
-def branch_legend(axis: Any, texts: Mapping[str, str]) -> None:
+def branch_legend(axis: Any) -> None:
     """Entries that say which line and marker is which branch, where colours say something else."""
-    for name, text in texts.items():
-        axis.plot([], [], color=ink(), ls=STYLES[name], marker=MARKERS[name], label=text)
+    for name, dashes in STYLES.items():
+        text = f"{name} ({SCALED[OWN[name]]})"
+        axis.plot([], [], color=ink(), ls=dashes, marker=MARKERS[name], label=text)
 
 
 def theory_entries(axis: Any, theory: str, runs: xr.Dataset | None = None) -> None:
@@ -142,6 +197,51 @@ def theory_entries(axis: Any, theory: str, runs: xr.Dataset | None = None) -> No
 def hollow_entry(axis: Any, text: str = "theory not trusted", colour: str = GREY) -> None:
     """What hollow points mean, in the legend."""
     axis.plot([], [], "o", color=colour, mfc=page(), label=text)
+
+
+def slice_entries(axis: Any, runs: xr.Dataset) -> None:
+    """All that colours do not say in `slice_panels`, in the legend."""
+    branch_legend(axis)
+    theory_entries(axis, MINIMA, runs)
+    hollow_entry(axis)
+    saddle_entry(axis)
+
+
+def against_dimension(
+    axis: Any, theory: xr.Dataset, runs: xr.Dataset, names: Mapping[str, str], size: float = 1.0
+) -> None:
+    """What runs give against d, mean and standard deviation, and the limit as lines.
+
+    `names` has the quantity that is shown for each start, in units of `size`.
+    """
+    for shift, (start, name) in zip((0.97, 1.03), names.items(), strict=True):
+        values, colour = runs[name].sel(start=start) / size, COLOURS[start]
+        level = float(theory[name].sel(branch=start)) / size
+        axis.axhline(level, color=colour, lw=1.3, label=f"{start}, limit")
+        axis.errorbar(
+            runs["d"] * shift, values.mean("seed"), values.std("seed", ddof=1), capsize=2, lw=1,
+            fmt=MARKERS[start], color=colour, label=f"{start} start, mean and spread",
+        )  # fmt: skip
+    dimension_axis(axis, runs["d"].values)
+
+
+def dimension_axis(axis: Any, d: Any) -> None:
+    """A logarithmic axis with the dimensions that there are."""
+    axis.set(xscale="log", xlabel="dimension $d$")
+    axis.set_xticks(d, [f"{value:g}" for value in d], fontsize="small")
+    axis.set_xticks([], minor=True)
+
+
+def overlap_plane(axis: Any, theory: xr.Dataset, scale: float) -> None:
+    """The branches at one alpha as stars in the plane of m and theta, in units of `scale`."""
+    for branch in theory["branch"].values.tolist():
+        point = theory.sel(branch=branch)
+        axis.plot(
+            float(point["m"]) / scale, float(point["theta"]) / scale, "*", ms=13,
+            color=COLOURS[branch], mec=ink(), mew=0.8,
+        )  # fmt: skip
+    axis.plot([], [], "*", ms=11, color="none", mec=ink(), label=MINIMA)
+    axis.set_xlabel(r"$|m|/\sigma^2$")
 
 
 def linear_level(axis: Any, value: Any, label: str = "linear positional layer") -> None:

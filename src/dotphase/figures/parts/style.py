@@ -98,7 +98,7 @@ def _settings() -> Any:
     return {
         **_SETTINGS,
         "grid.color": lines,
-        "hatch.color": text,
+        "hatch.color": DARK,
         **dict.fromkeys(inks, text),
         **dict.fromkeys(pages, background),
     }

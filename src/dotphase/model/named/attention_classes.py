@@ -1,37 +1,42 @@
-"""Attention that is learned from choices: every token draws another one from the teacher's row."""
+"""Attention that is learned from choices: for every token one that the teacher's row points to,
+drawn with its probabilities or the likeliest of them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dotphase._numerics.parameters import Number, Parameter, Whole, table
+from dotphase._numerics.parameters import OneOf, Parameter
 from dotphase.model.named import NamedModel
+from dotphase.model.named._attention import parameters
 
 if TYPE_CHECKING:
     from dotphase.model.definition import Model
 
 
-def _build(omega: float, length: int, sigma: float, ridge: float) -> Model:
+def _build(omega: float, labels: str, length: int, sigma: float, ridge: float) -> Model:
     import numpy as np
 
-    from dotphase.model.channels import Attention, Chosen, Mixture, chosen_wrongly, cross_entropy
+    from dotphase.model import channels
     from dotphase.model.definition import Model
     from dotphase.model.paper import kind_mixing, kind_positions
 
-    teacher = Mixture(Attention(np.asarray(1.0)), np.asarray(omega), kind_mixing(length))
+    attention = channels.Attention(np.asarray(1.0))
+    mixture = channels.Mixture(attention, np.asarray(omega), kind_mixing(length))
+    drawn = labels == "drawn"
     return Model(
-        Chosen(teacher), noise=length, loss=cross_entropy, metric=chosen_wrongly, length=length,
-        sigma=sigma, positions=kind_positions(length), ridge=ridge,
+        channels.Chosen(mixture) if drawn else channels.Likeliest(mixture),
+        noise=length if drawn else 0, length=length, sigma=sigma, ridge=ridge,
+        loss=channels.cross_entropy, metric=channels.chosen_wrongly,
+        positions=kind_positions(length),
     )  # fmt: skip
 
 
 MODEL = NamedModel(
     _build,
-    table(
-        Parameter("omega", Number(at_least=0, at_most=1), 0.3, "Positional weight of the teacher."),
-        Parameter("length", Whole(2), 2, "Tokens in a sentence."),
-        Parameter("sigma", Number(above=0), 1.0, "Standard deviation of the tokens."),
-        Parameter("ridge", Number(above=0), 0.01, "Penalty lambda."),
+    parameters(
+        Parameter("labels", OneOf(("drawn", "likeliest")), "drawn",
+                  "Whether a token's class is drawn from its row, or the largest entry of it."),
+        sigma=1.0,
     ),
     "Cross-entropy on tokens that the teacher's attention draws.",
 )  # fmt: skip

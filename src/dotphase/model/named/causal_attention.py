@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dotphase._numerics.parameters import Number, Parameter, Whole, table
 from dotphase.model.named import NamedModel
+from dotphase.model.named._attention import parameters
 
 if TYPE_CHECKING:
     from dotphase.model.definition import Model
@@ -29,11 +29,6 @@ def _build(omega: float, length: int, sigma: float, ridge: float) -> Model:
 
 MODEL = NamedModel(
     _build,
-    table(
-        Parameter("omega", Number(at_least=0, at_most=1), 0.3, "Positional weight of the teacher."),
-        Parameter("length", Whole(2), 3, "Tokens in a sentence."),
-        Parameter("sigma", Number(above=0), 0.5, "Standard deviation of the tokens."),
-        Parameter("ridge", Number(above=0), 0.01, "Penalty lambda."),
-    ),
+    parameters(length=3),
     "Masked attention: both mechanisms, later tokens hidden.",
 )  # fmt: skip

@@ -1,37 +1,32 @@
-"""Committee machines: teacher and student are sums of hidden units on one token."""
+"""A soft committee machine: one token, labels and answers are sums over hidden units.
+
+``f(x) = sum_k erf(x_k/sqrt 2)/sqrt K`` in the teacher and, with units of its own number, in the
+student.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dotphase._numerics.parameters import Number, Parameter, Whole, table
+from dotphase._numerics.parameters import Parameter, Whole
 from dotphase.model.named import NamedModel
+from dotphase.model.named._one_token import build, parameters
 
 if TYPE_CHECKING:
     from dotphase.model.definition import Model
 
+FUNCTIONS = {"teacher": "NoisyCommittee", "loss": "committee_loss", "metric": "committee_error"}
+
 
 def _build(units: int, student_rank: int, sigma: float, ridge: float, noise: float) -> Model:
-    import numpy as np
-
-    from dotphase.model import channels
-    from dotphase.model.definition import Model
-
-    return Model(
-        channels.NoisyCommittee(np.asarray(noise)), noise=1, sigma=sigma, ridge=ridge,
-        teacher_rank=units, student_rank=student_rank,
-        loss=channels.committee_loss, metric=channels.committee_error,
-    )  # fmt: skip
+    return build(FUNCTIONS, sigma, ridge, noise, units, student_rank)
 
 
 MODEL = NamedModel(
     _build,
-    table(
+    parameters(
         Parameter("units", Whole(1), 2, "Hidden units of the teacher."),
         Parameter("student_rank", Whole(1), 2, "Hidden units of the student."),
-        Parameter("sigma", Number(above=0), 1.0, "Standard deviation of the inputs."),
-        Parameter("ridge", Number(above=0), 0.01, "Penalty lambda."),
-        Parameter("noise", Number(at_least=0), 0.0, "Standard deviation of the labels' noise."),
     ),
     "A soft committee that learns another one.",
-)  # fmt: skip
+)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dotphase._numerics.parameters import Number, Parameter, Whole, table
+from dotphase._numerics.parameters import Number, Parameter
 from dotphase.model.named import NamedModel
+from dotphase.model.named._attention import parameters
 
 if TYPE_CHECKING:
     from dotphase.model.definition import Model
@@ -23,12 +24,8 @@ def _build(omega: float, correlation: float, length: int, sigma: float, ridge: f
 
 MODEL = NamedModel(
     _build,
-    table(
-        Parameter("omega", Number(at_least=0, at_most=1), 0.3, "Positional weight of the teacher."),
+    parameters(
         Parameter("correlation", Number(at_least=-0.9, at_most=0.9), 0.3, "Between two tokens."),
-        Parameter("length", Whole(2), 2, "Tokens in a sentence."),
-        Parameter("sigma", Number(above=0), 0.5, "Standard deviation of the tokens."),
-        Parameter("ridge", Number(above=0), 0.01, "Penalty lambda."),
     ),
     "The paper's model with correlated tokens.",
 )  # fmt: skip

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dotphase._numerics.parameters import Number, Parameter, Whole, table
+from dotphase._numerics.parameters import Parameter, Whole
 from dotphase.model.named import NamedModel
+from dotphase.model.named._attention import parameters
 
 if TYPE_CHECKING:
     from dotphase.model.definition import Model
@@ -28,12 +29,8 @@ def _build(omega: float, heads: int, length: int, sigma: float, ridge: float) ->
 
 MODEL = NamedModel(
     _build,
-    table(
-        Parameter("omega", Number(at_least=0, at_most=1), 0.3, "Positional weight of the teacher."),
+    parameters(
         Parameter("heads", Whole(1), 2, "Heads of teacher and student, one column each."),
-        Parameter("length", Whole(2), 2, "Tokens in a sentence."),
-        Parameter("sigma", Number(above=0), 0.5, "Standard deviation of the tokens."),
-        Parameter("ridge", Number(above=0), 0.01, "Penalty lambda."),
     ),
     "Several heads in teacher and student, averaged.",
 )  # fmt: skip

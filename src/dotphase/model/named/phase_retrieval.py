@@ -2,33 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dotphase.model.named._one_token import ADDED, one_token
 
-from dotphase._numerics.parameters import Number, Parameter, table
-from dotphase.model.named import NamedModel
-
-if TYPE_CHECKING:
-    from dotphase.model.definition import Model
-
-
-def _build(sigma: float, ridge: float, noise: float) -> Model:
-    import numpy as np
-
-    from dotphase.model import channels
-    from dotphase.model.definition import Model
-
-    return Model(
-        channels.Intensity(np.asarray(noise)), noise=1, sigma=sigma, ridge=ridge,
-        loss=channels.intensity_loss, metric=channels.intensity_error,
-    )  # fmt: skip
-
-
-MODEL = NamedModel(
-    _build,
-    table(
-        Parameter("sigma", Number(above=0), 1.0, "Standard deviation of the inputs."),
-        Parameter("ridge", Number(above=0), 0.01, "Penalty lambda."),
-        Parameter("noise", Number(at_least=0), 0.0, "Standard deviation of the labels' noise."),
-    ),
-    "Phase retrieval: the teacher's field without its sign.",
+MODEL = one_token(
+    ADDED, "Phase retrieval: the teacher's field without its sign.",
+    teacher="Intensity", loss="intensity_loss", metric="intensity_error",
 )  # fmt: skip

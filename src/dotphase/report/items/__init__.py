@@ -26,7 +26,7 @@ PAPER = (
     "quadrature",
 )
 #: What goes beyond it; a new item follows these by itself.
-BEYOND = ("structured", "lengths", "untied", "dynamics", "descents", "bayes", "limits")
+BEYOND = ("structured", "lengths", "untied", "dynamics", "descents", "bayes", "limits", "baselines")
 
 ITEMS: Choices[Item] = Choices("item", __name__, "ITEM", first=PAPER + BEYOND)
 

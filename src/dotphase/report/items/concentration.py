@@ -87,12 +87,18 @@ def compare(datasets: Datasets) -> list[Row]:
 
 
 def remarks(datasets: Datasets) -> list[str]:
-    """Sizes."""
+    """Sizes, and where the spread is from."""
     runs = datasets["runs"]
     dims = ", ".join(str(d) for d in runs["d"].values)
+    ends = runs.sel(start="positional")
+    left = (ends["theta"] > ends["m"]).mean("seed")
     return [
         f"d = {dims}, {runs.sizes['seed']} data sets each, both starts on the same data.",
         f"Means at the {FITTED} largest d are fitted by a + b/d; a is compared with the theory.",
+        "Bars of the spread are its own standard error, from the fourth moment; at small d runs "
+        "from the positional start that end semantic make it large. Their share by d: "
+        + "; ".join(f"{d}: {float(left.sel(d=d)):.2f}" for d in runs["d"].values)
+        + ".",
     ]
 
 

@@ -89,6 +89,13 @@ def remarks(datasets: Datasets) -> list[str]:
             f"{start} start, d = {data.attrs['d']}, damping {data.attrs['damping']:g}: {settled} "
             f"of {data.sizes['seed']} runs converged, largest |gradient|/sqrt(d) {worst:.1e}."
         )
+    overshoot = datasets["positional"]["m_predicted"]
+    when = int(overshoot.idxmax("iteration"))
+    lines.append(
+        "The first iteration from the positional start overshoots, in state evolution as in the "
+        f"runs: m = {float(overshoot.max()):.2f} at iteration {when}, "
+        f"{float(overshoot[-1]):.2f} in the end."
+    )
     if not datasets["positional"]["converged"].astype(bool).all():
         lines.append(
             "From the positional start message passing stands at a small gradient and goes no "

@@ -46,6 +46,8 @@ SOLVED = {
     "test_error_times_L": ("test_error", 2.0),
     "minus_train_loss": ("train_loss", -1.0),
 }
+#: So few values as unlikely as the least likely one are more than chance.
+UNUSUAL = 0.05
 #: Largest relative difference of the released procedure from a released solution.
 REPRODUCED = 5e-3
 
@@ -266,8 +268,12 @@ def _reproduced(found: xr.Dataset) -> list[Row]:
 
 
 def remarks(datasets: Datasets) -> list[str]:
+    """Of the runs, then of the solutions."""
+    return run_lines(compared(datasets["runs"])) + _solution_lines(datasets)
+
+
+def run_lines(everything: xr.Dataset) -> list[str]:
     """How many values, how they are distributed, and the worst of them."""
-    everything = compared(datasets["runs"])
     rows = everything.isel(row=np.flatnonzero(everything["stands_in"] == 0))
     z = rows["difference"].values
     beyond, chance = int(np.sum(np.abs(z) > 3)), expected_beyond(rows)
@@ -295,9 +301,17 @@ def remarks(datasets: Datasets) -> list[str]:
             text
             + f"; {int(np.sum(np.abs(own) > 3))} beyond 3, {expected_beyond(some):.1f} expected."
         )
-    for k in range(min(10, z.size)):
-        lines.append(_worst_line(worst(rows, 10).isel(row=k), k + 1))
-    return lines + _solution_lines(datasets)
+    least = worst(rows, 10)
+    if z.size:
+        first = float(least["chance"][0])
+        lines.append(
+            f"The ten least likely follow. Of {z.size} values {z.size * first:.1f} should be as "
+            "unlikely as the first by chance alone, so none of them asks for another cause."
+            if z.size * first > UNUSUAL
+            else f"The ten least likely follow. The first should not happen in {z.size} values: "
+            f"{z.size * first:.2g} are expected."
+        )
+    return lines + [_worst_line(least.isel(row=k), k + 1) for k in range(least.sizes["row"])]
 
 
 def _worst_line(row: xr.Dataset, place: int) -> str:
@@ -312,8 +326,8 @@ def _worst_line(row: xr.Dataset, place: int) -> str:
         f"{row['ours'].item():.4g} with {row['ours_spread'].item():.2g}: "
         f"{row['difference'].item():+.1f} standard errors"
     )
-    chance = float(expected_beyond(row.expand_dims("row"), abs(row["difference"].item())))
-    return text + f"; by chance once in {1 / chance:.0f} values."
+    chance = f"by chance once in {1 / row['chance'].item():.0f} values"
+    return f"{text}; {chance}, each spread being that of {row['runs'].item():.0f} runs."
 
 
 def _standard_instead(released: xr.Dataset, found: xr.Dataset) -> str:

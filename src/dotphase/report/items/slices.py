@@ -18,6 +18,9 @@ from dotphase.report.verdict import Row
 BASE = {"omega": 0.3, "sigma": 0.5, "ridge": 0.01}
 SLICES = {"omega": (0.2, 0.3, 0.7), "sigma": (0.3, 0.5, 0.7, 1.0), "ridge": (0.1, 0.01, 0.001)}
 
+#: Overlap m from which on there is a positional minimum to leave.
+POSITIONAL = 0.1
+
 
 def key(parameter: str, value: float) -> str:
     """Name of the datasets of one slice; the base case is the same in all of them."""
@@ -63,7 +66,7 @@ def draw(datasets: Datasets) -> Any:
 def compare(datasets: Datasets) -> list[Row]:
     """Theory against training at the largest alpha of each slice."""
     rows = []
-    for name in (key.removeprefix("runs-") for key in datasets if key.startswith("runs-")):
+    for name in _names(datasets):
         theory, runs = datasets[f"theory-{name}"], datasets[f"runs-{name}"].isel(omega=0)
         rows += theory_and_training(theory, runs, {"slice": name}, share=finite_size(runs))
     return rows
@@ -80,7 +83,24 @@ def remarks(datasets: Datasets) -> list[str]:
         lines.append(
             f"alpha_c against {parameter}, read off the curves: " + "; ".join(places) + "."
         )
-    return lines
+    return lines + [text for name in _names(datasets) for text in _left(name, datasets)]
+
+
+def _left(name: str, datasets: Datasets) -> list[str]:
+    """Points with long bars: single runs that leave the positional minimum, far below the rest."""
+    runs = datasets[f"runs-{name}"].isel(omega=0).sel(start="positional")
+    loss, there = runs["train_loss"], runs["m"].median("seed") > POSITIONAL
+    left = (loss < 0.5 * loss.median("seed")).sum("seed").where(there, 0)
+    return [
+        f"Slice {name}, alpha = {float(alpha):.3g}: {int(left.sel(alpha=alpha))} of "
+        f"{loss.sizes['seed']} runs from the positional start have left it, hence the long bars."
+        for alpha in loss["alpha"][left.values > 0]
+    ]
+
+
+def _names(datasets: Datasets) -> list[str]:
+    """The slices, by the names of their datasets."""
+    return [key.removeprefix("runs-") for key in datasets if key.startswith("runs-")]
 
 
 SIZES = {

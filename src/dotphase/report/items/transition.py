@@ -100,7 +100,10 @@ def remarks(datasets: Datasets) -> list[str]:
 
 
 def _alphas(count: int, first: float = 0.2) -> list[float]:
-    return np.union1d(evenly(first, 2.0, count), PUBLISHED).tolist()
+    """The published ones, and evenly spaced ones that do not stand beside them."""
+    even = np.asarray(evenly(first, 2.0, count))
+    apart = np.abs(even[:, None] - PUBLISHED).min(axis=1) > 0.01
+    return np.union1d(even[apart], PUBLISHED).tolist()
 
 
 SIZES = {

@@ -115,12 +115,17 @@ def expected_width(rows: xr.Dataset) -> float:
     return float(np.sqrt(np.mean(freedom / (freedom - 2))))
 
 
+def by_chance(rows: xr.Dataset, errors: Any) -> np.ndarray:
+    """Probability that a difference lies beyond so many standard errors, by Student's law."""
+    return np.asarray(2 * stats.t.sf(np.abs(errors), rows["freedom"].values))
+
+
 def expected_beyond(rows: xr.Dataset, errors: float = 3.0) -> float:
     """How many differences should lie beyond so many standard errors by chance."""
-    return float(np.sum(2 * stats.t.sf(errors, rows["freedom"].values)))
+    return float(np.sum(by_chance(rows, errors)))
 
 
 def worst(rows: xr.Dataset, count: int = 10) -> xr.Dataset:
-    """The values with the largest differences."""
-    order = np.argsort(-np.abs(rows["difference"].values))
-    return rows.isel(row=order[:count])
+    """The least likely differences first: those of few runs are often large."""
+    rows = rows.assign(chance=("row", by_chance(rows, rows["difference"].values)))
+    return rows.isel(row=np.argsort(rows["chance"].values)[:count])

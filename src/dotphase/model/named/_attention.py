@@ -1,0 +1,18 @@
+"""What the relatives of the paper's attention have in common: their parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dotphase._numerics.parameters import Number, Parameter, Whole, table
+
+
+def parameters(*own: Parameter, length: int = 2, sigma: float = 0.5) -> Mapping[str, Parameter]:
+    """Weight of the positions, what else a model has, then length, scale and ridge."""
+    return table(
+        Parameter("omega", Number(at_least=0, at_most=1), 0.3, "Positional weight of the teacher."),
+        *own,
+        Parameter("length", Whole(2), length, "Tokens in a sentence."),
+        Parameter("sigma", Number(above=0), sigma, "Standard deviation of the tokens."),
+        Parameter("ridge", Number(above=0), 0.01, "Penalty lambda."),
+    )
