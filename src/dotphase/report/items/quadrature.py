@@ -26,7 +26,8 @@ OMEGA = 0.3
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     """alpha_c at omega = .3 from rules of growing size, and from growing numbers of points."""
     model = positional_semantic(omega=OMEGA)
-    found = parts.study("points", "critical", {"omega": OMEGA}, {"log2_points": sizes["log2"]})
+    fixed = {"omega": OMEGA, "limits": False}
+    found = parts.study("points", "critical", fixed, {"log2_points": sizes["log2"]})
     points = found.assign_coords(nodes=2 ** found["log2_points"]).swap_dims(log2_points="nodes")
     near = float(points["alpha_c"][-1])
     rules = parts.call("fixed", _rules, model, near=round(near, 3), orders=sizes["orders"])

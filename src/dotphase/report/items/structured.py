@@ -62,7 +62,7 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
         found[name] = theory_curve(parts, name, _model(exponent), sizes)
     # Along the exponents the mean variance of the tokens is kept.
     fixed = {"omega": OMEGA, "atoms": ATOMS, "log2_points": sizes["critical_points"]}
-    fixed |= {"smallest": sizes["search"][0], "largest": sizes["search"][1]}
+    fixed |= {"smallest": sizes["search"][0], "largest": sizes["search"][1], "limits": False}
     found["theory-critical"] = parts.study(
         "theory-critical", "critical", fixed, {"exponent": sizes["exponents"]}
     )

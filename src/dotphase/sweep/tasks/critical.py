@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dotphase._numerics.parameters import Number, Parameter, table
+from dotphase._numerics.parameters import Flag, Number, Parameter, table
 from dotphase.sweep.tasks import Result, Task, Values
 from dotphase.sweep.tasks._shared import LINEAR, LOG2
 
@@ -19,14 +20,15 @@ def compute(model: Model, parameters: Mapping[str, Any], seed: int) -> Values:
 
     found = critical(model, seed=seed, **parameters)
     flat = {
-        f"{what}_{branch}": value
-        for what in ("stability_loss", "branch_end")
-        for branch, value in getattr(found, what).items()
+        f"{what}_{branch}": getattr(found, what).get(branch, math.nan)
+        for what in _LIMITS
+        for branch in _BRANCHES
     }
     return {**found.to_dict(), **flat}
 
 
 _LIMITS = {"stability_loss": "stops being a minimum", "branch_end": "ends"}
+_BRANCHES = ("semantic", "positional")
 
 TASK = Task(
     compute,
@@ -34,6 +36,7 @@ TASK = Task(
         Parameter("smallest", Number(above=0), 0.05, "Least alpha to search."),
         Parameter("largest", Number(above=0), 8.0, "Largest alpha to search."),
         Parameter("log2_points", LOG2, 17, "log2 of the Gaussian points."),
+        Parameter("limits", Flag(), True, "Whether to look for where each branch ends, too."),
     ),
     {
         "alpha_c": Result(float, "alpha where the training losses cross"),
@@ -45,7 +48,7 @@ TASK = Task(
         **{
             f"{what}_{branch}": Result(float, f"alpha where the {branch} branch {does}")
             for what, does in _LIMITS.items()
-            for branch in ("semantic", "positional")
+            for branch in _BRANCHES
         },
         "trusted": Result(bool, "whether the theory can be trusted there"),
         "message": Result(str, "what was found, or why not"),
