@@ -106,13 +106,15 @@ def limits_of(
     count = max(2, math.ceil(abs(math.log(outside / inside)) / math.log(STRIDE)) + 1)
     follower = Follower(model, branch, settings)
     passed: list[Solution] = []
-    for alpha in np.geomspace(inside, outside, count):
-        solution = yield from follower.at(float(alpha))
+    solution = yield from follower.at(inside)
+    if not solution.there:
+        return Limits()
+    passed.append(solution)
+    for alpha in np.geomspace(inside, outside, count)[1:]:
+        solution, follower = yield from follower.ahead(float(alpha))
         if not solution.there:
             break
         passed.append(solution)
-    if not passed:
-        return Limits()
     loss = math.nan, math.nan
     for before, after in pairwise(passed):
         if _excess(before)[0] < 0 <= _excess(after)[0]:
@@ -175,12 +177,16 @@ def _bisection(
     holds: Callable[[Solution], bool],
 ) -> Steps[BranchEnd]:
     """Where something ceases to hold between two alphas."""
+    follower = Follower(model, branch, settings)
+    if not (yield from follower.at(good)).there:
+        bad = good  # next to an end these points may have none any more
     while abs(good - bad) > accuracy * good:
         middle = (good + bad) / 2
-        follower = Follower(model, branch, settings)
-        yield from follower.at(good)
-        solution = yield from follower.at(middle)
-        good, bad = (middle, bad) if holds(solution) else (good, middle)
+        solution, other = yield from follower.ahead(middle)
+        if holds(solution):
+            good, follower = middle, other
+        else:
+            bad = middle
     return BranchEnd(branch, good, bad)
 
 

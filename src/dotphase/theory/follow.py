@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -117,21 +118,41 @@ class Follower:
 
     def at(self, alpha: float) -> Steps[Solution]:
         """The solution at another alpha."""
-        if self._linear is None:
-            self._linear = linear_test_error(self.model, seed=self.settings.seed)
-        goal = Goal(self.model, alpha, self.branch, self.settings, self._linear)
         solution = None
         if self._last is not None:
-            self._memory = self._memory.for_another()
-            start, jacobian = self._last
-            solution, jacobian = yield from find(goal, start, self._memory, jacobian)
+            solution, jacobian = yield from self._continued(alpha, careful=True)
         if solution is None or not solution.there:
             self._memory, careful = Memory(), not self._ended
+            goal = self._goal(alpha)
             again, jacobian = yield from find(goal, self._own_start, self._memory, careful=careful)
             solution = again if solution is None or again.on_branch else solution
+        self._keep(solution, jacobian)
+        return (yield from _with_seeds(self._goal(alpha), solution)) if self.several else solution
+
+    def ahead(self, alpha: float) -> Steps[tuple[Solution, Follower]]:
+        """A look at an alpha close by, from the last point alone, and the follower who went there.
+
+        This one stays where it is.
+        """
+        other = copy(self)
+        solution, jacobian = yield from other._continued(alpha, careful=False)
+        other._keep(solution, jacobian)
+        return solution, other
+
+    def _goal(self, alpha: float) -> Goal:
+        if self._linear is None:
+            self._linear = linear_test_error(self.model, seed=self.settings.seed)
+        return Goal(self.model, alpha, self.branch, self.settings, self._linear)
+
+    def _continued(self, alpha: float, careful: bool) -> Steps[tuple[Solution, Jacobian | None]]:
+        assert self._last is not None
+        self._memory = self._memory.for_another()
+        start, jacobian = self._last
+        return find(self._goal(alpha), start, self._memory, jacobian, careful=careful)
+
+    def _keep(self, solution: Solution, jacobian: Jacobian | None) -> None:
         self._last = (solution.overlaps, jacobian) if solution.there else None
         self._ended = not solution.on_branch
-        return (yield from _with_seeds(goal, solution)) if self.several else solution
 
 
 def along(
