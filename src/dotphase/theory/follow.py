@@ -62,6 +62,8 @@ COARSE = 13
 #: How far away, as a factor of alpha, and in how many steps a branch is looked for that its own
 #: start has missed.
 REACH, STEPS = 2.5, 8
+#: Most evaluations for a point on that way: what takes more is about to be lost.
+ON_THE_WAY = 100
 #: Factors on the weights and on V of a start that are tried where the iteration leaves the
 #: admissible overlaps.
 OTHER_STARTS = tuple((size, share) for size in (1.0, 2.0, 4.0) for share in (1.0, 0.2, 0.04))[1:]
@@ -225,13 +227,18 @@ def _from_afar(goal: Goal, memory: Memory, *, minimum: bool) -> Steps[Solution |
     few = COARSE if minimum else FEWEST + 1
     usual = goal.settings.iteration_on(few)
     # On the way the noise is near enough: only the last point must be precise.
-    rough = replace(usual, tolerance=max(usual.tolerance, usual.floor))
+    rough = replace(
+        usual, tolerance=max(usual.tolerance, usual.floor), limit=min(usual.limit, ON_THE_WAY)
+    )
     settings = replace(goal.settings, log2_points=few, iteration=rough)
     path = Follower(goal.model, branch, settings)
-    for step in np.geomspace(far, alpha, STEPS):
-        solution = yield from path.at(float(step))
+    solution = yield from path.at(far)
+    for step in np.geomspace(far, alpha, STEPS)[1:]:
         if not solution.there:
             return None
+        solution, path = yield from path.ahead(float(step))
+    if not solution.there:
+        return None
     if minimum and solution.stability.kind == "saddle":
         return None
     solution, _ = yield from find(goal, solution.overlaps, memory.for_another(), path.jacobian)
