@@ -9,6 +9,7 @@ import pytest
 import dotphase as dp
 from dotphase.theory.critical_search import (
     Transition,
+    _transition,
     beats_linear,
     candidates,
     lowest_minimum,
@@ -182,3 +183,14 @@ def test_a_test_error_that_jumps_past_the_linear_layer_has_the_error_of_the_jump
 def test_students_of_rank_two_can_be_mixed_and_those_of_rank_one_not(paper):
     assert "mixed" not in candidates(paper)
     assert "mixed" in candidates(dp.positional_semantic(student_rank=2))
+
+
+def test_a_change_across_a_gap_without_minima_is_not_trusted():
+    def side(branch, alpha):
+        sound = SimpleNamespace(doubts=())
+        return SimpleNamespace(branch=branch, found=branch, alpha=alpha, stability=sound)
+
+    near = _transition(0.5, 0.01, "continuous", (side("uninformed", 0.49), side("semantic", 0.6)))
+    assert near.trusted
+    far = _transition(0.1, 0.01, "continuous", (side("uninformed", 0.1), side("semantic", 0.64)))
+    assert not far.trusted and "between alpha = 0.1 and 0.64" in far.reason

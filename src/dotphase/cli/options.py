@@ -151,7 +151,8 @@ def option(parameter: Parameter, **changes: Any) -> Callable[[F], F]:
     shown: dict[str, Any] = {"help": parameter.help}
     shown |= {"required": True} if parameter.default is REQUIRED else {"default": parameter.default}
     if isinstance(parameter.kind, Flag):
-        return click.option(flag, name, is_flag=True, **shown)
+        both = f"{flag}/--no-{flag[2:]}" if parameter.default is True else flag
+        return click.option(both, name, is_flag=True, **shown)
     add: Callable[[F], F] = click.option(flag, *also, name, type=Checked(parameter.kind), **shown)
     return _also_points(add, parameter.kind) if name == "log2_points" else add
 

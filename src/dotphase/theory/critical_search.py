@@ -307,6 +307,11 @@ def _transition(
         for doubt in one.stability.doubts
         if not doubt.startswith(allowed)
     ]
+    below, above = sides[0].alpha, sides[1].alpha
+    if above > FACTOR**2 * below:
+        doubts.append(
+            f"neither is seen to be a minimum between alpha = {below:.4g} and {above:.4g}"
+        )
     reason = "; ".join(doubts) or f"both branches can be trusted at alpha = {alpha:.4g}"
     names = sides[0].branch, sides[1].branch
     return Transition(alpha, stderr, *names, kind, math.nan, not doubts, reason, sides)
