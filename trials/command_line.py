@@ -68,6 +68,8 @@ COMMANDS = {
     "explore": (["--port", "99999", "--no-browser"],
                 {"--port": ("-1", "65536", "x", "", LONG)}),
 }  # fmt: skip
+#: Commands that serve, or train for long, by right, if nothing is asked of them.
+UNENDING = ("explore", "histogram")
 #: Specifications of studies, all of them wrong.
 SPECS = (
     "", "task", "task = ", "task = 1", 'task = "nothing"', 'task = "theory"',
@@ -118,7 +120,7 @@ def arguments(trial: Trial) -> list[str]:
             line[line.index(option) + 1] = value
         else:
             line += [option, value]
-    if trial.rng.random() < 0.1 and name != "explore":  # which serves until it is told to end
+    if trial.rng.random() < 0.1 and name not in UNENDING:
         line = line[: int(trial.rng.integers(len(line) + 1))]
     if trial.rng.random() < 0.1:
         line.insert(
