@@ -1,6 +1,7 @@
 """The command line, in process; two runs in processes of their own where that matters."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -258,3 +259,15 @@ def test_a_table_is_printed_without_a_file(capsys):
     out = capsys.readouterr().out
     assert "alpha_c" in out and "wrote" not in out
     assert re.search(r"0.3000 +1\.2\d* ± 0\.\d+", out)
+
+
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+def test_a_signal_while_the_command_line_is_imported_is_one_line(tmp_path, number):
+    late = f"import os, signal\nos.kill(os.getpid(), signal.{number})\nraise RuntimeError\n"
+    (tmp_path / "click.py").write_text(late)
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-m", "dotphase", "solve"],
+        env={"PATH": "", "PYTHONPATH": path}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (130, "dotphase: interrupted\n")
