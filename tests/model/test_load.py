@@ -125,3 +125,13 @@ def test_tables_are_read_without_jax():
         "sys.exit(len({'jax', 'numpy'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0
+
+
+def test_a_file_may_import_what_lies_beside_it(tmp_path):
+    (tmp_path / "beside_it.py").write_text("w = 0.25\n")
+    (tmp_path / "own.py").write_text(
+        "import dotphase as dp\nimport beside_it\nmodel = dp.positional_semantic(beside_it.w)\n"
+    )
+    before = list(sys.path)
+    assert dp.load_model(f"{tmp_path / 'own.py'}:model").length == 2
+    assert sys.path == before

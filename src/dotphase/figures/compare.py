@@ -69,6 +69,8 @@ def compare(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
                     axis, branch, branch[part] / size, hollow={"marker": ".", "ms": 5},
                     color=colour, ls=dashes, label=label,
                 )  # fmt: skip
+                if branch["alpha"].size == 1:  # a line has no length there
+                    axis.plot(branch["alpha"], branch[part] / size, "_", ms=30, color=colour)
                 ours = training.sel(branch=name)
                 for kept, edge, face in ((~left, ink(), colour), (left, colour, page())):
                     axis.errorbar(

@@ -137,11 +137,15 @@ def _execute(file: str, source: str) -> ModuleType:
     module = ModuleType(f"dotphase_user_{_digest(file + source)}")
     module.__file__ = file
     sys.modules[module.__name__] = module  # classes of the file look for their module there
+    folder = str(Path(file).parent)
+    sys.path.insert(0, folder)  # as for a program: what lies beside the file can be imported
     try:
         exec(compile(source, file, "exec"), vars(module))
     except BaseException:
         del sys.modules[module.__name__]
         raise
+    finally:
+        sys.path.remove(folder)
     return module
 
 

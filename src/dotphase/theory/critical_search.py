@@ -329,12 +329,15 @@ def beats_linear(
     if not math.isfinite(linear):
         return math.nan, math.nan, "there is no linear layer to compare with"
     lowest = found.lowest
+    if not lowest:
+        return math.nan, math.nan, "there is no minimum to compare with the linear layer"
     above = [solution.test_error > linear for solution in lowest]
     falls = [k for k, (before, after) in enumerate(pairwise(above)) if before and not after]
     if not falls:
-        what = "is never below" if any(above) else "is below"
-        where = "" if any(above) else " already at the smallest alpha"
-        words = f"the test error of the lowest minimum {what} that of the linear layer{where}"
+        words = f"below that of the linear layer already at alpha = {lowest[0].alpha:.4g}"
+        if any(above):
+            words = f"above that of the linear layer up to alpha = {lowest[-1].alpha:.4g}"
+        words = f"the test error of the lowest minimum is {words}"
         return math.nan, math.nan, words
     low, high = lowest[falls[-1]], lowest[falls[-1] + 1]
     ends = (low.alpha, high.alpha)

@@ -302,8 +302,8 @@ def find(
             slow = replace(rough, memory=0, step=0.2, limit=150)
             again = yield from iterate(search, x, coarse, slow)
             point = again if again.outcome.success else point
-        if not careful and astray(point):
-            level = coarse  # known to be lost already: what is there instead need not be precise
+        if astray(point) and (settings.log2_points is None or not careful):
+            level = coarse  # what is there instead need not be precise
         cleared = _without_traces(problem, point)
         if cleared is not None:
             problem, x = cleared

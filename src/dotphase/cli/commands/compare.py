@@ -117,7 +117,7 @@ def _print_table(dataset: Any) -> None:
     from rich.table import Table
 
     which = str(dataset.attrs["theory"]).replace("_", " ")
-    title = f"{which} and training at d = {dataset.attrs['d']}: difference over what is allowed"
+    title = f"{which} and training at d = {dataset.attrs['d']}"
     table = Table(title=title)
     for name in ("alpha", "branch", "engine", *SHOWN, "verdict"):
         side = "left" if name in ("branch", "engine", "verdict") else "right"
@@ -134,9 +134,11 @@ def _print_table(dataset: Any) -> None:
                 one = point.sel(engine=engine)
                 cells = [_cell(one, name, form) for name, form in SHOWN.items()]
                 table.add_row(*first, str(engine), *cells, verdict if number == 0 else "")
-    Console(width=max(110, Console().width)).print(table)
+    Console(width=max(140, Console().width)).print(table)
     click.echo(
-        "in brackets: standard errors of the last digits; ?: the theory is not trusted there"
+        "in brackets: standard errors of the last digits; beside the verdict: the largest\n"
+        "difference over what is allowed (3 standard errors, 1% and 10/d); ?: the theory is not "
+        "trusted there"
     )
 
 

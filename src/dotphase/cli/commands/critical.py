@@ -19,7 +19,7 @@ def command(parameters: dict[str, Any], model: Asked, seed: int, as_json: bool) 
     (the training losses of the positional and the semantic branch cross), and alpha_l, where it
     beats the linear positional layer in test error.
 
-    Exit code 3: there is no such point in the range searched; the message says why.
+    Exit code 3: there is neither in the range searched; the message says why.
     """
     with progress_bar("looking for the critical points"):
         built = model.build()
