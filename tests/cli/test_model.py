@@ -49,12 +49,13 @@ def test_curve_and_diagram(capsys, tmp_path, model):
 
 
 def test_critical(capsys):
-    search = ["--smallest", "0.5", "--largest", "3"]
+    search = ["--smallest", "0.5", "--largest", "3", "--no-limits"]
     found = answer(capsys, "critical", *THREE, *FAST, *search)
     assert "omega" not in found and found["model"].endswith("my_models.py:three_tokens")
     expected = {"weight": 0.2, "ridge": 0.01, "rank": 1, "wide": False}
     assert found["parameters"] == expected
     assert {"alpha_c", "alpha_l", "trusted"} <= set(found)
+    assert found["stability_loss"] == found["branch_end"] == {}
 
 
 def test_train_and_amp(capsys, model):

@@ -4,7 +4,7 @@ The proximal map solves one Newton system of size ``length * student_rank`` for 
 quadrature point. Up to `UNROLL_LIMIT` everything is unrolled into elementwise operations, which the
 compiler fuses over the batch; above, rows are eliminated in a loop, so that compilation does not
 grow with the size. Not by batched LAPACK calls: they spend most of their time on bookkeeping at
-these sizes, and two of them in one program wait for each other for ever where there are two
+these sizes, and two of them in one program can wait for each other for ever where there are two
 cores (jaxlib's calls hold a thread of the pool that their parts are queued for).
 
 Fused code stays fast only while each entry is an array of its own: stacking entries puts one

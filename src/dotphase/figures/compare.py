@@ -70,7 +70,8 @@ def compare(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
                     color=colour, ls=dashes, label=label,
                 )  # fmt: skip
                 if branch["alpha"].size == 1:  # a line has no length there
-                    axis.plot(branch["alpha"], branch[part] / size, "_", ms=30, color=colour)
+                    there = (branch[part] / size).where(branch["on_branch"])
+                    axis.plot(branch["alpha"], there, "_", ms=30, mew=1.5, color=colour)
                 ours = training.sel(branch=name)
                 for kept, edge, face in ((~left, ink(), colour), (left, colour, page())):
                     axis.errorbar(
