@@ -4,8 +4,8 @@
     python benchmarks/page.py --only-write  # from the history
 
 Everything is a ratio within one run, so that runs on other machines and days can be compared; the
-history is one JSON object per line. Figures of the GPU come from a file that their benchmark
-writes (`GPU`), and are left out where there is none.
+history is one JSON object per line. Figures of the GPU and those of the standard errors come from
+files that their benchmarks write (`GPU`, `CALIBRATION`), and are left out where there is none.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import numpy as np
 DOCS = Path(__file__).parent.parent / "docs"
 HISTORY = DOCS / "data" / "benchmarks.jsonl"
 GPU = Path(__file__).parent / "data" / "training_grid.json"
+CALIBRATION = GPU.with_name("calibration.json")
 PAGE, FIGURE = DOCS / "benchmarks.md", DOCS / "images" / "benchmarks.png"
 #: Figures of the history by name, and what they say.
 RATIOS = {
@@ -152,7 +153,7 @@ compiled, in one that finds what another has left, and of a second solve in the 
 brackets: over the time in which the same machine copies 64 MiB.
 
 {table(["tokens", "rank", "very first", "later processes", "second solve"], first)}
-## Training
+{calibration()}## Training
 
 One gradient of the training loss at alpha = 2: the full graph differentiated by JAX in float32,
 over ours in float64; and ours over reading the tokens twice, which is the least.
@@ -165,6 +166,26 @@ over ours in float64; and ours over reading the tokens twice, which is the least
 ![Ratios of all runs, and the cost of a solve against its points](images/benchmarks.png)
 
 *Left: the ratios of every run kept, in their order. Right: cost of a solve against its points.*
+"""
+
+
+def calibration() -> str:
+    """Whether standard errors are right, from the file of its benchmark."""
+    if not CALIBRATION.exists():
+        return ""
+    found = json.loads(CALIBRATION.read_text())
+    names = list(dict.fromkeys(name for row in found["spread"].values() for name in row))
+    rows = [
+        [case, *(f"{row[name]:.2f}" if name in row else "" for name in names)]
+        for case, row in found["spread"].items()
+    ]
+    return f"""## Standard errors
+
+Spread of solutions with {found["seeds"]} sets of Gaussian points over the standard error that they
+give; 1 is right, and 95% of right ones lie between .68 and 1.31
+(`python benchmarks/calibration.py`).
+
+{table(["case", *names], rows)}
 """
 
 

@@ -100,7 +100,7 @@ def floor(seconds: float, log2_points: int) -> dict[str, float]:
     return {"operations": each, "peak": peak, "seconds": least, "ratio": seconds / least}
 
 
-def three_tokens(length: int, rank: int) -> dp.Model:
+def attention_of(length: int, rank: int) -> dp.Model:
     def attention(h):
         return jax.nn.softmax(h @ h.T, axis=-1)
 
@@ -113,11 +113,12 @@ def three_tokens(length: int, rank: int) -> dp.Model:
 def against_sizes() -> list[dict[str, float]]:
     """CPU time of a warm solve against points, length and rank."""
     cases = [(2, 1, points) for points in (12, 14, 16, 18)]
-    cases += [(3, 1, 13), (4, 1, 13), (6, 1, 13), (2, 2, 13)]
+    cases += [(length, 1, 13) for length in (3, 4, 6, 8, 12, 16)]
+    cases += [(2, 2, 13), (4, 2, 13), (8, 2, 13)]
     rows = []
     for length, rank, points in cases:
         paper = length == 2 and rank == 1
-        model = dp.positional_semantic(0.0) if paper else three_tokens(length, rank)
+        model = dp.positional_semantic(0.0) if paper else attention_of(length, rank)
         dp.solve(model, ALPHA, "semantic", log2_points=points)
         seconds, solution = cpu_time(
             lambda model=model, points=points: dp.solve(

@@ -107,8 +107,14 @@ def collect(name: str) -> xr.Dataset | None:
     places = {f"{omega:g}": PARTS / f"lines-{name}-{omega:g}.json" for omega in solved}
     found = {key: json.loads(path.read_text()) for key, path in places.items() if path.exists()}
     grid.attrs = {"transitions": json.dumps(found), "log2_points": CASES[name].points}
-    runs = xr.load_dataset(PARTS / f"train-{name}.nc")
-    grid = grid.assign({f"trained_{key}": value for key, value in runs.items()})
+    trained = PARTS / f"train-{name}.nc"
+    if trained.exists():
+        runs = xr.load_dataset(trained)
+        runs = runs.rename({key: f"trained_{key}" for key in runs})
+    else:  # those of last time
+        before = xr.load_dataset(kept)
+        runs = before[[key for key in before if key.startswith("trained_")]]
+    grid = grid.assign(runs.data_vars)
     grid.attrs["d"] = runs.attrs["d"]
     grid.to_netcdf(kept, engine="h5netcdf")
     return grid
