@@ -11,6 +11,7 @@ import argparse
 import fcntl
 import json
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -138,6 +139,8 @@ def folder() -> Iterator[Path]:
 
 def run(trial: Trial, cases: Callable[[Trial], None]) -> None:
     """Run a trial to its end."""
+    # What it starts can be interrupted, also where this was started by a script in the background.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with folder():
         cases(trial)
         trial.end()

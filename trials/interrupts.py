@@ -58,7 +58,10 @@ def _interrupt(command: str, cache: str, which: signal.Signals, after: float) ->
         return 0.0  # it was done before
     sent = time.monotonic()
     process.send_signal(which)
-    _, err = process.communicate(timeout=60)
+    try:
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     taken = time.monotonic() - sent
     require(process.returncode == 130, f"exit {process.returncode}: {err[-300:]}")
     require("Traceback" not in err and "Exception ignored" not in err, err[-300:])
