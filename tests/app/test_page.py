@@ -57,9 +57,9 @@ def test_a_slider_brings_the_numbers_of_dotphase_solve(page):
     page.find("#pin").click()
     page.slide("alpha", 1.5)
     page.settle(alpha=1.5)
-    wait_for(lambda: page.data("pinned-semantic-train_loss", "value"), "the pinned numbers")
-    kept = float(page.data("pinned-semantic-train_loss", "value"))
-    assert kept == pytest.approx(1e3 * expected.train_loss, rel=1e-9)
+    kept = pytest.approx(1e3 * expected.train_loss, rel=1e-9)
+    wait_for(lambda: float(page.data("pinned-semantic-train_loss", "value") or 0) == kept,
+             "the pinned numbers")  # fmt: skip
     wait_for(lambda: "pin=" in page.browser.current_url, "the link to hold it")
     page.find("#pin").click()
     assert page.data("pinned-semantic-train_loss", "value") is None

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from dotphase._numerics.compiled import kept
+from dotphase._numerics.mapped import make_room
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -27,6 +28,7 @@ R = TypeVar("R")
 @contextmanager
 def computing(kind: DTypeLike) -> Iterator[None]:
     """In float32 or float64, with compiled code kept; the caller's settings come back after."""
+    make_room()
     with kept(), jax.enable_x64(np.dtype(kind) == np.float64):
         yield
 

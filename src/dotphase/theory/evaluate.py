@@ -27,6 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from dotphase._numerics.mapped import make_room
 from dotphase._numerics.precision import in_double_precision
 from dotphase._numerics.prox import Track
 from dotphase._numerics.quadrature import SCRAMBLES, gaussian_blocks
@@ -183,6 +184,7 @@ class _CompiledOnce:
     def __call__(self, *args: Any) -> Any:
         if self._ready:
             return self._function(*args)
+        make_room()
         with self._lock:
             result = self._function(*args)
             self._ready = True

@@ -6,6 +6,7 @@ import { byId, element } from "./dom.js";
 
 let colours = {};
 const figures = new Map(); // id of a view -> its last data and layout
+const shown = new Map(); // id of a view -> what is in its picture, as text
 const tables = new Map(); // id of a view -> function that gives its rows
 let context = { link: () => location.href, query: () => ({}) };
 
@@ -45,13 +46,22 @@ export function draw(view, build) {
       full[name] = { ...axis(), fixedrange: true, ...full[name], title };
     }
   }
+  if (same(view, { data, full }, place)) return;
   Plotly.react(place, data, full, { displayModeBar: false, responsive: true });
+}
+
+// Whether a picture is what it would be drawn as: answers come in steps, and change little each.
+function same(view, content, place) {
+  const text = JSON.stringify(content);
+  if (place.data && shown.get(view) === text) return true;
+  shown.set(view, text);
+  return false;
 }
 
 // New marks on a figure that is otherwise the same: quick enough to be played.
 export function mark(view, shapes) {
   const place = byId(`plot-${view}`);
-  if (place.clientWidth && place.data) Plotly.relayout(place, { shapes });
+  if (place.clientWidth && place.data && !same(view, { shapes }, place)) Plotly.relayout(place, { shapes });
 }
 
 // A colour of the page towards another, as what is between them.
@@ -65,6 +75,7 @@ export function between(one, other, share) {
 export function shift(view, traces) {
   const place = byId(`plot-${view}`);
   if (!place.clientWidth || !place.data) return false;
+  if (same(view, traces.map(({ x, y }) => [x, y]), place)) return true;
   const numbers = traces.map((_, index) => place.data.length - traces.length + index);
   Plotly.restyle(place, { x: traces.map((one) => one.x), y: traces.map((one) => one.y) }, numbers);
   return true;
