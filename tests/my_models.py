@@ -7,7 +7,7 @@ import numpy as np
 
 import dotphase as dp
 
-LOOK = np.array([[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]])
+LOOK = {2: np.array([[0.6, 0.4], [0.4, 0.6]]), 3: np.full((3, 3), 0.2) + 0.4 * np.eye(3)}
 
 
 class Mixture(eqx.Module):
@@ -16,7 +16,7 @@ class Mixture(eqx.Module):
     weight: np.ndarray
 
     def __call__(self, h):
-        return (1 - self.weight) * dp.softmax_attention(h) + self.weight * jnp.asarray(LOOK)
+        return (1 - self.weight) * dp.softmax_attention(h) + self.weight * jnp.asarray(LOOK[len(h)])
 
 
 def three_tokens(weight: float = 0.3, ridge: float = 0.01, rank: int = 1, wide: bool = False):
@@ -28,6 +28,19 @@ def three_tokens(weight: float = 0.3, ridge: float = 0.01, rank: int = 1, wide: 
         student_rank=rank,
         sigma=[0.5, 0.6, 0.8] if wide else [0.5, 0.5, 0.5],
         positions=[[1.0, -1.0, 1.0], [-1.0, 1.0, -1.0], [1.0, -1.0, 1.0]],
+        ridge=ridge,
+    )
+
+
+def two_tokens(weight: float = 0.3, ridge: float = 0.01, rank: int = 1, wide: bool = False):
+    """Two tokens, which are sooner compiled."""
+    return dp.Model(
+        teacher=Mixture(np.asarray(weight)),
+        student=dp.softmax_attention,
+        length=2,
+        student_rank=rank,
+        sigma=[0.5, 0.8] if wide else [0.5, 0.5],
+        positions=[[1.0, -1.0], [-1.0, 1.0]],
         ridge=ridge,
     )
 

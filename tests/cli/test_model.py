@@ -14,6 +14,7 @@ from dotphase.cli.main import _run
 
 FILE = Path(__file__).parents[1] / "my_models.py"
 THREE = ["--model", f"{FILE}:three_tokens", "--set", "weight=0.2"]
+TWO = ["--model", f"{FILE}:two_tokens", "--set", "weight=0.2"]
 FAST = ["--log2-points", "12"]
 
 
@@ -26,10 +27,11 @@ def answer(capsys, *arguments):
 
 @pytest.fixture(scope="module")
 def model():
-    return dp.load_model(f"{FILE}:three_tokens", weight=0.2)
+    return dp.load_model(f"{FILE}:two_tokens", weight=0.2)
 
 
-def test_solve(capsys, model):
+def test_solve(capsys):
+    model = dp.load_model(f"{FILE}:three_tokens", weight=0.2)
     found = answer(capsys, "solve", "--alpha", "2", *THREE, *FAST)
     assert np.shape(found["overlaps"]["theta"]) == (3, 1, 1)
     assert found["train_loss"] == dp.solve(model, 2.0, log2_points=12).train_loss
@@ -37,11 +39,11 @@ def test_solve(capsys, model):
 
 def test_curve_and_diagram(capsys, tmp_path, model):
     out = str(tmp_path / "c.nc")
-    found = answer(capsys, "curve", "--alphas", "1.5:2:2", "--out", out, *THREE, *FAST)
+    found = answer(capsys, "curve", "--alphas", "1.5:2:2", "--out", out, *TWO, *FAST)
     expected = dp.solve(model, 2.0, log2_points=12).train_loss
     assert found["train_loss"][0][1] == pytest.approx(expected, rel=1e-3)
     arguments = ["diagram", "--alphas", "1.5:2:2", "--parameter", "ridge", "--values",
-                 "0.01:0.02:2", "--out", out, *FAST, *THREE]  # fmt: skip
+                 "0.01:0.02:2", "--out", out, *FAST, *TWO]  # fmt: skip
     found = answer(capsys, *arguments)
     assert found["parameter"] == "ridge" and found["values"] == [0.01, 0.02]
     with xr.open_dataset(out) as dataset:
@@ -50,8 +52,8 @@ def test_curve_and_diagram(capsys, tmp_path, model):
 
 def test_critical(capsys):
     search = ["--smallest", "0.5", "--largest", "3", "--no-limits"]
-    found = answer(capsys, "critical", *THREE, *FAST, *search)
-    assert "omega" not in found and found["model"].endswith("my_models.py:three_tokens")
+    found = answer(capsys, "critical", *TWO, *FAST, *search)
+    assert "omega" not in found and found["model"].endswith("my_models.py:two_tokens")
     expected = {"weight": 0.2, "ridge": 0.01, "rank": 1, "wide": False}
     assert found["parameters"] == expected
     assert {"alpha_c", "alpha_l", "trusted"} <= set(found)
@@ -60,10 +62,10 @@ def test_critical(capsys):
 
 def test_train_and_amp(capsys, model):
     size = ["--d", "24", "--alpha", "2", "--seeds", "1", "--held-out", "256"]
-    found = answer(capsys, "train", *size, *THREE)
+    found = answer(capsys, "train", *size, *TWO)
     run = dp.train(model, 2.0, 24, seeds=1, held_out=256).runs[0]
     assert found["runs"][0]["train_loss"] == run.train_loss
-    found = answer(capsys, "amp", *size, "--iterations", "3", *THREE)
+    found = answer(capsys, "amp", *size, "--iterations", "3", *TWO)
     assert found["runs"][0]["iterations"] == 3
 
 
@@ -72,7 +74,7 @@ def test_a_study_of_the_model(capsys, tmp_path, model):
     models.write_text(FILE.read_text())
     spec, out = tmp_path / "spec.toml", tmp_path / "s"
     spec.write_text(
-        'task = "theory"\nmodel = "models.py:three_tokens"\n'
+        'task = "theory"\nmodel = "models.py:two_tokens"\n'
         "[fixed]\nlog2_points = 12\nalpha = 2.0\n[sweep]\nweight = [0.1, 0.2]\n"
     )
     arguments = ["study", "run", str(spec), "--out", str(out), "--workers", "1"]
@@ -103,7 +105,7 @@ def test_a_named_model(capsys):
     ("arguments", "parts"),
     [
         (["--model", "absent.py:one"], ["model", "absent.py:one", "no such file"]),
-        (["--model", f"{FILE}:absent"], ["model", "no such name", "three_tokens, fixed"]),
+        (["--model", f"{FILE}:absent"], ["model", "no such name", "three_tokens, two_tokens, fixed"]),
         (["--model", "strange"], ["model", "strange", "positional-semantic"]),
         (["--model", f"{FILE}:number"], ["model", "not int"]),
         (["--model", f"{FILE}:fails"], ["model", "raised RuntimeError: cannot make nothing"]),

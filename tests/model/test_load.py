@@ -62,7 +62,7 @@ def test_parameters_with_defaults_of_other_kinds_are_kept_and_not_offered(tmp_pa
     ("reference", "said"),
     [
         ("absent.py:one", "no such file"),
-        (f"{FILE}:absent", "no such name, the file has three_tokens, fixed, needs, greedy"),
+        (f"{FILE}:absent", "no such name, the file has three_tokens, two_tokens, fixed, needs"),
         (f"{FILE}:number", "must be a function that returns a Model, or a Model, not int"),
         (f"{FILE}:greedy", "must have named parameters only"),
         (f"{FILE}:untold", "parameter part must be annotated with float, int, bool or str"),
