@@ -22,6 +22,8 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 # start, and in later runs, in this checkout or another.
 os.environ.setdefault(VARIABLE, str(CACHE / "dotphase" / "tests"))
 keep_for_process()
+# What is small is compiled as soon as it is written down and read.
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 compile_quickly()
 
 # Programs that tests start are interrupted by them, also where this process was started with the

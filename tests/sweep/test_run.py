@@ -83,9 +83,10 @@ def test_the_calling_process_gives_the_same_dataset(tmp_path, fake_workers):
 
 
 def test_a_point_that_kills_its_worker_fails_alone(tmp_path, fake_workers):
-    dataset = dp.run_study(fake(kind=["deadly", "good"]), tmp_path, workers=2)
+    study = dp.Study("fake", {"x": 1.0}, {"kind": ["deadly", "good"]}, seeds=[0, 7])
+    dataset = dp.run_study(study, tmp_path, workers=2)
     assert dataset["done"].sel(kind="good").all()
-    reason = str(dataset["reason"].sel(kind="deadly", x=1.0, seed=0).values)
+    reason = str(dataset["reason"].sel(kind="deadly", seed=0).values)
     assert reason == "3 worker processes died computing it: signal 9"
 
 

@@ -45,7 +45,7 @@ def test_fields_have_the_covariances_of_the_overlaps():
     theta = np.array([[[0.1, 0.05], [0.0, 0.1]], [[0.2, 0.0], [0.1, 0.3]]])
     m = np.array([[0.3, -0.2], [0.1, 0.4]])
     overlaps = Overlaps(q, m, q, theta)
-    points = device_blocks(16, 4, 4, 0)
+    points = device_blocks(14, 4, 4, 0)
     seen = []
     for block in points:
         fields = draw_fields(model, overlaps, block)
