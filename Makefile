@@ -19,10 +19,11 @@ help:
 	@echo "make diagrams     compute the phase diagrams that ship with the explorer again"
 	@echo "make constraints  compile the pinned versions anew"
 
+# Not compiled ahead: Python compiles what is imported, and most never is.
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'dotphase needs Python 3.11 or newer')"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,cluster,docs,explore]"
+	$(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,cluster,docs,explore]"
 	touch $(READY)
 
 demo: $(READY)

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 
 import click
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 import xarray as xr
 
 from app_tools import wait_for
-from dotphase.cli import compiling
+from dotphase.cli import compiling, main
 from dotphase.cli.commands import COMMANDS
 from dotphase.cli.main import _open_streams, _run
 from dotphase.cli.output import echo
@@ -271,3 +272,17 @@ def test_a_signal_while_the_command_line_is_imported_is_one_line(tmp_path, numbe
         env={"PATH": "", "PYTHONPATH": path}, capture_output=True, text=True,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (130, "dotphase: interrupted\n")
+
+
+def test_an_interrupt_is_told_once(capsys, monkeypatch):
+    """By the command, or by the thread that has waited for it long enough."""
+
+    def interrupted(**given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main.cli, "main", interrupted)
+    told = threading.Lock()
+    assert main._run([], told) == 130
+    main._tell_interrupted(told)
+    assert main._run([], told) == 130
+    assert capsys.readouterr().err == "dotphase: interrupted\n"

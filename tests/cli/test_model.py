@@ -105,7 +105,10 @@ def test_a_named_model(capsys):
     ("arguments", "parts"),
     [
         (["--model", "absent.py:one"], ["model", "absent.py:one", "no such file"]),
-        (["--model", f"{FILE}:absent"], ["model", "no such name", "three_tokens, two_tokens, fixed"]),
+        (
+            ["--model", f"{FILE}:absent"],
+            ["model", "no such name", "three_tokens, two_tokens, fixed"],
+        ),
         (["--model", "strange"], ["model", "strange", "positional-semantic"]),
         (["--model", f"{FILE}:number"], ["model", "not int"]),
         (["--model", f"{FILE}:fails"], ["model", "raised RuntimeError: cannot make nothing"]),

@@ -29,7 +29,7 @@ class _Compiled:
         self.lock = threading.Lock()
         self.count = 0
 
-    def hear(self, event: str, seconds: float, **more: str | int) -> None:
+    def hear(self, event: str, duration_secs: float, **kwargs: str | int) -> None:
         """One more, if this is what JAX tells of."""
         if event == "/jax/core/compile/backend_compile_duration":
             self.count += 1

@@ -94,7 +94,8 @@ def _interruptible(arguments: Sequence[str] | None) -> int:
     `PATIENCE` seconds is compiling, or waits for a thread that is, and has nothing to lose.
     """
     codes: list[int] = []
-    worker = threading.Thread(target=lambda: codes.append(_run(arguments)), daemon=True)
+    told = threading.Lock()
+    worker = threading.Thread(target=lambda: codes.append(_run(arguments, told)), daemon=True)
     stopped: list[float] = []
 
     def stop(number: int, frame: object) -> None:
@@ -111,7 +112,7 @@ def _interruptible(arguments: Sequence[str] | None) -> int:
         worker.join(LOOK)  # without a limit it would go on waiting after the signal
         late = stopped and time.monotonic() - stopped[0] > PATIENCE and not interrupt.keeping()
         if late or len(stopped) > 1:
-            click.echo("dotphase: interrupted", err=True)
+            _tell_interrupted(told)
             os._exit(130)
     return codes[0] if codes else 1
 
@@ -127,7 +128,13 @@ def _complain(failed: threading.ExceptHookArgs) -> None:
         threading.__excepthook__(failed)
 
 
-def _run(arguments: Sequence[str] | None) -> int:
+def _tell_interrupted(told: threading.Lock) -> None:
+    """Once, by the command or by the thread that waits for it, whichever is first."""
+    if told.acquire(blocking=False):
+        click.echo("dotphase: interrupted", err=True)
+
+
+def _run(arguments: Sequence[str] | None, told: threading.Lock | None = None) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
         result = cli.main(args=given, prog_name="dotphase", standalone_mode=False)
@@ -139,7 +146,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     except click.ClickException as error:
         return _refuse(error.format_message())
     except (click.Abort, KeyboardInterrupt):
-        click.echo("dotphase: interrupted", err=True)
+        _tell_interrupted(told or threading.Lock())
         return 130
     except InvalidInput as error:
         return _refuse(str(error))
