@@ -139,6 +139,8 @@ def test_the_users_start_on_an_untied_student_of_three_tokens(three_tokens):
         ({"alpha": 0.001}, "alpha"),
         ({"alpha": -1}, "alpha"),
         ({"optimizer": "newton"}, "optimizer"),
+        ({"optimizer": np.ones(3)}, "optimizer"),
+        ({"optimizer": np.array([])}, "optimizer"),
         ({"start": "nowhere"}, "start"),
         ({"start": lambda key, teacher, positions: np.zeros(3)}, "start"),
         ({"seeds": 0}, "seeds"),

@@ -64,7 +64,7 @@ def whole(field: str, value: object, *, at_least: int, at_most: int | None = Non
 def choice(field: str, value: object, options: Iterable[str]) -> str:
     """`value` if it is one of `options`, or `InvalidInput`."""
     names = list(options)
-    if value not in names:
+    if not isinstance(value, str) or value not in names:  # arrays cannot be looked for
         raise InvalidInput(field, value, "must be one of " + ", ".join(names))
     return str(value)
 
