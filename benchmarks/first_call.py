@@ -19,7 +19,7 @@ import time
 import numpy as np
 
 #: Tokens and rank of the student.
-CASES = [(2, 1), (3, 1), (4, 1), (6, 1), (8, 1), (12, 1), (16, 1), (2, 2), (4, 2), (8, 2), (16, 2)]
+CASES = [(2, 1), (3, 1), (4, 1), (6, 1), (8, 1), (12, 1), (16, 1), (2, 2), (4, 2)]
 PROGRAM = """
 import json, sys, time
 begin = time.perf_counter()
