@@ -28,3 +28,37 @@ CASES: dict[str, tuple[dp.Model, float, str, dict[str, Any]]] = {
     "three tokens": (dp.positional_semantic_length(3), 1.5, "semantic", {}),
     "six tokens": (dp.positional_semantic_length(6), 1.0, "semantic", {"log2_points": 13}),
     "logistic": (dp.load_model("logistic"), 2.0, "semantic", {}),
+}
+
+
+def spread(case: str) -> dict[str, float]:
+    """Spread over claimed error of every quantity of a case."""
+    model, alpha, branch, settings = CASES[case]
+    found: dict[str, list[tuple[float, float]]] = {}
+    for seed in range(1, SEEDS + 1):
+        solution = dp.solve(model, alpha, branch, seed=seed, **settings)
+        if not solution.found:
+            raise SystemExit(f"{case}, seed {seed}: {solution.message}")
+        errors = solution.stderr
+        for key, value in {**solution.norms, "train_loss": solution.train_loss,
+                           "test_error": solution.test_error}.items():  # fmt: skip
+            if key in errors:
+                found.setdefault(key, []).append((value, errors[key]))
+    ratios = {}
+    for key, pairs in found.items():
+        values, errors = np.array(pairs).T
+        if np.all(errors > 0):
+            ratios[key] = float(values.std(ddof=1) / np.sqrt(np.mean(errors**2)))
+    return ratios
+
+
+def main() -> None:
+    rows = {}
+    for case in CASES:
+        rows[case] = spread(case)
+        print(f"{case}: " + ", ".join(f"{k} {v:.2f}" for k, v in rows[case].items()), flush=True)
+    DATA.write_text(json.dumps({"seeds": SEEDS, "spread": rows}, indent=1) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()
