@@ -3,7 +3,7 @@
 Every compiled function takes some pieces of the address space, a model with functions of its own
 about two thousand in all, and Linux gives a process 65,530: the process ends where JAX asks for
 one more. So they are counted from time to time, and all compiled functions of the process are let
-go when half are taken. What is needed again is read from the folder that keeps it
+go when three quarters are taken. What is needed again is read from the folder that keeps it
 (`dotphase._numerics.compiled`), or compiled again.
 """
 
@@ -17,7 +17,7 @@ import jax
 #: Functions that are compiled between two counts: one has up to some hundred pieces.
 BETWEEN = 32
 #: Share of the pieces that may be taken.
-SHARE = 0.5
+SHARE = 0.75
 
 _PIECES, _MOST = Path("/proc/self/maps"), Path("/proc/sys/vm/max_map_count")
 
