@@ -22,7 +22,7 @@ import dotphase as dp
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 DATA, FIGURE = DOCS / "data" / "named_models.json", DOCS / "images" / "named-models.png"
 D, SEEDS, POINTS = 300, 6, 13
-COLUMNS = 4
+COLUMNS = 5
 
 
 @dataclass(frozen=True)
@@ -83,12 +83,12 @@ def keep(name: str) -> None:
 
 def draw() -> None:
     """One panel for each model."""
-    from dotphase.figures.parts.style import COLOURS, drawing, ink
+    from dotphase.figures.parts.style import COLOURS, drawing, ink, save
 
     kept = json.loads(DATA.read_text())
     names = [name for name in CASES if name in kept]
     rows = -(-len(names) // COLUMNS)
-    with drawing(FIGURE, rows, COLUMNS, size=(9.6, 2.1 * rows), squeeze=False) as (figure, axes):
+    with drawing(None, rows, COLUMNS, size=(11, 2.1 * rows), squeeze=False) as (figure, axes):
         for axis in axes.flat[len(names) :]:
             axis.set_axis_off()
         for axis, name in zip(axes.flat, names, strict=False):
@@ -105,6 +105,7 @@ def draw() -> None:
             line.set_ylabel("test error")
         figure.legend([theory, trained], ["theory", f"trained, d = {D}"], ncols=2,
                       loc="outside lower right")  # fmt: skip
+        save(figure, FIGURE, small=True)
 
 
 def main() -> None:
