@@ -94,7 +94,7 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def page(runs: list[dict[str, Any]]) -> str:
-    """The page, from the history."""
+    """The page, from the history; a line of it may say `how` it was measured, if otherwise."""
     last = runs[-1]
     book, floor = last["textbook"], last["floor"]
     solves = [
@@ -121,7 +121,7 @@ def page(runs: list[dict[str, Any]]) -> str:
             for name, words in RATIOS.items()]  # fmt: skip
     return f"""# Benchmarks
 
-Measured by `make bench` on {last["when"]} ({last["machine"]}).
+Measured by `make bench` on {last["when"]} ({last["machine"]}{last.get("how", "")}).
 All figures are ratios within one run, of CPU times for the theory and of best times for gradients;
 the solver is compiled before it is timed. This page, its figure and its history
 (`docs/data/benchmarks.jsonl`) are written by the benchmark.

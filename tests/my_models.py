@@ -19,30 +19,29 @@ class Mixture(eqx.Module):
         return (1 - self.weight) * dp.softmax_attention(h) + self.weight * jnp.asarray(LOOK[len(h)])
 
 
-def three_tokens(weight: float = 0.3, ridge: float = 0.01, rank: int = 1, wide: bool = False):
-    """Three tokens, two of them at the same position."""
+def _mixing(weight, ridge, rank, sigma, positions):
     return dp.Model(
         teacher=Mixture(np.asarray(weight)),
         student=dp.softmax_attention,
-        length=3,
+        length=len(sigma),
         student_rank=rank,
-        sigma=[0.5, 0.6, 0.8] if wide else [0.5, 0.5, 0.5],
-        positions=[[1.0, -1.0, 1.0], [-1.0, 1.0, -1.0], [1.0, -1.0, 1.0]],
+        sigma=sigma,
+        positions=positions,
         ridge=ridge,
     )
+
+
+def three_tokens(weight: float = 0.3, ridge: float = 0.01, rank: int = 1, wide: bool = False):
+    """Three tokens, two of them at the same position."""
+    places = np.array([1.0, -1.0, 1.0])
+    sigma = [0.5, 0.6, 0.8] if wide else [0.5, 0.5, 0.5]
+    return _mixing(weight, ridge, rank, sigma, np.outer(places, places))
 
 
 def two_tokens(weight: float = 0.3, ridge: float = 0.01, rank: int = 1, wide: bool = False):
     """Two tokens, which are sooner compiled."""
-    return dp.Model(
-        teacher=Mixture(np.asarray(weight)),
-        student=dp.softmax_attention,
-        length=2,
-        student_rank=rank,
-        sigma=[0.5, 0.8] if wide else [0.5, 0.5],
-        positions=[[1.0, -1.0], [-1.0, 1.0]],
-        ridge=ridge,
-    )
+    sigma = [0.5, 0.8] if wide else [0.5, 0.5]
+    return _mixing(weight, ridge, rank, sigma, [[1.0, -1.0], [-1.0, 1.0]])
 
 
 fixed = three_tokens()
