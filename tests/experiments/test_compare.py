@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import dotphase as dp
 from dotphase.experiments import compare as module
@@ -53,6 +54,29 @@ def test_theory_and_training_agree_where_there_are_many_data(both):
 def test_a_branch_that_does_not_exist_is_no_disagreement(both):
     at = both.sel(alpha=0.5, branch="semantic")
     assert at["verdict"] == NO_BRANCH and np.isnan(at["score"])
+
+
+def test_a_mixed_run_stays_with_half_of_what_the_theory_is_aligned_by(paper):
+    """The mixed branch of eight tokens (rank two, alpha = 1.5) and two runs that end there, which
+    are called semantic; a third has lost its positional part."""
+    places = {"branch": ["mixed"], "alpha": [1.5]}
+    theory = xr.Dataset(
+        {name: (("branch", "alpha"), [[value]]) for name, value in
+         {"m": 0.185, "theta": 0.1775, "q": 0.128}.items()}, places
+    )  # fmt: skip
+    dims = ("seed", "branch", "alpha")
+    runs = xr.Dataset(
+        {"semantic_alignment": (dims, [[[0.96]], [[0.97]], [[0.96]]]),
+         "positional_alignment": (dims, [[[0.44]], [[0.47]], [[0.02]]]),
+         "mechanism": (dims, [[["semantic"]]] * 3)}, places
+    )  # fmt: skip
+    assert module._stayed(runs, theory, paper).values.ravel().tolist() == [True, True, False]
+    semantic = {"branch": ["semantic"]}
+    stayed = module._stayed(runs.assign_coords(semantic), theory.assign_coords(semantic), paper)
+    assert stayed.all()
+    runs["mechanism"][:] = "mixed"
+    stayed = module._stayed(runs.assign_coords(semantic), theory.assign_coords(semantic), paper)
+    assert not stayed.any()
 
 
 def test_a_wrong_theory_is_noticed(monkeypatch):

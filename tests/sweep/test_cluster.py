@@ -8,6 +8,7 @@ import queue
 import signal
 import ssl
 import threading
+import time
 import warnings
 
 import pytest
@@ -15,8 +16,9 @@ import xarray as xr
 
 import dotphase as dp
 import fake_task  # noqa: F401
-from dotphase.sweep.cluster import connected
+from dotphase.sweep.cluster import connected, on_dask
 
+dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 
 STUDY = dp.Study("theory", {"log2_points": 12}, {"alpha": [1.4, 1.6, 1.8, 2.0]}, seeds=2)
@@ -58,19 +60,37 @@ def test_a_killed_worker_changes_nothing(tmp_path, cluster):
     xr.testing.assert_identical(here, there)
 
 
-@OPEN
-def test_failures_and_deadly_points_stay_alone(tmp_path, cluster):
+@pytest.fixture
+def knows_the_fake_task():
+    """Workers that are started know the task of these tests, and are not missed for long."""
+    settings = {"worker.preload": ["fake_task"], "deploy.lost-worker-timeout": "100ms"}
+    with dask.config.set({f"distributed.{name}": value for name, value in settings.items()}):
+        yield
+
+
+def test_failures_and_deadly_points_stay_alone(tmp_path, knows_the_fake_task):
     sweep = {"kind": ["good", "bad", "deadly", "chatty", "vague"]}
-    dataset = dp.run_study(
-        dp.Study("fake", {"x": 1.0}, sweep),
-        tmp_path / "s",
-        on="dask",
-        scheduler=cluster.scheduler_address,
-    )
+    study = dp.Study("fake", {"x": 1.0}, sweep)
+    dataset = dp.run_study(study, tmp_path / "s", on="dask", workers=2)
     assert dataset["done"].sel(kind=["good", "chatty", "vague"]).all()
     reason = dataset["reason"].sel(seed=0)
     assert str(reason.sel(kind="bad").values) == "ArithmeticError: no answer at x = 1"
     assert str(reason.sel(kind="deadly").values) == "several workers died computing it"
+
+
+def test_workers_that_nobody_starts_again_are_replaced(knows_the_fake_task):
+    with connected(1, None) as client:
+        client.cluster.sync(client.cluster.workers[0].close)
+        while client.cluster.workers:
+            time.sleep(0.01)
+        steps = list(on_dask(client, dp.Study("fake", sweep={"x": [3.0]}), [0]))
+    assert [point.values["count"] for step in steps for point in step.finished] == [3]
+
+
+def test_a_cluster_without_workers_is_told(monkeypatch):
+    monkeypatch.setattr("dotphase.sweep.cluster.NOBODY", 0.0)
+    with connected(0, None) as client, pytest.raises(UserWarning, match="has no workers"):
+        list(on_dask(client, dp.Study("fake", sweep={"x": [3.0]}), [0]))
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 Each branch of the theory is compared with students that are trained from the start of the same
 name. Theory are the minima of the training loss (replica symmetric), or what gradient descent finds
 in the limit of large d; students then take the same steps. Runs that end with another mechanism
-than they began with have left the branch; means are over those that stayed, and the share of them
-is told.
+than they began with have left the branch (`_stayed`); means are over those that stayed, and the
+share of them is told.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def compare(
             {name: values.fillna(limit[name]) for name, values in at_d.items()}
         )
     runs = runs.rename(start="branch")
-    stayed = runs["mechanism"] == runs["branch"]
+    stayed = _stayed(runs, theory, model)
     engines["training"] = means(runs.where(stayed))
     if amp:
         tell("message passing")
@@ -152,6 +152,23 @@ def _plain_descent(asked: Mapping[str, Any]) -> dict[str, Any]:
         if name in asked:
             raise InvalidInput(name, asked[name], "must not be given: students take plain steps")
     return {name: asked.get(name, value) for name, value in DESCENT.items()}
+
+
+def _stayed(runs: xr.Dataset, theory: xr.Dataset, model: Model) -> xr.DataArray:
+    """Whether each run is where it began: it has the mechanism of that name, or, where it began
+    mixed, at least half of either alignment that the theory has on that branch.
+
+    The second because `mechanism_of` calls mixed what is aligned by more than .5 with both, and
+    the mixed branch of long sentences has less.
+    """
+    rho, tiny = float(model.rho[0]), np.finfo(float).tiny
+    m, theta, q = (theory[name] for name in ("m", "theta", "q"))
+    semantic = theta / (np.sqrt(q * rho * model.teacher_rank) + tiny)
+    positional = m / (np.sqrt(m**2 + q) + tiny)
+    both = (runs["semantic_alignment"] > semantic / 2) & (
+        runs["positional_alignment"] > positional / 2
+    )
+    return (runs["mechanism"] == runs["branch"]) | ((runs["branch"] == "mixed") & both)
 
 
 def means(runs: xr.Dataset) -> xr.Dataset:

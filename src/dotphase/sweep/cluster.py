@@ -5,7 +5,8 @@ talks only to those who have its keys, which are made for the purpose and never 
 
 A task is a run of neighbouring points, so that a worker uses again what it has compiled; it
 hands back what it has after a few seconds and the rest is sent out anew, so that finished
-points reach the journal soon. When a worker dies the scheduler gives its tasks to others.
+points reach the journal soon. When a worker dies the scheduler gives its tasks to others, and of a
+cluster that is started here a new one takes its place.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ from dotphase.sweep.worker import ENVIRONMENT
 BUDGET = 5.0
 #: Seconds to wait for a scheduler to answer, and between two looks whether it still does.
 CONNECT, LOOK = 4, 0.5
+#: Seconds without any worker after which that is told.
+NOBODY = 30.0
 #: Seconds to wait for a result that is said to be there.
 FETCH = 5
 #: Reason of a point that workers die of.
@@ -186,8 +189,17 @@ def _threads(client: Any) -> int:
 def _arrivals(client: Any, arrived: queue.SimpleQueue[Any]) -> list[Any]:
     """Tasks that have come back, at least one."""
     found: list[Any] = []
+    alone_since, told = None, False
     while not found:
         interrupt.check()
+        _replace_dead(client.cluster)
+        alone_since = (alone_since or time.monotonic()) if not client.nthreads() else None
+        if alone_since and not told and time.monotonic() - alone_since > NOBODY:
+            told = True
+            warnings.warn(
+                f"{client.scheduler.address} has no workers; the study goes on when it has some",
+                stacklevel=2,
+            )
         with suppress(queue.Empty):
             found.append(arrived.get(timeout=LOOK))
             while True:
@@ -195,6 +207,16 @@ def _arrivals(client: Any, arrived: queue.SimpleQueue[Any]) -> list[Any]:
         if client.status != "running":
             raise ConnectionError("the scheduler was lost")
     return found
+
+
+def _replace_dead(cluster: Any) -> None:
+    """Start workers anew of a cluster that is ours.
+
+    What watches over a worker starts another where it dies, but gives up where it dies just after
+    its start; without workers the study would wait for ever.
+    """
+    if cluster is not None and len(cluster.workers) < len(cluster.worker_spec):
+        cluster.scale(len(cluster.worker_spec))
 
 
 def _harvest(future: Any, chunk: list[int]) -> tuple[list[PointResult] | None, list[int]]:
