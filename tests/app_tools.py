@@ -15,5 +15,5 @@ def wait_for(condition, what, patience=PATIENCE):
         value = condition()
         if value:
             return value
-        time.sleep(0.05)
+        time.sleep(0.1)
     raise AssertionError(f"waited in vain for {what}")

@@ -6,11 +6,13 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 import dotphase as dp
 from dotphase._numerics.compiled import VARIABLE, keep_for_process
@@ -56,6 +58,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return not runs_long(item.path), place.get("/".join(item.path.parts[-2:]), len(FIRST))
 
     items.sort(key=rank)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling:
+    return BySharing(config, log)
+
+
+class BySharing(LoadFileScheduling):
+    """Each file in one process, and all of a package, whose files share what they are tested on."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = Path(nodeid.split("::")[0])
+        return str(file.parent if (ROOT / file.parent / "__init__.py").exists() else file)
 
 
 def runs_long(path: Path) -> bool:
