@@ -4,9 +4,10 @@ import gc
 import os
 from importlib.metadata import version
 
-#: Options of XLA. One thread of code generation takes less time in all than several; older
-#: emitters take less than newer ones, as long as there are both: an unknown option ends a program.
-FLAGS = ["--xla_cpu_parallel_codegen_split_count=1"]
+#: Options of XLA. One thread of code generation takes less time in all than several, and code that
+#: is little optimised is soon made; older emitters take less than newer ones, as long as there are
+#: both: an unknown option ends a program.
+FLAGS = ["--xla_cpu_parallel_codegen_split_count=1", "--xla_backend_optimization_level=1"]
 if tuple(map(int, version("jaxlib").split(".")[:2])) < (0, 11):
     FLAGS.append("--xla_cpu_use_fusion_emitters=false")
 
