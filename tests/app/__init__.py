@@ -1,1 +1,1 @@
-"""A package, so that what its tests share (the explorer, the browser) ends with the last of them."""
+"""A package, so that what its tests share (explorer, browser) ends with the last of them."""
