@@ -62,8 +62,13 @@ def test_a_killed_worker_changes_nothing(tmp_path, cluster):
 
 @pytest.fixture
 def knows_the_fake_task():
-    """Workers that are started know the task of these tests, and are not missed for long."""
-    settings = {"worker.preload": ["fake_task"], "deploy.lost-worker-timeout": "100ms"}
+    """Workers that are started know the task of these tests, are not missed for long, and a task
+    that two of them have died of is not given to a third."""
+    settings = {
+        "worker.preload": ["fake_task"],
+        "deploy.lost-worker-timeout": "100ms",
+        "scheduler.allowed-failures": 1,
+    }
     with dask.config.set({f"distributed.{name}": value for name, value in settings.items()}):
         yield
 

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from dotphase._numerics.linalg import dot
 
 #: Longest sentence whose attention is written out entry by entry.
-UNROLL_LIMIT = 4
+UNROLL_LIMIT = 2
 
 
 def softmax_attention(h: Float[Array, "tokens rank"]) -> Float[Array, "tokens tokens"]:
@@ -33,8 +33,9 @@ def dot_product_attention(
     tokens = queries.shape[0]
     if tokens > UNROLL_LIMIT:
         return jax.nn.softmax(queries @ keys.T, axis=-1)
-    # Written out entry by entry, a handful of tokens compiles to straight code that is
-    # several times faster over many points than a batch of tiny matrix products.
+    # Written out entry by entry, two tokens compile to straight code that is several times faster
+    # over many points than a batch of tiny matrix products; more take long to compile and gain
+    # nothing.
     score = [[dot(queries[i], keys[j]) for j in range(tokens)] for i in range(tokens)]
     return jnp.stack([jnp.stack(_softmax(row)) for row in score])
 
