@@ -4,6 +4,8 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 READY = $(VENV)/.ready
 SEED ?= 0
+# Modules are compiled once and not in each of many processes, whatever the shell says.
+export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: demo explore test check lint docs bench trials figures diagrams reproduction constraints clean help
 
