@@ -60,7 +60,7 @@ def against_textbook() -> dict[str, dict[str, float]]:
     for name, settings in (cases | {"default": {}}).items():
         dp.solve(model, ALPHA, "semantic", **settings)
         seconds, solution = cpu_time(
-            lambda settings=settings: dp.solve(model, ALPHA, "semantic", **settings), repeats=5
+            lambda settings=settings: dp.solve(model, ALPHA, "semantic", **settings), repeats=20
         )
         row = {
             "seconds": seconds,
