@@ -1,4 +1,4 @@
-"""Waiting for what a page does in its own time."""
+"""Waiting for what a page or another process does in its own time."""
 
 from __future__ import annotations
 

@@ -8,7 +8,6 @@ import queue
 import signal
 import ssl
 import threading
-import time
 import warnings
 
 import pytest
@@ -16,6 +15,7 @@ import xarray as xr
 
 import dotphase as dp
 import fake_task  # noqa: F401
+from app_tools import wait_for
 from dotphase.sweep.cluster import connected, on_dask
 
 dask = pytest.importorskip("dask")
@@ -86,8 +86,7 @@ def test_failures_and_deadly_points_stay_alone(tmp_path, knows_the_fake_task):
 def test_workers_that_nobody_starts_again_are_replaced(knows_the_fake_task):
     with connected(1, None) as client:
         client.cluster.sync(client.cluster.workers[0].close)
-        while client.cluster.workers:
-            time.sleep(0.01)
+        wait_for(lambda: not client.cluster.workers, "the worker to be missed")
         steps = list(on_dask(client, dp.Study("fake", sweep={"x": [3.0]}), [0]))
     assert [point.values["count"] for step in steps for point in step.finished] == [3]
 

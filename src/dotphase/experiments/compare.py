@@ -23,6 +23,7 @@ from dotphase.experiments.ends import DESCENT, starts_of_training
 from dotphase.experiments.grid import grid
 from dotphase.experiments.message_passing import amp as pass_messages
 from dotphase.experiments.solutions import RESULTS
+from dotphase.finite.overlaps import positional_alignment
 from dotphase.finite.starts import STARTS
 from dotphase.mean_field.settings import DynamicsSettings
 from dotphase.model import Model
@@ -142,7 +143,7 @@ def compare(
     for name in ("train_loss", "test_error"):
         dataset[f"{name}_limit"] = theory[name].assign_attrs(description="theory at infinite d")
     dataset["stayed"] = stayed.mean("seed").transpose("branch", "alpha")
-    dataset["stayed"].attrs["description"] = "share of runs that end with the mechanism they began"
+    dataset["stayed"].attrs["description"] = "share of runs that end on the branch they began on"
     return labelled(_judged(dataset))
 
 
@@ -164,9 +165,8 @@ def _stayed(runs: xr.Dataset, theory: xr.Dataset, model: Model) -> xr.DataArray:
     rho, tiny = float(model.rho[0]), np.finfo(float).tiny
     m, theta, q = (theory[name] for name in ("m", "theta", "q"))
     semantic = theta / (np.sqrt(q * rho * model.teacher_rank) + tiny)
-    positional = m / (np.sqrt(m**2 + q) + tiny)
     both = (runs["semantic_alignment"] > semantic / 2) & (
-        runs["positional_alignment"] > positional / 2
+        runs["positional_alignment"] > positional_alignment(m, q) / 2
     )
     return (runs["mechanism"] == runs["branch"]) | ((runs["branch"] == "mixed") & both)
 

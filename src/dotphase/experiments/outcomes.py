@@ -21,7 +21,7 @@ from dotphase._numerics.step_sizes import check_fraction, check_momentum, step_s
 from dotphase.errors import InvalidInput
 from dotphase.finite.begin import resolve
 from dotphase.finite.data import check_dtype, count_sentences
-from dotphase.finite.overlaps import mechanisms_of
+from dotphase.finite.overlaps import mechanisms_of, positional_alignment
 from dotphase.mean_field.beginning import at_dimension
 from dotphase.mean_field.ensemble import Descent, Repetition, repeat_many
 from dotphase.model import Model
@@ -158,6 +158,6 @@ def _numbers(model: Model, one: Repetition) -> dict[str, float]:
         "theta": rho * theta,
         "q": q,
         "semantic_alignment": theta / (np.sqrt(size * model.teacher_rank) + tiny),
-        "positional_alignment": m / (np.sqrt(m**2 + q) + tiny),
+        "positional_alignment": positional_alignment(m, q),
         "gradient_norm": float(last.gradient),
     }

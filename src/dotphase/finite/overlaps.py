@@ -76,7 +76,12 @@ def overlap_norms(
     tiny = np.finfo(weights.dtype).tiny
     sizes = jnp.linalg.norm(weights) * jnp.linalg.norm(teacher_weights)
     along = jnp.linalg.norm(weights.T @ teacher_weights) / (sizes + tiny)
-    return Norms(m, theta, q, along, m / (jnp.sqrt(m**2 + q) + tiny))
+    return Norms(m, theta, q, along, positional_alignment(m, q))
+
+
+def positional_alignment(m: Any, q: Any) -> Any:
+    """``m/sqrt(m^2 + q)`` of norms of overlaps; 0 without a student."""
+    return m / ((m**2 + q) ** 0.5 + np.finfo(np.float32).tiny)
 
 
 def mechanism_of(semantic_alignment: Any, positional_alignment: Any, d: int) -> str:
