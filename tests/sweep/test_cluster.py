@@ -15,7 +15,6 @@ import xarray as xr
 
 import dotphase as dp
 import fake_task  # noqa: F401
-from app_tools import wait_for
 from dotphase.sweep.cluster import connected, on_dask
 
 dask = pytest.importorskip("dask")
@@ -62,13 +61,9 @@ def test_a_killed_worker_changes_nothing(tmp_path, cluster):
 
 @pytest.fixture
 def knows_the_fake_task():
-    """Workers that are started know the task of these tests, are not missed for long, and a task
-    that two of them have died of is not given to a third."""
-    settings = {
-        "worker.preload": ["fake_task"],
-        "deploy.lost-worker-timeout": "100ms",
-        "scheduler.allowed-failures": 1,
-    }
+    """Workers that are started know the task of these tests, and a task that two of them have died
+    of is not given to a third."""
+    settings = {"worker.preload": ["fake_task"], "scheduler.allowed-failures": 1}
     with dask.config.set({f"distributed.{name}": value for name, value in settings.items()}):
         yield
 
@@ -86,7 +81,6 @@ def test_failures_and_deadly_points_stay_alone(tmp_path, knows_the_fake_task):
 def test_workers_that_nobody_starts_again_are_replaced(knows_the_fake_task):
     with connected(1, None) as client:
         client.cluster.sync(client.cluster.workers[0].close)
-        wait_for(lambda: not client.cluster.workers, "the worker to be missed")
         steps = list(on_dask(client, dp.Study("fake", sweep={"x": [3.0]}), [0]))
     assert [point.values["count"] for step in steps for point in step.finished] == [3]
 
@@ -150,3 +144,10 @@ def test_a_cluster_that_is_started_talks_to_nobody_else():
             with pytest.raises(OSError):
                 asyncio.run(distributed.comm.connect(other, timeout=0.5, **keys))
         assert client.scheduler_info()["workers"] == {}
+        pages = client.cluster.scheduler.http_server
+        assert {page.getsockname()[0] for page in pages._sockets.values()} == {"127.0.0.1"}
+
+
+def test_two_clusters_stand_beside_each_other():
+    with connected(0, None) as one, connected(0, None) as other:
+        assert one.scheduler.address != other.scheduler.address

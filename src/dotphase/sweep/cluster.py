@@ -75,7 +75,8 @@ def _start(stack: ExitStack, workers: int, scheduler: str | None) -> Any:
                 host="127.0.0.1",
                 protocol="tls://",
                 security=Security.temporary(),
-                dashboard_address=None,
+                # Dask's pages cannot be left out, only be for this machine, wherever there is room.
+                scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
                 silence_logs=logging.CRITICAL,
                 env={name: os.environ.get(name, value) for name, value in ENVIRONMENT.items()},
             )
@@ -190,9 +191,10 @@ def _arrivals(client: Any, arrived: queue.SimpleQueue[Any]) -> list[Any]:
     """Tasks that have come back, at least one."""
     found: list[Any] = []
     alone_since, told = None, False
+    missed: set[Any] = set()
     while not found:
         interrupt.check()
-        _replace_dead(client.cluster)
+        missed = _replace_dead(client.cluster, missed)
         alone_since = (alone_since or time.monotonic()) if not client.nthreads() else None
         if alone_since and not told and time.monotonic() - alone_since > NOBODY:
             told = True
@@ -209,14 +211,28 @@ def _arrivals(client: Any, arrived: queue.SimpleQueue[Any]) -> list[Any]:
     return found
 
 
-def _replace_dead(cluster: Any) -> None:
-    """Start workers anew of a cluster that is ours.
+def _replace_dead(cluster: Any, missed: set[Any]) -> set[Any]:
+    """Start workers anew of a cluster that is ours; those that are to be looked at once more.
 
-    What watches over a worker starts another where it dies, but gives up where it dies just after
-    its start; without workers the study would wait for ever.
+    What watches over a worker starts another where it dies, but not where it dies while it is being
+    started; without workers the study would wait for ever.
     """
-    if cluster is not None and len(cluster.workers) < len(cluster.worker_spec):
-        cluster.scale(len(cluster.worker_spec))
+    if cluster is None:
+        return set()
+    size = len(cluster.worker_spec)
+    gone = {name for name, nanny in tuple(cluster.workers.items()) if _has_given_up(nanny)}
+    if gone & missed or len(cluster.workers) < size:
+        for name in gone & missed:
+            cluster.worker_spec.pop(name, None)
+        cluster.scale(size)
+    return gone - missed
+
+
+def _has_given_up(nanny: Any) -> bool:
+    """Whether a worker is gone and nobody is starting it."""
+    alive = {"init", "starting", "running"}
+    watched = nanny.process
+    return nanny.status.name not in alive or watched is None or watched.status.name not in alive
 
 
 def _harvest(future: Any, chunk: list[int]) -> tuple[list[PointResult] | None, list[int]]:
