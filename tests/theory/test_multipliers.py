@@ -10,7 +10,7 @@ from dotphase.model.symmetry import unseen_turns
 from dotphase.theory.multipliers import multipliers
 from dotphase.theory.problem import Free
 from dotphase.theory.search import Memory, Search
-from dotphase.theory.seeds import combined, needs_seeds
+from dotphase.theory.seeds import combined, decided_against, needs_seeds
 from dotphase.theory.settings import SolverSettings
 from dotphase.theory.stability import Multipliers, told_undecided
 from dotphase.theory.steps import run
@@ -154,6 +154,19 @@ def test_the_majority_of_seeds_decides_whether_a_branch_exists(solved):
     many = combined(lost, [there, there, lost, there])
     assert many.there
     assert many.ranges["theta"][0] == many.ranges["theta"][1]
+
+
+@pytest.mark.parametrize(
+    ("asked", "enough"), [("x..", False), ("xx.", False), (".xx", False), ("xxx", True)]
+)
+def test_seeds_are_asked_until_most_have_no_branch(solved, asked, enough):
+    there = solved["semantic"]
+    lost = replace(there, found="uninformed")
+    first, *others = [lost if one == "x" else there for one in asked]
+    assert decided_against(first, others) is enough
+    # Whoever is asked after that cannot change it.
+    rest = [there] * (4 - len(others))
+    assert combined(first, [*others, *rest]).there is not enough
 
 
 def test_seeds_that_disagree_about_the_kind_leave_it_open(solved):

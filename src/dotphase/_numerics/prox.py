@@ -37,7 +37,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 from scipy.special import ndtri
-from scipy.stats import qmc
 
 from dotphase._numerics.linalg import (
     UNROLL_LIMIT,
@@ -56,6 +55,7 @@ from dotphase._numerics.linalg import (
     trace,
     upper_rows,
 )
+from dotphase._numerics.sobol import sobol_points
 from dotphase._numerics.taylor import Derivatives
 
 #: ``(x, data) -> Derivatives`` of the loss of one point, x given as entries (`linalg`);
@@ -159,7 +159,7 @@ class Newton(NamedTuple):
 @lru_cache(maxsize=64)
 def probe_directions(dims: int) -> Float[np.ndarray, "probes dims"]:
     """Points of the unit ball from a fixed low-discrepancy sequence, one for each call in turn."""
-    uniform = qmc.Sobol(dims + 1, scramble=True, rng=np.random.default_rng(7)).random(PROBES)
+    uniform = sobol_points(dims + 1, PROBES, np.random.default_rng(7))
     direction = ndtri(np.clip(uniform[:, :dims], 1e-9, 1 - 1e-9))
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)
     # Radii in the outer half: close to the current minimum there is nothing to find.

@@ -19,7 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 from scipy.special import ndtri
-from scipy.stats import qmc
+
+from dotphase._numerics.sobol import sobol_points
 
 #: Independent scrambles; their spread is the quadrature error.
 SCRAMBLES = 8
@@ -51,7 +52,7 @@ def normal_points(
     dims: int, count: int, rng: np.random.Generator
 ) -> Float[np.ndarray, "count dims"]:
     """Scrambled Sobol points, mapped to standard normal variables; `count` is a power of two."""
-    uniform = qmc.Sobol(dims, scramble=True, rng=rng).random(count)
+    uniform = sobol_points(dims, count, rng)
     # A scrambled coordinate can be exactly 0 in finite precision; ndtri would give -inf.
     return np.asarray(ndtri(np.clip(uniform, 2.0**-54, 1 - 2.0**-53)))
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
+import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import Array, Float
@@ -39,7 +41,7 @@ def blame_functions(
     """
     if not model.plain:
         return None
-    slope = jax.jacobian(model.student)
+    slope = Slope(model.student)
     seen = [("teacher", model.teacher, fields) for fields in teacher]
     for fields in student:
         seen += [("student", model.student, fields), ("derivative of the student", slope, fields)]
@@ -50,6 +52,15 @@ def blame_functions(
         if place is not None:
             return f"the {what} is not finite at {place}"
     return None
+
+
+class Slope(eqx.Module):
+    """The derivative of a function, compiled once for each: `jax.jacobian` is new every time."""
+
+    function: Callable[..., Any]
+
+    def __call__(self, h: Float[Array, "tokens rank"]) -> Array:
+        return jax.jacobian(self.function)(h)
 
 
 def unknown(model: Model) -> str:

@@ -50,7 +50,7 @@ from dotphase.theory.search import (
     refine_or_iterate,
     settle,
 )
-from dotphase.theory.seeds import APART, OTHERS, combined, needs_seeds
+from dotphase.theory.seeds import APART, OTHERS, combined, decided_against, needs_seeds
 from dotphase.theory.settings import FEWEST, SolverSettings
 from dotphase.theory.solution import Solution
 from dotphase.theory.stability import Multipliers, Responses, Stability, judge
@@ -201,12 +201,17 @@ def one_point(
 
 
 def _with_seeds(goal: Goal, solution: Solution) -> Steps[Solution]:
-    """The solution, asked again with other seeds where one does not determine it."""
+    """The solution, asked again with other seeds where one does not determine it.
+
+    Where there is no such branch, until the majority is known.
+    """
     if not needs_seeds(solution):
         return solution
-    others = []
+    others: list[Solution] = []
     start = solution.overlaps if solution.there else BRANCHES[goal.branch].start(goal.model)
     for number in range(1, OTHERS + 1):
+        if decided_against(solution, others):
+            break
         settings = replace(
             goal.settings,
             log2_points=solution.log2_points,

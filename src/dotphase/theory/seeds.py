@@ -44,6 +44,13 @@ def needs_seeds(solution: Solution) -> bool:
     return any(not solution.stderr[name] < LARGE * norms[name] for name in names)
 
 
+def decided_against(solution: Solution, others: list[Solution]) -> bool:
+    """Whether those asked so far outvote those still to come: there is no such branch."""
+    every = [solution, *(other for other in others if other.converged)]
+    off = sum(not one.on_branch for one in every)
+    return 2 * off > OTHERS + 1
+
+
 def combined(solution: Solution, others: list[Solution]) -> Solution:
     """A solution with what other seeds say of it: the majority on the branch or off it counts."""
     every = [solution, *(other for other in others if other.converged)]

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from scipy.interpolate import PchipInterpolator
 
 from dotphase._numerics.fixed_point import Vector
 from dotphase.theory.breaking.evolution import BrokenOverlaps
@@ -86,8 +85,11 @@ class Path:
         self._scale = np.log1p(self.y / (FIRST[1] * unit))
         self._unit = FIRST[1] * unit
 
-    def _curve(self, slope: Float[np.ndarray, " nodes"]) -> PchipInterpolator:
+    def _curve(self, slope: Float[np.ndarray, " nodes"]) -> Any:
         """``dF/dy dy/ds`` on the scale s."""
+        # Imported here: it takes a tenth of a second, which every first solve would wait for.
+        from scipy.interpolate import PchipInterpolator
+
         return PchipInterpolator(self._scale, slope * (self.y + self._unit))
 
     @property
