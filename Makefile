@@ -21,11 +21,12 @@ help:
 	@echo "make diagrams     compute the phase diagrams that ship with the explorer again"
 	@echo "make constraints  compile the pinned versions anew"
 
-# Not compiled ahead: Python compiles what is imported, and most never is.
+# All that is needed is pinned, so that nothing is to be worked out; not compiled ahead: Python
+# compiles what is imported, and most never is.
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'dotphase needs Python 3.11 or newer')"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,cluster,docs,explore]"
+	$(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check --no-deps -r constraints.txt -e .
 	touch $(READY)
 
 demo: $(READY)
