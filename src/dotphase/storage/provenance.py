@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import platform
 from datetime import UTC, datetime
-from typing import Any
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import dotphase
-from dotphase.model import Model
+
+if TYPE_CHECKING:  # whoever reads and writes files need not wait for JAX
+    from dotphase.model import Model
 
 
 def provenance(model: Model | None = None, **asked: Any) -> dict[str, Any]:
     """Attributes that say what was asked, of which version, on what, and when."""
-    import jax
-
     attributes: dict[str, Any] = {
         "software": f"dotphase {dotphase.__version__}",
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
-        "jax": jax.__version__,
+        "jax": version("jax"),
         "numpy": np.__version__,
         "source": "arXiv:2402.03902",
     }

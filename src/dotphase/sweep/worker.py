@@ -30,10 +30,8 @@ def main() -> None:
     # Whatever else prints must not get between the answers.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    from dotphase._numerics.compiled import keep_for_process
     from dotphase.sweep.tasks import compute_point
 
-    keep_for_process()
     questions: queue.SimpleQueue[str] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(sys.stdin, questions), daemon=True).start()
     _say(answers, {"ready": True})
