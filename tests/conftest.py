@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from xdist.scheduler import LoadFileScheduling
 
 import dotphase as dp
 from dotphase._numerics.compiled import VARIABLE, keep_for_process
+from dotphase.theory import evaluate, flow
 from extensions.compiler import compile_quickly
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,6 +28,11 @@ keep_for_process()
 # What is small is compiled as soon as it is written down and read.
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 compile_quickly()
+
+#: A setting of JAX.
+QUICK = "jax_disable_most_optimizations"
+jax.config.update(QUICK, True)
+FIRST_CALL = evaluate._CompiledOnce.__call__
 
 # Programs that tests start are interrupted by them, also where this process was started with the
 # signal ignored (from a script's background job) and would hand that on.
@@ -44,20 +50,13 @@ FIRST = (
     "sweep/test_cluster.py", "message_passing/test_run.py", "theory/test_multipliers.py",
 )  # fmt: skip
 
-#: How things are compiled now.
-NOW = {"quick": False}
-
 REFERENCE = ROOT.parent / "shared" / "reference"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long files first, those that are compiled in one way before those in the other."""
+    """Long files first."""
     place = {name: number for number, name in enumerate(FIRST)}
-
-    def rank(item: pytest.Item) -> tuple[bool, int]:
-        return not runs_long(item.path), place.get("/".join(item.path.parts[-2:]), len(FIRST))
-
-    items.sort(key=rank)
+    items.sort(key=lambda item: place.get("/".join(item.path.parts[-2:]), len(FIRST)))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling:
@@ -73,7 +72,7 @@ class BySharing(LoadFileScheduling):
 
 
 def runs_long(path: Path) -> bool:
-    """Whether what is compiled in a file runs for longer than it is compiled."""
+    """Whether averages of all models run for longer in a file than they are compiled."""
     return path.parent.name in LONG or path.name in LONG
 
 
@@ -86,19 +85,36 @@ def double_precision() -> Iterator[None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_to_compile(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Functions are compiled for small sizes and run a few times, but where they run for long.
+    """Functions are compiled for small sizes and run a few times, but for averages of the theory.
 
-    What was compiled in one way must not serve the files that want the other.
+    Those run thousands of times; of the paper's model in every file, of others in some.
     """
-    name, quick = "jax_disable_most_optimizations", not runs_long(request.path)
-    if NOW["quick"] != quick:
-        jax.clear_caches()
-        jax.config.update(name, quick)
-        NOW["quick"] = quick
+    quick = not runs_long(request.path)
+
+    def call(self: evaluate._CompiledOnce, *args: Any) -> Any:
+        dims = np.shape(args[2])[-2]
+        first = FIRST_CALL if self._ready or (quick and dims != 4) else well_compiled(FIRST_CALL)
+        return first(self, *args)
+
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evaluate._CompiledOnce, "__call__", call)
+        patch.setattr(flow, "_slopes", well_compiled(flow._slopes))
         if quick:
-            patch.setenv(name.upper(), "1")  # for programs that tests start
+            patch.setenv(QUICK.upper(), "1")  # for programs that tests start
         yield
+
+
+def well_compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that takes its time to compile what it calls."""
+
+    def call(*args: Any) -> Any:
+        jax.config.update(QUICK, False)
+        try:
+            return function(*args)
+        finally:
+            jax.config.update(QUICK, True)
+
+    return call
 
 
 @pytest.fixture

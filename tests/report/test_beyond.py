@@ -160,9 +160,6 @@ def test_dynamics_is_drawn_and_told():
     assert len(drawn["flow"].axes) == 3 and drawn[""].axes
 
 
-# Quick to compile from here on; the flow above is slow then.
-
-
 def test_untied_theory_and_training_agree(tmp_path):
     sizes = {"students": ["untied"], "alphas": [2.0, 2.8], "log2_points": 14, "d": 160, "seeds": 3}
     datasets = untied.compute(Parts(tmp_path), sizes | {"trained": [2.8]})
