@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,8 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 
 import dotphase as dp
+from compilation import QUICK, compile_averages_well
 from dotphase._numerics.compiled import VARIABLE, keep_for_process
-from dotphase.theory import evaluate, flow
 from extensions.compiler import compile_quickly
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,11 +28,6 @@ keep_for_process()
 # What is small is compiled as soon as it is written down and read.
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 compile_quickly()
-
-#: A setting of JAX.
-QUICK = "jax_disable_most_optimizations"
-jax.config.update(QUICK, True)
-FIRST_CALL = evaluate._CompiledOnce.__call__
 
 # Programs that tests start are interrupted by them, also where this process was started with the
 # signal ignored (from a script's background job) and would hand that on.
@@ -85,36 +80,13 @@ def double_precision() -> Iterator[None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_to_compile(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Functions are compiled for small sizes and run a few times, but for averages of the theory.
-
-    Those run thousands of times; of the paper's model in every file, of others in some.
-    """
-    quick = not runs_long(request.path)
-
-    def call(self: evaluate._CompiledOnce, *args: Any) -> Any:
-        dims = np.shape(args[2])[-2]
-        first = FIRST_CALL if self._ready or (quick and dims != 4) else well_compiled(FIRST_CALL)
-        return first(self, *args)
-
+    """See `compilation`."""
+    others = runs_long(request.path)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(evaluate._CompiledOnce, "__call__", call)
-        patch.setattr(flow, "_slopes", well_compiled(flow._slopes))
-        if quick:
+        compile_averages_well(others, patch.setattr)
+        if not others:
             patch.setenv(QUICK.upper(), "1")  # for programs that tests start
         yield
-
-
-def well_compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that takes its time to compile what it calls."""
-
-    def call(*args: Any) -> Any:
-        jax.config.update(QUICK, False)
-        try:
-            return function(*args)
-        finally:
-            jax.config.update(QUICK, True)
-
-    return call
 
 
 @pytest.fixture

@@ -12,6 +12,9 @@ let moving = null; // the same at this moment
 let value = null;
 let point = null;
 let answer = null;
+let painted = -Infinity; // when the landscape was, in milliseconds
+
+const OFTEN = 700; // milliseconds between two pictures of one that is still growing
 
 export function show(got) {
   value = got.value;
@@ -19,6 +22,8 @@ export function show(got) {
     ? `Minima on the grid at (m, θ) = ${value.minima.map(([m, theta]) => `(${m.toFixed(2)}, ${theta.toFixed(3)})`).join(" and ")}, the lowest first. Replica symmetric; jumps are few in ${Math.round(100 * value.trusted)}% of the cells, elsewhere it is not to be trusted. ` : "";
   byId("note-landscape").textContent = got.error ? `There is none: ${got.error}.`
     : `${got.done ? lowest : `Computing: ${Math.round(100 * got.progress)}%. `}Filled marks: the branches from state evolution; moving dots: gradient descent; crosses: where training ends.`;
+  if (!got.done && !got.error && performance.now() - painted < OFTEN) return;
+  painted = performance.now();
   paint();
 }
 
@@ -30,6 +35,7 @@ export function mark(where, numbers) {
 
 export function forget() {
   value = null;
+  painted = performance.now();
   byId("note-landscape").textContent = "Waiting for the point to come to rest.";
 }
 
