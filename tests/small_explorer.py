@@ -14,14 +14,14 @@ from dotphase.app import children, curve, landscape, lesson, solver, stored
 from dotphase.theory.settings import SolverSettings
 
 #: Precision of the final numbers.
-FINAL = SolverSettings(rtol=2e-2, most=14)
+FINAL = SolverSettings(rtol=5e-2, most=13)
 
 
 def shrink():
     solver.FINAL = FINAL
-    curve.ALPHAS, curve.POINTS, curve.MANY = np.linspace(0.5, 2.0, 7), 12, 13
-    landscape.SIZE = 4
-    stored.ALPHAS, stored.OMEGAS = np.linspace(0.5, 2.0, 4), np.linspace(0.0, 0.6, 4)
+    curve.ALPHAS, curve.POINTS, curve.MANY = np.linspace(0.5, 2.0, 4), 12, 13
+    landscape.SIZE = 3
+    stored.ALPHAS, stored.OMEGAS = np.linspace(0.5, 2.0, 3), np.linspace(0.0, 0.6, 3)
     lesson.STAGES = (
         {"log2_ensemble": 7, "repetitions": 2, "rtol": None},
         {"log2_ensemble": 8, "repetitions": 2, "rtol": 1.0},
