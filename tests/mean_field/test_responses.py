@@ -33,19 +33,21 @@ def test_integration_by_parts_agrees_with_the_derivative_recursion(paper):
     for step in range(STEPS):
         weights.append(state.weights[0])
         state = advance(given, state, jnp.asarray(step + 1))
-    w = jnp.stack(weights)
-    sigma, rho, base = paper.sigma, paper.rho, begun.weights.shape[1]
+    w = np.stack(weights)
+    state = jax.tree.map(np.asarray, state)
+    sigma, rho, base = paper.sigma, np.asarray(paper.rho), begun.weights.shape[1]
 
     # The three parts of the fields: means, Gaussian part, memory in the basis of the forces.
-    m = begun.positions @ w[:, :base].T
+    m = np.asarray(begun.positions) @ w[:, :base].T
     seen = w @ state.right.T
-    u = jnp.stack([sigma[l] * seen @ state.fields[l] for l in range(2)])
-    inside = jnp.stack([w @ state.images[l].T for l in range(2)])
-    memory = jnp.stack([sigma[l] * inside[l] @ state.left[l] for l in range(2)])
+    u = np.stack([sigma[l] * seen @ state.fields[l] for l in range(2)])
+    inside = np.stack([w @ state.images[l].T for l in range(2)])
+    memory = np.stack([sigma[l] * inside[l] @ state.left[l] for l in range(2)])
     slope = jax.grad(paper.energy)
-    forces = jax.vmap(jax.vmap(slope, (-1, -1), -1), (1, None), 1)(
+    forces = jax.jit(jax.vmap(jax.vmap(slope, (-1, -1), -1), (1, None), 1))(
         (m[..., None] + u + memory)[:, :, None], state.target
-    )[:, :, 0]
+    )
+    forces = np.asarray(forces)[:, :, 0]
 
     # R(t, s) from the memory, and Gamma(t, s) from the fields' products with the forces.
     R = np.zeros((STEPS, STEPS))
@@ -53,7 +55,7 @@ def test_integration_by_parts_agrees_with_the_derivative_recursion(paper):
         solved = np.linalg.lstsq(np.asarray(rho[0] * forces[0, :t]).T, np.asarray(memory[0, t]))
         R[t, :t] = solved[0]
     along = sum(sigma[l] * forces[l] @ state.fields[l].T for l in range(2)) * ALPHA / N
-    teacher = begun.teacher @ state.right[:, :base].T
+    teacher = np.asarray(begun.teacher) @ state.right[:, :base].T
     basis = np.concatenate([teacher, seen])
     by_parts = np.linalg.lstsq(np.asarray(basis).T, np.asarray(along).T)[0].T[:, 1:]
 
@@ -66,8 +68,8 @@ def test_integration_by_parts_agrees_with_the_derivative_recursion(paper):
             g.append(slope(h[:, None], target)[:, 0])
         return jnp.stack(g, axis=1)
 
-    jacobian = jax.vmap(jax.jacfwd(force_of), (-1, None, -1))(u, m, state.target)
-    derivative = ALPHA * jnp.einsum("l,nltls->ts", jnp.asarray(rho), jacobian) / N
+    jacobian = jax.jit(jax.vmap(jax.jacfwd(force_of), (-1, None, -1)))(u, m, state.target)
+    derivative = ALPHA * np.einsum("l,nltls->ts", rho, jacobian) / N
     size = np.abs(derivative).max()
     assert size > 0.01
     np.testing.assert_allclose(by_parts, derivative, atol=0.03 * size)

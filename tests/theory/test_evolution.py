@@ -1,5 +1,6 @@
 """One step of state evolution, against closed forms and against itself."""
 
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
@@ -48,7 +49,7 @@ def test_fields_have_the_covariances_of_the_overlaps():
     points = device_blocks(14, 4, 4, 0)
     seen = []
     for block in points:
-        fields = draw_fields(model, overlaps, block)
+        fields = eqx.filter_jit(draw_fields)(model, overlaps, block)
         omega = np.asarray(fields.omega).reshape(2, 2, -1)
         seen.append((omega, np.asarray(fields.target)))
     omega = np.concatenate([one for one, _ in seen], axis=-1)
@@ -59,7 +60,7 @@ def test_fields_have_the_covariances_of_the_overlaps():
     # The teacher's fields enter through softmax(h h^T): its mean must be that of tokens with
     # variance sigma^2 I, whatever the overlaps are.
     h = np.random.default_rng(0).normal(size=(200_000, 2, 2)) * np.array([0.5, 0.8])[:, None]
-    expected = np.asarray(jax.vmap(dp.softmax_attention)(h)).mean(axis=0)
+    expected = np.asarray(jax.jit(jax.vmap(dp.softmax_attention))(h)).mean(axis=0)
     target = np.concatenate([two for _, two in seen], axis=-1).mean(axis=-1)
     np.testing.assert_allclose(target, expected, atol=3e-3)
 
@@ -165,12 +166,13 @@ def test_what_is_left_out_by_symmetry_would_say_the_same(paper, point, mirror, o
     answer = query.alone()
     response = ResponseQuery(query.evaluator, overlaps, 12, 0, answer.tracks)
     each, slopes = [], []
+    averages_at, responses_at = map(eqx.filter_jit, (force_averages, mean_responses))
     for points in (block, block * np.array([[student], [student], [-1.0], [-1.0]])):
-        track = fresh_track(paper, overlaps, points)
-        values, track = force_averages(paper, overlaps, points, track, np.int32(0))
+        track = eqx.filter_jit(fresh_track)(paper, overlaps, points)
+        values, track = averages_at(paper, overlaps, points, track, np.int32(0))
         each.append({name: np.asarray(part) for name, part in values._asdict().items()})
         asked = (paper, overlaps, points, track, response.directions)
-        slopes.append(mean_responses(*asked).slopes)
+        slopes.append(responses_at(*asked).slopes)
     for found, one, other in zip(response.alone().slopes, *slopes, strict=True):
         np.testing.assert_allclose(found, (one + other) / 2, rtol=1e-5, atol=1e-7)
     averages = answer.averages._asdict()
