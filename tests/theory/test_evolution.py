@@ -7,6 +7,7 @@ import pytest
 from jax.extend.core import jaxprs_in_params
 
 import dotphase as dp
+from app_tools import wait_for
 from dotphase._numerics.quadrature import SCRAMBLES
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.coordinates import Coordinates
@@ -181,6 +182,20 @@ def test_what_is_left_out_by_symmetry_would_say_the_same(paper, point, mirror, o
         np.testing.assert_allclose(value, sign * each[1][name], rtol=1e-6, atol=1e-9)
         expected = 0 * value if name == odd else value
         np.testing.assert_allclose(averages[name], expected, rtol=1e-6, atol=1e-9)
+
+
+def test_responses_are_compiled_beside_the_averages():
+    model = ridge_regression().replace(student=lambda h: h[:, :1])
+    one = np.full((1, 1, 1), 0.5)
+    query = AverageQuery(Evaluator(model), Overlaps(one, np.zeros((1, 1)), one, one), 12, 0)
+    respond = query.evaluator.compiled.respond
+    assert respond.untouched
+    answer = query.alone()
+    assert not respond.untouched
+    wait_for(lambda: respond._ready, "the responses")
+    # For the arguments with which it is then called: nothing is compiled again.
+    ResponseQuery(query.evaluator, query.overlaps, 12, 0, answer.tracks).alone()
+    assert respond._function._cache_size() == 1
 
 
 def test_without_a_symmetry_no_point_is_left_out(paper):

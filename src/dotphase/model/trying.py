@@ -90,9 +90,20 @@ def _check_value(model: Model, name: str, x: np.ndarray, target: Any) -> None:
         raise InvalidInput(name, name_of(function), rule)
 
 
-@eqx.filter_jit
 def call_many(function: Callable[..., Any], *arguments: Float[Array | np.ndarray, "n ..."]) -> Any:
-    """A function of one sentence on many; compiled once for each function."""
+    """A function of one sentence on many; compiled once for each function.
+
+    Few sentences are filled up to as many as a function is tried on.
+    """
+    count, room = len(arguments[0]), _room(*np.shape(arguments[0])[1:3])
+    if count >= room:
+        return _call_all(function, *arguments)
+    filled = [np.concatenate([part, np.repeat(part[:1], room - count, 0)]) for part in arguments]
+    return jax.tree.map(lambda part: np.asarray(part)[:count], _call_all(function, *filled))
+
+
+@eqx.filter_jit
+def _call_all(function: Callable[..., Any], *arguments: Float[Array | np.ndarray, "n ..."]) -> Any:
     return jax.vmap(function)(*map(jnp.asarray, arguments))
 
 
@@ -147,10 +158,16 @@ def _check_function(
 
 def _sample_fields(sigma: np.ndarray, rank: int) -> Float[np.ndarray, "n tokens rank"]:
     """Projected tokens as they occur: of the size of sigma, some larger, some close to zero."""
-    each = int(np.clip(2**20 // (sigma.size * max(sigma.size, rank)), 1, FIELDS // len(SIZES)))
+    each = _room(sigma.size, rank) // len(SIZES)
     normal = np.random.default_rng(0).standard_normal((len(SIZES), each, sigma.size, rank))
     sized = np.asarray(SIZES)[:, None, None, None] * sigma[:, None] * normal
     return sized.reshape(-1, sigma.size, rank)
+
+
+def _room(length: int, rank: int) -> int:
+    """On how many sentences functions are tried: fewer of long ones."""
+    each = int(np.clip(2**20 // (length * max(length, rank)), 1, FIELDS // len(SIZES)))
+    return each * len(SIZES)
 
 
 def where_not_finite(

@@ -106,7 +106,7 @@ class Compiled(NamedTuple):
     """Functions for all models of one structure, for one and for many lanes."""
 
     averages: Stepping
-    respond: Callable[..., Responses]
+    respond: _CompiledOnce
     respond_lanes: Callable[..., Responses]
 
 
@@ -174,16 +174,28 @@ def _with_arrays(structure: Structure, function: Callable[..., Any]) -> Callable
 
 
 class _CompiledOnce:
-    """A jitted function whose first call makes the other threads wait instead of compiling too."""
+    """A jitted function whose first call makes the other threads wait instead of compiling too.
+
+    Attributes
+    ----------
+    untouched : whether nobody has called it yet, or begun to prepare it
+    """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = jax.jit(function)
         self._lock = threading.Lock()
         self._ready = False
+        self.untouched = True
+
+    def prepare(self, *args: Any) -> None:
+        """Compile it for such arguments beside what goes on."""
+        self.untouched = False
+        _threads().submit(in_double_precision(self), *args)
 
     def __call__(self, *args: Any) -> Any:
         if self._ready:
             return self._function(*args)
+        self.untouched = False
         make_room()
         with self._lock:
             result = self._function(*args)
@@ -270,6 +282,13 @@ class AverageQuery(Query[Answer]):
         """The functions that answer it."""
         return self.evaluator.compiled.averages
 
+    def look_ahead(self, *given: Any) -> None:
+        """Have compiled what is asked at the end, while the averages are."""
+        respond = self.evaluator.compiled.respond
+        if respond.untouched and self.inside == 1 and jax.default_backend() == "cpu":
+            along = Coordinates.of(self.evaluator.model).directions
+            respond.prepare(*given, along)
+
     def averages(self, rows: Float[np.ndarray, "scrambles n"]) -> Any:
         """The columns of one array back in their places."""
         model = self.evaluator.model
@@ -295,6 +314,8 @@ class AverageQuery(Query[Answer]):
             block = blocks[index]
             known = index < len(self.tracks)
             track = self.tracks[index] if known else run.start(arrays, flat, block)
+            if index == 0:
+                self.look_ahead(arrays, flat, block, track)
             rows, track = run.step(arrays, flat, block, track, call)
             return np.asarray(rows), track
 

@@ -407,7 +407,7 @@ def _enough(here: Evaluation, jacobian: Jacobian | None, settings: SolverSetting
 
 def _jump_share(here: Evaluation) -> float:
     """Share of the points at which the proximal map has a second minimum to jump to."""
-    return float(np.mean([np.mean(track.rival) for track in here.answer.tracks]))
+    return float(np.mean([np.mean(np.asarray(track.rival)) for track in here.answer.tracks]))
 
 
 def _rescaled(start: Overlaps, size: float, share: float) -> Overlaps:
