@@ -41,6 +41,11 @@ def test_nothing_heavy_is_imported_with_the_package():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+def test_studies_are_looked_after_without_jax():
+    code = "import sys, dotphase.sweep.run, dotphase.sweep.worker; sys.exit('jax' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 def test_a_stub_may_rename_and_name_modules(tmp_path):
     (tmp_path / "some.pyi").write_text(
         "from pathlib import Path as Place\nfrom xml import sax as sax\nfrom json import dumps\n"

@@ -6,7 +6,7 @@ import pytest
 
 import dotphase as dp
 from dotphase._numerics.quadrature import gauss_hermite
-from dotphase.finite.blame import blame
+from dotphase.finite.blame import blame, blame_functions
 from dotphase.finite.loss import Reduced
 from dotphase.finite.prepare import Prepared
 from models import softmax
@@ -40,3 +40,17 @@ def test_what_is_not_finite_is_named(which, function, size, blamed):
     tokens = Reduced(rng.normal(size=(64, 2, D)), None, None)  # of the loss nothing is asked
     data = Prepared(tokens, weights["teacher"], np.zeros((2, D)), None)
     assert blame(model, data, weights["student"], gauss_hermite(3, 4)).startswith(blamed)
+
+
+def test_a_function_is_compiled_once_however_often_it_is_looked_at(paper):
+    fields, traced = np.ones((2, 1, 8)), []
+
+    def student(h):
+        traced.append(h)
+        return softmax(h)
+
+    model = paper.replace(student=student)
+    assert blame_functions(model, [fields], [fields]) is None
+    before = len(traced)
+    assert blame_functions(model, [fields], [fields]) is None
+    assert len(traced) == before
