@@ -19,8 +19,11 @@ QUICK = "jax_disable_most_optimizations"
 _CALL = evaluate._CompiledOnce.__call__
 
 
-def compile_averages_well(others: bool, put: Callable[[Any, str, Any], None] = setattr) -> None:
-    """Compile everything quickly but averages, `others` than those of two tokens too."""
+def compile_averages_well(others: bool, put: Callable[[Any, str, Any], None]) -> None:
+    """Compile everything quickly but averages, `others` than those of two tokens too.
+
+    What that takes is `put` in its place, as by `setattr`.
+    """
     jax.config.update(QUICK, True)
 
     def call(self: evaluate._CompiledOnce, *args: Any) -> Any:

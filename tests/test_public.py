@@ -1,7 +1,10 @@
 """The public names: few at the top, loaded when they are used, the old ones known."""
 
+import re
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -39,6 +42,16 @@ def test_nothing_heavy_is_imported_with_the_package():
         "sys.exit(len(heavy & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_all_that_is_needed_is_pinned():
+    """What is set up is what `constraints.txt` says, and nothing else."""
+    root = Path(__file__).resolve().parents[1]
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    groups = [project["dependencies"], *project["optional-dependencies"].values()]
+    needed = {re.match(r"[\w-]+", one)[0].lower() for group in groups for one in group}
+    pinned = re.findall(r"^[\w.-]+(?===)", (root / "constraints.txt").read_text(), re.MULTILINE)
+    assert needed and needed <= set(pinned)
 
 
 def test_studies_are_looked_after_without_jax():

@@ -190,7 +190,13 @@ class _CompiledOnce:
     def prepare(self, *args: Any) -> None:
         """Compile it for such arguments beside what goes on."""
         self.untouched = False
-        _threads().submit(in_double_precision(self), *args)
+
+        def work() -> None:
+            # Whoever asked keeps compiled code for as long as he runs, and no longer.
+            with jax.enable_x64(True):
+                self(*args)
+
+        _threads().submit(work)
 
     def __call__(self, *args: Any) -> Any:
         if self._ready:
