@@ -15,6 +15,7 @@ and small symmetric matrices tuples of their upper rows (`upper_rows`); large on
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import jax
@@ -30,12 +31,17 @@ Entries = Sequence[Array] | Float[Array, " n"]
 Symmetric = tuple[tuple[Array, ...], ...] | Float[Array, "n n"]
 
 
+def parts(array: Any) -> Sequence[Array]:
+    """Entries of a vector, or rows of a matrix; an array is taken apart in one operation: each
+    index would be traced, differentiated and compiled by itself."""
+    return jnp.unstack(array) if isinstance(array, jax.Array) else array
+
+
 def entries(vector: Any) -> Any:
     """A small vector as the tuple of its entries; a large one as an array."""
-    size = len(vector)
-    if size > UNROLL_LIMIT:
+    if len(vector) > UNROLL_LIMIT:
         return jnp.asarray(vector)
-    return tuple(vector[i] for i in range(size))
+    return tuple(parts(vector))
 
 
 def upper_rows(matrix: Any) -> Symmetric:
@@ -44,21 +50,22 @@ def upper_rows(matrix: Any) -> Symmetric:
     size = len(matrix)
     if size > UNROLL_LIMIT:
         return jnp.asarray(matrix)
-    return tuple(tuple(matrix[i][j] for j in range(i, size)) for i in range(size))
+    return tuple(tuple(parts(row))[i:] for i, row in enumerate(parts(matrix)))
 
 
 def dot(a: Entries, b: Entries) -> Float[Array, ""]:
     """``a . b``."""
     if len(a) > UNROLL_LIMIT:
         return jnp.dot(jnp.asarray(a), jnp.asarray(b))
-    return total([a[i] * b[i] for i in range(len(a))])
+    return total([one * other for one, other in zip(parts(a), parts(b), strict=True)])
 
 
 def product(matrix: Any, vector: Entries) -> Any:
     """``matrix @ vector`` as entries; `matrix` is an array or a sequence of rows."""
     if max(len(matrix), len(vector)) > UNROLL_LIMIT:
         return jnp.asarray(matrix) @ jnp.asarray(vector)
-    return tuple(dot(matrix[i], vector) for i in range(len(matrix)))
+    vector = parts(vector)
+    return tuple(dot(row, vector) for row in parts(matrix))
 
 
 def matvec(matrix: Float[Array, "m n"], vector: Float[Array, " n"]) -> Float[Array, " m"]:
@@ -70,17 +77,14 @@ def trace(matrix: Float[Array, "n n"]) -> Float[Array, ""]:
     """Sum of the diagonal."""
     if len(matrix) > UNROLL_LIMIT:
         return jnp.trace(matrix)
-    return total([matrix[i, i] for i in range(len(matrix))])
+    return total([parts(row)[i] for i, row in enumerate(parts(matrix))])
 
 
 def largest(vector: Entries) -> Float[Array, ""]:
     """Largest absolute entry."""
     if len(vector) > UNROLL_LIMIT:
         return jnp.max(jnp.abs(jnp.asarray(vector)))
-    result = jnp.abs(vector[0])
-    for i in range(1, len(vector)):
-        result = jnp.maximum(result, jnp.abs(vector[i]))
-    return result
+    return reduce(jnp.maximum, map(jnp.abs, parts(vector)))
 
 
 def total(terms: Sequence[Array]) -> Array:
@@ -153,7 +157,7 @@ def solve_symmetric(matrix: Symmetric, right: Entries) -> Any:
     if size > UNROLL_LIMIT:
         return solve_columns(jnp.asarray(matrix), jnp.asarray(right)[:, None])[:, 0]
     unit, rows = _factorise(matrix)
-    x = [right[i] for i in range(size)]
+    x = list(parts(right))
     for i in range(size):
         for k in range(i):
             x[i] = x[i] - unit[k][i - k - 1] * x[k]

@@ -26,7 +26,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from dotphase._numerics.attention import Rows, tied_attention_derivatives
-from dotphase._numerics.linalg import UNROLL_LIMIT, Entries, dot, total
+from dotphase._numerics.linalg import UNROLL_LIMIT, Entries, dot, parts, total
 from dotphase._numerics.prox import Explicit, over_points
 from dotphase._numerics.softmax import Row, softmax_derivatives
 from dotphase._numerics.taylor import Derivatives, differentiate
@@ -119,11 +119,14 @@ def sentence_loss(model: Model, x: Float[Array, "tokens r"], form: Any) -> Float
     if model.loss is not None:
         return model.energy(x, form)
     s = model.student(x)
-    length = s.shape[0]
+    if len(s) > UNROLL_LIMIT:
+        return 0.5 * form.c + jnp.sum(s * (0.5 * s @ form.C - form.B))
+    rows, B, C = ([parts(row) for row in parts(each)] for each in (s, form.B, form.C))
     value = 0.5 * form.c
-    for i in range(length):
-        mixed = [dot(s[i], form.C[:, k]) for k in range(length)]
-        value = value - dot(s[i], form.B[i]) + 0.5 * dot(s[i], jnp.stack(mixed))
+    for row, aim in zip(rows, B, strict=True):
+        # C is symmetric.
+        mixed = [dot(row, other) for other in C]
+        value = value - dot(row, aim) + 0.5 * dot(row, mixed)
     return value
 
 
@@ -149,12 +152,13 @@ def softmax_loss(x: Entries, form: Form) -> Derivatives:
         found = tied_attention_derivatives(x, len(B), lambda S: _all_rows(S, B, C))
         return found._replace(value=found.value + 0.5 * c)
     tokens = range(len(B))
-    curvature = {(j, k): C[j, k] for j in tokens for k in tokens if j <= k}
+    b, rows = ([parts(row) for row in parts(each)] for each in (B, C))
+    curvature = {(j, k): rows[j][k] for j in tokens for k in tokens if j <= k}
 
     def row(i: int, s: Sequence[Array]) -> Row:
-        curved = [dot([C[j, k] for k in tokens], s) for j in tokens]
-        slope = [curved[j] - B[i, j] for j in tokens]
-        value = total([s[j] * (0.5 * curved[j] - B[i, j]) for j in tokens])
+        curved = [dot(rows[j], s) for j in tokens]
+        slope = [curved[j] - b[i][j] for j in tokens]
+        value = total([s[j] * (0.5 * curved[j] - b[i][j]) for j in tokens])
         return Row(value, slope, curved, curvature)
 
     found = softmax_derivatives(x, len(B), row)

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from dotphase._numerics.linalg import dot
+from dotphase._numerics.linalg import dot, parts
 
 #: Longest sentence whose attention is written out entry by entry.
 UNROLL_LIMIT = 2
@@ -36,7 +36,8 @@ def dot_product_attention(
     # Written out entry by entry, two tokens compile to straight code that is several times faster
     # over many points than a batch of tiny matrix products; more take long to compile and gain
     # nothing.
-    score = [[dot(queries[i], keys[j]) for j in range(tokens)] for i in range(tokens)]
+    query, key = ([parts(row) for row in parts(each)] for each in (queries, keys))
+    score = [[dot(one, other) for other in key] for one in query]
     return jnp.stack([jnp.stack(_softmax(row)) for row in score])
 
 

@@ -20,7 +20,7 @@ from dotphase._numerics.attention import (
     tied_attention_derivatives,
     untied_attention_derivatives,
 )
-from dotphase._numerics.linalg import UNROLL_LIMIT, Entries, dot
+from dotphase._numerics.linalg import UNROLL_LIMIT, Entries, dot, parts
 from dotphase._numerics.prox import Explicit, Minimiser, search_on_a_line
 from dotphase._numerics.softmax import Row, softmax_derivatives
 from dotphase._numerics.taylor import Derivatives, differentiate
@@ -116,13 +116,14 @@ def untied_loss(
 def _row_losses(
     target: Float[Array, "tokens tokens"], rho: Float[Array, " tokens"]
 ) -> Callable[[int, Sequence[Array]], Row]:
-    tokens = range(len(target))
+    targets, weights = [parts(row) for row in parts(target)], parts(rho)
 
     def row(i: int, s: Sequence[Array]) -> Row:
-        miss = [s[j] - target[i][j] for j in tokens]
-        slope = [rho[j] * miss[j] for j in tokens]
-        curved = [rho[j] * s[j] for j in tokens]
-        return Row(0.5 * dot(slope, miss), slope, curved, {(j, j): rho[j] for j in tokens})
+        miss = [one - aim for one, aim in zip(s, targets[i], strict=True)]
+        slope = [weight * one for weight, one in zip(weights, miss, strict=True)]
+        curved = [weight * one for weight, one in zip(weights, s, strict=True)]
+        diagonal = {(j, j): weight for j, weight in enumerate(weights)}
+        return Row(0.5 * dot(slope, miss), slope, curved, diagonal)
 
     return row
 
