@@ -34,6 +34,18 @@ class Spelt(ast.NodeTransformer):
         return self.known.get(node.id, node)
 
 
+class Inside(ast.NodeTransformer):
+    """An expression that needs only the package, with the calls inside shared as well."""
+
+    def visit_Call(self, node):
+        self.generic_visit(node)
+        return node if isinstance(node.func, ast.Name) else as_shared(node)
+
+
+def as_shared(call):
+    return ast.parse(f"shared({ast.unparse(call)!r})", mode="eval").body
+
+
 def share(source, known):
     """The source of an example, with a call replaced by `shared` if it needs only the package.
 
@@ -44,11 +56,12 @@ def share(source, known):
         return source
     (target,) = statement.targets
     value = Spelt(known).visit(statement.value)
-    if {node.id for node in ast.walk(value) if isinstance(node, ast.Name)} - {"dp", "shared"}:
+    names = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
+    if names - {"dp", "shared"}:
         known.pop(target.id, None)
         return source
     if isinstance(value, ast.Call):
-        value = ast.parse(f"shared({ast.unparse(value)!r})", mode="eval").body
+        value = as_shared(Inside().generic_visit(value))
         source = f"{target.id} = {ast.unparse(value)}\n"
     known[target.id] = value
     return source

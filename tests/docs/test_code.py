@@ -77,6 +77,9 @@ def test_the_example_of_a_public_name_runs(name):
 def test_calls_that_need_only_the_package_are_shared():
     known = {}
     assert share("found = dp.solve(model, 1.0)\n", known) == "found = dp.solve(model, 1.0)\n"
+    assert share("found = dp.solve(dp.positional_semantic(), 1.0)\n", {}) == (
+        "found = shared(\"dp.solve(shared('dp.positional_semantic()'), 1.0)\")\n"
+    )
     assert share("model = dp.positional_semantic()\n", known) == (
         "model = shared('dp.positional_semantic()')\n"
     )

@@ -8,7 +8,8 @@ a problem of dimension D = L r that is not convex when V is large: a few per cen
 points have several minima and the lowest one changes as omega moves. Work is spent where
 it is needed:
 
-1. every point takes two safeguarded Newton steps from where it was last time;
+1. every point takes two safeguarded Newton steps from where it was last time, and more while many
+   have not settled;
 2. the points that have not settled are gathered and iterated until they have;
 3. one probe per call looks for lost convexity. A lower minimum of a point with objective
    E can only lie in the ball ``(X - omega)^T V^{-1} (X - omega) <= 2 E``, because ell is
@@ -67,7 +68,8 @@ Minimiser = Callable[[Array, Array, Any], Array]
 #: Places looked at by a search on a line, and how often what is left is cut.
 PLACES, CUTS = 65, 40
 
-FULL_STEPS = 2
+#: Steps that all points take: at least, and at most while more than one in so many is unsettled.
+FULL_STEPS, MOST_FULL_STEPS, MANY = 2, 6, 8
 #: Most steps of those that have not settled, and of two searches for another minimum.
 MORE_STEPS = (40, 25, 25)
 #: Points that are worked on together where not all are: few on a CPU, where they stay in its
@@ -192,8 +194,15 @@ def proximal_map(loss: Loss, problem: Problem, track: Track, call: Int[Array, ""
     newton = _newton(loss, problem, axis)
 
     # A loop and not straight code: fused steps would compute each other's exponentials again.
-    begun = newton.begin(start)
-    now = jax.lax.fori_loop(0, 1 + FULL_STEPS, lambda _, state: newton.step(state), begun)
+    def many_left(carry: tuple[Array, Newton]) -> Array:
+        taken, state = carry
+        left = jnp.sum(~newton.settled(state), dtype=jnp.int32)
+        return (taken <= FULL_STEPS) | ((taken <= MOST_FULL_STEPS) & (MANY * left > count))
+
+    begun = (jnp.zeros((), jnp.int32), newton.begin(start))
+    _, now = jax.lax.while_loop(
+        many_left, lambda carry: (carry[0] + 1, newton.step(carry[1])), begun
+    )
     value, convex = newton.look(_in_ball(now.value, problem, probe, axis))
     suspect = track.suspect | ~convex | (value < now.value)
     in_turn = (jnp.arange(count) + call) % TURNS == 0
