@@ -44,7 +44,7 @@ def test_everything_is_let_go_where_most_is_taken(cleared, monkeypatch):
 
 def test_a_long_list_of_models_makes_room_on_its_way(cleared, monkeypatch):
     monkeypatch.setattr(mapped, "taken", lambda: 0.8)
-    models = [dp.scalar_link(lambda h, a=a: a * h, lambda h: h, ridge=0.1) for a in (1.0, 2.0, 3.0)]
+    models = [dp.scalar_link(lambda h, a=a: a * h, lambda h: h, ridge=0.1) for a in (1.0, 2.0)]
     found = dp.solve_many([(model, 1.0, "semantic") for model in models], log2_points=12)
     assert all(solution.found for solution in found) and len(cleared) >= 2
 

@@ -225,7 +225,8 @@ def _with_seeds(goal: Goal, solution: Solution) -> Steps[Solution]:
 def _from_afar(goal: Goal, memory: Memory, *, minimum: bool) -> Steps[Solution | None]:
     """Walk to a point from where its branch is easier to find; None if it is lost on the way.
 
-    Where a `minimum` is wanted, anything else is none.
+    Where a `minimum` is wanted, anything else is none: where the branch is a saddle from the
+    beginning, as with two columns and one mechanism, there is none to follow.
     """
     alpha, branch = goal.alpha, goal.branch
     far = alpha / REACH if BRANCHES[branch].from_few else alpha * REACH
@@ -238,6 +239,8 @@ def _from_afar(goal: Goal, memory: Memory, *, minimum: bool) -> Steps[Solution |
     settings = replace(goal.settings, log2_points=few, iteration=rough)
     path = Follower(goal.model, branch, settings)
     solution = yield from path.at(far)
+    if minimum and solution.stability.kind == "saddle":
+        return None
     for step in np.geomspace(far, alpha, STEPS)[1:]:
         if not solution.there:
             return None
