@@ -7,6 +7,7 @@ import pytest
 
 import dotphase as dp
 from dotphase.model.symmetry import unseen_turns
+from dotphase.theory.follow import Follower
 from dotphase.theory.multipliers import multipliers
 from dotphase.theory.problem import Free
 from dotphase.theory.search import Memory, Search
@@ -91,6 +92,12 @@ def test_three_tokens_lose_the_positional_minimum(alpha, kind):
     assert verdict.kind == kind
     assert verdict.towards == (("semantic",) if kind == "saddle" else ())
     assert 0 < verdict.multipliers_stderr["theta"] < 0.1
+
+
+def test_a_saddle_from_afar_is_not_followed_for_a_minimum(monkeypatch):
+    monkeypatch.setattr(Follower, "ahead", lambda *args: pytest.fail("it walks"))
+    model = dp.positional_semantic(omega=0.3, student_rank=2)
+    assert dp.solve(model, 1.5, "semantic", log2_points=12).stability.kind == "saddle"
 
 
 def test_two_columns_are_saddles_unless_each_has_its_own_mechanism():
