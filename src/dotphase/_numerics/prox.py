@@ -193,12 +193,12 @@ def proximal_map(loss: Loss, problem: Problem, track: Track, call: Int[Array, ""
     probe = jnp.asarray(probe_directions(dims))[call % PROBES]
     newton = _newton(loss, problem, axis)
 
-    # A loop and not straight code: fused steps would compute each other's exponentials again.
     def many_left(carry: tuple[Array, Newton]) -> Array:
         taken, state = carry
         left = jnp.sum(~newton.settled(state), dtype=jnp.int32)
         return (taken <= FULL_STEPS) | ((taken <= MOST_FULL_STEPS) & (MANY * left > count))
 
+    # A loop and not straight code: fused steps would compute each other's exponentials again.
     begun = (jnp.zeros((), jnp.int32), newton.begin(start))
     _, now = jax.lax.while_loop(
         many_left, lambda carry: (carry[0] + 1, newton.step(carry[1])), begun

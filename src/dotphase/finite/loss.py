@@ -120,7 +120,7 @@ def sentence_loss(model: Model, x: Float[Array, "tokens r"], form: Any) -> Float
         return model.energy(x, form)
     s = model.student(x)
     if len(s) > UNROLL_LIMIT:
-        return 0.5 * form.c + jnp.sum(s * (0.5 * s @ form.C - form.B))
+        return 0.5 * form.c + _all_rows(s, form.B, form.C).value
     rows, B, C = ([parts(row) for row in parts(each)] for each in (s, form.B, form.C))
     value = 0.5 * form.c
     for row, aim in zip(rows, B, strict=True):
