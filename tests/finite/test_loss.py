@@ -114,3 +114,19 @@ def test_no_array_of_the_size_of_the_tokens_is_made(paper):
         and any(variable.aval.size == size for variable in equation.invars)
     ]
     assert len(touching) == 2
+
+
+def test_long_sentences_have_the_loss_of_the_full_graph():
+    """Five tokens: rows are no longer written out entry by entry."""
+    model = dp.positional_semantic_length(5)
+    data = dp.sample(model, d=12, n=7, key=0)
+    weights = jnp.asarray(np.random.default_rng(1).standard_normal((12, 1)))
+
+    @eqx.filter_jit
+    def both(model, data, weights):
+        ours = loss.value_and_gradient(model, loss.reduce(model, data), weights)
+        return ours, jax.value_and_grad(lambda q: naive_loss(model, data, q))(weights)
+
+    (value, gradient), (expected, slope) = both(model, data, weights)
+    np.testing.assert_allclose(value, expected, rtol=1e-12)
+    np.testing.assert_allclose(gradient, slope, rtol=0, atol=1e-12 * np.abs(slope).max())
