@@ -62,8 +62,10 @@ def test_it_says_when_and_why_it_does_not_settle(paper):
 
 
 def test_nan_is_never_converged(paper, monkeypatch):
-    measure, nan = engine._measure, np.asarray(np.nan)
-    monkeypatch.setattr(engine, "_measure", lambda *asked: measure(*asked) | {"test_error": nan})
+    measure, nan = engine.measure_runs, np.full(1, np.nan)
+    monkeypatch.setattr(
+        engine, "measure_runs", lambda *asked: measure(*asked) | {"test_error": nan}
+    )
     settings = MessagePassingSettings()
     asked = {"seeds": 1, "start": "semantic", "settings": settings}
     found = pass_messages(paper, ALPHA, D, **asked).runs[0]

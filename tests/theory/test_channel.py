@@ -112,7 +112,8 @@ def test_finite_dimension_sees_the_same_loss(model, fits):
         exact = finite_loss.exact_loss(model, prepared.reduced, q)
         envelope = finite_loss.value_and_gradient(model, prepared.reduced, q)
         error = 4 * field_error(model, q, data.teacher_weights, data.positions, rule)
-        return exact, *envelope, error, *held_out_error(model, prepared, q, jax.random.key(3), 8)
+        drawn, key = (data.teacher_weights, data.positions), jax.random.key(3)
+        return exact, *envelope, error, *held_out_error(model, q, *drawn, key, 8)
 
     exact, value, gradient, error, sampled, stderr = look(data, jnp.asarray(weights[:, None]))
     np.testing.assert_allclose(exact / 400, energy, rtol=1e-10)

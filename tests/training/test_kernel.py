@@ -24,7 +24,7 @@ def test_padding_changes_no_mini_batch(paper):
     def both(data, few):
         sets = prepare(paper, few), prepare(paper, data, 12)
         found = [objective(paper, each.reduced, 5).estimate(weights, key) for each in sets]
-        all_of_them = objective(paper, sets[1].reduced, 12)
+        all_of_them = objective(paper, sets[1].reduced, 20)  # more than there are
         whole = all_of_them.estimate(weights, key), all_of_them.value_and_gradient(weights)
         return *found, *whole
 
@@ -44,7 +44,7 @@ def test_steps_of_a_schedule(optimizer, momentum):
     settings = dp.TrainingSettings(
         optimizer=optimizer, steps=3, lr=lambda step: lr[step], momentum=momentum or 0.9
     )
-    recipe = settings.recipe(1, 1)
+    recipe = settings.recipe(1)
     schedule = Schedule(
         recipe.lr, recipe.steps, recipe.tolerance, jax.random.key(0), recipe.momentum
     )
@@ -58,7 +58,7 @@ def test_steps_of_a_schedule(optimizer, momentum):
 
 
 def test_notes_end_where_training_ends(paper):
-    recipe = dp.TrainingSettings(optimizer="gd", steps=6).recipe(10, 12)
+    recipe = dp.TrainingSettings(optimizer="gd", steps=6).recipe(10)
     arguments = recipe, jax.random.key(1), np.full((10, 1), 0.3)
 
     @eqx.filter_jit

@@ -176,9 +176,9 @@ def test_nan_is_never_converged(paper, monkeypatch):
     """The test error sees rarer fields than the data do."""
     from dotphase.training import run
 
-    measure = run._measure
+    measure = run.measure_runs
     nan = jnp.full(1, jnp.nan)
-    monkeypatch.setattr(run, "_measure", lambda *asked: measure(*asked) | {"test_error": nan})
+    monkeypatch.setattr(run, "measure_runs", lambda *asked: measure(*asked) | {"test_error": nan})
     training = dp.train(paper, ALPHA, D, seeds=1)
     assert not training.converged and training.runs[0].outcome == "not_finite"
     assert training.runs[0].reason.startswith("met numbers that are not finite: ")

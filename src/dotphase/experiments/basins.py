@@ -138,7 +138,7 @@ def basins(
             cells = _prepare(model, direction, keys, counts, positions, max(sizes))
             for number, chosen in enumerate(settings.values()):
                 interrupt.check()
-                recipe = chosen.recipe(d, max(sizes))
+                recipe = chosen.recipe(d)
                 found = _train(model, recipe, cells, jnp.asarray(widths))
                 for name in _NUMBERS:
                     rows = np.asarray(found[name])

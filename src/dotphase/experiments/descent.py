@@ -107,7 +107,7 @@ def descent(
     place = jnp.asarray(positions), jnp.asarray(modes[sizes > 1e-9])
     numbers = jnp.arange(validate.whole("seeds", seeds, at_least=1))
     rows = [
-        _follow(model, n, key, *place, start, settings.recipe(d, n), records, between)
+        _follow(model, n, key, *place, start, settings.recipe(d), records, between)
         for key in keys_at(jax.random.key(seed), numbers[:, None])
     ]
     times = until * np.arange(records + 1) / records

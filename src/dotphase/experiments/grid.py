@@ -173,7 +173,7 @@ def grid(
         models=models,
         path=None if out is None else check_writable("out", out, (".npz",)),
     )
-    rule, recipe = quadrature(model), settings.recipe(d, max(sizes))
+    rule, recipe = quadrature(model), settings.recipe(d)
     root = jax.random.key(seed)
     padded = _padded(sizes, model.length * d * 8 * cells.done[0].size)
     useful, trained = 0.0, 0

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Unpack
 
-import jax
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from dotphase._numerics.settings import changed
 from dotphase.finite.begin import StartFunction
@@ -82,10 +81,8 @@ def amp(
     )
 
 
-def _trained(model: Model, data: Prepared, weights: Weights, key: Array) -> Rival:
+def _trained(model: Model, data: Prepared, weights: Float[Weights, " runs"], keys: Array) -> Rival:
     """The minimum that L-BFGS finds, as a batch of one: `train` compiles the same."""
-    d = weights.shape[0]
-    recipe = TRAINED.recipe(d, data.reduced.used.size)
-    alone = jax.tree.map(lambda leaf: leaf[None], (data.reduced, key, weights))
-    end = optimise_runs(model, alone[0], recipe, *alone[1:])
+    d = weights.shape[1]
+    end = optimise_runs(model, data.reduced, TRAINED.recipe(d), keys, weights)
     return Rival(end.point.weights[0], float(end.point.value[0]) / d)

@@ -50,7 +50,7 @@ def train_on_table(
     sizes = [count_sentences(model, alpha, d) for alpha in alphas]
     seeds = validate.whole("seeds", seeds, at_least=1)
     held_out = validate.whole("held_out", held_out, at_least=1)
-    recipe = TrainingSettings(OPTIMIZER, seed=seed).for_the_end().recipe(d, max(sizes))
+    recipe = TrainingSettings(OPTIMIZER, seed=seed).for_the_end().recipe(d)
     chosen = tuple(resolve(model, start) for start in STARTS)
     positions, table = jnp.asarray(position_vectors(model, d)), jnp.asarray(tokens.table)
     values = {name: np.full((len(sizes), seeds, len(STARTS)), np.nan) for name in FIELDS}

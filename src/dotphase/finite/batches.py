@@ -15,6 +15,9 @@ from dotphase.model import Model
 
 T = TypeVar("T")
 
+#: Numbers of sentences that data sets have, from one power of two to the next, and the smallest
+#: step from one such number to another.
+SIZES, LEAST_STEP = 8, 128
 #: On an accelerator: share of the free memory that a batch may take, and most runs in it.
 SHARE, MOST = 0.5, 128
 #: On a CPU: bytes that a batch may take.
@@ -26,9 +29,19 @@ def on_cpu() -> bool:
     return jax.devices()[0].platform == "cpu"
 
 
+def padded(n: int) -> int:
+    """Sentences of the data set that the n asked for are the first of.
+
+    Compiled code is for arrays of one shape; with few of them another alpha compiles nothing again.
+    What is not asked for costs at most an eighth of the time (of small data sets, 127 sentences).
+    """
+    step = max(2 ** (n.bit_length() - 1) // SIZES, LEAST_STEP)
+    return -(-n // step) * step
+
+
 def bytes_of_run(model: Model, n: int, d: int, dtype: np.dtype) -> int:
     """Memory that a run needs, most of it for its tokens."""
-    return memory.COPIES * max(n, BLOCK) * model.length * d * dtype.itemsize
+    return memory.COPIES * max(padded(n), BLOCK) * model.length * d * dtype.itemsize
 
 
 def check_run(model: Model, n: int, d: int) -> None:

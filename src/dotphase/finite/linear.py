@@ -56,24 +56,29 @@ def _points(dims: int, seed: int) -> Float[np.ndarray, "n dims"]:
 
 
 def mixing_moments(
-    model: Model, data: Dataset
+    model: Model, data: Dataset, used: Float[Array, " n"] | None = None
 ) -> tuple[Float[Array, "tokens tokens"], Float[Array, "tokens tokens"]]:
     """``B = sum_mu T x x^T/d`` and ``C = sum_mu x x^T/d``: all that a fixed mixing W sees,
 
-    ``sum_mu |y - W x|^2/(2d) = const - tr(B W^T) + 1/2 tr(W C W^T)``.
+    ``sum_mu |y - W x|^2/(2d) = const - tr(B W^T) + 1/2 tr(W C W^T)``. Of padded data sets `used`
+    says which sentences count.
     """
     target = over_points(model.label)(project(data.tokens, data.teacher_weights), data.noise.T)
     xx = token_products(data.tokens)
+    if used is not None:
+        xx = used * xx
     return jnp.einsum("ikn,kln->il", target, xx), jnp.sum(xx, axis=-1)
 
 
-def linear_layer(model: Model, data: Dataset) -> Float[Array, "tokens tokens"]:
+def linear_layer(
+    model: Model, data: Dataset, used: Float[Array, " n"] | None = None
+) -> Float[Array, "tokens tokens"]:
     """The layer W fitted to a data set, in closed form.
 
     Minimises ``sum_mu |y - W x|^2/(2d) + (ridge/2) |W|^2``, so that
     ``W = (sum_mu T x x^T/d) (sum_mu x x^T/d + ridge I)^{-1}``.
     """
-    labels, inputs = mixing_moments(model, data)
+    labels, inputs = mixing_moments(model, data, used)
     inputs = inputs + model.ridge * jnp.eye(model.length, dtype=inputs.dtype)
     return jnp.linalg.solve(inputs, labels.T).T
 

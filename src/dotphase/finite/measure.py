@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from dotphase._numerics.prox import over_points
 from dotphase._numerics.quadrature import Rule
+from dotphase.finite.batches import over_runs
 from dotphase.finite.data import BLOCK, draw_sentences
+from dotphase.finite.keys import Purpose
 from dotphase.finite.loss import (
     Weights,
     exact_loss,
@@ -26,6 +30,14 @@ from dotphase.model import Model
 
 #: Held-out sentences for the sampled test error.
 HELD_OUT = 1024
+
+
+class Drawn(NamedTuple):
+    """A data set without its sentences: the teacher, directions, the linear layer if any."""
+
+    teacher_weights: Float[Array, "d t"]
+    positions: Float[Array, "directions d"]
+    linear: Float[Array, "tokens tokens"] | None
 
 
 class Measured(NamedTuple):
@@ -52,20 +64,64 @@ def measure(model: Model, data: Prepared, weights: Weights) -> Measured:
     return Measured(value / weights.shape[0], jnp.linalg.norm(gradient), *overlaps)
 
 
-def measure_run(
-    model: Model, data: Prepared, weights: Weights, rule: Rule, key: Array, blocks: int
+def measure_runs(
+    model: Model,
+    data: Prepared,
+    weights: Float[Weights, " runs"],
+    rule: Rule,
+    keys: Array,
+    blocks: int,
+) -> dict[str, Float[Array, " runs"]]:
+    """Every measured number of a `Run`, of a batch of them; held-out sentences are drawn from the
+    keys.
+
+    In two parts: what is measured on other sentences is compiled once for all sizes of data sets.
+    """
+    drawn = Drawn(data.teacher_weights, data.positions, data.linear)
+    seen = _measure_runs(model, data, weights)
+    return {**seen, **_test_runs(model, weights, drawn, rule, keys, blocks)}
+
+
+@eqx.filter_jit
+def _measure_runs(
+    model: Model, data: Prepared, weights: Float[Weights, " runs"]
+) -> dict[str, Float[Array, " runs"]]:
+    return over_runs(partial(measure, model))(data, weights)._asdict()
+
+
+@eqx.filter_jit
+def _test_runs(
+    model: Model,
+    weights: Float[Weights, " runs"],
+    drawn: Drawn,
+    rule: Rule,
+    keys: Array,
+    blocks: int,
+) -> dict[str, Float[Array, " runs"]]:
+    def one(weights: Weights, drawn: Drawn, key: Array) -> dict[str, Float[Array, ""]]:
+        return tested(model, weights, drawn, rule, Purpose.TEST.of(key), blocks)
+
+    return over_runs(one)(weights, drawn, keys)
+
+
+def tested(
+    model: Model,
+    weights: Weights,
+    drawn: Drawn,
+    rule: Rule,
+    key: Array,
+    blocks: int,
 ) -> dict[str, Float[Array, ""]]:
-    """Every measured number of a `Run`; the held-out sentences are drawn from `key`."""
-    teacher_weights, positions = data.teacher_weights, data.positions
+    """Test errors of a student and of the linear layer fitted to its data set."""
+    teacher_weights, positions, layer = drawn
     linear = {}
     if model.plain:
-        if data.linear is None:
-            raise ValueError("a padded data set has no linear layer to report")
-        error = linear_error(model, data.linear, teacher_weights, rule)
+        if layer is None:
+            raise ValueError("no linear layer was fitted to this data set")
+        error = linear_error(model, layer, teacher_weights, rule)
         linear = {"linear_test_error": error}
-    mean, stderr = held_out_error(model, data, weights, key, blocks)
+    mean, stderr = held_out_error(model, weights, teacher_weights, positions, key, blocks)
     return {
-        **measure(model, data, weights)._asdict(),
         "test_error": attention_error(model, weights, teacher_weights, positions, rule),
         "test_error_sampled": mean,
         "test_error_sampled_stderr": stderr,
@@ -74,13 +130,18 @@ def measure_run(
 
 
 def held_out_error(
-    model: Model, data: Prepared, weights: Weights, key: Array, blocks: int
+    model: Model,
+    weights: Weights,
+    teacher_weights: Float[Array, "d t"],
+    positions: Float[Array, "directions d"],
+    key: Array,
+    blocks: int,
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """Mean and standard error of ``|y - f|^2/(d L)``, or of the metric, over fresh sentences, block
     by block."""
 
     def block(totals: tuple[Array, Array], key: Array) -> tuple[tuple[Array, Array], None]:
-        sentences = draw_sentences(model, BLOCK, key, data.teacher_weights, data.positions)
+        sentences = draw_sentences(model, BLOCK, key, teacher_weights, positions)
         fresh = reduce(model, sentences)
         fields = project(fresh.z, weights)
         if model.loss is not None:

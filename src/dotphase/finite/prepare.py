@@ -8,7 +8,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from dotphase.finite.batches import over_runs
+from dotphase.finite.batches import over_runs, padded
 from dotphase.finite.begin import StartFunction, begin
 from dotphase.finite.data import Dataset, draw
 from dotphase.finite.keys import Purpose
@@ -18,16 +18,13 @@ from dotphase.model import Model
 
 
 class Prepared(NamedTuple):
-    """A data set: its loss, what was drawn with it, and the linear layer fitted to it.
-
-    Padded data sets have no linear layer: it would see all sentences. Neither have models that are
-    not plain.
-    """
+    """A data set: its loss, what was drawn with it, and the linear layer fitted to it, where there
+    is one (models that are plain) and it is asked for (`prepare_runs`)."""
 
     reduced: Reduced
     teacher_weights: Float[Array, "d t"]
     positions: Float[Array, "directions d"]
-    linear: Float[Array, "tokens tokens"] | None
+    linear: Float[Array, "tokens tokens"] | None = None
 
 
 def prepare(model: Model, data: Dataset, n: Int[Array, ""] | None = None) -> Prepared:
@@ -35,24 +32,36 @@ def prepare(model: Model, data: Dataset, n: Int[Array, ""] | None = None) -> Pre
 
     Padding lets data sets of different sizes share compiled code.
     """
-    reduced, linear = reduce(model, data), None
-    if n is None and model.plain:
-        linear = linear_layer(model, data)
+    reduced = reduce(model, data)
     if n is not None:
         used = jnp.arange(data.tokens.shape[0]) < n
         reduced = reduced._replace(used=used.astype(data.tokens.dtype))
-    return Prepared(reduced, data.teacher_weights, data.positions, linear)
+    return Prepared(reduced, data.teacher_weights, data.positions)
 
 
-@eqx.filter_jit
 def prepare_runs(
     model: Model, start: StartFunction, keys: Array, n: int, positions: Float[Array, "tokens d"]
 ) -> tuple[Prepared, Float[Weights, " runs"]]:
-    """Draw the data set of every key and begin on it."""
+    """Draw the data set of every key, of n sentences, and begin on it."""
+    return _prepare_runs(model, start, keys, jnp.asarray(n), padded(n), positions)
 
+
+@eqx.filter_jit
+def _prepare_runs(
+    model: Model,
+    start: StartFunction,
+    keys: Array,
+    n: Int[Array, ""],
+    size: int,
+    positions: Float[Array, "tokens d"],
+) -> tuple[Prepared, Float[Weights, " runs"]]:
     def one(key: Array) -> tuple[Prepared, Weights]:
-        data = draw(model, n, key, positions)
+        data = draw(model, size, key, positions)
         first = begin(model, start, Purpose.START.of(key), data.teacher_weights, positions)
-        return prepare(model, data), first
+        prepared = prepare(model, data, n)
+        if model.plain:
+            layer = linear_layer(model, data, prepared.reduced.used)
+            prepared = prepared._replace(linear=layer)
+        return prepared, first
 
     return over_runs(one)(keys)

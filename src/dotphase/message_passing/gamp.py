@@ -77,6 +77,7 @@ class Force(NamedTuple):
     response: Float[Array, "tokens r r"]
 
 
+@eqx.filter_jit
 def first_state(reduced: Reduced, weights: Weights, V: Float[Array, "tokens r r"]) -> State:
     """Nothing remembered yet: the centres are the projections themselves."""
     centre = project(reduced.z, weights)
@@ -95,8 +96,9 @@ def iterate(
     d = state.weights.shape[0]
     centre = project(reduced.z, state.weights) - state.memory
     derivatives = loss.sentence_derivatives(model)
-    force, track = apply_force(derivatives, centre, state.V, reduced.form, state.track, call)
-    n = centre.shape[-1]
+    used = reduced.used
+    force, track = apply_force(derivatives, centre, state.V, reduced.form, state.track, call, used)
+    n = jnp.sum(used)
     rho = jnp.asarray(model.rho)[:, None, None]
     A = bounded(-(n / d) * jnp.sum(rho * force.response, axis=0), model.ridge)
     R = inverses(model.ridge * jnp.eye(A.shape[0], dtype=A.dtype) + A)
@@ -112,7 +114,9 @@ def iterate(
         gradient = jnp.asarray(model.ridge) * state.weights - collect(reduced.z, force.g)
     else:
         _, gradient = loss.value_and_gradient(model, reduced, state.weights)
-    return State(weights, memory, V, track), Info(jnp.linalg.norm(gradient), jnp.mean(track.rival))
+    return State(weights, memory, V, track), Info(
+        jnp.linalg.norm(gradient), jnp.sum(used * track.rival) / n
+    )
 
 
 def apply_force(
@@ -122,10 +126,12 @@ def apply_force(
     data: object,
     track: Track,
     call: Int[Array, ""],
+    used: Float[Array, " n"],
 ) -> tuple[Force, Track]:
     """The proximal map at the centres, its force, and how the force responds to them.
 
     ``dg/dc = V^{-1} ((V^{-1} + H)^{-1} V^{-1} - 1)``, H the Hessian of the loss at the minimiser.
+    `used` is one where a sentence counts; there is no force on the others.
     """
     length, r, n = centre.shape
     flat = _flat(centre)
@@ -133,8 +139,8 @@ def apply_force(
     precision = blocks(*inverses(V))
     problem = Problem(flat, precision, blocks(*matrix_sqrt(V)), data)
     track = proximal_map(derivatives, problem, track, call)
-    g = over_points(lambda away: matvec(precision, away))(track.x - flat)
-    mean = jnp.mean(response(derivatives, problem, track.x), axis=-1)
+    g = over_points(lambda away: matvec(precision, away))(track.x - flat) * used
+    mean = response(derivatives, problem, track.x) @ used / jnp.sum(used)
     mean = mean.reshape(length, r, length, r)
     own = jnp.stack([mean[l, :, l] for l in range(length)])
     return Force(g.reshape(length, r, n), (own + own.swapaxes(1, 2)) / 2), track
@@ -146,6 +152,7 @@ def bounded(A: Float[Array, "r r"], ridge: Any) -> Float[Array, "r r"]:
     return (vectors * jnp.maximum(values, -0.5 * ridge)) @ vectors.T
 
 
+@eqx.filter_jit
 def is_sane(state: State) -> Bool[Array, ""]:
     """Whether the iteration still makes sense: finite, with variances that are positive."""
     finite = jnp.all(jnp.isfinite(state.weights)) & jnp.all(jnp.isfinite(state.V))

@@ -233,4 +233,4 @@ def _force(
     track: Track,
     call: Int[Array, ""],
 ) -> tuple[Force, Track]:
-    return apply_force(loss_derivatives(model), centre, V, target, track, call)
+    return apply_force(loss_derivatives(model), centre, V, target, track, call, jnp.ones(PATHS))

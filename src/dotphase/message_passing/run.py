@@ -18,13 +18,13 @@ from dotphase._numerics.outcome import Outcome
 from dotphase._numerics.precision import in_double_precision
 from dotphase._numerics.sampled import error_if_known
 from dotphase.finite import memory
-from dotphase.finite.batches import check_run
+from dotphase.finite.batches import check_run, padded
 from dotphase.finite.begin import StartFunction, name_of, resolve
 from dotphase.finite.blame import blame
 from dotphase.finite.data import count_sentences, position_vectors
-from dotphase.finite.keys import Purpose, keys_at
+from dotphase.finite.keys import keys_at
 from dotphase.finite.loss import Weights
-from dotphase.finite.measure import count_blocks, measure_run
+from dotphase.finite.measure import count_blocks, measure_runs
 from dotphase.finite.overlaps import overlap_norms
 from dotphase.finite.prepare import Prepared, prepare_runs
 from dotphase.finite.runs import bytes_kept, keeping
@@ -42,7 +42,13 @@ FIRST_V = 40.0
 #: Iterations that state evolution is followed for.
 FOLLOWED = 80
 
-_norms, _measure = eqx.filter_jit(overlap_norms), eqx.filter_jit(measure_run)
+_norms = eqx.filter_jit(overlap_norms)
+
+
+@eqx.filter_jit
+def _alone(batch: Any) -> Any:
+    """The only run of a batch."""
+    return jax.tree.map(lambda leaf: leaf[0], batch)
 
 
 class Rival(NamedTuple):
@@ -52,7 +58,7 @@ class Rival(NamedTuple):
     train_loss: float
 
 
-#: ``(model, data, first weights, key of the run) -> Rival``
+#: ``(model, data, first weights, key of the run) -> Rival``, all as a batch of one run.
 FindRival = Callable[[Model, Prepared, Weights, Array], Rival]
 
 
@@ -77,7 +83,7 @@ def pass_messages(
     damping, begin = settings.damping_from(start), resolve(model, start)
     # Refuses what does not fit.
     check_run(model, n, d)
-    memory.check_points(model, n)
+    memory.check_points(model, padded(n))
     check_dims(model)
     memory.check_kept("seeds", seeds, bytes_kept(model, d))
     positions = jnp.asarray(position_vectors(model, d))
@@ -108,10 +114,10 @@ def pass_messages(
     with keeping(runs, result), memory.explained(1):
         for number in range(seeds):
             keys = keys_at(root, jnp.asarray([[number]]))
-            batch = (*prepare_runs(model, begin, keys, n, positions), keys)
-            data, first, key = jax.tree.map(lambda leaf: leaf[0], batch)
-            run = _run(model, data, first, V, damping, settings, number, key, rival)
-            starts.append(StartOverlaps.of(data.teacher_weights, data.positions, first, V))
+            data, first = prepare_runs(model, begin, keys, n, positions)
+            run = _run(model, data, first, V, damping, settings, number, keys, rival)
+            teacher, directions, weights = _alone((data.teacher_weights, data.positions, first))
+            starts.append(StartOverlaps.of(teacher, directions, weights, V))
             runs.append(run)
             if on_run is not None:
                 on_run(run)
@@ -137,17 +143,18 @@ def _compare(
 
 def _run(
     model: Model,
-    data: Prepared,
-    first: Weights,
+    batch: Prepared,
+    starts: Float[Weights, " runs"],
     V: Float[np.ndarray, "tokens r r"],
     damping: float,
     settings: MessagePassingSettings,
     number: int,
-    key: Array,
+    keys: Array,
     rival: FindRival | None,
 ) -> AmpRun:
-    """Iterate on one data set, then measure and compare."""
+    """Iterate on one data set, given as a batch of one; then measure and compare."""
     began = time.perf_counter()
+    data, first = _alone((batch, starts))
     d = first.shape[0]
     state = first_state(data.reduced, first, jnp.asarray(V))
     history: list[dict[str, float]] = []
@@ -174,11 +181,12 @@ def _run(
     # The start may have a small gradient too, near a saddle: only late iterations count.
     best, weights = min(recent, key=lambda pair: pair[0])
     blocks = count_blocks(settings.held_out)
-    found = _measure(model, data, weights, quadrature(model), Purpose.TEST.of(key), blocks)
+    found = measure_runs(model, batch, weights[None], quadrature(model), keys, blocks)
+    values = {name: float(each[0]) for name, each in jax.tree.map(np.asarray, found).items()}
     more = _more(outcome, best, two_minima)
-    if not all(np.isfinite(value) for value in found.values()):
+    if not all(np.isfinite(value) for value in values.values()):
         outcome, more = Outcome.NOT_FINITE, f": {blame(model, data, weights, quadrature(model))}"
-    other = None if rival is None else rival(model, data, first, key)
+    other = None if rival is None else rival(model, batch, starts, keys)
     return AmpRun(
         seed=number,
         converged=outcome.success,
@@ -191,7 +199,7 @@ def _run(
         trained_loss=None if other is None else float(other.train_loss),
         two_minima=two_minima,
         history=tuple(history),
-        **{name: float(value) for name, value in found.items()},
+        **values,
     )
 
 

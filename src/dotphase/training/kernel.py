@@ -45,7 +45,7 @@ class Recipe(eqx.Module):
     Attributes
     ----------
     optimiser : how to step
-    minibatch : sentences of a mini-batch
+    minibatch : most sentences of a mini-batch
     lr, steps, tolerance : size of a step or of each, most steps, norm of the gradient at which to
         stop
     momentum : share of the last step that is added, where the optimiser has it
@@ -160,14 +160,14 @@ def objective(model: Model, data: Reduced, minibatch: int) -> Objective:
         return value_and_gradient(model, data, weights)
 
     def estimate(weights: Weights, key: Array) -> tuple[Array, Weights]:
-        # No sentence twice, and never padding.
+        # No sentence twice; padding, which does not count, only where there are too few.
         n = jnp.sum(data.used > 0)
         lots = jnp.where(data.used > 0, jax.random.uniform(key, data.used.shape), -1.0)
-        chosen = jax.lax.top_k(lots, minibatch)[1]
+        chosen = jax.lax.top_k(lots, min(minibatch, lots.size))[1]
         part = Reduced(
             data.z[chosen],
             jax.tree.map(lambda leaf: leaf[..., chosen], data.form),
-            data.used[chosen] * (n / minibatch).astype(data.used.dtype),
+            data.used[chosen] * (n / jnp.minimum(minibatch, n)).astype(data.used.dtype),
         )
         return value_and_gradient(model, part, weights)
 

@@ -26,7 +26,7 @@ from dotphase.finite.blame import blame
 from dotphase.finite.data import count_sentences, position_vectors
 from dotphase.finite.keys import Purpose, keys_at
 from dotphase.finite.loss import Reduced, Weights
-from dotphase.finite.measure import count_blocks, measure, measure_run
+from dotphase.finite.measure import count_blocks, measure, measure_runs
 from dotphase.finite.prepare import Prepared, prepare_runs
 from dotphase.finite.runs import Run, bytes_kept, keeping
 from dotphase.finite.test_error import attention_error, check_dims, quadrature
@@ -44,6 +44,8 @@ STRIDE = 250
 
 #: What is measured after every step besides the test error.
 OVERLAPS = ("train_loss", "theta", "m", "q")
+
+_settled = eqx.filter_jit(settled)
 
 OnStep = Callable[[int, int], None]
 #: Quantities of one run at every step; none if nothing was recorded.
@@ -165,7 +167,7 @@ def _train_batch(
     record: bool,
 ) -> Iterator[tuple[Run, Path]]:
     began = time.perf_counter()
-    model, recipe = cast(model, settings.precision), settings.recipe(d, n)
+    model, recipe = cast(model, settings.precision), settings.recipe(d)
     keys = keys_at(jax.random.key(settings.seed), jnp.asarray(numbers)[:, None])
     positions = jnp.asarray(position_vectors(model, d), settings.precision)
     data, first = prepare_runs(model, start, keys, n, positions)
@@ -177,9 +179,9 @@ def _train_batch(
     else:
         end = optimise_runs(model, data.reduced, recipe, keys, first, on_step)
     blocks = count_blocks(settings.held_out)
-    found = _measure(model, data, recipe, end, quadrature(model), keys, blocks)
-    values = {name: np.asarray(value) for name, value in found.items()}
-    outcomes, steps = values.pop("outcome"), np.asarray(end.taken)
+    found = measure_runs(model, data, end.point.weights, quadrature(model), keys, blocks)
+    outcomes = np.asarray(_settled(end.outcome, found["gradient_norm"], recipe))
+    values, steps = jax.tree.map(np.asarray, (found, end.taken))
     weights = np.asarray(end.point.weights)
     seconds = (time.perf_counter() - began) / len(numbers)
     for lane, number in enumerate(numbers):
@@ -282,20 +284,3 @@ def _labelled(paths: list[Path], runs: list[Run], attributes: dict[str, Any]) ->
         attrs=attributes,
     )
     return labelled(dataset)
-
-
-@eqx.filter_jit
-def _measure(
-    model: Model,
-    data: Prepared,
-    recipe: Recipe,
-    end: Progress,
-    rule: Rule,
-    keys: Array,
-    blocks: int,
-) -> dict[str, Array]:
-    def one(data: Prepared, end: Progress, key: Array) -> dict[str, Array]:
-        found = measure_run(model, data, end.point.weights, rule, Purpose.TEST.of(key), blocks)
-        return found | {"outcome": settled(end.outcome, found["gradient_norm"], recipe)}
-
-    return over_runs(one)(data, end, keys)

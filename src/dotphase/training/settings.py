@@ -131,12 +131,12 @@ class TrainingSettings:
         steps = self.optimiser.end_steps if self.steps is None else self.steps
         return replace(self, steps=steps, lr=self.optimiser.end_lr if self.lr is None else self.lr)
 
-    def recipe(self, d: int, n: int) -> Recipe:
-        """What compiled code takes, for data sets of n sentences."""
+    def recipe(self, d: int) -> Recipe:
+        """What compiled code takes."""
         kind, tolerance = self.precision, self.tolerance or TOLERANCE[self.precision.name]
         return Recipe(
             optimiser=self.optimiser,
-            minibatch=min(self.minibatch, n),
+            minibatch=self.minibatch,
             lr=jnp.asarray(self.step_size, kind),
             steps=jnp.asarray(self.most_steps),
             tolerance=jnp.asarray(tolerance * float(np.sqrt(d)), kind),
