@@ -13,6 +13,7 @@ import math
 import os
 import threading
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -41,6 +42,8 @@ from dotphase.theory.stability import Responses, mean_responses
 
 A = TypeVar("A")
 T = TypeVar("T")
+
+CORES = os.cpu_count() or 1
 
 #: State of the proximal map, one for each block of points.
 Tracks = tuple[Any, ...]
@@ -451,16 +454,31 @@ def cut(values: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
 
 
 def _over_blocks(work: Callable[[int], T], count: int) -> list[T]:
-    """One result per block. Many blocks are spread over the cores by threads: a block is too
-    small for the compiler to do so by itself."""
-    if count < 16 or jax.default_backend() != "cpu":
+    """One result per block. Blocks are shared out to threads, one for each core: a block is too
+    small for the compiler to use more than one. Who is free takes the next; this thread, too."""
+    if count < 2 or jax.default_backend() != "cpu":
         return [work(index) for index in range(count)]
-    return list(_threads().map(in_double_precision(work), range(count)))
+    left, found = iter(range(count)), dict[int, T]()
+
+    def some() -> None:
+        for index in left:
+            found[index] = work(index)
+
+    helpers = [_threads().submit(in_double_precision(some)) for _ in range(CORES - 1)]
+    try:
+        some()
+    finally:
+        deque(left, maxlen=0)  # nobody begins another after an error
+    for helper in helpers:
+        # One that has not begun by now, because its thread was busy, has nothing left to do.
+        if not helper.cancel():
+            helper.result()
+    return [found[index] for index in range(count)]
 
 
 @lru_cache(maxsize=1)
 def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="dotphase-blocks")
+    return ThreadPoolExecutor(CORES, thread_name_prefix="dotphase-blocks")
 
 
 def _even(query: ResponseQuery, responses: Responses) -> Responses:
