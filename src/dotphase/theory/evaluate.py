@@ -461,14 +461,15 @@ def _over_blocks(work: Callable[[int], T], count: int) -> list[T]:
     left, found = iter(range(count)), dict[int, T]()
 
     def some() -> None:
-        for index in left:
-            found[index] = work(index)
+        try:
+            for index in left:
+                found[index] = work(index)
+        except BaseException:
+            deque(left, maxlen=0)  # nobody begins another
+            raise
 
     helpers = [_threads().submit(in_double_precision(some)) for _ in range(CORES - 1)]
-    try:
-        some()
-    finally:
-        deque(left, maxlen=0)  # nobody begins another after an error
+    some()
     for helper in helpers:
         # One that has not begun by now, because its thread was busy, has nothing left to do.
         if not helper.cancel():
