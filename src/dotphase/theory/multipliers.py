@@ -37,18 +37,20 @@ def step_slopes(
     From the conjugates at x, and their derivatives over alpha (`dotphase.theory.slopes`).
     """
     coordinates, model, alpha = problem.coordinates, problem.model, problem.alpha
-    scale = coordinates.scale(x)
+    columns = np.flatnonzero(~coordinates.part("V"))
+    steps = 1e-4 * coordinates.scale(x)[columns]
     jacobian = np.full((len(slopes.mhat), x.size, x.size), np.nan)
 
-    def moved(k: int, step: float) -> np.ndarray:
-        change = [np.asarray(part)[:, k] * alpha * step for part in slopes]
-        hats_there = (hat + part for hat, part in zip(hats, change, strict=True))
-        return coordinates.pack(next_overlaps(model, Conjugates(*hats_there)))
+    def moved(sign: float) -> Float[np.ndarray, "scrambles columns n"]:
+        there = (
+            hat + sign * alpha * steps.reshape(-1, *[1] * np.ndim(hat)) * np.asarray(part)
+            for hat, part in zip(hats, slopes, strict=True)
+        )
+        return coordinates.pack(next_overlaps(model, Conjugates(*there)))
 
-    for k, column in enumerate(np.flatnonzero(~coordinates.part("V"))):
-        # What follows the averages is smooth algebra: a central difference is exact enough.
-        step = 1e-4 * scale[column]
-        jacobian[:, :, column] = (moved(k, step) - moved(k, -step)) / (2 * step)
+    # What follows the averages is smooth algebra: a central difference is exact enough.
+    change = (moved(1.0) - moved(-1.0)) / (2 * steps[:, None])
+    jacobian[:, :, columns] = change.swapaxes(1, 2)
     return jacobian
 
 
@@ -94,15 +96,15 @@ def multipliers(
     aligned = theta | coordinates.part("m")
     count = len(relative)
     whole = np.mean(relative, axis=0)
-    others = [(count * whole - one) / (count - 1) for one in relative]
+    without_one = (count * whole - relative) / (count - 1)
+    every = np.concatenate([whole[None], without_one])
     found = np.full((1 + count, len(TOWARDS)), -np.inf)
     for sector in coordinates.sectors(x):
         a, b = (np.flatnonzero(sector & part) for part in (aligned, ~aligned))
         some = np.r_[a, b]
         if a.size and np.isfinite(whole[np.ix_(some, some)]).all():
             keep = _complement(turns[:, a])
-            rows = [_largest(one, a, b, keep, theta[a]) for one in (whole, *others)]
-            found = np.maximum(found, rows)
+            found = np.maximum(found, _largest(every, a, b, keep, theta[a]))
     there = {name: row for name, row in zip(TOWARDS, found.T, strict=True) if row[0] > -np.inf}
     return Multipliers(
         {name: float(row[0]) for name, row in there.items()},
@@ -132,24 +134,27 @@ def _spread(others: Float[np.ndarray, " scrambles"]) -> float:
 
 
 def _largest(
-    jacobian: Float[np.ndarray, "n n"],
+    jacobians: Float[np.ndarray, "k n n"],
     a: np.ndarray,
     b: np.ndarray,
     keep: Float[np.ndarray, "a kept"],
     theta: np.ndarray,
-) -> tuple[float, float]:
+) -> Float[np.ndarray, "k 2"]:
     """Largest eigenvalue of ``J_aa + J_ab (1 - J_bb)^{-1} J_ba`` in theta, and in m."""
-    at = np.ix_
+    rows, columns = jacobians[:, a], jacobians[:, b]
     try:
-        through = np.linalg.solve(np.eye(b.size) - jacobian[at(b, b)], jacobian[at(b, a)])
-        effective = jacobian[at(a, a)] + jacobian[at(a, b)] @ through
+        through = np.linalg.solve(np.eye(b.size) - columns[:, :, b], columns[:, :, a])
+        effective = rows[:, :, a] + rows[:, :, b] @ through
         values, vectors = np.linalg.eig(keep.T @ effective @ keep)
-    except np.linalg.LinAlgError:  # nothing is known of such a point
-        return np.nan, np.nan
+    except np.linalg.LinAlgError:
+        if len(jacobians) == 1:  # nothing is known of such a point
+            return np.full((1, 2), np.nan)
+        alone = (_largest(one[None], a, b, keep, theta) for one in jacobians)
+        return np.concatenate(list(alone))
     weight = np.abs(keep @ vectors) ** 2
-    mostly = np.sum(weight[theta], axis=0) > np.sum(weight[~theta], axis=0)
-    in_theta, in_m = (values.real[some] for some in (mostly, ~mostly))
-    return max(in_theta, default=-np.inf), max(in_m, default=-np.inf)
+    mostly = np.sum(weight[:, theta], axis=1) > np.sum(weight[:, ~theta], axis=1)
+    both = [np.where(some, values.real, -np.inf) for some in (mostly, ~mostly)]
+    return np.stack([np.max(each, axis=1, initial=-np.inf) for each in both], axis=1)
 
 
 def _complement(directions: Float[np.ndarray, "k a"]) -> Float[np.ndarray, "a kept"]:
