@@ -4,7 +4,8 @@
 
 Each row is a new Python process with an empty folder for compiled code, then another with what the
 first has left there. Times are wall times of `import dotphase` and one solve, in seconds, and the
-same over the best time of copying 64 MiB, which a slower machine does more slowly too.
+same over the best time of copying 64 MiB, which a slower machine does more slowly too. Then the
+same for training and message passing, and for other values of alpha in the same process.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +34,23 @@ begin = time.perf_counter()
 dp.solve(model, 2.0, "semantic")
 print(json.dumps([first, time.perf_counter() - begin]))
 """
+#: Engine at finite d, and tokens.
+ENGINES = [("train", 2), ("train", 3), ("amp", 2), ("amp", 3)]
+#: Values of alpha: the first, another with data sets of the same size, and one with smaller ones.
+ALPHAS = (2.0, 2.1, 1.5)
+AT_FINITE_D = """
+import json, sys, time
+begin = time.perf_counter()
+import dotphase as dp
+name, length, *alphas = sys.argv[1:]
+model = dp.positional_semantic_length(int(length))
+times = []
+for alpha in map(float, alphas):
+    getattr(dp, name)(model, alpha, d=300, seeds=1)
+    times.append(time.perf_counter() - begin)
+    begin = time.perf_counter()
+print(json.dumps(times))
+"""
 
 
 def copying() -> float:
@@ -45,14 +64,14 @@ def copying() -> float:
     return min(times)
 
 
-def _process(length: int, rank: int, cache: str) -> tuple[float, float]:
-    """Seconds of the first and of the second solve in a new process."""
+def _process(cache: str, program: str, *asked: object) -> list[float]:
+    """Seconds that a new process took for one call after the other."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(length), str(rank)],
+        [sys.executable, "-c", program, *map(str, asked)],
         env=os.environ | {"DOTPHASE_CACHE": cache}, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    first, second = json.loads(done.stdout)
-    return first, second
+    times: list[float] = json.loads(done.stdout)
+    return times
 
 
 def first_calls(cases: list[tuple[int, int]] = CASES) -> list[dict[str, float]]:
@@ -60,8 +79,8 @@ def first_calls(cases: list[tuple[int, int]] = CASES) -> list[dict[str, float]]:
     rows = []
     for length, rank in cases:
         with tempfile.TemporaryDirectory() as cache:
-            first, _ = _process(length, rank, cache)
-            later, second = _process(length, rank, cache)
+            first, _ = _process(cache, PROGRAM, length, rank)
+            later, second = _process(cache, PROGRAM, length, rank)
         print(f"L = {length}, rank {rank}: first {first:.1f} s, in later processes {later:.1f} s,"
               f" second solve {second:.2f} s")  # fmt: skip
         rows.append({"length": length, "rank": rank, "first": first, "later": later,
@@ -69,6 +88,21 @@ def first_calls(cases: list[tuple[int, int]] = CASES) -> list[dict[str, float]]:
     return rows
 
 
+def first_runs(engines: list[tuple[str, int]] = ENGINES) -> list[dict[str, Any]]:
+    """One row per engine and length."""
+    rows = []
+    for engine, length in engines:
+        with tempfile.TemporaryDirectory() as cache:
+            first, same_size, other_size = _process(cache, AT_FINITE_D, engine, length, *ALPHAS)
+            later = _process(cache, AT_FINITE_D, engine, length, ALPHAS[0])[0]
+        print(f"{engine}, L = {length}: first {first:.1f} s, in later processes {later:.1f} s, "
+              f"another alpha {same_size:.2f} s, with another size {other_size:.1f} s")  # fmt: skip
+        rows.append({"engine": engine, "length": length, "first": first, "later": later,
+                     "same_size": same_size, "other_size": other_size})  # fmt: skip
+    return rows
+
+
 if __name__ == "__main__":
     print(f"copying 64 MiB: {copying() * 1e3:.1f} ms")
     first_calls()
+    first_runs()

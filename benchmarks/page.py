@@ -62,6 +62,7 @@ def measure() -> dict[str, Any]:
         "sizes": sizes,
         "copying": first_call.copying(),
         "first_calls": first_call.first_calls(),
+        "first_runs": first_call.first_runs(),
         "gradients": {str(d): row for d, row in gradients.items()},
         "ratios": {
             "textbook_default": textbook["default"]["ratio"],
@@ -117,6 +118,12 @@ def page(runs: list[dict[str, Any]]) -> str:
            for name in ("first", "later", "second"))]
         for row in last["first_calls"]
     ]  # fmt: skip
+    others = ("another alpha", "with another size")
+    runs_at = [
+        [f"`dp.{row['engine']}`", str(row["length"]),
+         *(f"{row[name]:.2g} s" for name in ("first", "later", "same_size", "other_size"))]
+        for row in last["first_runs"]
+    ]  # fmt: skip
     kept = [[words, f"{last['ratios'][name]:.0f}", verdict(runs, name)]
             for name, words in RATIOS.items()]  # fmt: skip
     return f"""# Benchmarks
@@ -153,6 +160,10 @@ compiled, in one that finds what another has left, and of a second solve in the 
 brackets: over the time in which the same machine copies 64 MiB.
 
 {table(["tokens", "rank", "very first", "later processes", "second solve"], first)}
+Training and message passing (which trains a student to compare with) on one data set at d = 300.
+Data sets come in few sizes, and another alpha of the same size compiles nothing.
+
+{table(["call", "tokens", "very first", "later processes", *others], runs_at)}
 {calibration()}## Training
 
 One gradient of the training loss at alpha = 2: the full graph differentiated by JAX in float32,
