@@ -50,9 +50,11 @@ def test_a_slider_brings_the_numbers_of_dotphase_solve(page):
     assert page.winner() == "semantic"
     assert "semantic ✓" in page.text("#head-semantic")
     assert page.text("#semantic-trust").startswith("trusted")
-    # The attention beside them is that of the same numbers, and so is what is pinned.
-    stages = {branch: page.stage(branch) for branch in ("semantic", "positional")}
-    wait_for(lambda: json.loads(page.data("plot-attention", "stages")) == stages, "the attention")
+    # The attention beside them is that of the same numbers (the other branch may still be refined),
+    # and so is what is pinned.
+    final = {"semantic": "final", "positional": "final"}
+    wait_for(lambda: {branch: page.stage(branch) for branch in final} == final, "both branches")
+    wait_for(lambda: json.loads(page.data("plot-attention", "stages")) == final, "the attention")
     assert json.loads(page.data("plot-attention", "point"))["alpha"] == 2.0
     page.find("#pin").click()
     page.slide("alpha", 1.5)

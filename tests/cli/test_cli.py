@@ -218,10 +218,11 @@ def test_an_output_that_is_closed(monkeypatch):
         assert _run(["--version"]) == 0
 
 
-def test_an_output_that_is_full(tmp_path):
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_an_output_that_is_full(unbuffered):
     done = subprocess.run(
         f"{sys.executable} -m dotphase histogram --help > /dev/full", shell=True,
-        capture_output=True, text=True,
+        capture_output=True, text=True, env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
     )  # fmt: skip
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1 and "No space left" in done.stderr

@@ -40,6 +40,17 @@ def test_train_that_does_not_converge_exits_with_three():
     assert "theory at d = 200: " in result.stdout
 
 
+def test_runs_are_printed_where_the_theory_beside_them_is_interrupted(monkeypatch):
+    def stopped(runs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dotphase.experiments.beside.with_theory", stopped)
+    arguments = ["--d", "200", "--alpha", "2", "--seeds", "2", "--steps", "2"]
+    result = run(train.command, *arguments)
+    assert result.return_value == 130
+    assert "2 runs: 2 semantic" in result.stdout and "after 2 of 2 runs" in result.stderr
+
+
 def test_steps_that_are_meant_are_no_failure_and_can_be_kept(tmp_path):
     out = tmp_path / "runs.nc"
     arguments = ["--d", "200", "--alpha", "2", "--seeds", "2", "--steps", "2", "--json"]

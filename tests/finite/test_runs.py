@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 import dotphase as dp
-from dotphase.finite.runs import Run
+from dotphase.finite.runs import Expected, Run
 from dotphase.training.result import Training
 
 
@@ -47,7 +47,7 @@ def test_means_are_told_for_each_mechanism(several):
 
 
 def test_the_theory_stands_beside_the_means(several):
-    text = str(several.beside({"semantic": {"train_loss": 1.25}}))
+    text = str(several.beside({"semantic": Expected({"train_loss": 1.25}, at_d=("train_loss",))}))
     assert "2.0 ± 1.0" in text and "theory at d = 400: 1.25" in text
     assert several.theory == {}
 

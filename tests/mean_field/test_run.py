@@ -246,3 +246,20 @@ def test_settings_and_keywords_are_the_same():
 
 def test_step_sizes():
     np.testing.assert_array_equal(step_sizes(2, 3), [2.0, 2.0, 2.0])
+    np.testing.assert_array_equal(step_sizes(lambda step: 1 / (1 + step), 2), [1.0, 0.5])
+
+
+@pytest.mark.parametrize(
+    "lr, why",
+    [
+        (0.0, "function of the step that gives them$"),
+        ([1.0, 2.0], "and these are 2$"),
+        (lambda step: 1.0 - step / 2, "and step 2 has 0$"),
+        ([1.0, float("nan"), 1.0], "and step 1 has nan$"),
+        ("fast", "must be a number > 0, 3 of them"),
+        (True, "must be a number > 0"),
+    ],
+)
+def test_step_sizes_that_are_none_are_named(lr, why):
+    with pytest.raises(dp.InvalidInput, match=why):
+        step_sizes(lr, 3)

@@ -102,6 +102,17 @@ def test_minimisers_are_stationary_and_those_of_the_general_path(loss, rng):
     np.testing.assert_allclose(_run(loss, problem, PROBES).x, general.x, atol=1e-7)
 
 
+@pytest.mark.parametrize("variance", [1.0, 12.0])
+def test_one_call_settles_every_point(loss, rng, variance):
+    """The last Newton step is taken without looking: what is left is of the order of its square."""
+    problem = _paper_problem(rng, 0.4, variance)
+    for start in (None, np.asarray(_run(loss, problem, 1).x) + 0.02 * np.sqrt(variance)):
+        track = _run(loss, problem, 1, start)
+        slope = jnp.stack(over_points(lambda z, d: loss(z, d).gradient)(track.x, problem.data))
+        pull = problem.precision @ (np.asarray(track.x) - problem.omega)
+        assert np.max(np.abs(slope + pull)) * np.sqrt(variance) < 1e-7
+
+
 def test_quadratic_loss_has_its_closed_form(rng):
     curvature, dims, count = 3.0, 3, 64
     omega, targets = rng.normal(size=(2, dims, count))

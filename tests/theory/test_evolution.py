@@ -176,7 +176,7 @@ def test_what_is_left_out_by_symmetry_would_say_the_same(paper, point, mirror, o
         track = eqx.filter_jit(fresh_track)(paper, overlaps, points)
         values, track = averages_at(paper, overlaps, points, track, np.int32(0))
         each.append({name: np.asarray(part) for name, part in values._asdict().items()})
-        asked = (paper, overlaps, points, track, response.directions)
+        asked = (paper, overlaps, points, track, response.evaluator.directions)
         slopes.append(responses_at(*asked).slopes)
     for found, one, other in zip(response.alone().slopes, *slopes, strict=True):
         np.testing.assert_allclose(found, (one + other) / 2, rtol=1e-5, atol=1e-7)

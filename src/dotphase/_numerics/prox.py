@@ -8,8 +8,8 @@ a problem of dimension D = L r that is not convex when V is large: a few per cen
 points have several minima and the lowest one changes as omega moves. Work is spent where
 it is needed:
 
-1. every point takes two safeguarded Newton steps from where it was last time, and more while many
-   have not settled;
+1. all points take safeguarded Newton steps from where they were last time, while many have not
+   settled;
 2. the points that have not settled are gathered and iterated until they have;
 3. one probe per call looks for lost convexity. A lower minimum of a point with objective
    E can only lie in the ball ``(X - omega)^T V^{-1} (X - omega) <= 2 E``, because ell is
@@ -19,7 +19,7 @@ it is needed:
    shown a second minimum at every call, the others in turn.
 
 The state carried between calls is a `Track`; a caller that changes omega and V a little
-and calls again pays for about four evaluations a point.
+and calls again pays for two or three evaluations a point.
 
 Points lie on the last axis of every array, so that the compiler vectorises over them. Inside, those
 of large problems are moved to the first one, where matrix products want them. What a loss
@@ -68,15 +68,16 @@ Minimiser = Callable[[Array, Array, Any], Array]
 #: Places looked at by a search on a line, and how often what is left is cut.
 PLACES, CUTS = 65, 40
 
-#: Steps that all points take: at least, and at most while more than one in so many is unsettled.
-FULL_STEPS, MOST_FULL_STEPS, MANY = 2, 6, 8
+#: Most steps that all points take, and one in how many has not settled while they do.
+FULL_STEPS, MANY = 7, 8
 #: Most steps of those that have not settled, and of two searches for another minimum.
 MORE_STEPS = (40, 25, 25)
 #: Points that are worked on together where not all are: few on a CPU, where they stay in its
 #: cache; many on an accelerator, where a step costs the same time for any number of them.
 CHUNK, CHUNK_ON_ACCELERATOR = 128, 2**15
-#: Gradient, in units of the mean curvature of the quadratic part, at which a point has settled.
-SETTLED = 1e-8
+#: Newton step, in units of V^{1/2}, at which a point has settled: it is taken without looking, and
+#: what is left is of the order of its square.
+SETTLED = 1e-5
 #: Gain in the objective, relative to it, below which two minima count as the same one.
 SAME_MINIMUM = 1e-9
 #: A suspect without a known second minimum is searched at one call in this many.
@@ -148,13 +149,14 @@ class Newton(NamedTuple):
     Attributes
     ----------
     x : the best place so far, as entries (`dotphase._numerics.linalg`)
-    value, slope : the objective there, and the largest entry of its gradient
+    value : the objective there
+    way : largest entry of the Newton step from there
     ahead : the place to look at next
     """
 
     x: Any
     value: Float[Array, ""]
-    slope: Float[Array, ""]
+    way: Float[Array, ""]
     ahead: Any
 
 
@@ -196,7 +198,7 @@ def proximal_map(loss: Loss, problem: Problem, track: Track, call: Int[Array, ""
     def many_left(carry: tuple[Array, Newton]) -> Array:
         taken, state = carry
         left = jnp.sum(~newton.settled(state), dtype=jnp.int32)
-        return (taken <= FULL_STEPS) | ((taken <= MOST_FULL_STEPS) & (MANY * left > count))
+        return (taken < FULL_STEPS) & (MANY * left > count)
 
     # A loop and not straight code: fused steps would compute each other's exponentials again.
     begun = (jnp.zeros((), jnp.int32), newton.begin(start))
@@ -213,8 +215,7 @@ def proximal_map(loss: Loss, problem: Problem, track: Track, call: Int[Array, ""
         """Minimise from where a point is, from its mirror image, or from the probe."""
         origins = (lambda: part.x, lambda: -part.x, lambda: _in_ball(part.reach, some, probe, axis))
         origin = jax.lax.switch(number, origins)
-        found, settled = _minimise(loss, origin, some, jnp.asarray(MORE_STEPS)[number], axis)
-        x, value = _joined(found.x), found.value
+        x, value, settled = _minimise(loss, origin, some, jnp.asarray(MORE_STEPS)[number], axis)
         scale = jnp.sqrt(problem.unit)
         apart = _each(lambda one, other: largest(scale * (one - other)), axis)(x, part.x) > APART
         own = number == 0
@@ -230,7 +231,7 @@ def proximal_map(loss: Loss, problem: Problem, track: Track, call: Int[Array, ""
         selected = jnp.where(number == 0, unsettled, chosen)
         return _where_selected(selected, partial(improve, number), guess, problem, axis)
 
-    guess = _Guess(_joined(now.x), now.value, now.value, track.rival)
+    guess = _Guess(newton.end(now), now.value, now.value, track.rival)
     guess = jax.lax.fori_loop(0, len(MORE_STEPS), attempt, guess)
     return Track(jnp.moveaxis(guess.x, axis, -1), suspect, guess.rival)
 
@@ -361,11 +362,9 @@ def _newton(loss: Loss, problem: Problem, axis: int) -> _Pieces:
         found = jax.lax.optimization_barrier(objective(now.ahead, omega, data))
         value, gradient, hessian = found
         lower = value <= now.value + 1e-14 * (1 + jnp.abs(now.value))
-        on = subtracted(
-            now.ahead, solve_symmetric(shifted_to_positive(hessian, 0.05 * unit), gradient)
-        )
+        down = solve_symmetric(shifted_to_positive(hessian, 0.05 * unit), gradient)
         back = jax.tree.map(lambda x, ahead: x + BACK * (ahead - x), now.x, now.ahead)
-        there = Newton(now.ahead, value, largest(gradient), on)
+        there = Newton(now.ahead, value, largest(down), subtracted(now.ahead, down))
         here = now._replace(ahead=back)
         return jax.tree.map(lambda new, old: jnp.where(lower, new, old), there, here)
 
@@ -373,26 +372,38 @@ def _newton(loss: Loss, problem: Problem, axis: int) -> _Pieces:
         value, _, hessian = objective(x, omega, data)
         return value, is_positive_definite(hessian)
 
+    def settled(now: Newton) -> Bool[Array, " points"]:
+        return now.way * jnp.sqrt(unit) <= SETTLED
+
+    def end(now: Newton) -> Float[Array, "dims points"]:
+        there = jnp.expand_dims(settled(now), 1 + axis)
+        return jnp.where(there, _joined(now.ahead), _joined(now.x))
+
     centre = _split(problem.omega, axis)
     return _Pieces(
         begin=lambda x: each(begin)(_split(x, axis)),
         step=lambda now: each(step)(now, centre, problem.data),
         look=lambda x: each(look)(_split(x, axis), centre, problem.data),
-        settled=lambda now: now.slope <= SETTLED * unit,
+        settled=settled,
+        end=end,
     )
 
 
 class _Pieces(NamedTuple):
+    """How to begin at a place, step, look at a place, tell what has settled, and end."""
+
     begin: Callable[[Array], Newton]
     step: Callable[[Newton], Newton]
     look: Callable[[Array], tuple[Array, Array]]
     settled: Callable[[Newton], Array]
+    end: Callable[[Newton], Array]
 
 
 def _minimise(
     loss: Loss, x: Float[Array, "dims points"], some: Problem, steps: Array, axis: int
-) -> tuple[Newton, Bool[Array, " points"]]:
-    """Newton steps for a batch until all have settled or `steps` are spent; which have settled."""
+) -> tuple[Float[Array, "dims points"], Float[Array, " points"], Bool[Array, " points"]]:
+    """Newton steps for a batch until all have settled or `steps` are spent: where they are, their
+    objectives, which have settled."""
     newton = _newton(loss, some, axis)
 
     def unfinished(carry: tuple[Array, Newton]) -> Array:
@@ -403,7 +414,7 @@ def _minimise(
 
     begun = (jnp.zeros((), int), newton.begin(x))
     found = jax.lax.while_loop(unfinished, advance, begun)[1]
-    return found, newton.settled(found)
+    return newton.end(found), found.value, newton.settled(found)
 
 
 def _in_ball(

@@ -23,14 +23,15 @@ def step_sizes(lr: Any, steps: int) -> Float[np.ndarray, " steps"]:
         sizes = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise InvalidInput("lr", lr, allowed) from None
-    sizes = np.full(steps, sizes) if sizes.ndim == 0 else sizes
-    if (
-        isinstance(lr, bool)
-        or sizes.shape != (steps,)
-        or not np.all(np.isfinite(sizes) & (sizes > 0))
-    ):
-        raise InvalidInput("lr", lr, allowed)
-    return sizes
+    if isinstance(lr, bool) or sizes.shape not in ((), (steps,)):
+        shape = " x ".join(map(str, sizes.shape))
+        raise InvalidInput("lr", lr, allowed + (f", and these are {shape}" if shape else ""))
+    wrong = np.flatnonzero(~(np.isfinite(sizes) & (sizes > 0)))
+    if wrong.size:
+        first = int(wrong[0])
+        where = f", and step {first} has {sizes[first]:g}" if sizes.ndim else ""
+        raise InvalidInput("lr", lr, allowed + where)
+    return np.broadcast_to(sizes, (steps,))
 
 
 def check_momentum(value: object) -> float:

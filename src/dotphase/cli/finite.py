@@ -61,12 +61,15 @@ def run_seeds(
     with progress_bar(what, total=seeds) as advance:
         built = model.build()
         from dotphase.errors import Interrupted
+        from dotphase.experiments.beside import with_theory
+        from dotphase.finite.runs import keeping
 
         try:
             result = compute(built, advance.status, seeds=seeds, on_run=lambda run: advance())
             if theory:
                 advance.status("theory")
-                result = _beside(result)
+                with keeping(result.runs, lambda: result):
+                    result = with_theory(result)
             more = look(built, result) if look else {}
         except Interrupted as stop:
             interrupted, result = True, stop.finished
@@ -88,11 +91,3 @@ def run_seeds(
     if not as_json:
         files.tell()
     return 0 if result.finished else 3
-
-
-def _beside(result: Any) -> Any:
-    """The runs with the theory beside them, where its terms of order 1/d are known."""
-    from dotphase.experiments.beside import with_theory
-    from dotphase.theory.dimension import is_known
-
-    return with_theory(result) if is_known(result.model) else result

@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         sys.stdout.flush()
     except OSError as error:
-        if code != 130:
+        if code not in (2, 130):  # else it has been told, or is to be expected
             code = _refuse(f"the output cannot be written ({error.strerror})")
         os._exit(code)  # Python would try, and complain, once more
     if code == 130:

@@ -318,5 +318,6 @@ def prepare_jax() -> None:
 
     keep_for_process()
     compiling.watch()
-    where = ", ".join(f"{device.platform} {device.device_kind}" for device in devices())
+    each = (dict.fromkeys((device.platform, device.device_kind)) for device in devices())
+    where = ", ".join(map(" ".join, each))  # a CPU is a "cpu" of the kind "cpu"
     logging.getLogger("dotphase").info("running on %s", where)

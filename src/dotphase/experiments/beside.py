@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TypeVar, Unpack
 
-from dotphase.errors import InvalidInput
+import numpy as np
+
 from dotphase.experiments.curve import SETTINGS
-from dotphase.finite.runs import Runs
+from dotphase.finite.runs import Expected, Runs
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.dimension import is_known
 from dotphase.theory.settings import SolverFields, with_changes
+from dotphase.theory.solution import Solution
 from dotphase.theory.solve import solve_many
 
 R = TypeVar("R", bound=Runs)
@@ -22,8 +24,9 @@ def with_theory(trained: R, **changes: Unpack[SolverFields]) -> R:
     """Runs with the numbers of the theory beside their means, in print and in `to_dict`.
 
     Every mechanism that was found is looked up: the branch of its name at the same alpha, with
-    the known terms of order 1/d of the losses (`dotphase.results.Solution.at`). One that the theory
-    does not have there is left out.
+    the terms of order 1/d of the losses where they are known (`dotphase.results.Solution.at`);
+    all else is of the limit of large d. Where the theory has no such branch, or is not to be
+    trusted, a note says so.
 
     Parameters
     ----------
@@ -36,17 +39,31 @@ def with_theory(trained: R, **changes: Unpack[SolverFields]) -> R:
     --------
     >>> runs = dp.train(dp.positional_semantic(), alpha=2.0, d=40, seeds=2, start="semantic")
     >>> beside = dp.analysis.with_theory(runs, log2_points=12)
-    >>> sorted(beside.theory["semantic"])
-    ['linear_test_error', 'm', 'q', 'test_error', 'theta', 'train_loss']
+    >>> beside.theory["semantic"].at_d, beside.theory["semantic"]["m"]
+    (('train_loss', 'test_error'), 0.0)
     """
     model = trained.model
-    if not is_known(model):
-        rule = "must be of a model whose terms of order 1/d are known"
-        raise InvalidInput("trained", model, rule)
-    problems = [(model, trained.alpha, name) for name in trained.mechanisms if name in BRANCHES]
-    found = {}
-    for solution in solve_many(problems, settings=with_changes(None, SETTINGS, changes)):
-        if solution.there:
-            finite = solution.at(trained.d)
-            found[solution.branch] = {name: finite.value(name) for name in COMPARED}
-    return trained.beside(found)
+    names = list(trained.mechanisms)
+    problems = [(model, trained.alpha, name) for name in names if name in BRANCHES]
+    solutions = solve_many(problems, settings=with_changes(None, SETTINGS, changes))
+    found = {solution.branch: _expected(solution, trained.d) for solution in solutions}
+    nothing = Expected(note="the theory has no branch of this name")
+    return trained.beside({name: found.get(name, nothing) for name in names})
+
+
+def _expected(solution: Solution, d: int) -> Expected:
+    """The numbers of a solution at dimension d, and what speaks against them."""
+    if not solution.converged:
+        return Expected(note=solution.message)
+    if not solution.on_branch:
+        return Expected(note="no such branch at this alpha")
+    finite = solution.at(d) if is_known(solution.model) else None
+    values = {name: (finite or solution).value(name) for name in COMPARED}
+    stability = solution.stability
+    doubt = f"{stability.described}; {stability.reason}"
+    return Expected(
+        {name: value for name, value in values.items() if np.isfinite(value)},
+        {**solution.stderr, **(finite.stderr if finite else {})},
+        tuple(finite.terms) if finite else (),
+        "" if stability.trusted else doubt,
+    )

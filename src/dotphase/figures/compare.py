@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.experiments.compare import LEFT
+from dotphase.experiments.agreement import DIFFERS
+from dotphase.experiments.compare import LEFT, NO_BRANCH
 from dotphase.figures.parts.lines import (
     ALPHA,
     DESCENT,
@@ -18,8 +19,10 @@ from dotphase.figures.parts.lines import (
     TRAIN_LOSS,
     branch_line,
     hollow_entry,
+    is_saddle,
     linear_level,
     overlap_scale,
+    saddle_entry,
     scientific,
 )
 from dotphase.figures.parts.style import COLOURS, MARKERS, drawing, ink, page
@@ -35,7 +38,8 @@ def compare(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
 
     Lines are theory (the legend says which; hollow where it is not trusted), points trained
     students with standard errors, crosses message passing. Points are hollow where most runs leave
-    the branch, and a ring marks where training differs from theory by more than is allowed.
+    the branch or the theory has none, and a ring marks where training differs from theory by more
+    than is allowed.
 
     Parameters
     ----------
@@ -51,7 +55,7 @@ def compare(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
     theory, training = (dataset.sel(engine=name) for name in ("theory", "training"))
     passed = dataset.sel(engine="amp") if "amp" in dataset["engine"] else None
     scale = overlap_scale(dataset)
-    with drawing(path, 1, 3, size=(10.4, 3.5)) as (figure, axes):
+    with drawing(path, 1, 3, size=(10.4, 4.0)) as (figure, axes):
         loss, error, overlap = axes
         doubtful = ringed = False
         for name in dataset["branch"].values.tolist():
@@ -63,7 +67,7 @@ def compare(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
                 for (part, symbol), dashes in zip(SCALED.items(), ("-", "--"), strict=True)
                 if bool((branch[part].where(branch["on_branch"]) > SHOWN).any())
             ]
-            differs, left = (branch["verdict"] == word for word in ("differs", LEFT))
+            differs, off = branch["verdict"] == DIFFERS, branch["verdict"].isin([LEFT, NO_BRANCH])
             for axis, part, size, dashes, label in panels:
                 doubtful |= branch_line(
                     axis, branch, branch[part] / size, hollow={"marker": ".", "ms": 5},
@@ -73,7 +77,7 @@ def compare(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
                     there = (branch[part] / size).where(branch["on_branch"])
                     axis.plot(branch["alpha"], there, "_", ms=30, mew=1.5, color=colour)
                 ours = training.sel(branch=name)
-                for kept, edge, face in ((~left, ink(), colour), (left, colour, page())):
+                for kept, edge, face in ((~off, ink(), colour), (off, colour, page())):
                     axis.errorbar(
                         ours["alpha"], (ours[part] / size).where(kept),
                         ours[f"{part}_stderr"] / size, fmt=marker, color=colour, mec=edge,
@@ -92,12 +96,21 @@ def compare(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
         loss.plot([], [], mec=ink(), label=f"training, $d = {d}$", **entries)
         if passed is not None:
             loss.plot([], [], "x", color=ink(), label="message passing")
+        if bool(theory["verdict"].isin([LEFT, NO_BRANCH]).any()):
+            hollow = entries | {"mfc": page(), "mec": COLOURS["uninformed"]}
+            loss.plot([], [], label="training, not on the branch", **hollow)
+        if bool((is_saddle(theory) & theory["on_branch"]).any()):
+            saddle_entry(loss, colour=COLOURS["uninformed"])
         if doubtful:
             hollow_entry(loss, colour=COLOURS["uninformed"])
         if ringed:
             loss.plot([], [], "o", ms=11, mfc="none", mec=ink(), label="differs")
         for axis, text in zip(axes, (TRAIN_LOSS, TEST_ERROR, "overlaps"), strict=True):
             axis.set(xlabel=ALPHA, ylabel=text, ylim=(0, None))
-            axis.legend()
+        overlap.legend()
+        handles = [
+            handle for axis in (loss, error) for handle in axis.get_legend_handles_labels()[0]
+        ]
+        figure.legend(handles=handles, loc="outside lower center", ncols=5)
         scientific(loss, error)
     return figure

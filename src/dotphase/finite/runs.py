@@ -124,6 +124,36 @@ class Run:
         return {**fields_without(self, *UNSHOWN), "mechanism": self.mechanism}
 
 
+@dataclass(frozen=True)
+class Expected:
+    """What the theory says of students with one mechanism.
+
+    Attributes
+    ----------
+    values : numbers of the theory; empty where it has no such branch
+    stderr : their standard errors, where they have one
+    at_d : names of those at this d; the others are of the limit of large d
+    note : what speaks against them, or why there are none; empty where they are trusted
+    """
+
+    values: Mapping[str, float] = field(default_factory=dict)
+    stderr: Mapping[str, float] = field(default_factory=dict)
+    at_d: tuple[str, ...] = ()
+    note: str = ""
+
+    def __getitem__(self, name: str) -> float:
+        return self.values[name]
+
+    def shown(self, name: str, d: int) -> str:
+        """A number with its error, and whether it is at this d or of the limit."""
+        of = f"theory at d = {d}" if name in self.at_d else "theory"
+        return f"{of}: {with_error(self.values[name], self.stderr.get(name))}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers by their names, with ``stderr`` and ``note``, ready for JSON."""
+        return {**self.values, "stderr": dict(self.stderr), "note": self.note}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Runs(Shown):
     """Runs that differ in their seed only, with means and standard errors; engines add to it.
@@ -134,7 +164,7 @@ class Runs(Shown):
     n : sentences in a data set
     runs : every `Run`
     seconds : wall time
-    theory : numbers of the theory at this d, by mechanism, where they were asked for
+    theory : what the theory says of each mechanism, where it was asked for
     """
 
     #: What is averaged over the runs.
@@ -147,7 +177,7 @@ class Runs(Shown):
     start: str
     runs: tuple[Run, ...]
     seconds: float
-    theory: dict[str, Mapping[str, float]] = field(default_factory=dict)
+    theory: dict[str, Expected] = field(default_factory=dict)
 
     @property
     def converged(self) -> bool:
@@ -187,8 +217,8 @@ class Runs(Shown):
         """Whether every run ended as it was meant to."""
         return self.converged
 
-    def beside(self, theory: Mapping[str, Mapping[str, float]]) -> Self:
-        """The same with the numbers of the theory at this d, by mechanism, to be printed beside."""
+    def beside(self, theory: Mapping[str, Expected]) -> Self:
+        """The same with what the theory says of each mechanism, to be printed beside."""
         return replace(self, theory=dict(theory))
 
     def to_dict(self) -> dict[str, Any]:
@@ -200,8 +230,10 @@ class Runs(Shown):
             for name, count in self.mechanisms.items()
         }
         runs = [run.to_dict() for run in self.runs]
-        theory = {"theory": self.theory} if self.theory else {}
-        return shown | {"runs": runs, "mechanisms": kinds} | theory
+        shown |= {"runs": runs, "mechanisms": kinds}
+        if self.theory:
+            shown["theory"] = {name: expected.to_dict() for name, expected in self.theory.items()}
+        return shown
 
     def dataset(self) -> xr.Dataset:
         """What was measured of every run, as a labelled dataset over seed."""
@@ -230,13 +262,22 @@ class Runs(Shown):
             several = len(kinds) > 1
             rows += [(f"{name} ({count})", "")] if several else []
             indent = "  " if several else ""
-            found = self.of(name)._rows(self.theory.get(name, {}))
+            found = self.of(name)._rows(self.theory.get(name, Expected()))
             rows += [(indent + label, value) for label, value in found]
         reasons = [run.reason for run in self.runs]
         why = [f"{reasons.count(one)} of {len(reasons)}: {one}" for one in dict.fromkeys(reasons)]
-        return Description(head, tuple(rows), (*more, *why))
+        return Description(head, tuple(rows), (*more, *why, *self._doubts()))
 
-    def _rows(self, theory: Mapping[str, float]) -> list[tuple[str, str]]:
+    def _doubts(self) -> list[str]:
+        """What the theory does not say, or not reliably."""
+        return [
+            f"{'NOT TRUSTED, the' if expected.values else 'NO RESULT of the'} theory of {name} "
+            f"students: {expected.note}"
+            for name, expected in self.theory.items()
+            if expected.note
+        ]
+
+    def _rows(self, theory: Expected) -> list[tuple[str, str]]:
         """Means with errors, beside those of the theory."""
         mean, stderr = self.mean, self.stderr
         rows = []
@@ -244,7 +285,7 @@ class Runs(Shown):
             if value is None or not np.isfinite(value):
                 continue
             shown = with_error(value, stderr[name])
-            if name in theory:
-                shown = f"{shown:<24} theory at d = {self.d}: {theory[name]:.6g}"
+            if name in theory.values:
+                shown = f"{shown:<24} {theory.shown(name, self.d)}"
             rows.append((name, shown))
         return rows

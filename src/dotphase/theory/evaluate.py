@@ -14,11 +14,11 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -37,7 +37,7 @@ from dotphase.model import Model
 from dotphase.model.symmetry import sign_flips
 from dotphase.theory.coordinates import Coordinates
 from dotphase.theory.evolution import Averages, force_averages, fresh_track
-from dotphase.theory.overlaps import Overlaps, shapes_of
+from dotphase.theory.overlaps import Conjugates, Overlaps, shapes_of
 from dotphase.theory.stability import Responses, mean_responses
 
 A = TypeVar("A")
@@ -69,6 +69,11 @@ class Evaluator:
         turned = [s for s, u in sign_flips(model) if np.all(u < 0)]
         self.even_teacher = any(np.all(s > 0) for s in turned)
         self.even = any(np.all(s < 0) for s in turned)
+
+    @cached_property
+    def directions(self) -> Overlaps:
+        """Along which slopes are taken: the coordinates of the overlaps, but for V."""
+        return jax.device_put(Coordinates.of(self.model).directions)
 
     def mirror(self, overlaps: Overlaps) -> Mirror | None:
         """The change of signs under which the averages at given overlaps are the same."""
@@ -110,7 +115,7 @@ class Compiled(NamedTuple):
 
     averages: Stepping
     respond: _CompiledOnce
-    respond_lanes: Callable[..., Responses]
+    respond_lanes: _CompiledOnce
 
 
 #: What models must share to share what is compiled.
@@ -123,8 +128,9 @@ def _compile(structure: Structure) -> Compiled:
 
     def respond(
         model: Model, flat: Array, points: Array, track: Track, directions: Overlaps
-    ) -> Responses:
-        return mean_responses(model, _unflat(model, flat), points, track, directions)
+    ) -> Array:
+        found = mean_responses(model, _unflat(model, flat), points, track, directions)
+        return in_one_array(jax.tree.leaves(found))
 
     def start(model: Model, flat: Array, points: Array) -> Track:
         return fresh_track(model, _unflat(model, flat), points)
@@ -155,19 +161,22 @@ def compile_stepping(
         ``(model, flat overlaps, points, state, call) -> averages, state``.
     """
 
-    def in_one_array(*args: Any) -> tuple[Array, Any]:
+    def stepped(*args: Any) -> tuple[Array, Any]:
         averages, state = step(*args)
-        # One array instead of many: fetching an array has a fixed cost too.
-        rows = [part.reshape(SCRAMBLES, -1) for part in averages]
-        return jnp.concatenate(rows, axis=1), state
+        return in_one_array(averages), state
 
-    begin, advance = _with_arrays(structure, start), _with_arrays(structure, in_one_array)
+    begin, advance = _with_arrays(structure, start), _with_arrays(structure, stepped)
     return Stepping(
         start=_CompiledOnce(begin),
         step=_CompiledOnce(advance),
         start_lanes=_CompiledOnce(jax.vmap(begin)),
         step_lanes=_CompiledOnce(jax.vmap(advance, in_axes=(0, 0, 0, 0, None))),
     )
+
+
+def in_one_array(parts: Iterable[Array]) -> Float[Array, "scrambles n"]:
+    """Averages side by side: fetching an array has a fixed cost."""
+    return jnp.concatenate([part.reshape(SCRAMBLES, -1) for part in parts], axis=1)
 
 
 def _with_arrays(structure: Structure, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -214,15 +223,12 @@ class _CompiledOnce:
 
 @dataclass(frozen=True)
 class Answer:
-    """Averages with one row per scramble, and the state of the proximal map."""
+    """Averages, with one row per scramble and over all of them, and the state of the proximal
+    map."""
 
     averages: Any
+    mean: Any
     tracks: Tracks
-
-    @property
-    def mean(self) -> Any:
-        """Averages over all scrambles."""
-        return jax.tree.map(lambda part: np.mean(part, axis=0), self.averages)
 
 
 @dataclass(frozen=True)
@@ -295,10 +301,13 @@ class AverageQuery(Query[Answer]):
         """Have compiled what is asked at the end, while the averages are."""
         respond = self.evaluator.compiled.respond
         if respond.untouched and self.inside == 1 and jax.default_backend() == "cpu":
-            along = Coordinates.of(self.evaluator.model).directions
-            respond.prepare(*given, along)
+            respond.prepare(*given, self.evaluator.directions)
 
-    def averages(self, rows: Float[np.ndarray, "scrambles n"]) -> Any:
+    def answer(self, rows: Float[np.ndarray, "scrambles n"], tracks: Sequence[Any]) -> Answer:
+        """From what the scrambles give, in one array."""
+        return Answer(self.averages(rows), self.averages(np.mean(rows, axis=0)), tuple(tracks))
+
+    def averages(self, rows: Float[np.ndarray, "*scrambles n"]) -> Any:
         """The columns of one array back in their places."""
         model = self.evaluator.model
         length, r, t = model.length, model.student_rank, model.teacher_rank
@@ -330,7 +339,7 @@ class AverageQuery(Query[Answer]):
 
         done = _over_blocks(work, len(blocks))
         rows = np.mean([rows for rows, _ in done], axis=0)
-        return Answer(self.averages(rows), tuple(track for _, track in done))
+        return self.answer(rows, [track for _, track in done])
 
     @staticmethod
     def together(queries: Sequence[AverageQuery], width: int) -> list[Answer]:
@@ -349,8 +358,7 @@ class AverageQuery(Query[Answer]):
         rows = np.concatenate(jax.device_get([part[0] for part in found]))
         left = [track for part in found for track in part[1]]
         return [
-            Answer(query.averages(np.mean(rows[own], axis=0)), tuple(left[own]))
-            for query, own in _owned(queries)
+            query.answer(np.mean(rows[own], axis=0), left[own]) for query, own in _owned(queries)
         ]
 
 
@@ -361,25 +369,30 @@ class ResponseQuery(Query[Responses]):
     tracks: Tracks
 
     @property
-    def directions(self) -> Overlaps:
-        """Along which the slopes are taken: the coordinates of the overlaps, but for V."""
-        return Coordinates.of(self.evaluator.model).directions
-
-    @property
     def group(self) -> Any:
-        return *super().group, len(self.directions.m)
+        return *super().group, len(self.evaluator.directions.m)
+
+    def responses(self, rows: Float[np.ndarray, "scrambles n"]) -> Responses:
+        """The columns of one array back in their places."""
+        model, along = self.evaluator.model, len(self.evaluator.directions.m)
+        length, square = model.length, model.student_rank**2
+        q, m, V, theta = shapes_of(model)
+        slopes = [(along, *shape) for shape in (q, m, V, theta)]
+        jacobian, squared, *hats = cut(rows, [V, (length, length, square, square), *slopes])
+        return _even(self, Responses(jacobian, squared, Conjugates(*hats)))
 
     def alone(self) -> Responses:
         flat, blocks = _flat(self.overlaps), self.blocks
-        arrays, run = self.evaluator.arrays, self.evaluator.compiled
-        along = self.directions
+        arrays, run, along = (
+            self.evaluator.arrays,
+            self.evaluator.compiled,
+            self.evaluator.directions,
+        )
 
-        def work(index: int) -> Responses:
-            some = run.respond(arrays, flat, blocks[index], self.tracks[index], along)
-            return jax.device_get(some)
+        def work(index: int) -> np.ndarray:
+            return np.asarray(run.respond(arrays, flat, blocks[index], self.tracks[index], along))
 
-        found = _over_blocks(work, len(blocks))
-        return _even(self, jax.tree.map(lambda *leaves: np.mean(leaves, axis=0), *found))
+        return self.responses(np.mean(_over_blocks(work, len(blocks)), axis=0))
 
     @staticmethod
     def together(queries: Sequence[ResponseQuery], width: int) -> list[Responses]:
@@ -387,13 +400,10 @@ class ResponseQuery(Query[Responses]):
         found = []
         for some, given in _calls(queries, width):
             tracks = _stack([lane.query.tracks[lane.block] for lane in some])
-            along = _stack([lane.query.directions for lane in some])
+            along = _stack([lane.query.evaluator.directions for lane in some])
             found.append(run.respond_lanes(*given, tracks, along))
-        rows = jax.tree.map(lambda *parts: np.concatenate(parts), *jax.device_get(found))
-        return [
-            _even(query, jax.tree.map(lambda leaf, own=own: np.mean(leaf[own], axis=0), rows))
-            for query, own in _owned(queries)
-        ]
+        rows = np.concatenate(jax.device_get(found))
+        return [query.responses(np.mean(rows[own], axis=0)) for query, own in _owned(queries)]
 
 
 class Lane(NamedTuple):
@@ -448,7 +458,7 @@ def cut(values: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
     parts, begin = [], 0
     for shape in shapes:
         end = begin + math.prod(shape)
-        parts.append(values[..., begin:end].reshape(*values.shape[:-1], *shape))
+        parts.append(values[..., begin:end].reshape((*values.shape[:-1], *shape)))
         begin = end
     return parts
 
@@ -488,7 +498,7 @@ def _even(query: ResponseQuery, responses: Responses) -> Responses:
     if query.mirror is None:
         return responses
     turned, output = odd[query.mirror]
-    along = np.asarray(getattr(query.directions, turned))
+    along = np.asarray(getattr(query.evaluator.directions, turned))
     turns = np.any(along.reshape(len(along), -1) != 0, axis=1)
     kept = {}
     for name, part in responses.slopes._asdict().items():

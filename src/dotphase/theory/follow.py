@@ -71,6 +71,9 @@ OTHER_STARTS = tuple((size, share) for size in (1.0, 2.0, 4.0) for share in (1.0
 RATE = 0.8
 #: The errors are themselves known to a quarter or so: they must clear the tolerance by this.
 MARGIN = 1.5
+#: Relative error on few points above which a point is hardly determined: the map is flat there, as
+#: at a weak look-alike of a branch, which is then looked for from afar first.
+UNDETERMINED = 0.3
 #: Alignment below which an overlap is a trace, and the share of it that one step leaves where it
 #: is dying out.
 TRACE, DYING = 0.03, 0.95
@@ -188,16 +191,22 @@ def one_point(
     model: Model, alpha: float, branch: str, start: Overlaps, settings: SolverSettings
 ) -> Steps[Solution]:
     """The solution at one alpha from a start, or from afar where that misses the branch."""
+    began = time.perf_counter()
     goal = Goal(model, alpha, branch, settings, linear_test_error(model, seed=settings.seed))
     memory = Memory()
-    solution, _ = yield from find(goal, start, memory)
+    solution, _ = yield from find(goal, start, memory, hasty=branch in BRANCHES)
     if solution.message.startswith(Outcome.NOT_FINITE.message):
         return solution  # it is not the start that is to blame
     lost = not solution.on_branch
-    if branch in BRANCHES and (lost or solution.stability.kind == "saddle"):
+    left_rough = solution.log2_points < (settings.log2_points or FEWEST)
+    if branch in BRANCHES and (lost or left_rough or solution.stability.kind == "saddle"):
         # A saddle may be a weak look-alike of a minimum that its own start has missed.
-        solution = (yield from _from_afar(goal, memory, minimum=not lost)) or solution
-    return (yield from _with_seeds(goal, solution))
+        known = yield from _from_afar(goal, memory, minimum=not lost)
+        if known is None and left_rough and not lost:
+            known, _ = yield from find(goal, start, Memory())
+        solution = known or solution
+    solution = yield from _with_seeds(goal, solution)
+    return replace(solution, seconds=time.perf_counter() - began)
 
 
 def _with_seeds(goal: Goal, solution: Solution) -> Steps[Solution]:
@@ -261,6 +270,7 @@ def find(
     jacobian: Jacobian | None = None,
     *,
     careful: bool = True,
+    hasty: bool = False,
 ) -> Steps[tuple[Solution, Jacobian | None]]:
     """The fixed point of a branch as a `Solution`, and the derivatives there.
 
@@ -273,6 +283,8 @@ def find(
     careful : bool
         Whether to look again with short damped steps where the branch was not found, and to
         work out precisely what was found instead.
+    hasty : bool
+        Whether to leave a point rough that is hardly determined on few points.
     """
     began = time.perf_counter()
     settings = goal.settings
@@ -280,7 +292,7 @@ def find(
     search = Search(problem, settings, memory)
     x = problem.coordinates.pack(start)
     level = settings.log2_points or FEWEST
-    coarse = min(COARSE, level)
+    coarse, most = min(COARSE, level), settings.most
 
     def astray(point: FixedPoint) -> bool:
         return not belongs(goal.branch, classify(goal.model, problem.overlaps(point.x)))
@@ -323,8 +335,13 @@ def find(
             here = yield from search.evaluate(point.x, coarse)
             jacobian = working if _jump_share(here) < FEW_JUMPS else None
             if settings.log2_points is None:
-                level = max(level, _enough(here, working, settings))
-            x = yield from closer(search, point.x, level - 2, working)
+                error = _error(here, working)
+                level = max(level, _enough(error, coarse, settings))
+                if hasty and UNDETERMINED < error < math.inf:
+                    level = most = coarse
+            x = point.x
+            if level > coarse:
+                x = yield from closer(search, x, level - 2, working)
         else:
             x = point.x
         point, working = yield from refine_or_iterate(search, x, level, working)
@@ -338,7 +355,7 @@ def find(
         here = yield from search.evaluate(point.x, level)
         if settings.log2_points is not None or level >= settings.most or level == coarse:
             break
-        wanted = _enough(here, jacobian, settings)
+        wanted = _enough(_error(here, jacobian), level, settings)
         if wanted <= level:
             break
         level = wanted
@@ -356,9 +373,9 @@ def find(
         whole = yield from whole_jacobian(search, here, jacobian, responses)
         jacobian = _sharper(jacobian, whole)
         found = multipliers(problem, here.x, whole)
-        while found.kind == "marginal" and settings.log2_points is None and level < settings.most:
+        while found.kind == "marginal" and settings.log2_points is None and level < most:
             # Minimum or saddle: more points may tell.
-            level = min(level + 2, settings.most)
+            level = min(level + 2, most)
             finer = yield from search.evaluate(point.x, level)
             whole = yield from whole_jacobian(
                 search, finer, jacobian, (yield from finer.responses())
@@ -399,13 +416,17 @@ def _sharper(
     return Jacobian.of(free, matrix, jacobian.test) or jacobian
 
 
-def _enough(here: Evaluation, jacobian: Jacobian | None, settings: SolverSettings) -> int:
-    """log2 of the points on which the errors will meet the tolerance; at most four more than now,
-    because errors from few points are rough."""
-    errors = standard_errors(scramble_values(here, jacobian))
-    excess = MARGIN * worst_error(here, errors) / settings.rtol
+def _enough(error: float, log2_points: int, settings: SolverSettings) -> int:
+    """log2 of the points on which the largest relative error will meet the tolerance; at most four
+    more than now, because errors from few points are rough."""
+    excess = MARGIN * error / settings.rtol
     more = math.ceil(math.log2(min(max(excess, 1e-6), 1e6)) / RATE)
-    return min(here.log2_points + min(more, 4), settings.most)
+    return min(log2_points + min(more, 4), settings.most)
+
+
+def _error(here: Evaluation, jacobian: Jacobian | None) -> float:
+    """The largest relative standard error of what is found at a point."""
+    return worst_error(here, standard_errors(scramble_values(here, jacobian)))
 
 
 def _jump_share(here: Evaluation) -> float:
@@ -449,7 +470,7 @@ def _dress(
         if worst > settings.rtol and settings.log2_points is None:
             message += (
                 f", but the quadrature error {worst:.1e} is above rtol = {settings.rtol:g} "
-                f"at the cap of 2^{here.log2_points} points"
+                f"on 2^{here.log2_points} points"
             )
     return Solution(
         model=goal.model,

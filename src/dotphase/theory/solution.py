@@ -36,7 +36,8 @@ class Solution(Shown):
     test_error : eps_g
     linear_test_error : test error of the linear positional baseline; NaN where there is none
     residual : undamped relative residual at the returned overlaps
-    iterations : evaluations of the map, on all numbers of points together
+    iterations : evaluations of the map from the start that led here, on all numbers of points
+        together
     converged : whether the iteration settled on a fixed point
     message : why the solver stopped, and whether the quadrature error missed `rtol`
     stderr : quadrature standard errors of q, m, V, theta, train_loss, test_error
@@ -48,7 +49,7 @@ class Solution(Shown):
     stability : whether the theory can be trusted here, and why
     log2_points : log2 of the number of Gaussian points used last
     seed : seed of their scrambles
-    seconds : wall time
+    seconds : wall time, with what was tried in vain
     ranges : lowest and highest values over several seeds, where one set of points does not
         determine the result; empty elsewhere
 

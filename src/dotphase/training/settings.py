@@ -45,7 +45,8 @@ class TrainingSettings:
         Norm of the gradient over sqrt(d) at which a run has converged; 1e-6, and 1e-5 in single
         precision, if not given.
     minibatch : int
-        Sentences in a mini-batch of sgd.
+        Sentences in a mini-batch of sgd; all of them where there are fewer. The other optimisers
+        take all at every step.
     momentum : float in [0, 1)
         Share of the last step that the optimiser `momentum` adds.
     held_out : int
@@ -54,7 +55,8 @@ class TrainingSettings:
         Standard deviation of the entries of a random start, .1 if not given; for the other
         starts that of columns nothing else is said of.
     seed : int
-        Seed of everything random; run k is the same whatever the number of runs and `batch` are.
+        Seed of everything random; run k is the same whatever the number of runs and `batch` are,
+        and `Run.seed` is k, counted from zero.
     dtype : {"float64", "float32"}
         Precision of data and training.
     batch : int, optional

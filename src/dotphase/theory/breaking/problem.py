@@ -108,7 +108,7 @@ class ClusterQuery(AverageQuery):
     def compiled(self) -> Stepping:
         return _compile(self.evaluator.structure, self.inner)
 
-    def averages(self, rows: Float[np.ndarray, "scrambles n"]) -> Any:
+    def averages(self, rows: Float[np.ndarray, "*scrambles n"]) -> Any:
         q, m, V, theta = shapes_of(self.evaluator.model)
         return self.without_odd(BrokenAverages(*cut(rows, [m, q, q, theta, V, (), (), (), ()])))
 
