@@ -46,6 +46,19 @@ def test_shift_leaves_positive_matrices_alone_and_mends_the_others(size, rng):
     assert np.linalg.eigvalsh(_mended(indefinite, 0.05)).min() > 0.049
 
 
+@pytest.mark.parametrize("positive", [True, False])
+def test_steps_downhill_are_those_of_each_matrix(size, rng, positive):
+    axis, count = (-1 if size <= small.UNROLL_LIMIT else 0), 5
+    least = [0.1] * count if positive else [0.1, -0.4, 0.2, -1.0, 0.3]
+    matrices = [_symmetric(rng, size, np.linspace(2, low, size)) for low in least]
+    right = rng.normal(size=(count, size))
+    given = small.upper_rows(np.moveaxis(matrices, 0, axis)) if axis else np.stack(matrices)
+    sides = small.entries(right.T) if axis else right
+    found = np.asarray(small.downhill(given, sides, 0.05, axis))
+    expected = [np.linalg.solve(_mended(a, 0.05), b) for a, b in zip(matrices, right, strict=True)]
+    np.testing.assert_allclose(found.T if axis else found, expected, rtol=1e-9)
+
+
 def _mended(matrix, margin):
     """`shifted_to_positive`, as a full array again."""
     mended = small.shifted_to_positive(small.upper_rows(matrix), margin)

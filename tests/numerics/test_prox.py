@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import dotphase as dp
+from dotphase._numerics import prox
 from dotphase._numerics.prox import (
     PROBES,
     Problem,
@@ -139,6 +140,27 @@ def test_three_tokens_are_global_too(rng):
     for _ in range(12):  # restarts from random places never do better
         other = _run(loss, problem, 1, omega + rng.normal(size=omega.shape))
         assert np.all(found <= _objective(loss, problem, other.x) + 1e-10)
+
+
+def test_points_in_chunks_are_those_of_all_at_once(rng, monkeypatch):
+    model, count = dp.positional_semantic_length(5), 2 * prox.CHUNK
+    loss, omega = loss_derivatives(model), rng.normal(size=(5, count)) * 0.4
+    targets = over_points(model.teacher)(rng.normal(size=(5, 1, count)) * 0.5)
+    problem = _problem(omega, 30.0, targets)
+
+    def found():
+        step = jax.jit(lambda problem: proximal_map(loss, problem, Track.fresh(omega), 3))
+        track = step(problem)
+        slope = jax.jit(lambda problem, x: prox.response(loss, problem, x))
+        return *track, slope(problem, track.x), step.lower(problem).as_text()
+
+    *whole, code = found()
+    monkeypatch.setattr(prox, "CACHED", 5**2 * prox.CHUNK)
+    *parts, chunked = found()
+    assert f"2x5x{prox.CHUNK}x" not in code and f"2x5x{prox.CHUNK}x" in chunked
+    assert 0 < np.sum(whole[1]) < count
+    for one, other in zip(whole, parts, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("dims", [1, 2, 7])

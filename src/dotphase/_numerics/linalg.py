@@ -15,7 +15,7 @@ and small symmetric matrices tuples of their upper rows (`upper_rows`); large on
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import jax
@@ -171,6 +171,26 @@ def solve_symmetric(matrix: Symmetric, right: Entries) -> Any:
 def solve_columns(matrix: Float[Array, "n n"], right: Float[Array, "n k"]) -> Float[Array, "n k"]:
     """`solve_symmetric` for one large matrix and many right sides."""
     return _substitute(_eliminate(jnp.concatenate([matrix, right], axis=1)))
+
+
+def downhill(matrices: Any, right: Any, margin: Float[Array, ""], axis: int) -> Any:
+    """`solve_symmetric` for many matrices, shifted where they are not positive definite.
+
+    Points lie on `axis` of every array. Large matrices are eliminated a second time only where
+    some have to be shifted.
+    """
+    each = partial(jax.vmap, in_axes=axis, out_axes=axis)
+    raised = partial(shifted_to_positive, margin=margin)
+    if isinstance(matrices, tuple):
+        return each(lambda matrix, b: solve_symmetric(raised(matrix), b))(matrices, right)
+
+    def eliminated(some: Any) -> Array:
+        return each(lambda matrix, b: _eliminate(jnp.column_stack([matrix, b])))(some, right)
+
+    rows = eliminated(matrices)
+    positive = jnp.all(each(jnp.diagonal)(rows) > 0)
+    rows = jax.lax.cond(positive, lambda: rows, lambda: eliminated(each(raised)(matrices)))
+    return each(lambda some: _substitute(some)[:, 0])(rows)
 
 
 def inverses(matrices: Float[Array | np.ndarray, "... n n"]) -> Float[Array, "... n n"]:

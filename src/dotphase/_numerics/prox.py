@@ -44,12 +44,12 @@ from dotphase._numerics.linalg import (
     Entries,
     added,
     dot,
+    downhill,
     entries,
     is_positive_definite,
     largest,
     matvec,
     product,
-    shifted_to_positive,
     solve_columns,
     solve_symmetric,
     subtracted,
@@ -75,6 +75,9 @@ MORE_STEPS = (40, 25, 25)
 #: Points that are worked on together where not all are: few on a CPU, where they stay in its
 #: cache; many on an accelerator, where a step costs the same time for any number of them.
 CHUNK, CHUNK_ON_ACCELERATOR = 128, 2**15
+#: Entries of the Hessians of the points that are worked on from beginning to end before the next,
+#: on a CPU: about what the cache of a core holds.
+CACHED = 2**17
 #: Newton step, in units of V^{1/2}, at which a point has settled: it is taken without looking, and
 #: what is left is of the order of its square.
 SETTLED = 1e-5
@@ -186,6 +189,34 @@ def proximal_map(loss: Loss, problem: Problem, track: Track, call: Int[Array, ""
         V = problem.spread @ problem.spread
         x = over_points(lambda omega, data: loss.minimiser(omega, V, data))
         return track._replace(x=x(problem.omega, problem.data))
+
+    def some(omega: Array, data: Any, track: Track) -> Track:
+        return _globally(loss, problem._replace(omega=omega, data=data), track, call)
+
+    return _in_chunks(some, problem.omega, problem.data, track)
+
+
+def _in_chunks(function: Callable[..., Any], omega: Float[Array, "dims points"], *more: Any) -> Any:
+    """A function of points on the last axis, applied to as many at a time as a core's cache holds
+    what it computes of: of large problems few. All at once on an accelerator."""
+    dims, count = omega.shape
+    chunk = max(CHUNK, 2 ** int(np.log2(CACHED / dims**2)))
+    if chunk >= count or count % chunk or jax.default_backend() != "cpu":
+        return function(omega, *more)
+
+    def apart(leaf: Array) -> Array:
+        return jnp.moveaxis(leaf.reshape(*leaf.shape[:-1], -1, chunk), -2, 0)
+
+    def joined(leaf: Array) -> Array:
+        leaf = jnp.moveaxis(leaf, 0, -2)
+        return leaf.reshape(*leaf.shape[:-2], count)
+
+    parts = jax.tree.map(apart, (omega, *more))
+    return jax.tree.map(joined, jax.lax.map(lambda part: function(*part), parts))
+
+
+def _globally(loss: Loss, problem: Problem, track: Track, call: Int[Array, ""]) -> Track:
+    """`proximal_map` of a smooth loss, for all points at once."""
     dims, count = problem.omega.shape
     axis = 0 if dims > UNROLL_LIMIT else -1
     omega, data, start = jax.tree.map(
@@ -259,7 +290,9 @@ def response(
         return tuple(tuple(dot(precision[i], moved[k]) for k in range(size)) for i in range(size))
 
     if not isinstance(loss, Explicit):
-        return jnp.asarray(over_points(smooth)(entries(x), problem.data))
+        return _in_chunks(
+            lambda x, data: jnp.asarray(over_points(smooth)(entries(x), data)), x, problem.data
+        )
     V, minimiser = problem.spread @ problem.spread, loss.minimiser
 
     def given(omega: Array, data: Any) -> Array:
@@ -353,16 +386,18 @@ def _newton(loss: Loss, problem: Problem, axis: int) -> _Pieces:
         infinite = jnp.asarray(jnp.inf)
         return Newton(x, infinite, infinite, x)
 
-    def step(now: Newton, omega: Entries, data: Any) -> Newton:
+    def step(now: Newton) -> Newton:
         """Look ahead: go there and a Newton step on, or most of the way back if it is no better.
 
         A Hessian that is not positive definite is shifted until it is.
         """
         # Computed once: entries of the step would otherwise each begin anew.
-        found = jax.lax.optimization_barrier(objective(now.ahead, omega, data))
-        value, gradient, hessian = found
+        found = jax.lax.optimization_barrier(each(objective)(now.ahead, centre, problem.data))
+        down = downhill(found.hessian, found.gradient, 0.05 * unit, axis)
+        return each(choose)(now, found.value, down)
+
+    def choose(now: Newton, value: Array, down: Entries) -> Newton:
         lower = value <= now.value + 1e-14 * (1 + jnp.abs(now.value))
-        down = solve_symmetric(shifted_to_positive(hessian, 0.05 * unit), gradient)
         back = jax.tree.map(lambda x, ahead: x + BACK * (ahead - x), now.x, now.ahead)
         there = Newton(now.ahead, value, largest(down), subtracted(now.ahead, down))
         here = now._replace(ahead=back)
@@ -382,7 +417,7 @@ def _newton(loss: Loss, problem: Problem, axis: int) -> _Pieces:
     centre = _split(problem.omega, axis)
     return _Pieces(
         begin=lambda x: each(begin)(_split(x, axis)),
-        step=lambda now: each(step)(now, centre, problem.data),
+        step=step,
         look=lambda x: each(look)(_split(x, axis), centre, problem.data),
         settled=settled,
         end=end,
