@@ -11,7 +11,7 @@ from dotphase.finite.begin import resolve
 from dotphase.finite.data import draw, position_vectors
 from dotphase.finite.linear import linear_layer
 from dotphase.finite.prepare import prepare, prepare_runs
-from dotphase.message_passing.gamp import first_state, iterate
+from dotphase.message_passing.gamp import first_state, in_blocks, iterate
 
 D, N = 10, 21
 
@@ -52,7 +52,8 @@ def test_padding_changes_no_message(sets, paper):
         V = 40 * jnp.asarray(paper.rho)[:, None, None] * jnp.ones((2, 1, 1))
         state, notes = first_state(reduced, first, V), []
         for k in range(3):
-            state, info = iterate(paper, reduced, state, jnp.asarray(0.3), jnp.asarray(k))
+            asked = (reduced, in_blocks(reduced), state, jnp.asarray(0.3), jnp.asarray(k))
+            state, info = iterate(paper, *asked)
             notes.append(info)
         return state.weights, state.V, notes
 

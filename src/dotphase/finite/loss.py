@@ -84,6 +84,12 @@ def reduce(model: Model, data: Dataset) -> Reduced:
     return Reduced(x + p, form, jnp.ones(n, x.dtype))
 
 
+def limit_form(model: Model, target: Float[Array, "tokens tokens"]) -> Form:
+    """The form of a sentence in the limit of large d, where ``x_k . x_l/d -> delta_kl rho_l``."""
+    rho = jnp.asarray(model.rho)
+    return Form(B=target * rho, C=jnp.diag(rho), c=jnp.sum(target * target * rho))
+
+
 def token_products(x: Float[Array, "n tokens d"]) -> Float[Array, "tokens tokens n"]:
     """``x x^T/d`` of every sentence."""
     _, length, d = x.shape

@@ -25,17 +25,18 @@ larger ones, and any A leaves the fixed points where they are.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from dotphase._numerics.linalg import inverses, matrix_sqrt, matvec
-from dotphase._numerics.prox import Loss, Problem, Track, over_points, proximal_map, response
+from dotphase._numerics.linalg import inverses
+from dotphase._numerics.prox import Track
 from dotphase.finite import loss
 from dotphase.finite.loss import Reduced, Weights, collect, project
+from dotphase.message_passing.force import Block, Sentences, apply_force, cut, fresh, join
 from dotphase.model import Model
 
 
@@ -47,13 +48,13 @@ class State(NamedTuple):
     weights : Q
     memory : O, the reaction of the centres to their own past
     V : variance left to the proximal map, per token
-    track : where the proximal map found its minima
+    tracks : where the proximal map found its minima, by blocks of sentences
     """
 
     weights: Weights
     memory: Float[Array, "tokens r n"]
     V: Float[Array, "tokens r r"]
-    track: Track
+    tracks: tuple[Track, ...]
 
 
 class Info(NamedTuple):
@@ -64,46 +65,57 @@ class Info(NamedTuple):
     rivals: Float[Array, ""]
 
 
-class Force(NamedTuple):
-    """The proximal map's force on every sentence and its mean response.
-
-    Attributes
-    ----------
-    g : ``V^{-1}(X - c)``
-    response : mean of ``dg_l/dc_l`` over sentences, per token
-    """
-
-    g: Float[Array, "tokens r n"]
-    response: Float[Array, "tokens r r"]
+@eqx.filter_jit
+def in_blocks(reduced: Reduced) -> tuple[Sentences, ...]:
+    """The sentences of a data set as the proximal map takes them."""
+    return cut(Sentences(reduced.form, reduced.used))
 
 
 @eqx.filter_jit
 def first_state(reduced: Reduced, weights: Weights, V: Float[Array, "tokens r r"]) -> State:
     """Nothing remembered yet: the centres are the projections themselves."""
     centre = project(reduced.z, weights)
-    return State(weights, jnp.zeros_like(centre), V, Track.fresh(_flat(centre)))
+    tracks = tuple(fresh(block) for block in cut(centre))
+    return State(weights, jnp.zeros_like(centre), V, tracks)
 
 
-@eqx.filter_jit
 def iterate(
     model: Model,
     reduced: Reduced,
+    sentences: Sequence[Sentences],
     state: State,
     damping: Float[Array, ""],
     call: Int[Array, ""],
 ) -> tuple[State, Info]:
-    """One damped iteration."""
+    """One damped iteration; `sentences` are those of the data set `in_blocks`."""
+    centres = _centres(reduced.z, state.weights, state.memory)
+    found = apply_force(model, centres, state.V, sentences, state.tracks, call)
+    return _advance(model, reduced, state, found, damping)
+
+
+@eqx.filter_jit
+def _centres(
+    z: Float[Array, "n tokens d"], weights: Weights, memory: Float[Array, "tokens r n"]
+) -> tuple[Float[Array, "tokens r block"], ...]:
+    return cut(project(z, weights) - memory)
+
+
+@eqx.filter_jit
+def _advance(
+    model: Model,
+    reduced: Reduced,
+    state: State,
+    found: Sequence[Block],
+    damping: Float[Array, ""],
+) -> tuple[State, Info]:
     d = state.weights.shape[0]
-    centre = project(reduced.z, state.weights) - state.memory
-    derivatives = loss.sentence_derivatives(model)
-    used = reduced.used
-    force, track = apply_force(derivatives, centre, state.V, reduced.form, state.track, call, used)
-    n = jnp.sum(used)
+    g = join([block.g for block in found], len(reduced.used))
     rho = jnp.asarray(model.rho)[:, None, None]
-    A = bounded(-(n / d) * jnp.sum(rho * force.response, axis=0), model.ridge)
+    A = bounded(-jnp.sum(rho * sum(block.response for block in found), axis=0) / d, model.ridge)
     R = inverses(model.ridge * jnp.eye(A.shape[0], dtype=A.dtype) + A)
-    weights = (collect(reduced.z, force.g) + state.weights @ A.T) @ R.T
-    memory = jnp.einsum("lij,ljn->lin", rho * R, force.g)
+    pulled = collect(reduced.z, g)
+    weights = (pulled + state.weights @ A.T) @ R.T
+    memory = jnp.einsum("lij,ljn->lin", rho * R, g)
 
     def mix(new: Array, old: Array) -> Array:
         return (1 - damping) * new + damping * old
@@ -111,39 +123,12 @@ def iterate(
     weights, memory, V = map(mix, (weights, memory, rho * R), state[:3])
     if model.proximal is not None:
         # A loss with kinks has no gradient: what the proximal forces leave is one of its slopes.
-        gradient = jnp.asarray(model.ridge) * state.weights - collect(reduced.z, force.g)
+        gradient = jnp.asarray(model.ridge) * state.weights - pulled
     else:
         _, gradient = loss.value_and_gradient(model, reduced, state.weights)
-    return State(weights, memory, V, track), Info(
-        jnp.linalg.norm(gradient), jnp.sum(used * track.rival) / n
-    )
-
-
-def apply_force(
-    derivatives: Loss,
-    centre: Float[Array, "tokens r n"],
-    V: Float[Array, "tokens r r"],
-    data: object,
-    track: Track,
-    call: Int[Array, ""],
-    used: Float[Array, " n"],
-) -> tuple[Force, Track]:
-    """The proximal map at the centres, its force, and how the force responds to them.
-
-    ``dg/dc = V^{-1} ((V^{-1} + H)^{-1} V^{-1} - 1)``, H the Hessian of the loss at the minimiser.
-    `used` is one where a sentence counts; there is no force on the others.
-    """
-    length, r, n = centre.shape
-    flat = _flat(centre)
-    blocks = jax.scipy.linalg.block_diag
-    precision = blocks(*inverses(V))
-    problem = Problem(flat, precision, blocks(*matrix_sqrt(V)), data)
-    track = proximal_map(derivatives, problem, track, call)
-    g = over_points(lambda away: matvec(precision, away))(track.x - flat) * used
-    mean = response(derivatives, problem, track.x) @ used / jnp.sum(used)
-    mean = mean.reshape(length, r, length, r)
-    own = jnp.stack([mean[l, :, l] for l in range(length)])
-    return Force(g.reshape(length, r, n), (own + own.swapaxes(1, 2)) / 2), track
+    rivals = sum(block.rivals for block in found) / jnp.sum(reduced.used)
+    tracks = tuple(block.track for block in found)
+    return State(weights, memory, V, tracks), Info(jnp.linalg.norm(gradient), rivals)
 
 
 def bounded(A: Float[Array, "r r"], ridge: Any) -> Float[Array, "r r"]:
@@ -158,7 +143,3 @@ def is_sane(state: State) -> Bool[Array, ""]:
     finite = jnp.all(jnp.isfinite(state.weights)) & jnp.all(jnp.isfinite(state.V))
     safe = jnp.where(jnp.isfinite(state.V), state.V, 0.0)
     return finite & (jnp.min(jnp.linalg.eigvalsh(safe)) > 0)
-
-
-def _flat(centre: Float[Array, "tokens r n"]) -> Float[Array, "dims n"]:
-    return centre.reshape(-1, centre.shape[-1])

@@ -17,19 +17,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from dotphase._numerics import interrupt
 from dotphase._numerics.prox import Track, over_points
 from dotphase._numerics.quadrature import IMAGES
-from dotphase.message_passing.gamp import Force, apply_force, bounded
+from dotphase.finite.loss import limit_form
+from dotphase.message_passing.force import Sentences, apply_force, cut, fresh
+from dotphase.message_passing.gamp import bounded
 from dotphase.model import Model
-from dotphase.model.derivatives import loss_derivatives
 from dotphase.model.symmetry import sign_flips
 
 #: Paths, images included.
@@ -140,9 +141,9 @@ def predict(
     seen = np.eye(size)[:, :t]
     h = np.stack([paths.add(_column(gram, seen[:, : k + 1]), mirrored=1) for k in range(t)], axis=1)
     drawn = np.random.default_rng([seed, 6]).standard_normal((model.normals, PATHS))
-    target = _targets(model, jnp.asarray(h), jnp.asarray(drawn))
+    sentences = _sentences(model, jnp.asarray(h), jnp.asarray(drawn))
     forces: list[np.ndarray] = []
-    track = None
+    tracks: list[Track] = []
     result = []
     for step in range(iterations + 1):
         interrupt.check()
@@ -158,12 +159,15 @@ def predict(
             seen = np.concatenate([seen, current[:, k : k + 1]], axis=1)
             columns.append(paths.add(_column(gram, seen), mirrored=0))
         fluctuation = np.stack(columns, axis=1)
-        centre = jnp.asarray(means[..., None] + fluctuation)
-        if track is None:
-            track = Track.fresh(centre.reshape(length * r, -1))
-        force, track = _force(model, centre, jnp.asarray(V), target, track, jnp.asarray(step))
-        g = np.asarray(force.g)
-        response = np.sum(rho * np.asarray(force.response), axis=0)
+        centre = means[..., None] + fluctuation
+        centres = [jnp.asarray(block) for block in np.split(centre, len(sentences), axis=-1)]
+        tracks = tracks or [fresh(block) for block in centres]
+        asked = (centres, jnp.asarray(V), sentences, tracks, jnp.asarray(step))
+        found = apply_force(model, *asked)
+        tracks = [block.track for block in found]
+        g = np.concatenate([block.g for block in found], axis=-1)
+        mean = np.sum([block.response for block in found], axis=0) / PATHS
+        response = np.sum(rho * mean, axis=0)
         A = np.asarray(bounded(jnp.asarray(-alpha * response), model.ridge))
         R = np.linalg.inv(float(model.ridge) * np.eye(r) + A)
 
@@ -218,19 +222,10 @@ def _extend(gram: np.ndarray, noise: list[np.ndarray], fixed: int, r: int) -> np
 
 
 @eqx.filter_jit
-def _targets(
+def _sentences(
     model: Model, h: Float[Array, "tokens t paths"], noise: Float[Array, "normals paths"]
-) -> Any:
-    return over_points(model.label)(h, noise)
-
-
-@eqx.filter_jit
-def _force(
-    model: Model,
-    centre: Float[Array, "tokens r paths"],
-    V: Float[Array, "tokens r r"],
-    target: Any,
-    track: Track,
-    call: Int[Array, ""],
-) -> tuple[Force, Track]:
-    return apply_force(loss_derivatives(model), centre, V, target, track, call, jnp.ones(PATHS))
+) -> tuple[Sentences, ...]:
+    """Losses of the paths as those of sentences: in the limit tokens are orthogonal."""
+    target = over_points(model.label)(h, noise)
+    form = target if model.loss is not None else over_points(partial(limit_form, model))(target)
+    return cut(Sentences(form, jnp.ones(PATHS)))

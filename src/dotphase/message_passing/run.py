@@ -29,7 +29,7 @@ from dotphase.finite.overlaps import overlap_norms
 from dotphase.finite.prepare import Prepared, prepare_runs
 from dotphase.finite.runs import bytes_kept, keeping
 from dotphase.finite.test_error import check_dims, quadrature
-from dotphase.message_passing.gamp import first_state, is_sane, iterate
+from dotphase.message_passing.gamp import first_state, in_blocks, is_sane, iterate
 from dotphase.message_passing.prediction import StartOverlaps, average_start, predict
 from dotphase.message_passing.result import FOLLOWED_OVERLAPS, AmpRun, MessagePassing
 from dotphase.message_passing.settings import MessagePassingSettings
@@ -156,7 +156,7 @@ def _run(
     began = time.perf_counter()
     data, first = _alone((batch, starts))
     d = first.shape[0]
-    state = first_state(data.reduced, first, jnp.asarray(V))
+    state, sentences = first_state(data.reduced, first, jnp.asarray(V)), in_blocks(data.reduced)
     history: list[dict[str, float]] = []
     slopes: list[float] = []
     recent: deque[tuple[float, Weights]] = deque(maxlen=PATIENCE)
@@ -165,7 +165,8 @@ def _run(
         interrupt.check()
         norms = _norms(model, state.weights, data.teacher_weights, data.positions)
         history.append({name: float(getattr(norms, name)) for name in FOLLOWED_OVERLAPS})
-        new, info = iterate(model, data.reduced, state, jnp.asarray(damping), jnp.asarray(k))
+        asked = (data.reduced, sentences, state, jnp.asarray(damping), jnp.asarray(k))
+        new, info = iterate(model, *asked)
         slopes.append(float(info.gradient_norm) / np.sqrt(d))
         two_minima = float(info.rivals)
         recent.append((slopes[-1], state.weights))
