@@ -44,6 +44,13 @@ def test_nothing_heavy_is_imported_with_the_package():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+def test_results_are_labelled_only_when_asked():
+    """xarray takes as long to import as all else that training and message passing need."""
+    names = "dp.solve, dp.train, dp.amp, dp.dynamics"
+    code = f"import sys, dotphase as dp; {names}; sys.exit('xarray' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 def test_all_that_is_needed_is_pinned():
     """What is set up is what `constraints.txt` says, and nothing else."""
     root = Path(__file__).resolve().parents[1]

@@ -130,3 +130,11 @@ def test_long_sentences_have_the_loss_of_the_full_graph():
     (value, gradient), (expected, slope) = both(model, data, weights)
     np.testing.assert_allclose(value, expected, rtol=1e-12)
     np.testing.assert_allclose(gradient, slope, rtol=0, atol=1e-12 * np.abs(slope).max())
+
+
+def test_the_limit_of_a_form_is_the_loss_of_the_theory(three_tokens):
+    rng = np.random.default_rng(1)
+    x, target = rng.normal(size=(3, 2)), rng.normal(size=(3, 3))
+    form = loss.limit_form(three_tokens, jnp.asarray(target))
+    found = loss.sentence_loss(three_tokens, jnp.asarray(x), form)
+    assert float(found) == pytest.approx(float(three_tokens.energy(x, target)), rel=1e-12)

@@ -1,8 +1,5 @@
 """One step of state evolution, against closed forms and against itself."""
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
-
 import equinox as eqx
 import jax
 import numpy as np
@@ -12,7 +9,6 @@ from jax.extend.core import jaxprs_in_params
 import dotphase as dp
 from app_tools import wait_for
 from dotphase._numerics.quadrature import SCRAMBLES
-from dotphase.theory import evaluate
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.coordinates import Coordinates
 from dotphase.theory.evaluate import (
@@ -218,54 +214,6 @@ def test_more_points_start_where_fewer_have_been_left(paper):
     fresh = AverageQuery(evaluator, overlaps, 13, 0, (), 1).alone()
     assert len(many.tracks) == 2 * len(few.tracks)
     np.testing.assert_allclose(many.mean.loss, fresh.mean.loss, rtol=1e-6)
-
-
-@pytest.fixture
-def two_cores(monkeypatch):
-    """Threads of this test alone, on whatever machine."""
-    with ThreadPoolExecutor(2) as threads:
-        monkeypatch.setattr(evaluate, "CORES", 2)
-        monkeypatch.setattr(evaluate, "_threads", lambda: threads)
-        yield threads
-
-
-def test_blocks_are_shared_out_and_come_back_in_order(two_cores):
-    together, seen = threading.Barrier(2, timeout=60), set()
-
-    def work(index):
-        if index < 2:
-            together.wait()  # not passed by one thread
-        seen.add(threading.current_thread())
-        return index**2
-
-    assert evaluate._over_blocks(work, 9) == [index**2 for index in range(9)]
-    assert len(seen) == 2 and threading.current_thread() in seen
-
-
-def test_blocks_do_not_wait_for_threads_that_are_busy(two_cores):
-    free = threading.Event()
-    try:
-        for _ in range(2):
-            two_cores.submit(free.wait)
-        assert evaluate._over_blocks(lambda index: -index, 5) == [0, -1, -2, -3, -4]
-    finally:
-        free.set()
-
-
-@pytest.mark.parametrize("own", [True, False])
-def test_an_error_in_a_block_is_told(two_cores, own):
-    begun, failed = [], threading.Event()
-
-    def work(index):
-        begun.append(index)
-        if (threading.current_thread() is threading.main_thread()) is own:
-            failed.set()
-            raise FloatingPointError("this block")
-        assert failed.wait(60)
-
-    with pytest.raises(FloatingPointError, match="this block"):
-        evaluate._over_blocks(work, 50)
-    assert len(begun) < 50
 
 
 LAPACK = ("cholesky", "lu", "triangular_solve", "householder_product", "svd")

@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import xarray as xr
 from jaxtyping import Float
 
 from dotphase._numerics import interrupt
@@ -21,6 +20,9 @@ from dotphase.finite.overlaps import mechanism_of
 from dotphase.model import Model
 from dotphase.storage.labels import labelled
 from dotphase.storage.provenance import provenance
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 #: Attributes of runs that are too long to print.
 UNSHOWN = ("weights", "history")
@@ -237,6 +239,8 @@ class Runs(Shown):
 
     def dataset(self) -> xr.Dataset:
         """What was measured of every run, as a labelled dataset over seed."""
+        import xarray as xr
+
         rows: dict[str, list[Any]] = {}
         for run in self.runs:
             for name, value in run.to_dict().items():

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import xarray as xr
 from jaxtyping import Float
 
 from dotphase._numerics.shown import Description, Shown, with_error
 from dotphase._numerics.step_sizes import constant
 from dotphase.model import Model
 from dotphase.storage.provenance import provenance
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 #: What has a value and a standard error at every step.
 QUANTITIES = {
@@ -116,6 +118,8 @@ class Trajectory(Shown):
 
     def dataset(self) -> xr.Dataset:
         """The path as a labelled dataset over `step`, with an axis `repetition` for the samples."""
+        import xarray as xr
+
         numbers: dict[str, Any] = {}
         for name, text in QUANTITIES.items():
             numbers[name] = ("step", getattr(self, name), {"long_name": text})

@@ -7,7 +7,6 @@ One compiled function serves data sets of every size, and the paths of their sta
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -17,6 +16,7 @@ from jaxtyping import Array, Float, Int
 
 from dotphase._numerics.linalg import inverses, matrix_sqrt, matvec
 from dotphase._numerics.prox import Problem, Track, over_points, proximal_map, response
+from dotphase._numerics.threads import over_blocks
 from dotphase.finite.loss import sentence_derivatives
 from dotphase.model import Model
 
@@ -82,8 +82,12 @@ def apply_force(
     call: Int[Array, ""],
 ) -> list[Block]:
     """The proximal map at the centres of all blocks, its force, and how the force responds."""
-    on_block = partial(_on_block, model, V=V, call=call)
-    return [on_block(*block) for block in zip(centres, sentences, tracks, strict=True)]
+
+    def work(k: int) -> Block:
+        return _on_block(model, centres[k], sentences[k], tracks[k], V, call)
+
+    # The first one by itself: it may have to be compiled, once.
+    return [work(0), *over_blocks(lambda k: work(k + 1), len(centres) - 1)]
 
 
 @eqx.filter_jit

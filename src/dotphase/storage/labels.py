@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import TYPE_CHECKING
 
-import xarray as xr
-
-X = TypeVar("X", xr.Dataset, xr.DataArray)
+if TYPE_CHECKING:
+    import xarray as xr
 
 #: What names stand for on an axis. Everything is a pure number.
 LONG_NAMES = {

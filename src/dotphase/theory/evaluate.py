@@ -10,12 +10,9 @@ that a function compiled once serves all of them.
 from __future__ import annotations
 
 import math
-import os
 import threading
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property, lru_cache
@@ -29,10 +26,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from dotphase._numerics.mapped import make_room
-from dotphase._numerics.precision import in_double_precision
 from dotphase._numerics.prox import Track
 from dotphase._numerics.quadrature import SCRAMBLES, gaussian_blocks
 from dotphase._numerics.remember import Same, remembered
+from dotphase._numerics.threads import over_blocks, threads
 from dotphase.model import Model
 from dotphase.model.symmetry import sign_flips
 from dotphase.theory.coordinates import Coordinates
@@ -41,9 +38,6 @@ from dotphase.theory.overlaps import Conjugates, Overlaps, shapes_of
 from dotphase.theory.stability import Responses, mean_responses
 
 A = TypeVar("A")
-T = TypeVar("T")
-
-CORES = os.cpu_count() or 1
 
 #: State of the proximal map, one for each block of points.
 Tracks = tuple[Any, ...]
@@ -208,7 +202,7 @@ class _CompiledOnce:
             with jax.enable_x64(True):
                 self(*args)
 
-        _threads().submit(work)
+        threads().submit(work)
 
     def __call__(self, *args: Any) -> Any:
         if self._ready:
@@ -337,7 +331,7 @@ class AverageQuery(Query[Answer]):
             rows, track = run.step(arrays, flat, block, track, call)
             return np.asarray(rows), track
 
-        done = _over_blocks(work, len(blocks))
+        done = over_blocks(work, len(blocks))
         rows = np.mean([rows for rows, _ in done], axis=0)
         return self.answer(rows, [track for _, track in done])
 
@@ -392,7 +386,7 @@ class ResponseQuery(Query[Responses]):
         def work(index: int) -> np.ndarray:
             return np.asarray(run.respond(arrays, flat, blocks[index], self.tracks[index], along))
 
-        return self.responses(np.mean(_over_blocks(work, len(blocks)), axis=0))
+        return self.responses(np.mean(over_blocks(work, len(blocks)), axis=0))
 
     @staticmethod
     def together(queries: Sequence[ResponseQuery], width: int) -> list[Responses]:
@@ -461,35 +455,6 @@ def cut(values: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
         parts.append(values[..., begin:end].reshape((*values.shape[:-1], *shape)))
         begin = end
     return parts
-
-
-def _over_blocks(work: Callable[[int], T], count: int) -> list[T]:
-    """One result per block. Blocks are shared out to threads, one for each core: a block is too
-    small for the compiler to use more than one. Who is free takes the next; this thread, too."""
-    if count < 2 or jax.default_backend() != "cpu":
-        return [work(index) for index in range(count)]
-    left, found = iter(range(count)), dict[int, T]()
-
-    def some() -> None:
-        try:
-            for index in left:
-                found[index] = work(index)
-        except BaseException:
-            deque(left, maxlen=0)  # nobody begins another
-            raise
-
-    helpers = [_threads().submit(in_double_precision(some)) for _ in range(CORES - 1)]
-    some()
-    for helper in helpers:
-        # One that has not begun by now, because its thread was busy, has nothing left to do.
-        if not helper.cancel():
-            helper.result()
-    return [found[index] for index in range(count)]
-
-
-@lru_cache(maxsize=1)
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(CORES, thread_name_prefix="dotphase-blocks")
 
 
 def _even(query: ResponseQuery, responses: Responses) -> Responses:

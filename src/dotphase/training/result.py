@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
-
-import xarray as xr
+from typing import TYPE_CHECKING, Any
 
 from dotphase._numerics.shown import Description
 from dotphase.finite.runs import Runs
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from operator import itemgetter
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray as xr
 from jaxtyping import Array, Float
 
 from dotphase._numerics import interrupt, validate
@@ -38,6 +37,9 @@ from dotphase.training.kernel import record as follow
 from dotphase.training.loop import Progress
 from dotphase.training.result import Training
 from dotphase.training.settings import TrainingFields, TrainingSettings
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 #: Steps between two looks at the clock, the progress bar and the keyboard.
 STRIDE = 250
@@ -276,6 +278,8 @@ def _record(
 
 def _labelled(paths: list[Path], runs: list[Run], attributes: dict[str, Any]) -> xr.Dataset:
     """What was noted of every run, over seed and step."""
+    import xarray as xr
+
     rows = {name: np.stack([path[name] for path in paths]) for name in paths[0]}
     steps = np.arange(rows["train_loss"].shape[1])
     dataset = xr.Dataset(
