@@ -54,6 +54,33 @@ def test_pressing_work_overtakes_and_equals_take_turns(single):
     assert [work.result for work in (slow, other, fast)] == ["s", "o", "f"]
 
 
+def test_what_is_less_pressing_waits_for_what_is_under_way():
+    scheduler, log = Scheduler(threads=2), []
+    pressing, other = Work("p", 2, log), Work("o", 2, log)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow():
+        begun.set()
+        assert go_on.wait(20)
+        log.append("p")
+
+    def job():
+        yield SimpleNamespace(alone=slow)
+
+    pressing.job = job
+    try:
+        pressing.begin(scheduler, 0)
+        assert begun.wait(20)
+        other.begin(scheduler, 1)
+        assert not other.over.wait(0.2)  # the second thread is idle, and stays so
+        go_on.set()
+        assert other.over.wait(20) and pressing.over.wait(20)
+    finally:
+        go_on.set()
+        scheduler.close()
+    assert log == ["p", "o0", "o1"]
+
+
 def test_stopped_work_is_dropped(single):
     log = []
     unwanted, wanted = Work("u", 1000, log), Work("w", 1, log)

@@ -1,8 +1,9 @@
 """Background work in small steps, so that a first answer never waits for it.
 
-Solvers ask queries (`dotphase.theory.steps`). The scheduler runs one query of one
-task at a time, always of the most pressing task; between two queries tasks can be stopped,
-overtaken, or held while urgent work is done in another thread.
+Solvers ask queries (`dotphase.theory.steps`). Every thread of the scheduler runs one query at a
+time, always of the most pressing tasks: what is less pressing than a query under way waits, because
+a query uses all cores. Between two queries tasks can be stopped, overtaken, or held while urgent
+work is done in another thread.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ class Scheduler:
         self._lock = threading.Condition()
         self._numbers = itertools.count()
         self._served: dict[int, int] = {}
+        self._under_way: list[Task] = []
         self._urgent = 0
         self._closed = False
         work = in_double_precision(self._work)
@@ -117,16 +119,24 @@ class Scheduler:
             # On Linux a thread can give way on its own; elsewhere it does so between steps only.
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
         while (task := self._take()) is not None:
+            more = False
             if task.owner.stop.is_set():
                 task.stepper.close()
-            elif task.step():
-                with self._lock:
+            else:
+                more = task.step()
+            with self._lock:
+                self._under_way.remove(task)
+                if more:
                     self._tasks.append(task)
-                    self._lock.notify()
+                self._lock.notify_all()
 
     def _rank(self, task: Task) -> tuple[int, int, int]:
         """The most pressing first; among equals those that belong together take turns."""
         return task.priority, self._served.get(id(task.owner), -1), task.number
+
+    def _most_pressing(self, task: Task) -> bool:
+        """Whether nothing under way is more pressing."""
+        return all(task.priority <= other.priority for other in self._under_way)
 
     def _take(self) -> Task | None:
         """The most pressing task, out of the list while a step of it is under way."""
@@ -136,9 +146,9 @@ class Scheduler:
                     # With a limit: a lost urgent thread must not stop everything for ever.
                     if not self._lock.wait(PATIENCE):
                         self._urgent = 0
-                elif self._tasks:
-                    task = min(self._tasks, key=self._rank)
+                elif self._tasks and self._most_pressing(task := min(self._tasks, key=self._rank)):
                     self._tasks.remove(task)
+                    self._under_way.append(task)
                     self._served = {
                         group: turn
                         for group, turn in self._served.items()

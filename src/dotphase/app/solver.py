@@ -32,7 +32,7 @@ from dotphase.theory.steps import Stepper
 #: log2 of the points of a first look.
 FIRST = 12
 #: How precise the final numbers are.
-FINAL = SolverSettings(rtol=5e-3, most=17)
+FINAL = SolverSettings(rtol=5e-3, most=15)
 #: Seconds that a first look may take; what is not found by then is left to the background.
 BUDGET = 0.25
 #: Solutions remembered as starting points.

@@ -20,7 +20,7 @@ const WORDS = {
   kind: "A minimum of the training loss, or a saddle, which training leaves.",
   trusted: "The theory assumes replica symmetry. Where breaking it would change the result it is not trusted.",
   linear: "A layer that mixes tokens by fixed weights, whatever they are: the best that positions alone can do.",
-  precision: "First looks use 2^12 random points; final numbers as many as it takes for 0.5%, at most 2^17.",
+  precision: "First looks use 2^12 random points; final numbers as many as it takes for 0.5%, at most 2^15.",
 };
 
 // A word with an explanation, or just the word.
