@@ -15,7 +15,14 @@ from dotphase._numerics.precision import in_double_precision
 
 T = TypeVar("T")
 
-CORES = os.cpu_count() or 1
+
+def _cores() -> int:
+    """Cores that may be used: as many as NPROC says, as the compiler takes it, or all."""
+    given = os.environ.get("NPROC", "")
+    return (given.isdigit() and int(given)) or os.cpu_count() or 1
+
+
+CORES = _cores()
 
 
 def over_blocks(work: Callable[[int], T], count: int) -> list[T]:

@@ -26,12 +26,12 @@ from importlib.util import find_spec
 from typing import Any
 
 from dotphase._numerics import interrupt
+from dotphase._numerics.workers import ENVIRONMENT
 from dotphase.errors import InvalidInput
 from dotphase.storage.journal import PointResult
 from dotphase.sweep.local import Step, chunks_of
 from dotphase.sweep.spec import Study
 from dotphase.sweep.tasks import compute_point, reason_of
-from dotphase.sweep.worker import ENVIRONMENT
 
 #: Seconds after which a task hands back what it has.
 BUDGET = 5.0

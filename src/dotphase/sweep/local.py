@@ -8,26 +8,22 @@ point it was computing with it, and nothing else: another is started in its plac
 from __future__ import annotations
 
 import json
-import os
 import queue
 import subprocess
-import sys
 import tempfile
 import threading
 from collections import Counter, deque
 from collections.abc import Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import IO, Any
 
-import dotphase
 from dotphase._numerics import interrupt
+from dotphase._numerics.workers import start
 from dotphase.errors import InvalidInput
 from dotphase.storage.journal import PointResult
 from dotphase.sweep.spec import Study
 from dotphase.sweep.tasks import compute_point
-from dotphase.sweep.worker import ENVIRONMENT
 
 #: What the Python of a worker runs.
 COMMAND = ("-m", "dotphase.sweep.worker")
@@ -153,20 +149,9 @@ class _Worker:
 
     @classmethod
     def start(cls, messages: queue.SimpleQueue[Any]) -> _Worker:
-        package = Path(dotphase.__file__).parent.parent
-        path = os.pathsep.join([str(package), *filter(None, [os.environ.get("PYTHONPATH")])])
         complaints = tempfile.TemporaryFile()  # noqa: SIM115 (closed by bury)
-        process = subprocess.Popen(
-            [sys.executable, *COMMAND],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=complaints,
-            text=True,
-            encoding="utf-8",
-            env=ENVIRONMENT | os.environ | {"PYTHONPATH": path},
-            # An interrupt from the keyboard is for the process that keeps the journal.
-            start_new_session=True,
-        )
+        more = {"text": True, "encoding": "utf-8"}
+        process = start(*COMMAND, complaints=complaints, **more)
         worker = cls(process, complaints)
         worker.listener = threading.Thread(target=worker.listen, args=(messages,), daemon=True)
         worker.listener.start()

@@ -1,8 +1,6 @@
 """A process that computes points: one question per line of its input, one answer per line.
 
-It is started by `dotphase.sweep.local` as ``python -m dotphase.sweep.worker``, not forked,
-since JAX does not survive a fork, and not through `multiprocessing`, which would run the
-user's script again in every worker.
+It is started by `dotphase.sweep.local` as ``python -m dotphase.sweep.worker``.
 """
 
 from __future__ import annotations
@@ -15,21 +13,12 @@ import threading
 from dataclasses import asdict
 from typing import IO
 
-#: One thread per worker: several workers fill the cores better, and sums that are split
-#: among threads would depend on their number. No worker takes a whole GPU's memory at once.
-ENVIRONMENT = {
-    "NPROC": "1",
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
-}
+from dotphase._numerics import workers
 
 
 def main() -> None:
     """Answer until the input ends."""
-    # Whatever else prints must not get between the answers.
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
+    answers = os.fdopen(workers.take_over_output(), "w", encoding="utf-8")
     from dotphase.sweep.tasks import compute_point
 
     questions: queue.SimpleQueue[str] = queue.SimpleQueue()

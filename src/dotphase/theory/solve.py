@@ -22,6 +22,7 @@ from dotphase.theory.breaking.solve import counting
 from dotphase.theory.classification import CUSTOM
 from dotphase.theory.follow import along, one_point
 from dotphase.theory.overlaps import Overlaps, check_overlaps
+from dotphase.theory.processes import in_processes, worth_it
 from dotphase.theory.settings import (
     BREAKING,
     DEFAULT,
@@ -301,9 +302,16 @@ def continue_many(
     settings: SolverSettings | None = None,
     **changes: Unpack[SolverFields],
 ) -> list[list[Solution]]:
-    """`continue_in_alpha` for branches of many models on one grid, which run side by side."""
+    """`continue_in_alpha` for branches of many models on one grid, which run side by side: in
+    processes where there are many of them, else in threads."""
     settings = with_changes(settings, DEFAULT, changes)
-    return run([continuing(model, alphas, branch, settings, progress) for model, branch in chains])
+    work = [continuing(model, alphas, branch, settings, progress) for model, branch in chains]
+    found = {}
+    if worth_it(len(chains), len(alphas)):
+        found = in_processes(chains, alphas, settings, progress)
+    left = [place for place in range(len(chains)) if place not in found]
+    found |= zip(left, run([work[place] for place in left]), strict=True)
+    return [found[place] for place in range(len(chains))]
 
 
 def solving(

@@ -6,7 +6,6 @@ result (`Steps`). It never knows how its queries are answered, and here alone it
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +14,7 @@ from typing import Any, Generic, TypeVar
 import jax
 import numpy as np
 
-from dotphase._numerics import interrupt, validate
+from dotphase._numerics import interrupt, threads, validate
 from dotphase._numerics.precision import in_double_precision
 from dotphase.theory.evaluate import A, Query
 
@@ -96,7 +95,7 @@ def run(
     report = progress or (lambda result: None)
     if lanes > 1:
         return _run_in_lanes(work, lanes, report)
-    workers = min(len(work), os.cpu_count() or 1)
+    workers = min(len(work), threads.CORES)
     if workers <= 1:
         results = []
         for steps in work:
