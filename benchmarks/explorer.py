@@ -5,18 +5,21 @@
 
 Both start ``dotphase explore`` and drive its page in headless Chromium (Debian: chromium,
 chromium-driver). Latency: from the event of a slider to new numbers in the table, measured in
-the page. Soak: random sliders, fields, tabs, trainings and reloads; memory of the server and of
-the page before, half way and after.
+the page, and kept for the benchmark page (`make bench`). Soak: random sliders, fields, tabs,
+trainings and reloads; memory of the server and of the page before, half way and after.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import time
 from pathlib import Path
 
 from browsing import Browser, explorer
+
+DATA = Path(__file__).parent / "data" / "explorer.json"
 
 SLIDE = """
 const LONGEST = 30000; // milliseconds after which a move is given up
@@ -93,13 +96,17 @@ def latency(moves: int, training: bool) -> None:
         "final": "final numbers of what is there",
         "missing": "word that a branch is missing",
     }
+    kept: dict[str, dict[str, float]] = {}
     for kind, values in times.items():
         known = sorted(value for value in values if value == value)
         if known:
-            middle, late = known[len(known) // 2], known[int(0.95 * (len(known) - 1))]
-            late_ones = f"{len(values) - len(known)} not within 30 s"
-            print(f"  {words[kind]} ({len(values)}): median {middle:.0f} ms, 95% {late:.0f} ms, "
-                  f"worst {known[-1]:.0f} ms, {late_ones}")  # fmt: skip
+            shares = (known[len(known) // 2], known[int(0.95 * (len(known) - 1))], known[-1])
+            some = kept[words[kind]] = dict(zip(("median", "95%", "worst"), shares, strict=True))
+            told = ", ".join(f"{name} {value:.0f} ms" for name, value in some.items())
+            late = len(values) - len(known)
+            print(f"  {words[kind]} ({len(values)}): {told}, {late} not within 30 s")
+    if not training:
+        DATA.write_text(json.dumps({"moves": moves, "milliseconds": kept}, indent=1) + "\n")
 
 
 def resident(pid: int) -> float:

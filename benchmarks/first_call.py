@@ -53,6 +53,21 @@ print(json.dumps(times))
 """
 
 
+#: A branch that does not exist: three tokens, few data.
+MISSING = """
+import json, time
+begin = time.perf_counter()
+import dotphase as dp
+model = dp.positional_semantic_length(3)
+times = []
+for alpha in (0.1, 0.05):
+    assert not dp.solve(model, alpha, "semantic").there
+    times.append(time.perf_counter() - begin)
+    begin = time.perf_counter()
+print(json.dumps(times))
+"""
+
+
 def copying() -> float:
     """Best time of copying 64 MiB."""
     source = np.ones(2**23)
@@ -102,7 +117,19 @@ def first_runs(engines: list[tuple[str, int]] = ENGINES) -> list[dict[str, Any]]
     return rows
 
 
+def missing_branch() -> dict[str, float]:
+    """How long it takes to be told that a branch is not there."""
+    with tempfile.TemporaryDirectory() as cache:
+        first, _ = _process(cache, MISSING)
+        later, again = _process(cache, MISSING)
+    print(
+        f"missing branch: first {first:.1f} s, in later processes {later:.1f} s, again {again:.1f} s"
+    )
+    return {"first": first, "later": later, "second": again}
+
+
 if __name__ == "__main__":
     print(f"copying 64 MiB: {copying() * 1e3:.1f} ms")
     first_calls()
     first_runs()
+    missing_branch()

@@ -4,8 +4,9 @@
     python benchmarks/page.py --only-write  # from the history
 
 Everything is a ratio within one run, so that runs on other machines and days can be compared; the
-history is one JSON object per line. Figures of the GPU and those of the standard errors come from
-files that their benchmarks write (`GPU`, `CALIBRATION`), and are left out where there is none.
+history is one JSON object per line. Figures of the GPU, of the explorer and of the standard errors
+come from files that their benchmarks write (`GPU` and beside it), and are left out where there is
+none.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import numpy as np
 DOCS = Path(__file__).parent.parent / "docs"
 HISTORY = DOCS / "data" / "benchmarks.jsonl"
 GPU = Path(__file__).parent / "data" / "training_grid.json"
-CALIBRATION = GPU.with_name("calibration.json")
+CALIBRATION, EXPLORER = GPU.with_name("calibration.json"), GPU.with_name("explorer.json")
 PAGE, FIGURE = DOCS / "benchmarks.md", DOCS / "images" / "benchmarks.png"
 #: Figures of the history by name, and what they say.
 RATIOS = {
@@ -63,6 +64,8 @@ def measure() -> dict[str, Any]:
         "copying": first_call.copying(),
         "first_calls": first_call.first_calls(),
         "first_runs": first_call.first_runs(),
+        "missing_branch": first_call.missing_branch(),
+        "side_by_side": theory.side_by_side(),
         "gradients": {str(d): row for d, row in gradients.items()},
         "ratios": {
             "textbook_default": textbook["default"]["ratio"],
@@ -124,6 +127,8 @@ def page(runs: list[dict[str, Any]]) -> str:
          *(f"{row[name]:.2g} s" for name in ("first", "later", "same_size", "other_size"))]
         for row in last["first_runs"]
     ]  # fmt: skip
+    missing, chains = last["missing_branch"], last["side_by_side"]
+    slower = chains["threads"] / chains["processes"]
     kept = [[words, f"{last['ratios'][name]:.0f}", verdict(runs, name)]
             for name, words in RATIOS.items()]  # fmt: skip
     return f"""# Benchmarks
@@ -164,7 +169,16 @@ Training and message passing (which trains a student to compare with) on one dat
 Data sets come in few sizes, and another alpha of the same size compiles nothing.
 
 {table(["call", "tokens", "very first", "later processes", *others], runs_at)}
-{calibration()}## Training
+The word that a branch does not exist (semantic, three tokens, alpha = .1):
+{missing["first"]:.1f} s the very first time, {missing["later"]:.1f} s in later processes,
+{missing["second"]:.1f} s at another alpha.
+
+## Threads and processes
+
+A diagram of 25 x 7 cells, whose chains are solved side by side, takes {slower:.2f} times as long in
+threads of one process as in processes.
+
+{explorer()}{calibration()}## Training
 
 One gradient of the training loss at alpha = 2: the full graph differentiated by JAX in float32,
 over ours in float64; and ours over reading the tokens twice, which is the least.
@@ -177,6 +191,24 @@ over ours in float64; and ours over reading the tokens twice, which is the least
 ![Ratios of all runs, and the cost of a solve against its points](images/benchmarks.png)
 
 *Left: the ratios of every run kept, in their order. Right: cost of a solve against its points.*
+"""
+
+
+def explorer() -> str:
+    """How soon the explorer answers, from the file of its benchmark."""
+    if not EXPLORER.exists():
+        return ""
+    found = json.loads(EXPLORER.read_text())
+    rows = [
+        [what, *(f"{row[share]:.0f}" for share in ("median", "95%", "worst"))]
+        for what, row in found["milliseconds"].items()
+    ]
+    return f"""## The explorer
+
+Milliseconds from a move of a slider, over {found["moves"]} moves in headless Chromium
+(`python benchmarks/explorer.py latency`).
+
+{table(["what", "median", "95%", "worst"], rows)}
 """
 
 

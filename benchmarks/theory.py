@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from unittest.mock import patch
 
 import jax
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 import dotphase as dp
 from dotphase._numerics.prox import over_points
 from dotphase.model.derivatives import loss_derivatives
+from dotphase.theory import processes
 from textbook import Textbook
 
 ALPHA, OMEGA = 2.0, 0.3
@@ -114,7 +116,7 @@ def against_sizes() -> list[dict[str, float]]:
     """CPU time of a warm solve against points, length and rank."""
     cases = [(2, 1, points) for points in (12, 14, 16, 18)]
     cases += [(length, 1, 13) for length in (3, 4, 6, 8, 12, 16)]
-    cases += [(2, 2, 13), (4, 2, 13)]
+    cases += [(length, 2, 13) for length in (2, 4, 8, 16)]
     rows = []
     for length, rank, points in cases:
         paper = length == 2 and rank == 1
@@ -130,3 +132,17 @@ def against_sizes() -> list[dict[str, float]]:
               f" {solution.iterations} evaluations, {each * 1e9:.0f} ns a point")  # fmt: skip
         rows.append({"length": length, "rank": rank, "points": points, "seconds": seconds})
     return rows
+
+
+def side_by_side() -> dict[str, float]:
+    """Wall time of a diagram of 25 x 7 cells with its chains in threads, and in processes."""
+    alphas, omegas = np.linspace(0.1, 2, 25), np.linspace(0, 0.5, 7)
+    found = {}
+    for name, fewest in (("threads", 10**9), ("processes", processes.MANY)):
+        with patch.object(processes, "MANY", fewest):
+            begun = time.perf_counter()
+            dp.diagram(dp.positional_semantic, alphas, omegas)
+            found[name] = time.perf_counter() - begun
+    print(f"diagram of 25 x 7 cells: {found['threads']:.1f} s in threads,"
+          f" {found['processes']:.1f} s in processes")  # fmt: skip
+    return found
