@@ -122,9 +122,7 @@ def missing_branch() -> dict[str, float]:
     with tempfile.TemporaryDirectory() as cache:
         first, _ = _process(cache, MISSING)
         later, again = _process(cache, MISSING)
-    print(
-        f"missing branch: first {first:.1f} s, in later processes {later:.1f} s, again {again:.1f} s"
-    )
+    print(f"missing branch: {first:.1f} s, in later processes {later:.1f} s, again {again:.1f} s")
     return {"first": first, "later": later, "second": again}
 
 
