@@ -58,10 +58,12 @@ def test_models_that_cannot_be_told_of_are_solved_here(started, monkeypatch):
     local = dp.Model(lambda h: _teacher(h), dp.softmax_attention, length=2, positions=np.eye(2))
     # One that only this process can look up, and that a worker does not understand.
     monkeypatch.setitem(sys.modules, "only_here", SimpleNamespace(_teacher=_teacher))
-    monkeypatch.setattr(_teacher, "__module__", "only_here")
+    monkeypatch.setattr(sys.modules["__main__"], "_teacher", _teacher, raising=False)
     unknown = dp.Model(_teacher, dp.softmax_attention, length=2, positions=np.eye(2))
-    for model, workers in ((local, 0), (unknown, 2)):
+    cases = ((local, "only_here", 0), (unknown, "only_here", 2), (unknown, "__main__", 0))
+    for model, module, workers in cases:
         started.clear()
+        monkeypatch.setattr(_teacher, "__module__", module)
         chains = [(model, "semantic")] * 2
         assert processes.in_processes(chains, [2.0], SETTINGS) == {}
         assert len(started) == workers

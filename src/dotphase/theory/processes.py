@@ -61,6 +61,8 @@ def in_processes(
         questions = [pickle.dumps(Asked(*chain, tuple(alphas), settings)) for chain in chains]
     except Exception:  # whatever a user's functions may raise: they cannot be told of
         return {}
+    if any(b"__main__" in question for question in questions):
+        return {}  # functions of a script or a notebook, which workers do not run
     waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
     for place in range(len(chains)):
         waiting.put(place)
