@@ -52,3 +52,10 @@ def test_an_error_in_a_block_is_told(two_cores, own):
     with pytest.raises(FloatingPointError, match="this block"):
         threads.over_blocks(work, 50)
     assert len(begun) < 50
+
+
+@pytest.mark.parametrize(("given", "cores"), [("3", 3), ("", 5), ("0", 5), ("many", 5)])
+def test_cores_may_be_limited(monkeypatch, given, cores):
+    monkeypatch.setenv("NPROC", given)
+    monkeypatch.setattr(threads.os, "cpu_count", lambda: 5)
+    assert threads._cores() == cores

@@ -7,6 +7,7 @@ One compiled function serves data sets of every size, and the paths of their sta
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -17,11 +18,12 @@ from jaxtyping import Array, Float, Int
 from dotphase._numerics.linalg import inverses, matrix_sqrt, matvec
 from dotphase._numerics.prox import Problem, Track, over_points, proximal_map, response
 from dotphase._numerics.threads import over_blocks
+from dotphase.finite.batches import on_cpu
 from dotphase.finite.loss import sentence_derivatives
 from dotphase.model import Model
 
-#: Sentences in a block.
-BLOCK = 2**10
+#: Sentences in a block: on an accelerator many, where a block takes the same time for any number.
+BLOCK, BLOCK_ON_ACCELERATOR = 2**10, 2**14
 
 
 class Sentences(NamedTuple):
@@ -51,20 +53,20 @@ class Block(NamedTuple):
 def cut(tree: Any) -> tuple[Any, ...]:
     """Sentences on the last axis, in blocks; the last one is filled up with zeros."""
     count = jax.tree.leaves(tree)[0].shape[-1]
+    block = BLOCK if on_cpu() else BLOCK_ON_ACCELERATOR
+
+    def filled(leaf: Float[Array, "... n"], begin: int) -> Float[Array, "... block"]:
+        some = leaf[..., begin : begin + block]
+        return jnp.pad(some, [(0, 0)] * (leaf.ndim - 1) + [(0, block - some.shape[-1])])
+
     return tuple(
-        jax.tree.map(lambda leaf, begin=begin: _filled(leaf[..., begin : begin + BLOCK]), tree)
-        for begin in range(0, count, BLOCK)
+        jax.tree.map(partial(filled, begin=begin), tree) for begin in range(0, count, block)
     )
 
 
 def join(blocks: Sequence[Array], count: int) -> Array:
     """The first `count` sentences of blocks."""
     return jnp.concatenate(blocks, axis=-1)[..., :count]
-
-
-def _filled(leaf: Float[Array, "... some"]) -> Float[Array, "... block"]:
-    missing = BLOCK - leaf.shape[-1]
-    return jnp.pad(leaf, [(0, 0)] * (leaf.ndim - 1) + [(0, missing)]) if missing else leaf
 
 
 @eqx.filter_jit
