@@ -264,6 +264,8 @@ def test_watch_it_learn(page):
     page.find("#time").send_keys(Keys.HOME)
     assert page.text("#now") == "step 0 of 5"
     assert float(page.data("theory-theta", "value")) == pytest.approx(0.25)
+    page.find("#time").send_keys(Keys.ARROW_RIGHT * 4)
+    assert page.text("#now") == "step 4 of 5"
     page.find("#play").send_keys(Keys.SPACE)
     wait_for(lambda: page.text("#now") == "step 5 of 5", "the end")
     assert "Play" in page.text("#play")
