@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase._numerics.prox import search_on_a_line
+from dotphase._numerics.line import search_on_a_line
 from dotphase.model import channels
 from dotphase.model.derivatives import loss_derivatives
 from dotphase.model.latent import Latent

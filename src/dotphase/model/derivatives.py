@@ -21,7 +21,8 @@ from dotphase._numerics.attention import (
     untied_attention_derivatives,
 )
 from dotphase._numerics.linalg import UNROLL_LIMIT, Entries, dot, parts
-from dotphase._numerics.prox import Explicit, Minimiser, search_on_a_line
+from dotphase._numerics.line import search_on_a_line
+from dotphase._numerics.prox import Explicit, Minimiser
 from dotphase._numerics.softmax import Row, softmax_derivatives
 from dotphase._numerics.taylor import Derivatives, differentiate
 from dotphase._numerics.untied_softmax import untied_derivatives
