@@ -68,7 +68,7 @@ figures: $(READY)
 	$(BIN)/python benchmarks/explorer_screenshots.py docs/images/watch-it-learn.png
 
 diagrams: $(READY)
-	$(BIN)/python -m dotphase.app.build
+	$(BIN)/python -m dotphase.explorer.build_diagrams
 
 reproduction: $(READY)
 	$(BIN)/dotphase reproduce --full --out docs/reproduction

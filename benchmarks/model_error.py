@@ -42,7 +42,7 @@ def main() -> None:
     options = parser.parse_args()
 
     from dotphase import plot
-    from dotphase.experiments.model_error import model_error
+    from dotphase.experiments.theory.model_error import model_error
     from dotphase.figures.parts.style import theme
     from dotphase.storage.files import write_dataset
 

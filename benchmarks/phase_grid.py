@@ -42,8 +42,8 @@ def main() -> int:
     options = parser.parse_args()
 
     from dotphase.errors import InvalidInput
-    from dotphase.experiments.grid import grid as train_grid
-    from dotphase.experiments.trained import means_over_seeds
+    from dotphase.experiments.training.averages import means_over_seeds
+    from dotphase.experiments.training.grid import grid as train_grid
     from dotphase.model.paper import positional_semantic
     from dotphase.storage.files import write_dataset, write_text
 

@@ -15,9 +15,9 @@ import jax
 import numpy as np
 
 import dotphase as dp
-from dotphase._numerics.prox import over_points
 from dotphase.model.derivatives import loss_derivatives
-from dotphase.theory import processes
+from dotphase.numerics.proximal_map import over_points
+from dotphase.theory import branch_processes
 from textbook import Textbook
 
 ALPHA, OMEGA = 2.0, 0.3
@@ -138,7 +138,7 @@ def side_by_side() -> dict[str, float]:
     """Wall time of a diagram of 25 x 7 cells with its chains in threads, and in processes."""
     alphas, omegas = np.linspace(0.1, 2, 25), np.linspace(0, 0.5, 7)
     found = {}
-    for name, fewest in (("threads", 10**9), ("processes", processes.MANY)):
+    for name, fewest in (("threads", 10**9), ("processes", branch_processes.MANY)):
         with patch.object(processes, "MANY", fewest):
             begun = time.perf_counter()
             dp.diagram(dp.positional_semantic, alphas, omegas)

@@ -26,8 +26,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import dotphase as dp
-from dotphase.finite.data import Dataset
-from dotphase.finite.loss import reduce, value_and_gradient
+from dotphase.finite_d.datasets import Dataset
+from dotphase.finite_d.loss import reduce, value_and_gradient
 
 #: Published settings.
 STEP, STEPS = 0.15, 5000

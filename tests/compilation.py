@@ -11,12 +11,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from dotphase.theory import evaluate, flow
+from dotphase.theory import expectations, gradient_flow
 
 #: A setting of JAX.
 QUICK = "jax_disable_most_optimizations"
 
-_CALL = evaluate._CompiledOnce.__call__
+_CALL = expectations._CompiledOnce.__call__
 
 
 def compile_averages_well(others: bool, put: Callable[[Any, str, Any], None]) -> None:
@@ -26,13 +26,13 @@ def compile_averages_well(others: bool, put: Callable[[Any, str, Any], None]) ->
     """
     jax.config.update(QUICK, True)
 
-    def call(self: evaluate._CompiledOnce, *args: Any) -> Any:
+    def call(self: expectations._CompiledOnce, *args: Any) -> Any:
         dims = np.shape(args[2])[-2]
         quick = self._ready or not (others or dims == 4)
         return (_CALL if quick else _well_compiled(_CALL))(self, *args)
 
-    put(evaluate._CompiledOnce, "__call__", call)
-    put(flow, "_slopes", _well_compiled(flow._slopes))
+    put(expectations._CompiledOnce, "__call__", call)
+    put(flow, "_slopes", _well_compiled(gradient_flow._slopes))
 
 
 def _well_compiled(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -16,7 +16,7 @@ from xdist.scheduler import LoadFileScheduling
 
 import dotphase as dp
 from compilation import QUICK, compile_averages_well
-from dotphase._numerics.compiled import VARIABLE, keep_for_process
+from dotphase.runtime.compilation_cache import VARIABLE, keep_for_process
 from extensions.compiler import compile_quickly
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,13 +38,13 @@ LONG = ("theory", "app", "sweep", "test_breaking.py", "test_curve.py", "test_dia
 
 #: Files that take longest, which begin first so that no process is left with one at the end.
 FIRST = (
-    "docs/test_code.py", "report/test_items.py", "theory/test_solve.py", "app/test_page.py",
-    "mean_field/test_run.py", "cli/test_model.py", "training/test_run.py", "sweep/test_run.py",
-    "report/test_quadrature.py", "theory/test_critical.py", "report/test_beyond.py",
-    "docs/test_breaking.py", "app/test_lesson.py", "sweep/test_tasks.py", "cli/test_cli.py",
-    "sweep/test_cluster.py", "message_passing/test_run.py", "theory/test_multipliers.py",
+    "docs/test_code.py", "reproduction/test_items.py", "theory/test_solve.py", "explorer/test_page.py",
+    "dmft/test_run.py", "cli/test_model.py", "training/test_run.py", "study/test_run.py",
+    "reproduction/test_quadrature.py", "theory/test_critical.py", "reproduction/test_beyond.py",
+    "docs/test_breaking.py", "explorer/test_lesson.py", "study/test_tasks.py", "cli/test_cli.py",
+    "study/test_cluster.py", "gamp/test_run.py", "theory/test_multipliers.py",
     "experiments/test_grid.py", "theory/test_limits.py", "theory/test_evolution.py",
-    "experiments/test_compare.py", "mean_field/test_kernel.py", "figures/test_all.py",
+    "experiments/test_compare.py", "dmft/test_kernel.py", "figures/test_all.py",
     "histogram/test_mechanisms.py", "cli/test_histogram.py", "theory/test_bayes.py",
 )  # fmt: skip
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import fake_task  # noqa: F401
 from dotphase.cli.main import main
-from dotphase.sweep import local
+from dotphase.study import local
 
 if __name__ == "__main__":
     local.COMMAND = (str(Path(__file__).with_name("fake_worker.py")),)

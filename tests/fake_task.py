@@ -7,8 +7,8 @@ import signal
 import time
 from pathlib import Path
 
-from dotphase._numerics.parameters import Number, OneOf, Parameter, Text, table
-from dotphase.sweep.tasks import TASKS, Result, Task
+from dotphase.config.parameters import Number, OneOf, Parameter, Text, table
+from dotphase.study.tasks import TASKS, Result, Task
 
 
 def compute(parameters, seed):

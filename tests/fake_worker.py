@@ -1,7 +1,7 @@
 """A worker process that knows the fake task."""
 
 import fake_task  # noqa: F401
-from dotphase.sweep.worker import main
+from dotphase.study.worker import main
 
 if __name__ == "__main__":
     main()

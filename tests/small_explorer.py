@@ -10,7 +10,14 @@ import sys
 
 import numpy as np
 
-from dotphase.app import children, curve, landscape, lesson, solver, stored
+from dotphase.explorer import (
+    branch_curves,
+    landscape,
+    lesson,
+    solver,
+    stored_diagrams,
+    subprocesses,
+)
 from dotphase.theory.settings import SolverSettings
 
 #: Precision of the final numbers.
@@ -19,20 +26,27 @@ FINAL = SolverSettings(rtol=5e-2, most=13)
 
 def shrink():
     solver.FINAL = FINAL
-    curve.ALPHAS, curve.POINTS, curve.MANY = np.linspace(0.5, 2.0, 4), 12, 13
+    branch_curves.ALPHAS, branch_curves.POINTS, branch_curves.MANY = (
+        np.linspace(0.5, 2.0, 4),
+        12,
+        13,
+    )
     landscape.SIZE = 3
-    stored.ALPHAS, stored.OMEGAS = np.linspace(0.5, 2.0, 3), np.linspace(0.0, 0.6, 3)
+    stored_diagrams.ALPHAS, stored_diagrams.OMEGAS = (
+        np.linspace(0.5, 2.0, 3),
+        np.linspace(0.0, 0.6, 3),
+    )
     lesson.STAGES = (
         {"log2_ensemble": 7, "repetitions": 2, "rtol": None},
         {"log2_ensemble": 8, "repetitions": 2, "rtol": 1.0},
     )
-    children.WORKER = [sys.executable, __file__, "worker"]
+    subprocesses.WORKER = [sys.executable, __file__, "worker"]
 
 
 if __name__ == "__main__":
     shrink()
     if sys.argv[1:] == ["worker"]:
-        from dotphase.app.worker import main
+        from dotphase.explorer.worker import main
 
         sys.exit(main())
     from dotphase.cli.main import main

@@ -13,9 +13,9 @@ from importlib import import_module
 import pytest
 
 import dotphase as dp
-from dotphase._numerics.choices import Choices
 from dotphase.cli.main import _run
-from dotphase.sweep.tasks import compute_point
+from dotphase.config.registry import Choices
+from dotphase.study.tasks import compute_point
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def trained(answer, paper, **new):
 
 def test_an_optimiser(add, answer, capsys, paper):
     add(
-        "dotphase.training.optimisers",
+        "dotphase.training.optimizers",
         "lion_of_three_steps",
         "import optax\nfrom dotphase.training.loop import Optimiser, first_order\n"
         "OPTIMISER = Optimiser(first_order(optax.lion), steps=3, lr=0.01)\n",
@@ -81,9 +81,9 @@ def test_an_optimiser(add, answer, capsys, paper):
 
 def test_a_start(add, answer, capsys, paper):
     add(
-        "dotphase.finite.starts",
+        "dotphase.finite_d.initializers",
         "halfway",
-        "from dotphase.finite.begin import Start\n"
+        "from dotphase.finite_d.initialization import Start\n"
         "START = Start(lambda key, teacher, positions, columns, scale: teacher[:, :columns] / 2)\n",
     )
     assert trained(answer, paper, start="halfway").q > 0
@@ -110,7 +110,7 @@ def test_a_model(add, answer, capsys):
     add(
         "dotphase.model.named",
         "stiff",
-        "from dotphase._numerics.parameters import Number, Parameter, table\n"
+        "from dotphase.config.parameters import Number, Parameter, table\n"
         "from dotphase.model.named import NamedModel\n"
         "def build(softness):\n"
         "    from dotphase.model.paper import positional_semantic\n"
@@ -137,10 +137,10 @@ def test_a_command(add, capsys):
 
 def test_a_task(add):
     add(
-        "dotphase.sweep.tasks",
+        "dotphase.study.tasks",
         "double",
-        "from dotphase._numerics.parameters import Number, Parameter, table\n"
-        "from dotphase.sweep.tasks import Result, Task\n"
+        "from dotphase.config.parameters import Number, Parameter, table\n"
+        "from dotphase.study.tasks import Result, Task\n"
         "TASK = Task(lambda model, given, seed: {'twice': 2 * given['x'] + float(model.ridge)},\n"
         "            table(Parameter('x', Number())), {'twice': Result(float, 'twice x')})\n",
     )
@@ -150,7 +150,7 @@ def test_a_task(add):
 
 
 def test_options_of_a_running_program():
-    choices: Choices[int] = Choices("task", "dotphase.sweep.tasks", "TASK")
+    choices: Choices[int] = Choices("task", "dotphase.study.tasks", "TASK")
     choices.register("answer", 42)
     assert choices["answer"] == 42 and "answer" in choices.names()
     with pytest.raises(dp.InvalidInput, match="is taken"):
@@ -161,7 +161,7 @@ def test_options_of_a_running_program():
 
 @pytest.mark.parametrize("text", ["OPTIMIZER = 1\n", "OPTIMISER = (\n", "import no_such_module\n"])
 def test_a_file_that_defines_nothing_is_named_in_one_line(add, paper, text):
-    add("dotphase.training.optimisers", "broken", text)
+    add("dotphase.training.optimizers", "broken", text)
     with pytest.raises(dp.InvalidInput, match="does not define OPTIMISER") as caught:
         dp.train(paper, 2.0, 24, seeds=1, optimizer="broken")
     assert "\n" not in str(caught.value) and "optimisers.broken" in str(caught.value)

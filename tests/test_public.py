@@ -62,7 +62,7 @@ def test_all_that_is_needed_is_pinned():
 
 
 def test_studies_are_looked_after_without_jax():
-    code = "import sys, dotphase.sweep.run, dotphase.sweep.worker; sys.exit('jax' in sys.modules)"
+    code = "import sys, dotphase.study.run, dotphase.study.worker; sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -14,7 +14,7 @@ from common import Trial, require, run
 import dotphase as dp
 from dotphase.histogram import load_network, save_network
 from dotphase.storage.journal import DATABASE
-from dotphase.storage.kept import Kept
+from dotphase.storage.result_cache import Kept
 
 STUDY = dp.Study("regression", sweep={"alpha": np.linspace(0.2, 3, 12).tolist()}, seeds=1)
 

@@ -13,7 +13,7 @@ import xarray as xr
 from common import Trial, environment, require, run
 
 import dotphase as dp
-from dotphase.sweep.journal import read_status
+from dotphase.study.journal import read_status
 
 SPEC = """
 task = "theory"

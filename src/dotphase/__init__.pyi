@@ -14,11 +14,11 @@ from dotphase.model.spectrum import Spectrum as Spectrum
 from dotphase.model.untied import untied as untied
 
 # Theory
-from dotphase._numerics.fixed_point import Iteration as Iteration
-from dotphase.experiments.attention import attention as attention
-from dotphase.experiments.curve import curve as curve
-from dotphase.experiments.diagram import diagram as diagram
-from dotphase.mean_field.run import dynamics as dynamics
+from dotphase.numerics.fixed_point import Iteration as Iteration
+from dotphase.experiments.theory.attention import attention as attention
+from dotphase.experiments.theory.curve import curve as curve
+from dotphase.experiments.theory.diagram import diagram as diagram
+from dotphase.dmft.run import dynamics as dynamics
 from dotphase.theory.critical import critical as critical
 from dotphase.theory.critical import critical_line as critical_line
 from dotphase.theory.overlaps import Overlaps as Overlaps
@@ -28,26 +28,26 @@ from dotphase.theory.solve import solve_many as solve_many
 
 # Finite dimension
 from dotphase.baselines.fit import baseline as baseline
-from dotphase.experiments.basins import basins as basins
-from dotphase.finite.begin import start_from as start_from
-from dotphase.finite.data import sample as sample
-from dotphase.experiments.compare import compare as compare
-from dotphase.experiments.grid import grid as grid
-from dotphase.experiments.message_passing import amp as amp
+from dotphase.experiments.training.basins import basins as basins
+from dotphase.finite_d.initialization import start_from as start_from
+from dotphase.finite_d.datasets import sample as sample
+from dotphase.experiments.comparison.compare import compare as compare
+from dotphase.experiments.training.grid import grid as grid
+from dotphase.experiments.comparison.amp import amp as amp
 from dotphase.training.hessian import curvature as curvature
 from dotphase.training.run import train as train
 from dotphase.training.settings import TrainingSettings as TrainingSettings
-from dotphase.message_passing.settings import MessagePassingSettings as MessagePassingSettings
+from dotphase.gamp.settings import MessagePassingSettings as MessagePassingSettings
 
 # Studies
-from dotphase.sweep.journal import read_status as read_status
-from dotphase.sweep.run import read_study as read_study
-from dotphase.sweep.run import run_study as run_study
-from dotphase.sweep.spec import Study as Study
-from dotphase.sweep.spec import read_spec as read_spec
+from dotphase.study.journal import read_status as read_status
+from dotphase.study.run import read_study as read_study
+from dotphase.study.run import run_study as run_study
+from dotphase.study.spec import Study as Study
+from dotphase.study.spec import read_spec as read_spec
 
 # Settings
-from dotphase._numerics.compiled import keep_compiled as keep_compiled
+from dotphase.runtime.compilation_cache import keep_compiled as keep_compiled
 
 # Errors
 from dotphase.errors import Interrupted as Interrupted

@@ -1,19 +1,19 @@
 """A closer look at a model: where branches end, its landscape, its attention, its limits."""
 
-from dotphase.experiments.attention import attention_matrices
-from dotphase.experiments.basins import basin_shares
-from dotphase.experiments.beside import with_theory
-from dotphase.experiments.fill import fill
-from dotphase.experiments.model_error import model_error
-from dotphase.experiments.outcomes import outcomes
-from dotphase.experiments.trained import means_over_seeds
-from dotphase.finite.linear import linear_test_error
+from dotphase.experiments.comparison.with_theory import with_theory
+from dotphase.experiments.dynamics.filled_diagram import fill
+from dotphase.experiments.dynamics.outcomes import outcomes
+from dotphase.experiments.theory.attention import attention_matrices
+from dotphase.experiments.theory.model_error import model_error
+from dotphase.experiments.training.averages import means_over_seeds
+from dotphase.experiments.training.basins import basin_shares
+from dotphase.finite_d.linear_layer import linear_test_error
 from dotphase.model.glm import ridge_regression
 from dotphase.model.latent import Latent
-from dotphase.theory.breaking.critical import broken_critical
-from dotphase.theory.ends import branch_end
 from dotphase.theory.landscape import landscape
+from dotphase.theory.one_rsb.critical import broken_critical
 from dotphase.theory.solve import complexity, continue_in_alpha, solve_many_broken
+from dotphase.theory.spinodal import branch_end
 
 __all__ = [
     "Latent",

@@ -3,9 +3,9 @@
 For the paper's teachers in closed form; ``numerical`` and ``weak_recovery`` are for any.
 """
 
-from dotphase.experiments.bayes import bayes_curve as curve
+from dotphase.experiments.theory.bayes import bayes_curve as curve
 from dotphase.theory.bayes import bayes_optimal as optimal
-from dotphase.theory.posterior import numerical_bayes as numerical
-from dotphase.theory.posterior import weak_recovery
+from dotphase.theory.numerical_posterior import numerical_bayes as numerical
+from dotphase.theory.numerical_posterior import weak_recovery
 
 __all__ = ["curve", "numerical", "optimal", "weak_recovery"]

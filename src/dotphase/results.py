@@ -1,22 +1,22 @@
 """What functions return, for annotations and for ``isinstance``; nobody has to make them."""
 
 from dotphase.baselines.fit import Baseline
-from dotphase.finite.data import Dataset
-from dotphase.finite.runs import Run
-from dotphase.mean_field.result import Trajectory
-from dotphase.message_passing.result import MessagePassing
+from dotphase.dmft.result import Trajectory
+from dotphase.finite_d.datasets import Dataset
+from dotphase.finite_d.runs import Run
+from dotphase.gamp.result import MessagePassing
 from dotphase.theory.bayes import BayesOptimal
-from dotphase.theory.breaking.critical import BrokenCritical
-from dotphase.theory.breaking.evolution import BrokenOverlaps
-from dotphase.theory.breaking.result import Broken, Complexity
 from dotphase.theory.critical import Critical
-from dotphase.theory.critical_search import Transition
-from dotphase.theory.dimension import AtDimension
-from dotphase.theory.ends import BranchEnd
-from dotphase.theory.flow import Flow, FlowPoint
+from dotphase.theory.finite_d_corrections import AtDimension
+from dotphase.theory.gradient_flow import Flow, FlowPoint
 from dotphase.theory.landscape import Landscape
-from dotphase.theory.posterior import NumericalBayes
+from dotphase.theory.numerical_posterior import NumericalBayes
+from dotphase.theory.one_rsb.critical import BrokenCritical
+from dotphase.theory.one_rsb.result import Broken, Complexity
+from dotphase.theory.one_rsb.state_evolution import BrokenOverlaps
 from dotphase.theory.solution import Solution
+from dotphase.theory.spinodal import BranchEnd
+from dotphase.theory.transitions import Transition
 from dotphase.training.hessian import Curvature
 from dotphase.training.result import Training
 

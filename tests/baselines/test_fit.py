@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase.finite.linear import linear_layer
+from dotphase.finite_d.linear_layer import linear_layer
 
 
 def test_the_linear_layer_minimises_its_loss(paper):

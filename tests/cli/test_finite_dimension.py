@@ -44,7 +44,7 @@ def test_runs_are_printed_where_the_theory_beside_them_is_interrupted(monkeypatc
     def stopped(runs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dotphase.experiments.beside.with_theory", stopped)
+    monkeypatch.setattr("dotphase.experiments.comparison.with_theory.with_theory", stopped)
     arguments = ["--d", "200", "--alpha", "2", "--seeds", "2", "--steps", "2"]
     result = run(train.command, *arguments)
     assert result.return_value == 130

@@ -166,7 +166,7 @@ def test_bad_models_of_studies(text, parts, refused, tmp_path):
 
 
 def test_settings_of_a_study_on_the_command_line(tmp_path):
-    from dotphase.sweep.spec import read_spec
+    from dotphase.study.spec import read_spec
 
     spec = tmp_path / "spec.toml"
     spec.write_text('engine = "critical"\n[fixed]\npoints = 12\n[sweep]\nridge = [0.1]\n')

@@ -16,8 +16,8 @@ import fake_task  # noqa: F401
 from dotphase.cli.commands.study import duration
 from dotphase.cli.main import _run
 from dotphase.storage.journal import read_journal
-from dotphase.sweep import local
-from dotphase.sweep.journal import read_status
+from dotphase.study import local
+from dotphase.study.journal import read_status
 
 TESTS = Path(__file__).parents[1]
 SPEC = 'task = "fake"\nseeds = 2\n[sweep]\nx = [1.0, 2.0]\n'

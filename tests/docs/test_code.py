@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from reproduction.items import ITEMS
 
 import dotphase as dp
 import made_up
 from dotphase.cli.main import cli
-from dotphase.report.items import ITEMS
 from examples import NAMES, RESULTS, breaks_symmetry, examples, run, share
 from extensions.public_names import GROUPS, HOMES, resolve
 
@@ -160,13 +160,13 @@ def add(tmp_path, monkeypatch):
 
 
 def test_an_optimiser(add, paper):
-    name = add("training/optimisers/lion.py")
+    name = add("training/optimizers/lion.py")
     found = dp.train(paper, alpha=2.0, d=40, seeds=2, optimizer=name, steps=20)
     assert found.optimizer == "lion" and len(found.runs) == 2
 
 
 def test_a_start(add, paper):
-    name = add("finite/starts/opposed.py")
+    name = add("finite_d/initializers/opposed.py")
     found = dp.train(paper, alpha=2.0, d=40, seeds=2, start=name)
     assert found.runs[0].mechanism == "semantic"
 
@@ -188,7 +188,7 @@ def test_a_model_in_a_file(tmp_path):
 
 
 def test_an_item(add):
-    name = add("report/items/bare.py")
+    name = add("reproduction/items/bare.py")
     assert name in ITEMS and ITEMS[name].title == "A purely semantic teacher"
 
 
@@ -199,7 +199,7 @@ def test_a_command(add):
 
 
 def test_a_task(add, tmp_path):
-    name = add("sweep/tasks/linear.py")
+    name = add("study/tasks/linear.py")
     study = dp.Study(name, sweep={"omega": [0.2, 0.3]})
     found = dp.run_study(study, tmp_path / "study", on="here")
     assert found["linear_test_error"].sizes["omega"] == 2

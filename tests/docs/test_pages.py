@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dotphase._numerics.outcome import Outcome
+from dotphase.numerics.outcome import Outcome
 from dotphase.storage.files import read_dataset
 
 ROOT = Path(__file__).resolve().parents[2]

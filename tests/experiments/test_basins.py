@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 import dotphase as dp
-from dotphase.finite.overlaps import MECHANISMS
+from dotphase.finite_d.overlaps import MECHANISMS
 
 D, ALPHAS, SCALES = 40, [1.0, 4.0], [0.01, 1.0]
 

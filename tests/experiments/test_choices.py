@@ -6,10 +6,10 @@ import optax
 import pytest
 
 import dotphase as dp
-from dotphase.finite.begin import Start
-from dotphase.finite.starts import STARTS
+from dotphase.finite_d.initialization import Start
+from dotphase.finite_d.initializers import STARTS
 from dotphase.training.loop import Optimiser, first_order
-from dotphase.training.optimisers import OPTIMISERS
+from dotphase.training.optimizers import OPTIMISERS
 
 STEPS = 7
 

@@ -5,9 +5,9 @@ import pytest
 import xarray as xr
 
 import dotphase as dp
-from dotphase.experiments import compare as module
-from dotphase.experiments.agreement import AGREES, DIFFERS
-from dotphase.experiments.compare import LEFT, NO_BRANCH, QUANTITIES
+from dotphase.experiments.comparison import compare as module
+from dotphase.experiments.comparison.agreement import AGREES, DIFFERS
+from dotphase.experiments.comparison.compare import LEFT, NO_BRANCH, QUANTITIES
 
 ALPHAS = [0.5, 2.0]
 

@@ -3,7 +3,7 @@ import pytest
 import xarray as xr
 
 import dotphase as dp
-from dotphase.experiments.curve import crossing_of
+from dotphase.experiments.theory.curve import crossing_of
 from dotphase.storage.files import write_dataset
 
 ALPHAS = [1.1, 1.4, 0.5]

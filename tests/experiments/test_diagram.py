@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 import dotphase as dp
-from dotphase.experiments import fill
+from dotphase.experiments.dynamics import filled_diagram
 from dotphase.storage.files import write_dataset
 
 ALPHAS = [0.5, 1.1, 1.4, 1.7]
@@ -107,7 +107,7 @@ def test_missing_minima_are_filled_by_gradient_descent(dataset, monkeypatch):
     at = filled.sel(omega=0.9, alpha=0.5)
     other = float(at["train_loss"].sel(branch="positional"))
     assert float(at["reached_difference"]) == pytest.approx(0.5 - other)
-    gap, reached = fill.filled_difference(filled)
+    gap, reached = filled_diagram.filled_difference(filled)
     assert bool(reached.sel(omega=0.9, alpha=0.5)) and float(gap.sel(omega=0.9, alpha=0.5)) > 0
     assert not bool((reached & dataset["loss_difference"].notnull()).any())
     figure = dp.plot.diagram(filled)

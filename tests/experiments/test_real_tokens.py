@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dotphase.experiments.real_tokens import train_on_table
-from dotphase.finite.embeddings import prepare
+from dotphase.experiments.training.real_tokens import train_on_table
+from dotphase.finite_d.embeddings import prepare
 
 
 def test_training_on_a_table(paper, rng):

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase._numerics.line import search_on_a_line
 from dotphase.model import channels
 from dotphase.model.derivatives import loss_derivatives
 from dotphase.model.latent import Latent
 from dotphase.model.symmetry import sign_flips
+from dotphase.numerics.golden_section import search_on_a_line
 from models import softmax
 
 

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase._numerics.prox import over_points
-from dotphase._numerics.taylor import differentiate
 from dotphase.model.attention import untied_attention
 from dotphase.model.derivatives import (
     by_autodiff,
@@ -16,6 +14,8 @@ from dotphase.model.derivatives import (
     softmax_loss,
     untied_loss,
 )
+from dotphase.numerics.proximal_map import over_points
+from dotphase.numerics.taylor import differentiate
 from models import softmax
 
 #: Written out up to four entries, as arrays beyond.

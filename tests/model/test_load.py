@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase._numerics.parameters import REQUIRED, Flag, Number, Whole
+from dotphase.config.parameters import REQUIRED, Flag, Number, Whole
 from dotphase.model.load import Reference, find_model
 from dotphase.model.named import MODELS, PAPER
 

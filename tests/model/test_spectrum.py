@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase.finite.data import draw_tokens, weighted_product
-from dotphase.finite.keys import as_key
+from dotphase.finite_d.datasets import draw_tokens, weighted_product
+from dotphase.finite_d.prng_keys import as_key
 from dotphase.model.spectrum import Spectrum, from_data, power_law, spiked
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase.finite.begin import resolve
+from dotphase.finite_d.initialization import resolve
 from dotphase.model.attention import untied_attention
 
 

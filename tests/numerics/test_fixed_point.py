@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dotphase._numerics.fixed_point import Iteration, Outcome, fixed_point
+from dotphase.numerics.fixed_point import Iteration, Outcome, fixed_point
 
 
 def _solve(function, start, settings=None, admissible=lambda x: True):

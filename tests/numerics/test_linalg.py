@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dotphase._numerics import linalg as small
+from dotphase.numerics import linalg as small
 
 
 @pytest.fixture(params=[1, 2, 3, 6, 8, 11])

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dotphase._numerics.quadrature import BLOCK_LOG2, SCRAMBLES, SMALLEST_LOG2, gaussian_blocks
+from dotphase.numerics.quadrature import BLOCK_LOG2, SCRAMBLES, SMALLEST_LOG2, gaussian_blocks
 
 
 def test_same_seed_same_points_other_seed_other_points():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import qmc
 
-from dotphase._numerics import sobol
+from dotphase.numerics import sobol
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase._numerics.fixed_point import FixedPoint
-from dotphase._numerics.outcome import Outcome
+from dotphase.numerics.fixed_point import FixedPoint
+from dotphase.numerics.outcome import Outcome
 from dotphase.theory.branch import Branch, aligned
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.classification import belongs, classify
-from dotphase.theory.follow import _without_traces
-from dotphase.theory.problem import Free
+from dotphase.theory.continuation import _without_traces
+from dotphase.theory.fixed_point_map import Free
 
 
 @pytest.mark.parametrize("branch", ["semantic", "positional", "uninformed", "mixed"])

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase._numerics.quadrature import Rule
-from dotphase.finite import loss as finite_loss
-from dotphase.finite.measure import held_out_error
-from dotphase.finite.prepare import prepare
-from dotphase.finite.test_error import field_error, quadrature
+from dotphase.finite_d import loss as finite_loss
+from dotphase.finite_d.measurement import held_out_error
+from dotphase.finite_d.preparation import prepare
+from dotphase.finite_d.test_error import field_error, quadrature
 from dotphase.model.latent import Latent
+from dotphase.numerics.quadrature import Rule
 
 #: How student and teacher read the two tokens.
 READ, ASKED = np.array([1.0, -0.5]), np.array([0.8, 0.3])

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase.theory.critical_search import (
+from dotphase.theory.driver import run_alone
+from dotphase.theory.spinodal import BranchEnd
+from dotphase.theory.transitions import (
     Transition,
     _transition,
     beats_linear,
     candidates,
     lowest_minimum,
 )
-from dotphase.theory.ends import BranchEnd
-from dotphase.theory.steps import run_alone
 
 
 @pytest.fixture(scope="module")

@@ -7,14 +7,14 @@ import pytest
 
 import dotphase as dp
 from dotphase.model.symmetry import unseen_turns
-from dotphase.theory.follow import Follower
+from dotphase.theory.continuation import Follower
+from dotphase.theory.driver import run
+from dotphase.theory.fixed_point_map import Free
 from dotphase.theory.multipliers import multipliers
-from dotphase.theory.problem import Free
-from dotphase.theory.search import Memory, Search
-from dotphase.theory.seeds import combined, decided_against, needs_seeds
+from dotphase.theory.point_iteration import Memory, Search
+from dotphase.theory.seed_ensemble import combined, decided_against, needs_seeds
 from dotphase.theory.settings import SolverSettings
 from dotphase.theory.stability import Multipliers, told_undecided
-from dotphase.theory.steps import run
 from models import softmax
 
 

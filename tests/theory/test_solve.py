@@ -324,7 +324,7 @@ def test_a_start_that_leaves_the_admissible_overlaps_is_rescaled(branch, omega, 
     assert solution.value("m" if branch == "positional" else "theta") == pytest.approx(
         size, rel=0.02
     )
-    monkeypatch.setattr("dotphase.theory.follow.OTHER_STARTS", ())
+    monkeypatch.setattr("dotphase.theory.continuation.OTHER_STARTS", ())
     lost = dp.solve(model, 10.0, start=branch, log2_points=12)
     assert not lost.converged
     assert str(lost).startswith(f"NO RESULT for the {branch} branch")

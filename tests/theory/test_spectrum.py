@@ -5,9 +5,9 @@ import pytest
 
 import dotphase as dp
 from dotphase.model.spectrum import Spectrum, power_law
-from dotphase.theory.evolution import lift, next_overlaps, resolvent, source, weight_gram
 from dotphase.theory.overlaps import Conjugates
 from dotphase.theory.stability import spreading
+from dotphase.theory.state_evolution import lift, next_overlaps, resolvent, source, weight_gram
 
 VALUES = np.array([[2.0, 1.0, 0.4], [0.5, 1.5, 1.0]])
 WEIGHTS = np.array([0.2, 0.3, 0.5])

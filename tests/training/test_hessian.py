@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase.finite.loss import reduce, value_and_gradient
+from dotphase.finite_d.loss import reduce, value_and_gradient
 from dotphase.training import hessian
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase.finite.prepare import prepare
+from dotphase.finite_d.preparation import prepare
 from dotphase.training.kernel import objective, record, train_one
 from dotphase.training.loop import Objective, Schedule
 

@@ -7,7 +7,7 @@ import optax
 import pytest
 
 from dotphase.training.loop import Objective, Schedule
-from dotphase.training.optimisers.lbfgs import LINE_SEARCH, MEMORY, lbfgs
+from dotphase.training.optimizers.lbfgs import LINE_SEARCH, MEMORY, lbfgs
 
 STEPS = 12
 

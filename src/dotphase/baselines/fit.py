@@ -28,16 +28,16 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float
 
-from dotphase._numerics import validate
-from dotphase._numerics.precision import in_double_precision
-from dotphase._numerics.prox import over_points
-from dotphase._numerics.sampled import error_if_known
-from dotphase.finite.data import Dataset, count_sentences, draw_tokens, sample
-from dotphase.finite.keys import Purpose
-from dotphase.finite.linear import linear_layer, linear_test_error, mixing_moments
-from dotphase.finite.loss import project
-from dotphase.finite.test_error import linear_error, quadrature
+from dotphase.config import validation
+from dotphase.finite_d.datasets import Dataset, count_sentences, draw_tokens, sample
+from dotphase.finite_d.linear_layer import linear_layer, linear_test_error, mixing_moments
+from dotphase.finite_d.loss import project
+from dotphase.finite_d.prng_keys import Purpose
+from dotphase.finite_d.test_error import linear_error, quadrature
 from dotphase.model.definition import Model, refuse
+from dotphase.numerics.proximal_map import over_points
+from dotphase.numerics.statistics import error_if_known
+from dotphase.runtime.precision import in_double_precision
 
 #: Least hidden units, full-batch Adam steps and step size of perceptrons.
 HIDDEN, STEPS, STEP = 256, 300, 3e-3
@@ -122,10 +122,10 @@ def baseline(
     began = time.perf_counter()
     refuse(model, "a baseline", "loss", "noise", "latent", "correlation")
     n = count_sentences(model, alpha, d)
-    fit = KINDS[validate.choice("kind", kind, KINDS)]
-    root = jax.random.key(validate.whole("seed", seed, at_least=0))
+    fit = KINDS[validation.choice("kind", kind, KINDS)]
+    root = jax.random.key(validation.whole("seed", seed, at_least=0))
     results = []
-    for number in range(validate.whole("seeds", seeds, at_least=1)):
+    for number in range(validation.whole("seeds", seeds, at_least=1)):
         key = jax.random.fold_in(root, number)
         data = sample(model, d, n, key)
         fitted = fit(model, data, Purpose.BASELINE.of(key))

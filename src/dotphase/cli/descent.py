@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dotphase._numerics.parameters import Number, OneOf, Parameter, Whole
 from dotphase.cli.options import refuse_given
+from dotphase.config.parameters import Number, OneOf, Parameter, Whole
 
 ENGINE = Parameter(
     "engine", OneOf(("state_evolution", "dynamics")), "state_evolution",

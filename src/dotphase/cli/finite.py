@@ -61,8 +61,8 @@ def run_seeds(
     with progress_bar(what, total=seeds) as advance:
         built = model.build()
         from dotphase.errors import Interrupted
-        from dotphase.experiments.beside import with_theory
-        from dotphase.finite.runs import keeping
+        from dotphase.experiments.comparison.with_theory import with_theory
+        from dotphase.finite_d.runs import keeping
 
         try:
             result = compute(built, advance.status, seeds=seeds, on_run=lambda run: advance())

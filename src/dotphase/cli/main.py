@@ -19,10 +19,10 @@ from collections.abc import Sequence
 
 import click
 
-from dotphase._numerics import interrupt
-from dotphase._numerics.validate import unknown
 from dotphase.cli.commands import COMMANDS
+from dotphase.config.validation import unknown
 from dotphase.errors import InvalidInput
+from dotphase.runtime import interrupt
 
 #: Seconds after an interrupt in which a command may end by itself.
 PATIENCE = 1.2

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dotphase._numerics import validate
-from dotphase._numerics.parameters import (
+from dotphase.cli import compiling
+from dotphase.config import validation
+from dotphase.config.parameters import (
     REQUIRED,
     Flag,
     Kind,
@@ -23,7 +24,6 @@ from dotphase._numerics.parameters import (
     complete,
     read_settings,
 )
-from dotphase.cli import compiling
 from dotphase.errors import InvalidInput
 from dotphase.model.named import MODELS, PAPER, NamedModel
 
@@ -182,7 +182,7 @@ def task_options(task: str, *names: str, **defaults: Any) -> Callable[[F], F]:
 
     All of the task's parameters, or those of some names; defaults may differ from the task's.
     """
-    from dotphase.sweep.tasks import TASKS
+    from dotphase.study.tasks import TASKS
 
     known = TASKS[task].parameters
     return parameter_options(
@@ -228,7 +228,7 @@ class Asked:
     def along(self, name: str, values: Sequence[float]) -> Callable[[float], Model]:
         """The model as a function of one of its parameters, which may have these values."""
         if name not in self.family.parameters:
-            rule = validate.unknown("parameter of the model", name, self.family.parameters)
+            rule = validation.unknown("parameter of the model", name, self.family.parameters)
             raise InvalidInput("parameter", name, rule)
         kind = self.family.parameters[name].kind
         if not isinstance(kind, Number | Whole):
@@ -313,8 +313,8 @@ def _asked(reference: str | None, settings: tuple[str, ...], paper: dict[str, An
 
 def prepare_jax() -> None:
     """Keep all that is compiled, and tell of it: this is the program's own process."""
-    from dotphase._numerics.compiled import keep_for_process
-    from dotphase._numerics.device import devices
+    from dotphase.runtime.compilation_cache import keep_for_process
+    from dotphase.runtime.devices import devices
 
     keep_for_process()
     compiling.watch()

@@ -12,8 +12,8 @@ from typing import Any
 
 import click
 
-from dotphase._numerics.plain import plain
 from dotphase.cli import compiling
+from dotphase.config.serialization import plain
 
 #: Seconds of work before a progress bar appears.
 QUIET = 2.0
@@ -26,7 +26,7 @@ def print_json(value: dict[str, Any]) -> None:
 
 def echo(result: object) -> None:
     """A result in words; on a terminal, what warns is red."""
-    from dotphase._numerics.shown import ALARMS
+    from dotphase.config.formatting import ALARMS
 
     for line in str(result).split("\n"):
         click.secho(line, fg="red" if line.lstrip().startswith(ALARMS) else None)

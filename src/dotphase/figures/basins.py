@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.experiments.basins import basin_shares
+from dotphase.experiments.training.basins import basin_shares
 from dotphase.figures.parts.lines import OPTIMISERS
 from dotphase.figures.parts.style import COLOURS, drawing, ink, page
 

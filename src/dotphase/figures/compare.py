@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.experiments.agreement import DIFFERS
-from dotphase.experiments.compare import LEFT, NO_BRANCH
+from dotphase.experiments.comparison.agreement import DIFFERS
+from dotphase.experiments.comparison.compare import LEFT, NO_BRANCH
 from dotphase.figures.parts.lines import (
     ALPHA,
     DESCENT,

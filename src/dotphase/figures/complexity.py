@@ -11,7 +11,7 @@ from matplotlib.ticker import NullFormatter
 from dotphase.figures.parts.style import COLOURS, drawing, ink
 
 if TYPE_CHECKING:
-    from dotphase.theory.breaking.result import Complexity
+    from dotphase.theory.one_rsb.result import Complexity
 
 
 def complexity(curve: Complexity, path: str | Path | None = None) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import xarray as xr
 
-from dotphase.experiments.fill import filled_difference
+from dotphase.experiments.dynamics.filled_diagram import filled_difference
 from dotphase.figures.parts.lines import ALPHA, LOSS_GAP, SYMBOLS
 from dotphase.figures.parts.maps import (
     critical_lines,

@@ -9,7 +9,7 @@ from dotphase.figures.parts.lines import PASSED, PASSED_PARTS, message_passing_l
 from dotphase.figures.parts.style import drawing
 
 if TYPE_CHECKING:
-    from dotphase.message_passing.result import MessagePassing
+    from dotphase.gamp.result import MessagePassing
 
 
 def iterations(result: MessagePassing, path: str | Path | None = None) -> Any:

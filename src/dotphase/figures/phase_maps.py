@@ -7,7 +7,7 @@ from typing import Any
 
 import xarray as xr
 
-from dotphase.experiments.fill import filled_difference
+from dotphase.experiments.dynamics.filled_diagram import filled_difference
 from dotphase.figures.panels import panels
 from dotphase.figures.parts.lines import LOSS_GAP, loss_gap
 from dotphase.figures.parts.maps import Panel, gain_panel

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.optimize import linear_sum_assignment
 
-from dotphase._numerics import validate
+from dotphase.config import validation
 from dotphase.histogram.network import Network, distance, in_single_precision
 from dotphase.histogram.task import Split
 from dotphase.histogram.train import evaluate
@@ -76,7 +76,7 @@ def loss_between(
     >>> dp.histogram.loss_between(*networks, split, places=3).barrier > 1
     True
     """
-    place = np.linspace(0.0, 1.0, validate.whole("places", places, at_least=2))
+    place = np.linspace(0.0, 1.0, validation.whole("places", places, at_least=2))
     ends = (second, align(first, second))
     curves = [row for end in ends for row in _along(first, end, split, place)]
     return LossBetween(place, *curves, *(float(distance(first, end)) for end in ends))

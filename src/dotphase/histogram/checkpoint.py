@@ -13,7 +13,7 @@ import numpy as np
 
 from dotphase.errors import InvalidInput
 from dotphase.storage.files import Damaged, remove_leftovers
-from dotphase.storage.kept import Kept
+from dotphase.storage.result_cache import Kept
 
 T = TypeVar("T")
 

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from dotphase._numerics import validate
+from dotphase.config import validation
 from dotphase.errors import InvalidInput
 from dotphase.histogram.checkpoint import Checkpoint
 from dotphase.histogram.introspect import statistics
@@ -214,11 +214,11 @@ def emergence(
     began = time.perf_counter()
     task = Task() if task is None else task
     split = draw(task, seed)
-    sizes = [validate.whole("samples", n, at_least=1, at_most=len(split.train)) for n in samples]
+    sizes = [validation.whole("samples", n, at_least=1, at_most=len(split.train)) for n in samples]
     if not sizes:
         raise InvalidInput("samples", list(samples), "must have at least one number")
     runs = check_runs(runs, task, dimension, hidden)
-    steps = validate.whole("steps", steps, at_least=1)
+    steps = validation.whole("steps", steps, at_least=1)
     starts, keys = _begin(task, runs, seed, dimension, hidden)
     rules = _no_rules(dimension, runs)
     found: list[list[np.ndarray]] = []

@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from dotphase._numerics import validate
+from dotphase.config import validation
 from dotphase.errors import Interrupted, InvalidInput
-from dotphase.finite.keys import keys_at
+from dotphase.finite_d.prng_keys import keys_at
 from dotphase.histogram.between import loss_between
 from dotphase.histogram.checkpoint import Checkpoint
 from dotphase.histogram.free import EPOCHS as RELEASE_EPOCHS
@@ -110,21 +110,21 @@ def run(
     (2, 1)
     """
     began = time.perf_counter()
-    validate.choice("mechanism", mechanism, (*MECHANISMS, "both"))
+    validation.choice("mechanism", mechanism, (*MECHANISMS, "both"))
     if landscape and mechanism != "both":
         raise InvalidInput("mechanism", mechanism, "must be both for the landscape between them")
     names = MECHANISMS if mechanism == "both" else (mechanism,)
     task = Task() if task is None else task
-    dimension = validate.whole("dimension", dimension, at_least=2)
-    hidden = validate.whole("hidden", hidden, at_least=1)
+    dimension = validation.whole("dimension", dimension, at_least=2)
+    hidden = validation.whole("hidden", hidden, at_least=1)
     runs = check_runs(runs, task, dimension, hidden)
     plan = Plan(epochs=epochs, target=target, batch=batch)
-    later = validate.whole("release_epochs", release_epochs, at_least=1)
+    later = validation.whole("release_epochs", release_epochs, at_least=1)
     identity = {
         "task": asdict(task),
         "mechanism": mechanism,
         "runs": runs,
-        "seed": validate.whole("seed", seed, at_least=0),
+        "seed": validation.whole("seed", seed, at_least=0),
         "target": target,
         "dimension": dimension,
         "hidden": hidden,

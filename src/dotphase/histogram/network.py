@@ -27,9 +27,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from dotphase._numerics import validate
-from dotphase._numerics.precision import computing
+from dotphase.config import validation
 from dotphase.errors import InvalidInput
+from dotphase.runtime.precision import computing
 
 #: What query and key may read; a free network reads everything.
 MECHANISMS = ("semantic", "positional")
@@ -140,7 +140,7 @@ def initialise_all(keys: Array, symbols: int, length: int, dimension: int, hidde
 
 def constraint(mechanism: str, dimension: int = 64) -> Constraint:
     """The constraint that imposes a mechanism; ``free`` imposes none."""
-    validate.choice("mechanism", mechanism, (*MECHANISMS, FREE))
+    validation.choice("mechanism", mechanism, (*MECHANISMS, FREE))
     if dimension % 2:
         raise InvalidInput("dimension", dimension, "must be even, to be split in two halves")
     first = np.repeat(np.asarray([1, 0], np.float32), dimension // 2)

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from dotphase._numerics.outcome import Outcome
-from dotphase._numerics.plain import fields_without
-from dotphase._numerics.shown import with_error
+from dotphase.config.formatting import with_error
+from dotphase.config.serialization import fields_without
 from dotphase.errors import InvalidInput
 from dotphase.histogram.between import LossBetween
 from dotphase.histogram.introspect import Statistics
@@ -20,6 +19,7 @@ from dotphase.histogram.network import Network, select
 from dotphase.histogram.task import Task
 from dotphase.histogram.train import Trained
 from dotphase.histogram.weights import NAMES
+from dotphase.numerics.outcome import Outcome
 from dotphase.storage.files import read_arrays, take_about, write_arrays
 
 #: What is printed of the runs of a mechanism: means and standard deviations.

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Int
 
-from dotphase._numerics import validate
+from dotphase.config import validation
 from dotphase.errors import InvalidInput
 
 #: Share of the samples that is trained on.
@@ -36,9 +36,9 @@ class Task:
     samples: int = 50_000
 
     def __post_init__(self) -> None:
-        validate.whole("symbols", self.symbols, at_least=2, at_most=len(string.ascii_uppercase))
-        validate.whole("length", self.length, at_least=2)
-        validate.whole("samples", self.samples, at_least=10)
+        validation.whole("symbols", self.symbols, at_least=2, at_most=len(string.ascii_uppercase))
+        validation.whole("length", self.length, at_least=2)
+        validation.whole("samples", self.samples, at_least=10)
 
 
 class Split(NamedTuple):
@@ -72,11 +72,11 @@ def draw(task: Task, seed: int = 0) -> Split:
     >>> split.train.shape, split.held_out.shape
     ((140, 10), (60, 10))
     """
-    from dotphase.finite import memory  # only here: a task can be described without JAX
+    from dotphase.runtime import memory_limit
 
     # Twice the sequences and their counts, and who equals whom in each.
-    memory.check_kept("samples", task.samples, task.length * (16 + task.length))
-    generator = np.random.default_rng([validate.whole("seed", seed, at_least=0), 0x7A5C])
+    memory_limit.check_kept("samples", task.samples, task.length * (16 + task.length))
+    generator = np.random.default_rng([validation.whole("seed", seed, at_least=0), 0x7A5C])
     drawn = generator.integers(0, task.symbols, (task.samples, task.length), dtype=np.int32)
     different = generator.permutation(np.unique(drawn, axis=0))
     cut = int(TRAIN_SHARE * len(different))

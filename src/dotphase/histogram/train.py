@@ -22,10 +22,8 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float
 
-from dotphase._numerics import interrupt, validate
-from dotphase._numerics.outcome import Outcome
+from dotphase.config import validation
 from dotphase.errors import Interrupted
-from dotphase.finite import memory
 from dotphase.histogram.checkpoint import Checkpoint
 from dotphase.histogram.network import (
     Constraint,
@@ -36,6 +34,8 @@ from dotphase.histogram.network import (
     in_single_precision,
 )
 from dotphase.histogram.task import Split, Task
+from dotphase.numerics.outcome import Outcome
+from dotphase.runtime import interrupt, memory_limit
 
 #: Sequences of a batch, in training and in evaluation.
 BATCH, EVALUATED = 32, 1000
@@ -92,12 +92,12 @@ class Plan:
     passes: int = 1
 
     def __post_init__(self) -> None:
-        validate.choice("optimiser", self.optimiser, OPTIMISERS)
-        validate.whole("epochs", self.epochs, at_least=1)
-        validate.whole("batch", self.batch, at_least=1)
-        validate.whole("passes", self.passes, at_least=1)
+        validation.choice("optimiser", self.optimiser, OPTIMISERS)
+        validation.whole("epochs", self.epochs, at_least=1)
+        validation.whole("batch", self.batch, at_least=1)
+        validation.whole("passes", self.passes, at_least=1)
         if self.target is not None:
-            validate.number("target", self.target, above=0, at_most=1)
+            validation.number("target", self.target, above=0, at_most=1)
 
     @property
     def fixed(self) -> tuple[str, int, int]:
@@ -200,7 +200,9 @@ def train(
 def check_runs(runs: Any, task: Task, dimension: int, hidden: int) -> int:
     """A number of runs whose networks, starts and the optimiser's memories fit into memory."""
     numbers = dimension * (task.symbols + task.length + 4 * dimension + 2 * hidden)
-    return memory.check_kept("runs", validate.whole("runs", runs, at_least=1), 8 * 4 * numbers)
+    return memory_limit.check_kept(
+        "runs", validation.whole("runs", runs, at_least=1), 8 * 4 * numbers
+    )
 
 
 @partial(jax.jit, static_argnums=1)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dotphase._numerics import validate
+from dotphase.config import validation
 from dotphase.errors import InvalidInput
 from dotphase.histogram.network import MECHANISMS, Network
 from dotphase.storage.files import read_arrays, write_arrays
@@ -84,6 +84,6 @@ def shipped(mechanism: str) -> Network:
     >>> dp.histogram.shipped("semantic").query.shape
     (64, 64)
     """
-    name = validate.choice("mechanism", mechanism, MECHANISMS)
+    name = validation.choice("mechanism", mechanism, MECHANISMS)
     with as_file(files("dotphase.histogram") / "trained" / f"{name}.npz") as path:
         return load_network(path)

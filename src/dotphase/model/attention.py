@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from dotphase._numerics.linalg import dot, parts
+from dotphase.numerics.linalg import dot, parts
 
 #: Longest sentence whose attention is written out entry by entry.
 UNROLL_LIMIT = 2

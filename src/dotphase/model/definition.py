@@ -26,12 +26,12 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.linalg import block_diag
 
-from dotphase._numerics import validate
-from dotphase._numerics.shown import Description
+from dotphase.config import validation
+from dotphase.config.formatting import Description
 from dotphase.errors import InvalidInput
 from dotphase.model.latent import Latent, check_gram
 from dotphase.model.spectrum import Spectrum
-from dotphase.model.trying import name_of, try_out
+from dotphase.model.validation import name_of, try_out
 
 #: Most tokens of a sentence, and columns of weights: beyond, no engine can do anything.
 MOST_TOKENS, MOST_COLUMNS = 2**10, 2**16
@@ -147,14 +147,14 @@ class Model(eqx.Module):
         latent: Latent | None = None,
         correlation: Any = None,
     ) -> None:
-        self.length = validate.whole("length", length, at_least=1, at_most=MOST_TOKENS)
+        self.length = validation.whole("length", length, at_least=1, at_most=MOST_TOKENS)
         for name, rank in (("teacher_rank", teacher_rank), ("student_rank", student_rank)):
-            setattr(self, name, validate.whole(name, rank, at_least=1, at_most=MOST_COLUMNS))
+            setattr(self, name, validation.whole(name, rank, at_least=1, at_most=MOST_COLUMNS))
         self.sigma = _check_sigma(sigma, self.length)
         self.positions = _check_positions(positions, self.length)
-        self.ridge = np.asarray(validate.number("ridge", ridge, above=0.0))
+        self.ridge = np.asarray(validation.number("ridge", ridge, above=0.0))
         self.spectrum = _check_spectrum(spectrum, self.length)
-        self.noise = validate.whole("noise", noise, at_least=0)
+        self.noise = validation.whole("noise", noise, at_least=0)
         self.latent = _check_latent(latent, self.length, self.teacher_rank)
         self.correlation = _check_correlation(correlation, self.length)
         self.has_positions = latent is None or bool(np.any(self.positions))

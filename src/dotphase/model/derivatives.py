@@ -1,7 +1,7 @@
 """Value, gradient and Hessian of the loss of one sentence in its projected tokens.
 
 Any student works through automatic differentiation. Softmax attention has closed forms
-(`dotphase._numerics.softmax`, `dotphase._numerics.untied_softmax`); both ways give the same
+(`dotphase.numerics.softmax_derivatives`, `dotphase.numerics.untied_softmax_derivatives`); both ways give the same
 numbers, and a test holds them to it.
 """
 
@@ -15,19 +15,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from dotphase._numerics.attention import (
+from dotphase.model.attention import softmax_attention, untied_attention
+from dotphase.model.definition import Model
+from dotphase.numerics.attention_derivatives import (
     Rows,
     tied_attention_derivatives,
     untied_attention_derivatives,
 )
-from dotphase._numerics.linalg import UNROLL_LIMIT, Entries, dot, parts
-from dotphase._numerics.line import search_on_a_line
-from dotphase._numerics.prox import Explicit, Minimiser
-from dotphase._numerics.softmax import Row, softmax_derivatives
-from dotphase._numerics.taylor import Derivatives, differentiate
-from dotphase._numerics.untied_softmax import untied_derivatives
-from dotphase.model.attention import softmax_attention, untied_attention
-from dotphase.model.definition import Model
+from dotphase.numerics.golden_section import search_on_a_line
+from dotphase.numerics.linalg import UNROLL_LIMIT, Entries, dot, parts
+from dotphase.numerics.proximal_map import Explicit, Minimiser
+from dotphase.numerics.softmax_derivatives import Row, softmax_derivatives
+from dotphase.numerics.taylor import Derivatives, differentiate
+from dotphase.numerics.untied_softmax_derivatives import untied_derivatives
 
 Differentiated = Callable[[Entries, Any], Derivatives]
 
@@ -37,7 +37,7 @@ def loss_derivatives(model: Model) -> Differentiated:
 
     X is flattened over tokens and rank, and given as an array or as a tuple of its entries. Where
     tokens are correlated, X are the fields of the independent tokens that they are mixed from. A
-    loss with kinks comes with its minimiser (`dotphase._numerics.prox.Explicit`).
+    loss with kinks comes with its minimiser (`dotphase.numerics.proximal_map.Explicit`).
     """
     if model.loss is not None or model.correlation is not None:
         return channel_loss(model, model.mixer)

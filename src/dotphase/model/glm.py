@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from dotphase._numerics import validate
+from dotphase.config import validation
 from dotphase.model.definition import Model
 
 Link = Callable[[Float[Array, ""]], Float[Array, ""]]
@@ -66,7 +66,7 @@ def scalar_link(teacher: Link, student: Link, *, sigma: float = 1.0, ridge: floa
     >>> dp.scalar_link(lambda h: h, lambda h: h, ridge=0.1).length
     1
     """
-    scale = np.asarray(validate.number("sigma", sigma, above=0))
+    scale = np.asarray(validation.number("sigma", sigma, above=0))
     return Model(
         teacher=ScalarLink(teacher, scale),
         student=ScalarLink(student, scale),
@@ -94,8 +94,8 @@ def ridge_regression(alpha: float, ridge: float) -> dict[str, float]:
     >>> round(dp.analysis.ridge_regression(alpha=2.0, ridge=0.1)["test_error"], 5)
     0.01227
     """
-    alpha = validate.number("alpha", alpha, above=0)
-    ridge = validate.number("ridge", ridge, above=0)
+    alpha = validation.number("alpha", alpha, above=0)
+    ridge = validation.number("ridge", ridge, above=0)
     b = ridge + alpha - 1
     # Of the two forms of the root the one without cancellation.
     size = math.sqrt(b * b + 4 * ridge)

@@ -16,7 +16,7 @@ import numpy as np
 from jax.scipy.special import ndtr
 from jaxtyping import Array, Float
 
-from dotphase._numerics import validate
+from dotphase.config import validation
 from dotphase.errors import InvalidInput
 
 #: By how much probabilities may miss one, and a Gram matrix symmetry or positivity.
@@ -64,7 +64,7 @@ class Latent(eqx.Module):
         teacher: Any = None,
         normals: int = 1,
     ) -> None:
-        self.normals = validate.whole("latent.normals", normals, at_least=1)
+        self.normals = validation.whole("latent.normals", normals, at_least=1)
         if callable(loadings):
             if probabilities is not None:
                 rule = "must not be given where the loadings are a function"
@@ -109,7 +109,7 @@ def check_gram(field: str, value: Any, size: int | None = None) -> Float[np.ndar
         given = np.zeros(0)
     square = given.ndim == 2 and given.shape[0] == given.shape[1] and given.size > 0
     n = size or (len(given) if square else 1)
-    gram = validate.array(field, value, (n, n))
+    gram = validation.array(field, value, (n, n))
     scale = max(float(np.max(np.abs(gram))), 1.0)
     if not np.allclose(gram, gram.T, rtol=0, atol=ROUNDING * scale):
         raise InvalidInput(field, value, "must be a symmetric Gram matrix")
@@ -133,7 +133,7 @@ def _check_loadings(loadings: Any) -> Float[np.ndarray, "S L J"]:
 def _check_probabilities(probabilities: Any, states: int) -> Float[np.ndarray, " states"]:
     if probabilities is None:
         return np.full(states, 1 / states)
-    values = validate.array("latent.probabilities", probabilities, (states,))
+    values = validation.array("latent.probabilities", probabilities, (states,))
     if np.any(values < 0) or abs(values.sum() - 1) > ROUNDING:
         rule = f"must be {states} numbers >= 0 that sum to one (they sum to {values.sum():.6g})"
         raise InvalidInput("latent.probabilities", probabilities, rule)

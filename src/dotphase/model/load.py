@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from dotphase._numerics.parameters import REQUIRED, Flag, Kind, Number, Parameter, Text, Whole
+from dotphase.config.parameters import REQUIRED, Flag, Kind, Number, Parameter, Text, Whole
 from dotphase.errors import InvalidInput
 from dotphase.model.named import MODELS, NamedModel
 

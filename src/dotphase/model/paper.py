@@ -22,7 +22,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from dotphase._numerics import validate
+from dotphase.config import validation
 from dotphase.model.attention import softmax_attention
 from dotphase.model.definition import Model
 from dotphase.model.mixing import MIXING, read_mixing
@@ -98,9 +98,9 @@ def positional_semantic(
     >>> dp.positional_semantic(omega=0.1, length=3).length
     3
     """
-    length = validate.whole("length", length, at_least=2)
-    kinds = validate.whole("kinds", kinds, at_least=2, at_most=length)
-    omega = validate.number("omega", omega, at_least=0, at_most=1)
+    length = validation.whole("length", length, at_least=2)
+    kinds = validation.whole("kinds", kinds, at_least=2, at_most=length)
+    omega = validation.number("omega", omega, at_least=0, at_most=1)
     named = isinstance(mixing, str) and mixing == "standard"
     matrix = kind_mixing(length, kinds) if named else read_mixing(mixing, length)
     model = Model(
@@ -109,7 +109,7 @@ def positional_semantic(
         length=length,
         teacher_rank=1,
         student_rank=student_rank,
-        sigma=validate.number("sigma", sigma, above=0),
+        sigma=validation.number("sigma", sigma, above=0),
         positions=kind_positions(length, kinds),
         ridge=ridge,
         spectrum=spectrum,

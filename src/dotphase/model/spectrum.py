@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from dotphase._numerics import validate
+from dotphase.config import validation
 from dotphase.errors import InvalidInput
 
 #: Directions are dealt to the eigenvalues along multiples of this number, modulo one: every
@@ -52,7 +52,7 @@ class Spectrum(eqx.Module):
             raise InvalidInput("spectrum.values", values, allowed)
         atoms = rows.shape[1]
         share = np.ones(atoms) if weights is None else weights
-        share = validate.array("spectrum.weights", share, (atoms,))
+        share = validation.array("spectrum.weights", share, (atoms,))
         if not np.all(share > 0):
             raise InvalidInput("spectrum.weights", weights, "must be numbers > 0")
         self.weights = share / share.sum()
@@ -96,8 +96,8 @@ def power_law(exponent: float, atoms: int = 32) -> Spectrum:
     >>> steep = dp.spectrum.power_law(0.5, atoms=8)
     >>> model = dp.positional_semantic(spectrum=steep)
     """
-    exponent = validate.number("exponent", exponent, at_least=0)
-    atoms = validate.whole("atoms", atoms, at_least=1)
+    exponent = validation.number("exponent", exponent, at_least=0)
+    atoms = validation.whole("atoms", atoms, at_least=1)
     return Spectrum(np.arange(1.0, atoms + 1) ** -exponent)
 
 
@@ -117,8 +117,8 @@ def spiked(size: float, share: float) -> Spectrum:
     >>> dp.spectrum.spiked(4.0, 0.1).values.shape
     (1, 2)
     """
-    size = validate.number("size", size, above=0)
-    share = validate.number("share", share, above=0, at_most=1)
+    size = validation.number("size", size, above=0)
+    share = validation.number("share", share, above=0, at_most=1)
     if share == 1:
         return Spectrum([1.0])
     return Spectrum([size, 1.0], [share, 1 - share])
@@ -143,7 +143,7 @@ def from_data(tokens: Any, atoms: int = 32) -> Spectrum:
     >>> measured.values.shape
     (1, 4)
     """
-    atoms = validate.whole("atoms", atoms, at_least=1)
+    atoms = validation.whole("atoms", atoms, at_least=1)
     table = np.asarray(tokens, dtype=np.float64)
     if table.ndim != 2 or len(table) < 2 or not np.all(np.isfinite(table)):
         raise InvalidInput("tokens", tokens, "must be finite numbers of shape (n >= 2, d)")

@@ -9,10 +9,10 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from dotphase._numerics.precision import in_double_precision
-from dotphase._numerics.remember import remembered
 from dotphase.model.definition import Attention, Model
-from dotphase.model.trying import call_many
+from dotphase.model.validation import call_many
+from dotphase.runtime.memoize import remembered
+from dotphase.runtime.precision import in_double_precision
 
 #: Signs of the columns of Q, and of those of Q*.
 Flip = tuple[Float[np.ndarray, " r"], Float[np.ndarray, " t"]]

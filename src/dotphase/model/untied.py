@@ -8,7 +8,7 @@ ridge penalises both parts.
 
 from __future__ import annotations
 
-from dotphase._numerics import validate
+from dotphase.config import validation
 from dotphase.model.attention import untied_attention
 from dotphase.model.definition import Model
 
@@ -28,7 +28,7 @@ def untied(model: Model, rank: int = 1) -> Model:
     >>> dp.untied(dp.positional_semantic()).student_rank
     2
     """
-    columns = 2 * validate.whole("rank", rank, at_least=1)
+    columns = 2 * validation.whole("rank", rank, at_least=1)
     return model.replace(student=untied_attention, student_rank=columns)
 
 

@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from dotphase.errors import InvalidInput
-from dotphase.storage.asked import as_asked, difference
 from dotphase.storage.paths import as_path, check_folder
+from dotphase.storage.run_config import as_asked, difference
 
 #: Files of a journal's folder.
 DATABASE, LOCK = "study.sqlite", "study.lock"

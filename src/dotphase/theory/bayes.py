@@ -30,16 +30,16 @@ from jaxtyping import Float
 from scipy.optimize import brentq
 from scipy.special import gammaln
 
-from dotphase._numerics import validate
-from dotphase._numerics.precision import in_double_precision
-from dotphase._numerics.quadrature import SCRAMBLES, normal_points
-from dotphase._numerics.sampled import mean_and_error
-from dotphase._numerics.shown import Description, Shown, with_error
+from dotphase.config import validation
+from dotphase.config.formatting import Description, Shown, with_error
 from dotphase.errors import InvalidInput
 from dotphase.model.definition import Model, refuse, refuse_spectrum
 from dotphase.model.derivatives import is_softmax_attention
 from dotphase.model.paper import MixedTeacher
-from dotphase.model.trying import call_many
+from dotphase.model.validation import call_many
+from dotphase.numerics.quadrature import SCRAMBLES, normal_points
+from dotphase.numerics.statistics import mean_and_error
+from dotphase.runtime.precision import in_double_precision
 from dotphase.theory.settings import check_alpha
 
 #: log2 of the points of the test error in each scramble.
@@ -116,7 +116,7 @@ def bayes_optimal(model: Model, alpha: float, *, seed: int = 0) -> BayesOptimal:
     (True, False)
     """
     alpha = check_alpha(alpha)
-    seed = validate.whole("seed", seed, at_least=0)
+    seed = validation.whole("seed", seed, at_least=0)
     refuse_spectrum(model, "the Bayes-optimal line")
     refuse(model, "the Bayes-optimal line", "latent", "noise")
     informative = check_teacher(model)
@@ -163,7 +163,7 @@ def transitions(length: int) -> tuple[float, float]:
 def alpha_of_overlap(overlap: float, length: int) -> float:
     """The sample complexity at which M is a fixed point, ``0 < M < 1``: the equation solved for
     alpha, in which it is linear. Its limits at M = 0 and 1 are the transitions."""
-    overlap = validate.number("overlap", overlap, above=0, at_most=1 - 1e-6)
+    overlap = validation.number("overlap", overlap, above=0, at_most=1 - 1e-6)
     return overlap / (_drive(overlap, 1.0, length) + overlap)
 
 

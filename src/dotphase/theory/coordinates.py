@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from dotphase._numerics.fixed_point import Vector
 from dotphase.model import Model
 from dotphase.model.symmetry import sign_flips, turns
+from dotphase.numerics.fixed_point import Vector
 from dotphase.theory.overlaps import NOTHING, Overlaps
 
 

@@ -18,15 +18,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
 
-from dotphase._numerics import validate
-from dotphase._numerics.plain import fields_without
-from dotphase._numerics.precision import in_double_precision
-from dotphase._numerics.shown import Description, Shown, with_error, with_errors
-from dotphase.finite.linear import linear_test_error
+from dotphase.config import validation
+from dotphase.config.formatting import Description, Shown, with_error, with_errors
+from dotphase.config.serialization import fields_without
+from dotphase.finite_d.linear_layer import linear_test_error
 from dotphase.model import Model
 from dotphase.model.definition import check_model
+from dotphase.runtime.precision import in_double_precision
 from dotphase.theory.branches import BRANCHES
-from dotphase.theory.critical_search import (
+from dotphase.theory.driver import Steps, run
+from dotphase.theory.settings import SolverFields, SolverSettings, with_changes
+from dotphase.theory.solution import Solution
+from dotphase.theory.spinodal import Limits, limits_of
+from dotphase.theory.transitions import (
     Survey,
     Transition,
     beats_linear,
@@ -35,10 +39,6 @@ from dotphase.theory.critical_search import (
     survey,
     transitions,
 )
-from dotphase.theory.ends import Limits, limits_of
-from dotphase.theory.settings import SolverFields, SolverSettings, with_changes
-from dotphase.theory.solution import Solution
-from dotphase.theory.steps import Steps, run
 
 #: Where the search begins and ends.
 SMALLEST, LARGEST = 0.05, 8.0
@@ -273,8 +273,8 @@ def _searching(
     model: Model, smallest: float, largest: float, limits: bool, settings: SolverSettings
 ) -> Steps[Critical]:
     """The search in steps; what is asked is checked before it runs."""
-    smallest = validate.number("smallest", smallest, above=0)
-    largest = validate.number("largest", largest, above=smallest)
+    smallest = validation.number("smallest", smallest, above=0)
+    largest = validation.number("largest", largest, above=smallest)
     return _search(model, smallest, largest, limits, settings.fixed_points, settings)
 
 

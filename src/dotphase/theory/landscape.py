@@ -5,7 +5,7 @@ Among the students with ``m = Q.p_1/sqrt d`` and ``theta = sigma_1^2 Q.Q*/d`` pr
     f(m, theta) = min of (training loss)/d.
 
 The components of Q along ``p_1`` and along Q* are then given, and only the rest is free. State
-evolution is that of `dotphase.theory.evolution` with m and theta held: the fields use the
+evolution is that of `dotphase.theory.state_evolution` with m and theta held: the fields use the
 prescribed ``m_l = u_l m`` and ``theta_l = sigma_l^2 t``, ``t = theta/sigma_1^2``, and q and V
 alone iterate (rank one; ``P_kl = P_11 u_k u_l`` of rank one; Q* orthogonal to the positions),
 
@@ -31,18 +31,18 @@ from typing import Unpack
 import numpy as np
 from jaxtyping import Bool, Float
 
-from dotphase._numerics import validate
-from dotphase._numerics.fixed_point import Iteration, Vector
-from dotphase._numerics.precision import in_double_precision
+from dotphase.config import validation
 from dotphase.model.definition import Model, refuse_spectrum
-from dotphase.theory.evolution import resolvent
+from dotphase.numerics.fixed_point import Iteration, Vector
+from dotphase.runtime.precision import in_double_precision
+from dotphase.theory.driver import Steps, run
+from dotphase.theory.fixed_point_map import Symmetric
 from dotphase.theory.overlaps import Conjugates, Overlaps
 from dotphase.theory.plane import Plane
-from dotphase.theory.problem import Symmetric
-from dotphase.theory.search import Evaluation, Memory, Search, iterate
+from dotphase.theory.point_iteration import Evaluation, Memory, Search, iterate
 from dotphase.theory.settings import SolverFields, SolverSettings, check_alpha, with_changes
 from dotphase.theory.stability import Responses, weight_of_jumps
-from dotphase.theory.steps import Steps, run
+from dotphase.theory.state_evolution import resolvent
 
 #: How precisely to solve where nothing else is said: the smallest quadrature, enough for a
 #: picture.
@@ -170,7 +170,7 @@ def landscape_rows(
     """The rows of theta in steps, for a caller who runs them; what is asked is checked before."""
     refuse_spectrum(model, "the landscape")
     alpha, plane, log2_points = check_alpha(alpha), Plane.of(model), settings.fixed_points
-    columns, rows = validate.grid("m", m), validate.grid("theta", theta)
+    columns, rows = validation.grid("m", m), validation.grid("theta", theta)
     problems = [Prescribed(model, alpha, plane, 0.0, float(value) / plane.rho) for value in rows]
     return [_row(problem, columns, settings, log2_points) for problem in problems]
 

@@ -6,7 +6,7 @@ fields is weighed against all that holds V together, the ridge included:
     jumps = | R sum_l sigma_l^2 (smooth_l - Vhat_l) |,   smooth_l = -alpha E[dg_l/domega_l],
 
 the share of ``R^{-1} = ridge + sum_l sigma_l^2 Vhat_l`` that they take away. One step of breaking
-(`dotphase.theory.breaking`) gives it back: inside a cluster of minima V is smaller by about .8
+(`dotphase.theory.one_rsb`) gives it back: inside a cluster of minima V is smaller by about .8
 times that share, within a sixth where the share is above .05 (26 points, nearly all with two
 tokens, sigma .5 and ridge .01); below .03 by .3 to 2.4 times that. What else changes follows from
 it, as a power of the share; f is the part of the student's fields that the teacher's explain:
@@ -27,9 +27,9 @@ import math
 import numpy as np
 
 from dotphase.model import Model
-from dotphase.theory.evolution import Averages, conjugates, resolvent
 from dotphase.theory.overlaps import NOTHING, Overlaps, norms_of
 from dotphase.theory.stability import Responses
+from dotphase.theory.state_evolution import Averages, conjugates, resolvent
 
 #: Factor, power of the jumps, and weight of f in the exponent, for each result.
 LAWS = {

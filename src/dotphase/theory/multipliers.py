@@ -19,14 +19,14 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from dotphase._numerics.fixed_point import Vector
-from dotphase._numerics.quadrature import SMALLEST_LOG2
-from dotphase.theory.evolution import next_overlaps
+from dotphase.numerics.fixed_point import Vector
+from dotphase.numerics.quadrature import SMALLEST_LOG2
+from dotphase.theory.driver import Steps
+from dotphase.theory.fixed_point_map import Free
 from dotphase.theory.overlaps import Conjugates
-from dotphase.theory.problem import Free
-from dotphase.theory.search import Evaluation, Jacobian, Search, differences
+from dotphase.theory.point_iteration import Evaluation, Jacobian, Search, differences
 from dotphase.theory.stability import TOWARDS, Multipliers, Responses
-from dotphase.theory.steps import Steps
+from dotphase.theory.state_evolution import next_overlaps
 
 
 def step_slopes(
@@ -34,7 +34,7 @@ def step_slopes(
 ) -> Float[np.ndarray, "scrambles n n"]:
     """The Jacobian of one step in all coordinates but those of V, whose columns are left NaN.
 
-    From the conjugates at x, and their derivatives over alpha (`dotphase.theory.slopes`).
+    From the conjugates at x, and their derivatives over alpha (`dotphase.theory.density_derivatives`).
     """
     coordinates, model, alpha = problem.coordinates, problem.model, problem.alpha
     columns = np.flatnonzero(~coordinates.part("V"))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Array, Float
 
-from dotphase._numerics import validate
+from dotphase.config import validation
 from dotphase.errors import InvalidInput
 from dotphase.model import Model
 
@@ -62,7 +62,7 @@ def shapes_of(model: Model) -> tuple[tuple[int, ...], ...]:
 def check_overlaps(model: Model, overlaps: Any) -> Overlaps:
     """A user's overlaps as arrays of the right shapes, or `InvalidInput`."""
     shapes = zip(Overlaps._fields, shapes_of(model), strict=True)
-    parts = (validate.array(f"start.{n}", getattr(overlaps, n, None), size) for n, size in shapes)
+    parts = (validation.array(f"start.{n}", getattr(overlaps, n, None), size) for n, size in shapes)
     checked = Overlaps(*parts)
     for name in ("q", "V"):
         value = getattr(checked, name)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypedDict
 
-from dotphase._numerics import validate
-from dotphase._numerics.fixed_point import Iteration
-from dotphase._numerics.quadrature import SMALLEST_LOG2
-from dotphase._numerics.settings import changed
+from dotphase.config import validation
+from dotphase.config.settings import changed
 from dotphase.errors import InvalidInput
+from dotphase.numerics.fixed_point import Iteration
+from dotphase.numerics.quadrature import SMALLEST_LOG2
 
 #: log2 of the fewest and, by default, most points a result is reported from.
 FEWEST, MOST = 14, 20
@@ -45,9 +45,9 @@ class SolverSettings:
 
     def __post_init__(self) -> None:
         checked: dict[str, Any] = {
-            "rtol": validate.number("rtol", self.rtol, above=0),
-            "most": validate.log2("most", self.most, SMALLEST_LOG2, LARGEST_LOG2),
-            "seed": validate.whole("seed", self.seed, at_least=0),
+            "rtol": validation.number("rtol", self.rtol, above=0),
+            "most": validation.log2("most", self.most, SMALLEST_LOG2, LARGEST_LOG2),
+            "seed": validation.whole("seed", self.seed, at_least=0),
         }
         if not isinstance(self.iteration, Iteration | None):
             raise InvalidInput("iteration", self.iteration, "must be None or a dp.Iteration")
@@ -59,7 +59,7 @@ class SolverSettings:
     @property
     def fixed_points(self) -> int:
         """`log2_points`, for those who need all their results on the same points."""
-        return validate.log2("log2_points", self.log2_points, SMALLEST_LOG2, LARGEST_LOG2)
+        return validation.log2("log2_points", self.log2_points, SMALLEST_LOG2, LARGEST_LOG2)
 
     def iteration_on(self, log2_points: int) -> Iteration:
         """Settings of the iteration on a given number of points.
@@ -105,4 +105,4 @@ def with_changes(
 
 def check_alpha(alpha: object) -> float:
     """A valid sample complexity."""
-    return validate.number("alpha", alpha, above=0)
+    return validation.number("alpha", alpha, above=0)

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-from dotphase._numerics.plain import fields_without
-from dotphase._numerics.shown import LABELS, Description, Shown, with_errors
+from dotphase.config.formatting import LABELS, Description, Shown, with_errors
+from dotphase.config.serialization import fields_without
 from dotphase.model import Model
 from dotphase.theory.classification import belongs
 from dotphase.theory.overlaps import Overlaps, norms_of
 from dotphase.theory.stability import Stability
 
 if TYPE_CHECKING:
-    from dotphase.theory.dimension import AtDimension
+    from dotphase.theory.finite_d_corrections import AtDimension
 
 #: What JSON leaves out.
 UNSHOWN = ("model", "free_energy", "samples", "loss_slope")
@@ -111,7 +111,7 @@ class Solution(Shown):
         >>> solution.at(d=200).test_error > solution.test_error
         True
         """
-        from dotphase.theory.dimension import at_dimension
+        from dotphase.theory.finite_d_corrections import at_dimension
 
         return at_dimension(self, d)
 

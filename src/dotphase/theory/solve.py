@@ -1,6 +1,6 @@
 """Solving state evolution: one point, many, or branches along alpha.
 
-Each solve is a generator of queries (`dotphase.theory.steps`), so that the same code serves a
+Each solve is a generator of queries (`dotphase.theory.driver`), so that the same code serves a
 single point and a batch; `solving` and `continuing` give it to callers who run it themselves.
 """
 
@@ -9,20 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, Unpack, overload
 
-from dotphase._numerics import validate
-from dotphase._numerics.precision import in_double_precision
-from dotphase._numerics.quadrature import BLOCK_LOG2
+from dotphase.config import validation
 from dotphase.errors import InvalidInput
-from dotphase.finite import memory
 from dotphase.model.definition import Model, check_model, refuse
+from dotphase.numerics.quadrature import BLOCK_LOG2
+from dotphase.runtime import memory_limit
+from dotphase.runtime.precision import in_double_precision
+from dotphase.theory.branch_processes import in_processes, worth_it
 from dotphase.theory.branches import BRANCHES
-from dotphase.theory.breaking.result import Broken, Complexity
-from dotphase.theory.breaking.solve import breaking as breaking_in_steps
-from dotphase.theory.breaking.solve import counting
 from dotphase.theory.classification import CUSTOM
-from dotphase.theory.follow import along, one_point
+from dotphase.theory.continuation import along, one_point
+from dotphase.theory.driver import Steps, run
+from dotphase.theory.one_rsb.result import Broken, Complexity
+from dotphase.theory.one_rsb.solve import breaking as breaking_in_steps
+from dotphase.theory.one_rsb.solve import counting
 from dotphase.theory.overlaps import Overlaps, check_overlaps
-from dotphase.theory.processes import in_processes, worth_it
 from dotphase.theory.settings import (
     BREAKING,
     DEFAULT,
@@ -32,7 +33,6 @@ from dotphase.theory.settings import (
     with_changes,
 )
 from dotphase.theory.solution import Solution
-from dotphase.theory.steps import Steps, run
 
 #: A point to be solved: the model, alpha, and the branch or the overlaps to start from.
 Problem = tuple[Model, float, str | Overlaps]
@@ -109,7 +109,7 @@ def solve(
     >>> round(solution.test_error, 4)
     0.0014
     """
-    if validate.whole("breaking", breaking, at_least=0, at_most=1) == 0:
+    if validation.whole("breaking", breaking, at_least=0, at_most=1) == 0:
         settings = with_changes(settings, DEFAULT, changes)
         return run([solving(model, alpha, start, settings)])[0]
     broken = solve_many_broken([(model, alpha, start)], inner=inner, settings=settings, **changes)
@@ -165,7 +165,7 @@ def _independent(model: Model) -> Model:
 
 
 def _check_inner(inner: int | None) -> int | None:
-    return None if inner is None else validate.whole("inner", inner, at_least=4, at_most=2**14)
+    return None if inner is None else validation.whole("inner", inner, at_least=4, at_most=2**14)
 
 
 @in_double_precision
@@ -205,7 +205,7 @@ def complexity(
     chosen = with_changes(settings, BREAKING, changes)
     values = None
     if parisi is not None:
-        values = [validate.number("parisi", y, above=0) for y in parisi]
+        values = [validation.number("parisi", y, above=0) for y in parisi]
     inner = _check_inner(inner)
     return run(
         [counting(solving(_independent(model), alpha, start, chosen), chosen, values, inner)]
@@ -320,7 +320,7 @@ def solving(
     """`solve` in steps, for a caller who runs them. What is asked is checked here, before."""
     check_model(model)
     alpha = check_alpha(alpha)
-    memory.check_points(model, 2**BLOCK_LOG2)
+    memory_limit.check_points(model, 2**BLOCK_LOG2)
     if isinstance(start, str):
         branch = BRANCHES.check(start, "start")
         return one_point(model, alpha, branch, BRANCHES[branch].start(model), settings)
@@ -339,5 +339,5 @@ def continuing(
     """A branch along `alphas` in steps, as `solving`."""
     check_model(model)
     grid = [check_alpha(alpha) for alpha in alphas]
-    memory.check_points(model, 2**BLOCK_LOG2)
+    memory_limit.check_points(model, 2**BLOCK_LOG2)
     return along(model, grid, BRANCHES.check(branch), settings, progress)

@@ -23,13 +23,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from dotphase._numerics.prox import Track, response
-from dotphase._numerics.quadrature import SCRAMBLES
 from dotphase.model import Model
 from dotphase.model.derivatives import loss_derivatives
-from dotphase.theory.evolution import Averages, conjugates, draw_fields, prox_problem, resolvent
+from dotphase.numerics.proximal_map import Track, response
+from dotphase.numerics.quadrature import SCRAMBLES
+from dotphase.theory.density_derivatives import conjugate_slopes
 from dotphase.theory.overlaps import Conjugates, Overlaps
-from dotphase.theory.slopes import conjugate_slopes
+from dotphase.theory.state_evolution import (
+    Averages,
+    conjugates,
+    draw_fields,
+    prox_problem,
+    resolvent,
+)
 
 #: Relative change of the loss or of an overlap by replica symmetry breaking above which the theory
 #: is not trusted.

@@ -17,13 +17,14 @@ import numpy as np
 from jaxtyping import Float
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from dotphase._numerics import interrupt, validate
-from dotphase._numerics.precision import in_double_precision
-from dotphase.finite import loss
-from dotphase.finite.data import count_sentences, sample
-from dotphase.finite.keys import keys_at
-from dotphase.finite.loss import Reduced, Weights
+from dotphase.config import validation
+from dotphase.finite_d import loss
+from dotphase.finite_d.datasets import count_sentences, sample
+from dotphase.finite_d.loss import Reduced, Weights
+from dotphase.finite_d.prng_keys import keys_at
 from dotphase.model import Model
+from dotphase.runtime import interrupt
+from dotphase.runtime.precision import in_double_precision
 
 #: Up to this many weights the Hessian is written out.
 DENSE = 64
@@ -132,10 +133,10 @@ def curvature(
     True
     """
     n = count_sentences(model, alpha, d)
-    point = jnp.asarray(validate.array("weights", weights, (d, model.student_rank)))
-    count = validate.whole("count", count, at_least=1, at_most=point.size)
-    root = jax.random.key(validate.whole("seed", seed, at_least=0))
-    number = validate.whole("run", run, at_least=0)
+    point = jnp.asarray(validation.array("weights", weights, (d, model.student_rank)))
+    count = validation.whole("count", count, at_least=1, at_most=point.size)
+    root = jax.random.key(validation.whole("seed", seed, at_least=0))
+    number = validation.whole("run", run, at_least=0)
     data = sample(model, d, n, keys_at(root, jnp.asarray([[number]]))[0])
     return smallest_curvatures(model, _reduce(model, data), point, count)
 

@@ -14,8 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from dotphase._numerics.outcome import Outcome
-from dotphase.finite.loss import (
+from dotphase.finite_d.loss import (
     Reduced,
     Weights,
     collect,
@@ -23,9 +22,10 @@ from dotphase.finite.loss import (
     training_loss,
     value_and_gradient,
 )
-from dotphase.finite.measure import Measured, measure
-from dotphase.finite.prepare import Prepared
+from dotphase.finite_d.measurement import Measured, measure
+from dotphase.finite_d.preparation import Prepared
 from dotphase.model import Model
+from dotphase.numerics.outcome import Outcome
 from dotphase.training.loop import (
     Method,
     Objective,

@@ -25,8 +25,8 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int
 
-from dotphase._numerics.outcome import Outcome
-from dotphase.finite.loss import Weights
+from dotphase.finite_d.loss import Weights
+from dotphase.numerics.outcome import Outcome
 
 #: Projections of all sentences, sentences on the last axis.
 Fields = Float[Array, "tokens r n"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dotphase._numerics.shown import Description
-from dotphase.finite.runs import Runs
+from dotphase.config.formatting import Description
+from dotphase.finite_d.runs import Runs
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -13,23 +13,23 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from dotphase._numerics import interrupt, validate
-from dotphase._numerics.outcome import Outcome
-from dotphase._numerics.precision import computing
-from dotphase._numerics.quadrature import Rule
-from dotphase._numerics.settings import changed
-from dotphase.finite import memory
-from dotphase.finite.batches import bytes_of_run, choose_batch, over_runs
-from dotphase.finite.begin import Prescribed, StartFunction, name_of, resolve
-from dotphase.finite.blame import blame
-from dotphase.finite.data import count_sentences, position_vectors
-from dotphase.finite.keys import Purpose, keys_at
-from dotphase.finite.loss import Reduced, Weights
-from dotphase.finite.measure import count_blocks, measure, measure_runs
-from dotphase.finite.prepare import Prepared, prepare_runs
-from dotphase.finite.runs import Run, bytes_kept, keeping
-from dotphase.finite.test_error import attention_error, check_dims, quadrature
+from dotphase.config import validation
+from dotphase.config.settings import changed
+from dotphase.finite_d.batches import bytes_of_run, choose_batch, over_runs
+from dotphase.finite_d.datasets import count_sentences, position_vectors
+from dotphase.finite_d.initialization import Prescribed, StartFunction, name_of, resolve
+from dotphase.finite_d.loss import Reduced, Weights
+from dotphase.finite_d.measurement import count_blocks, measure, measure_runs
+from dotphase.finite_d.preparation import Prepared, prepare_runs
+from dotphase.finite_d.prng_keys import Purpose, keys_at
+from dotphase.finite_d.runs import Run, bytes_kept, keeping
+from dotphase.finite_d.test_error import attention_error, check_dims, quadrature
 from dotphase.model import Model
+from dotphase.model.nonfinite import blame
+from dotphase.numerics.outcome import Outcome
+from dotphase.numerics.quadrature import Rule
+from dotphase.runtime import interrupt, memory_limit
+from dotphase.runtime.precision import computing
 from dotphase.storage.labels import labelled
 from dotphase.storage.provenance import provenance
 from dotphase.training.kernel import Recipe, optimise, settled
@@ -115,12 +115,12 @@ def train(
     settings = changed(settings or TrainingSettings(), changes)
     n = count_sentences(model, alpha, d)
     begin = resolve(model, start, settings.scale)
-    seeds = validate.whole("seeds", seeds, at_least=1)
-    last = validate.whole("first", first, at_least=0) + seeds
+    seeds = validation.whole("seeds", seeds, at_least=1)
+    last = validation.whole("first", first, at_least=0) + seeds
     each = bytes_of_run(model, n, d, settings.precision)
     batch = choose_batch(settings.batch, each, seeds, d)
     check_dims(model)
-    memory.check_kept("seeds", seeds, bytes_kept(model, d))
+    memory_limit.check_kept("seeds", seeds, bytes_kept(model, d))
     runs: list[Run] = []
     paths: list[Path] = []
 
@@ -144,7 +144,7 @@ def train(
     )  # fmt: skip
 
     # Optax mixes precisions in its own state, so single precision is the setting of all of it.
-    with computing(settings.precision), keeping(runs, result), memory.explained(batch):
+    with computing(settings.precision), keeping(runs, result), memory_limit.explained(batch):
         for begun in range(first, last, batch):
             # The last batch is filled up to the same size, so that nothing is compiled again.
             numbers = np.arange(begun, begun + batch)

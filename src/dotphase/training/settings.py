@@ -9,14 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from dotphase._numerics import validate
-from dotphase._numerics.step_sizes import StepSize, check_momentum, constant, step_sizes
+from dotphase.config import validation
+from dotphase.config.step_sizes import StepSize, check_momentum, constant, step_sizes
 from dotphase.errors import InvalidInput
-from dotphase.finite.data import check_dtype
-from dotphase.finite.measure import HELD_OUT
+from dotphase.finite_d.datasets import check_dtype
+from dotphase.finite_d.measurement import HELD_OUT
 from dotphase.training.kernel import Recipe
 from dotphase.training.loop import Optimiser
-from dotphase.training.optimisers import OPTIMISERS
+from dotphase.training.optimizers import OPTIMISERS
 
 #: Gradient norm over sqrt(d) at which training stops, by precision.
 TOLERANCE = {"float64": 1e-6, "float32": 1e-5}
@@ -35,7 +35,7 @@ class TrainingSettings:
     Parameters
     ----------
     optimizer : name of an optimiser
-        One of `dotphase.training.optimisers`; see `dotphase.training.loop` for what a step is.
+        One of `dotphase.training.optimizers`; see `dotphase.training.loop` for what a step is.
     steps : int, optional
         Most steps; each optimiser has its own default.
     lr : float, sequence or callable, optional
@@ -89,11 +89,11 @@ class TrainingSettings:
             raise InvalidInput("lr", self.lr, rule)
         for name in ("tolerance", "scale"):
             if getattr(self, name) is not None:
-                validate.number(name, getattr(self, name), above=0, at_most=LARGEST)
+                validation.number(name, getattr(self, name), above=0, at_most=LARGEST)
         least = {"steps": 1, "minibatch": 1, "held_out": 2, "seed": 0, "batch": 1}
         for name, at_least in least.items():
             if getattr(self, name) is not None:
-                validate.whole(name, getattr(self, name), at_least=at_least)
+                validation.whole(name, getattr(self, name), at_least=at_least)
         check_momentum(self.momentum)
         check_dtype(self.dtype)
         if self.lr is not None:

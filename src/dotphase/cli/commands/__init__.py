@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dotphase._numerics.choices import Choices
+from dotphase.config.registry import Choices
 
 if TYPE_CHECKING:
     import click

@@ -47,7 +47,7 @@ def command(
     """
 
     def compute(built: Model, status: Callable[[str], None], **asked: Any) -> Any:
-        from dotphase.experiments.message_passing import amp
+        from dotphase.experiments.comparison.amp import amp
 
         return amp(built, seed=seed, **parameters, **asked)
 

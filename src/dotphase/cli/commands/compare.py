@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from dotphase._numerics.parameters import Number, Parameter, Whole
 from dotphase.cli.descent import DYNAMICS, ENGINE, SOLVER, of_engine
 from dotphase.cli.finite import seeds_option
 from dotphase.cli.options import (
@@ -22,6 +21,7 @@ from dotphase.cli.options import (
     task_options,
 )
 from dotphase.cli.output import Files, print_json, progress_bar
+from dotphase.config.parameters import Number, Parameter, Whole
 
 #: Steps that theory and students share.
 STEPS = {
@@ -75,7 +75,7 @@ def command(
     with progress_bar("comparing", total=3 if amp else 2) as advance:
         files = Files(out, plot)
         built = model.build()
-        from dotphase.experiments.compare import compare
+        from dotphase.experiments.comparison.compare import compare
 
         dataset = compare(
             built, alphas, d, seeds=seeds, branches=branches, engine=engine, amp=amp, seed=seed,

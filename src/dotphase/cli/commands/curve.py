@@ -53,7 +53,7 @@ def command(
     parameters = of_engine(engine, parameters, descent)
     with progress_bar("following branches", total=len(alphas) * len(branches)) as advance:
         built = model.build()
-        from dotphase.experiments.curve import curve
+        from dotphase.experiments.theory.curve import curve
 
         files = Files(out, plot)
         dataset = curve(
@@ -93,7 +93,7 @@ def _print_table(dataset: Any) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from dotphase._numerics.shown import with_error
+    from dotphase.config.formatting import with_error
     from dotphase.theory.branches import BRANCHES
 
     branches = dataset["branch"].values.tolist()

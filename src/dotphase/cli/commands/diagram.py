@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from dotphase._numerics.parameters import Number
 from dotphase.cli.options import (
     Asked,
     Checked,
@@ -19,8 +18,9 @@ from dotphase.cli.options import (
     plot_option,
 )
 from dotphase.cli.output import Files, print_json, progress_bar
+from dotphase.config.parameters import Number
 from dotphase.errors import InvalidInput
-from dotphase.sweep.tasks import TASKS
+from dotphase.study.tasks import TASKS
 
 #: The lines on the map.
 LINES = ("alpha_c", "alpha_l")
@@ -59,7 +59,7 @@ def command(
     family = model.along(parameter, values)
     with progress_bar("solving the grid", total=2 * len(alphas) * len(values)) as advance:
         family(values[0])  # refuses a bad model before anything slow begins
-        from dotphase.experiments.diagram import diagram
+        from dotphase.experiments.theory.diagram import diagram
 
         files = Files(out, plot)
         dataset = diagram(
@@ -86,7 +86,7 @@ def command(
 
 def _print_lines(parameter: str, values: list[float], lines: dict[str, Any]) -> None:
     """The critical lines with errors, interpolated on the grid."""
-    from dotphase._numerics.shown import with_error
+    from dotphase.config.formatting import with_error
 
     click.echo(f"{parameter:10s}" + "".join(f"{name:22s}" for name in LINES))
     for place, value in enumerate(values):

@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from dotphase._numerics.parameters import Number, OneOf, Parameter, Whole
 from dotphase.cli.options import (
     Asked,
     json_option,
@@ -15,11 +14,12 @@ from dotphase.cli.options import (
     plot_option,
 )
 from dotphase.cli.output import Files, print_json, progress_bar
+from dotphase.config.parameters import Number, OneOf, Parameter, Whole
 
 #: What a descent is, and how well it is to be known.
 PARAMETERS = (
     Parameter("alpha", Number(above=0), help="Sentences per dimension n/d, > 0."),
-    Parameter("start", OneOf("dotphase.finite.starts:STARTS"), "semantic", "Where to begin."),
+    Parameter("start", OneOf("dotphase.finite_d.initializers:STARTS"), "semantic", "Where to begin."),
     Parameter("theta0", Number(), None, "theta at the start, instead of the start's own."),
     Parameter("m0", Number(), None, "m at the start, instead of the start's own."),
     Parameter("q0", Number(at_least=0), None, "q at the start, instead of the start's own."),
@@ -62,8 +62,8 @@ def command(
     with progress_bar(what, total=2 * parameters["repetitions"]) as advance:
         files = Files(out, plot)
         built = model.build()
-        from dotphase.finite.begin import changed_start
-        from dotphase.mean_field.run import dynamics
+        from dotphase.dmft.run import dynamics
+        from dotphase.finite_d.initialization import changed_start
 
         start, scale = parameters.pop("start"), parameters.pop("scale")
         given = {name: parameters.pop(f"{name}0") for name in ("theta", "m", "q")}

@@ -22,13 +22,13 @@ def command(
     It needs no internet. Ctrl-C ends it. With --model it is about another model than the paper's:
     its parameters are sliders, and --set says where they begin.
     """
-    from dotphase.app.server import Server, plotly_script
     from dotphase.cli.options import prepare_jax
+    from dotphase.explorer.server import Server, plotly_script
 
     plotly_script()  # say what is missing before anything slow begins
     prepare_jax()
-    from dotphase.app.routes import Explorer
-    from dotphase.app.state import first_point
+    from dotphase.explorer.point import first_point
+    from dotphase.explorer.routes import Explorer
 
     explorer = Explorer(first_point(reference, settings))
     try:

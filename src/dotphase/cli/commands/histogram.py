@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dotphase._numerics.parameters import Number, Whole
 from dotphase.cli.options import COUNT, Checked, Several, json_option, seed_option
 from dotphase.cli.output import Advance, print_json, progress_bar
+from dotphase.config.parameters import Number, Whole
 
 if TYPE_CHECKING:
     from dotphase.histogram import Emergence, Experiment

@@ -40,12 +40,12 @@ def command(
     DIR/figures and DIR/data. A figure that fails is reported and stops no other (exit code 3).
     What is made of independent points is computed as a study, kept point by point.
     """
-    from dotphase.report.items import in_order
+    from reproduction.items import in_order
 
     chosen = in_order(names)
     with progress_bar("reproducing", total=len(chosen)) as advance:
         prepare_jax()
-        from dotphase.report.run import ItemResult, reproduce
+        from reproduction.run import ItemResult, reproduce
 
         def tell(item: str, part: str) -> None:
             advance.describe(f"{item}: {part}")
@@ -62,8 +62,9 @@ def command(
         except KeyboardInterrupt:
             click.echo(f"dotphase: interrupted; finished parts are kept in {out}", err=True)
             return 130
-    from dotphase.experiments.agreement import AGREES, DIFFERS
-    from dotphase.report.verdict import OFF
+    from reproduction.verdict import OFF
+
+    from dotphase.experiments.comparison.agreement import AGREES, DIFFERS
 
     counts = {verdict: report.count(verdict) for verdict in (AGREES, OFF, DIFFERS)}
     if as_json:
@@ -95,7 +96,7 @@ def _summary(report: Any, counts: dict[str, int]) -> dict[str, Any]:
 
 
 def _list(context: click.Context) -> None:
-    from dotphase.report.items import ITEMS, PAPER
+    from reproduction.items import ITEMS, PAPER
 
     beyond = [name for name in ITEMS if name not in PAPER]
     click.echo("\n".join([*PAPER, "beyond the paper:", *beyond]))

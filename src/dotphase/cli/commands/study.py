@@ -14,7 +14,7 @@ from dotphase.cli.options import json_option, model_reference_options, where_opt
 from dotphase.cli.output import print_json
 
 if TYPE_CHECKING:
-    from dotphase.sweep.run import Progress
+    from dotphase.study.run import Progress
 
 
 @click.group("study", epilog="Example: dotphase study run studies/branches.toml --out branches")
@@ -48,9 +48,9 @@ def run(
     workers. Exit code 3: some point failed or did not converge; the rest is there.
     """
     from dotphase.errors import Interrupted
-    from dotphase.sweep.journal import read_status
-    from dotphase.sweep.run import run_study
-    from dotphase.sweep.spec import read_spec
+    from dotphase.study.journal import read_status
+    from dotphase.study.run import run_study
+    from dotphase.study.spec import read_spec
 
     interrupted = False
     study = read_spec(spec, reference, settings)
@@ -83,7 +83,7 @@ def run(
 @json_option
 def status(folder: str, as_json: bool) -> int:
     """What is done, being computed and failed in a study's folder, and how long it will take."""
-    from dotphase.sweep.journal import read_status
+    from dotphase.study.journal import read_status
 
     found = read_status(folder)
     if as_json:

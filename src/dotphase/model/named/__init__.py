@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dotphase._numerics.choices import Choices
-from dotphase._numerics.parameters import Parameter, complete
+from dotphase.config.parameters import Parameter, complete
+from dotphase.config.registry import Choices
 
 if TYPE_CHECKING:
     from dotphase.model.definition import Model

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dotphase._numerics.parameters import Number, Parameter, Whole, table
+from dotphase.config.parameters import Number, Parameter, Whole, table
 
 
 def parameters(*own: Parameter, length: int = 2, sigma: float = 0.5) -> Mapping[str, Parameter]:

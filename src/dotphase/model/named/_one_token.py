@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dotphase._numerics.parameters import Number, Parameter, table
+from dotphase.config.parameters import Number, Parameter, table
 from dotphase.model.named import NamedModel
 
 if TYPE_CHECKING:

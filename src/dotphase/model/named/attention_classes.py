@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dotphase._numerics.parameters import OneOf, Parameter
+from dotphase.config.parameters import OneOf, Parameter
 from dotphase.model.named import NamedModel
 from dotphase.model.named._attention import parameters
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dotphase._numerics.parameters import Number, Parameter
+from dotphase.config.parameters import Number, Parameter
 from dotphase.model.named import NamedModel
 from dotphase.model.named._attention import parameters
 

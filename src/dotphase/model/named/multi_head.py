@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dotphase._numerics.parameters import Parameter, Whole
+from dotphase.config.parameters import Parameter, Whole
 from dotphase.model.named import NamedModel
 from dotphase.model.named._attention import parameters
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dotphase._numerics import validate
-from dotphase._numerics.parameters import Flag, Number, Parameter, Slider, Whole, table
+from dotphase.config import validation
+from dotphase.config.parameters import Flag, Number, Parameter, Slider, Whole, table
 from dotphase.model.named import NamedModel
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def _build(exponent: float, atoms: int, **others: Any) -> Model:
 
 
 def _fits(length: int, kinds: int) -> None:
-    validate.whole("kinds", kinds, at_least=2, at_most=length)
+    validation.whole("kinds", kinds, at_least=2, at_most=length)
 
 
 #: The parameters of the family; options, study tables and sliders are made from these lines.

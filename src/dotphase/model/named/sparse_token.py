@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dotphase._numerics.parameters import Number, OneOf, Parameter, Whole, table
+from dotphase.config.parameters import Number, OneOf, Parameter, Whole, table
 from dotphase.model.named import NamedModel
 
 if TYPE_CHECKING:

@@ -1,0 +1,129 @@
+"""Beyond the paper: what learners without attention, or with half of it, do on the same data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dotphase import plot
+from dotphase.baselines.fit import baseline
+from dotphase.finite_d.linear_layer import linear_test_error
+from dotphase.model import Model
+from dotphase.model.paper import positional_semantic
+from dotphase.training.run import train
+from reproduction.item import Datasets, Item
+from reproduction.rows import finite_size, over_seeds, shown
+from reproduction.store import Parts
+from reproduction.verdict import Row, between_engines
+
+OMEGA = 0.3
+#: Attention students: whether they see positions, and where they begin.
+ATTENTION = {
+    "attention, semantic start": (True, "semantic"),
+    "attention, positional start": (True, "positional"),
+    "attention without positions": (False, "semantic"),
+}
+#: Other learners, by the kind of `baseline`; the fitted linear layer stands for its limit.
+FITTED = {
+    "attention on positions only": "positional",
+    "perceptron on positions": "positions",
+    "kernel ridge regression": "kernel",
+    "linear layer": "linear",
+}
+
+#: Its weights grow with the square of d, and its training with the cube: it has a d of its own.
+PERCEPTRON = "perceptron on tokens"
+
+
+def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
+    """Test errors of all learners."""
+    model, asked = positional_semantic(OMEGA), dict(sizes)
+    d = asked.pop("perceptron_d")
+    errors = parts.call("errors", _errors, model, **asked)
+    perceptron = parts.call("perceptron", _perceptron, model, **asked | {"d": d})
+    return {"errors": errors, "perceptron": perceptron}
+
+
+def together(datasets: Datasets) -> xr.Dataset:
+    """All learners, by what they are called; the perceptron says its d."""
+    errors, alone = datasets["errors"], datasets["perceptron"]
+    d = alone.attrs["d"]
+    name = PERCEPTRON if d == errors.attrs["d"] else f"{PERCEPTRON}, $d = {d}$"
+    alone = alone[["test_error"]].assign_coords(learner=[name])
+    found = xr.concat([errors[["test_error"]], alone], "learner", combine_attrs="override")
+    return found.assign(linear_limit=errors["linear_limit"])
+
+
+def _perceptron(model: Model, alphas: Sequence[float], d: int, seeds: int) -> xr.Dataset:
+    """Test errors of the perceptron that sees the tokens."""
+    fitted = [baseline(model, alpha, d, "perceptron", seeds=seeds) for alpha in alphas]
+    values = [[test for _, test in some.runs] for some in fitted]
+    return _dataset(model, {PERCEPTRON: values}, alphas, d)
+
+
+def _errors(model: Model, alphas: Sequence[float], d: int, seeds: int) -> xr.Dataset:
+    blind = model.replace(positions=np.zeros((model.length, model.length)))
+    table: dict[str, list[Any]] = {name: [] for name in (*ATTENTION, *FITTED)}
+    for alpha in alphas:
+        for name, (sees, start) in ATTENTION.items():
+            runs = train(model if sees else blind, alpha, d, seeds=seeds, start=start).runs
+            table[name].append([run.test_error for run in runs])
+        for name, kind in FITTED.items():
+            fitted = baseline(model, alpha, d, kind, seeds=seeds)
+            table[name].append([test for _, test in fitted.runs])
+    return _dataset(model, table, alphas, d)
+
+
+def _dataset(
+    model: Model, table: Mapping[str, list[Any]], alphas: Sequence[float], d: int
+) -> xr.Dataset:
+    values = (("learner", "alpha", "seed"), np.asarray(list(table.values())))
+    return xr.Dataset(
+        {"test_error": values, "linear_limit": linear_test_error(model)},
+        coords={"learner": list(table), "alpha": list(alphas)},
+        attrs={"d": d},
+    )
+
+
+def draw(datasets: Datasets) -> Any:
+    """Test errors against alpha; the linear layer is its limit."""
+    return plot.baselines(together(datasets).drop_sel(learner="linear layer"))
+
+
+def compare(datasets: Datasets) -> list[Row]:
+    """The linear layer against its limit: nothing that sees positions alone can do better."""
+    errors = datasets["errors"]
+    last = errors["test_error"].isel(alpha=-1)
+    at = {"alpha": float(errors["alpha"][-1])}
+    pair = (float(errors["linear_limit"]), 0.0), over_seeds(last.sel(learner="linear layer"))
+    share = finite_size(errors)
+    return [between_engines("test error of the linear layer", at, *pair, share=share)]
+
+
+def remarks(datasets: Datasets) -> list[str]:
+    """Every learner in words."""
+    errors = together(datasets)
+    lines = [
+        f"Test errors at d = {errors.attrs['d']}, {errors.sizes['seed']} data sets a point, by "
+        f"alpha; the linear layer tends to {float(errors['linear_limit']):.6f}."
+    ]
+    for name in errors["learner"].values.tolist():
+        some = errors["test_error"].sel(learner=name)
+        numbers = [
+            f"{float(alpha):g}: {shown(over_seeds(some.sel(alpha=alpha)), 5)}"
+            for alpha in errors["alpha"]
+        ]
+        lines.append(f"{name}: " + "; ".join(numbers) + ".")
+    return lines
+
+
+SIZES = {
+    "quick": {"alphas": [1.0, 2.0], "d": 60, "seeds": 3, "perceptron_d": 60},
+    "full": {
+        "alphas": [0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0], "d": 1000, "seeds": 8, "perceptron_d": 100,
+    },
+}  # fmt: skip
+ITEM = Item("Attention and other learners", compute, draw, compare, SIZES, remarks)

@@ -1,0 +1,113 @@
+"""Beyond the paper: trained attention against the best that the data allow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from scipy.optimize import brentq
+
+from dotphase import plot
+from dotphase.model import Model
+from dotphase.model.paper import positional_semantic
+from dotphase.theory.bayes import alpha_of_overlap, bayes_optimal, transitions
+from reproduction.item import Datasets, Item, evenly
+from reproduction.rows import number, shown
+from reproduction.store import Parts
+from reproduction.sweeps import theory_curve
+from reproduction.verdict import Row, between_engines
+
+OMEGA = 0.3
+#: Where the overlap is compared with an average sampled from its definition.
+CHECKED = (0.3, 0.45)
+
+
+def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
+    """Both branches, the Bayes-optimal line, and its overlap by two more ways."""
+    model = positional_semantic(omega=OMEGA)
+    best = parts.study("theory-bayes", "bayes", {"omega": OMEGA}, {"alpha": sizes["lines"]})
+    weak, exact = transitions(model.length)
+    return {
+        "theory": theory_curve(parts, "theory", model, sizes),
+        "theory-bayes": best.assign(weak_recovery_alpha=weak, exact_recovery_alpha=exact),
+        "theory-checks": parts.call("theory-checks", _checks, model, samples=sizes["samples"]),
+    }
+
+
+def _checks(model: Model, samples: int) -> xr.Dataset:
+    """Overlaps from sampled averages, and transitions from the equation alone."""
+    rows = [_sampled(alpha, samples) for alpha in CHECKED]
+    found = xr.Dataset(coords={"alpha": list(CHECKED)})
+    found["overlap"] = ("alpha", [bayes_optimal(model, alpha).overlap for alpha in CHECKED])
+    found["sampled"] = ("alpha", [row[0] for row in rows])
+    found["sampled_stderr"] = ("alpha", [row[1] for row in rows])
+    # The fixed-point equation near both ends, continued to them in a straight line.
+    found["weak"] = 2 * alpha_of_overlap(1e-3, 2) - alpha_of_overlap(2e-3, 2)
+    found["exact"] = 2 * alpha_of_overlap(1 - 1e-3, 2) - alpha_of_overlap(1 - 2e-3, 2)
+    return found
+
+
+def _sampled(alpha: float, samples: int, groups: int = 8) -> tuple[float, float]:
+    """The root of the equation in `dotphase.theory.bayes` with its average over two tokens sampled
+    in four dimensions, and its spread over groups."""
+    roots = []
+    for group in range(groups):
+        a, z = np.random.default_rng(group).normal(size=(2, samples, 2))
+
+        def drive(M: float, a: Any = a, z: Any = z) -> float:
+            x = np.sqrt(M) * a + np.sqrt(1 - M) * z
+            guess = np.tanh(np.sqrt(M) * np.sum(a * x, axis=1) / (1 - M))
+            miss = np.mean(np.sum((guess[:, None] * x - np.sqrt(M) * a) ** 2, axis=1))
+            s = alpha * miss / (1 - M) ** 2
+            return float(s / (1 + s) - M)
+
+        roots.append(brentq(drive, 0.02, 0.99))
+    return float(np.mean(roots)), float(np.std(roots, ddof=1) / np.sqrt(groups))
+
+
+def draw(datasets: Datasets) -> Any:
+    """Test errors of the branches, the linear layer and the Bayes-optimal learner."""
+    return plot.bayes(datasets["theory"], datasets["theory-bayes"])
+
+
+def compare(datasets: Datasets) -> list[Row]:
+    """Overlaps by two quadratures, and the transitions against their closed forms."""
+    checks, rows = datasets["theory-checks"], []
+    for alpha in CHECKED:
+        point, at = checks.sel(alpha=alpha), {"alpha": alpha}
+        sampled, found = number(point, "sampled"), (float(point["overlap"]), 0.0)
+        rows.append(between_engines("overlap M", at, sampled, found, "sampling", share=0.0))
+    for name, exact in zip(("weak", "exact"), transitions(2), strict=True):
+        at, pair = {"tokens": 2}, ((exact, 0.0), (float(checks[name]), 0.0))
+        rows.append(between_engines(f"{name} recovery", at, *pair, "closed form", share=1e-3))
+    return rows
+
+
+def remarks(datasets: Datasets) -> list[str]:
+    """How far trained attention is from the line."""
+    theory, best = datasets["theory"], datasets["theory-bayes"]
+    linear = float(theory["linear_test_error"])
+    last = theory.sel(branch="semantic", alpha=theory["alpha"].max())
+    point = best.sel(alpha=0.45, method="nearest")
+    return [
+        f"At alpha = {float(point['alpha']):.3g} the Bayes-optimal test error is "
+        f"{shown(number(point, 'test_error'), 6)}; the linear "
+        f"layer has {linear:.6f}. From alpha = 1/2 on nothing is left.",
+        f"The semantic minimum still has {shown(number(last, 'test_error'), 6)} at alpha = "
+        f"{float(last['alpha']):g}.",
+    ]
+
+
+SIZES = {
+    "quick": {
+        "alphas": evenly(0.4, 2.0, 5), "rtol": 5e-2, "most": 12,
+        "lines": evenly(0.05, 2.0, 40), "samples": 20_000,
+    },
+    "full": {
+        "alphas": evenly(0.1, 2.0, 20), "rtol": 1e-2, "most": 15,
+        "lines": evenly(0.02, 2.0, 100), "samples": 400_000,
+    },
+}  # fmt: skip
+ITEM = Item("The Bayes-optimal line", compute, draw, compare, SIZES, remarks)

@@ -1,0 +1,200 @@
+"""Longer sentences and students of higher rank: how alpha_c moves, when a mixture wins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dotphase import plot
+from dotphase.experiments.theory.diagram import diagram
+from dotphase.experiments.theory.solution_variables import is_minimum
+from dotphase.experiments.training.averages import trained_crossing
+from dotphase.figures.winners import mechanism
+from dotphase.model.paper import positional_semantic
+from dotphase.numerics.crossings import last_fall
+from reproduction.item import Datasets, Item
+from reproduction.rows import OVERLAP, finite_size, number, over_seeds, shown, usable
+from reproduction.store import Parts
+from reproduction.sweeps import theory_curve, training_grid
+from reproduction.verdict import Row, between_engines
+
+OMEGA = 0.3
+
+
+def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
+    """For each length trained students and both branches; for each rank a map of the branches."""
+    found: Datasets = {}
+    for length, alphas in sizes["trained"].items():
+        name = f"runs-{length}"
+        found[name] = training_grid(parts, name, sizes, alphas, [OMEGA], length=length)
+    for length, alphas in sizes["alphas"].items():
+        name, model = f"theory-{length}", positional_semantic(OMEGA, length=length)
+        found[name] = theory_curve(parts, name, model, {**sizes, "alphas": alphas})
+    for rank in sizes["ranks"]:
+        informed = ("semantic",) if rank == 1 else ("mixed", "semantic")
+        name, family = f"theory-rank-{rank}", partial(positional_semantic, student_rank=rank)
+        found[name] = parts.call(name, diagram, family, informed=informed, **sizes["map"])
+    return found
+
+
+def _lengths(datasets: Datasets) -> list[int]:
+    return [int(name.removeprefix("runs-")) for name in datasets if name.startswith("runs-")]
+
+
+def lines(datasets: Datasets) -> xr.Dataset:
+    """alpha_c and alpha_l against the length, in theory, and the crossings of the runs."""
+    found = []
+    for length in _lengths(datasets):
+        theory = datasets[f"theory-{length}"].sortby("alpha")
+        numbers = {
+            "alpha_c": number(theory, "crossing"),
+            "alpha_l": passes_linear(theory),
+            "trained": trained_crossing(both_minima(datasets[f"runs-{length}"].isel(omega=0))),
+        }
+        row = xr.Dataset({"trusted": _trusted_around(theory, numbers["alpha_c"][0])})
+        for name, (value, error) in numbers.items():
+            row = row.assign({name: value, f"{name}_stderr": error})
+        found.append(row)
+    return xr.concat(found, xr.Variable("length", _lengths(datasets)))
+
+
+def passes_linear(theory: xr.Dataset) -> tuple[float, float]:
+    """Where the semantic test error falls below that of the linear layer, and its error."""
+    part = theory.sel(branch="semantic")
+    part = part.isel(alpha=np.flatnonzero(is_minimum(part).values))
+    gap = part["test_error"] - part["linear_test_error"]
+    fall = last_fall(part["alpha"].values, gap.values)
+    if fall is None:
+        return float("nan"), float("nan")
+    return fall.at, fall.error(part["test_error_stderr"].values)
+
+
+def _trusted_around(theory: xr.Dataset, alpha: float) -> float:
+    """1 if both branches are trusted on both sides of an alpha, 0 otherwise."""
+    if not np.isfinite(alpha):
+        return 0.0
+    grid = theory["alpha"].values
+    right = int(np.clip(np.searchsorted(grid, alpha), 1, grid.size - 1))
+    pair = theory["trusted"].isel(alpha=slice(right - 1, right + 1))
+    return float(bool(pair.astype(bool).all()))
+
+
+def draw(datasets: Datasets) -> dict[str, Any]:
+    """The lengths against each other, and a map of the lowest minimum for each rank."""
+    members = [
+        (f"$L = {length}$", datasets[f"theory-{length}"], datasets[f"runs-{length}"])
+        for length in _lengths(datasets)
+    ]
+    figures = {"": plot.family(members, lines(datasets))}
+    maps = _maps(datasets)
+    return figures | ({"ranks": plot.winners(maps)} if maps else {})
+
+
+def _maps(datasets: Datasets) -> list[tuple[str, xr.Dataset]]:
+    prefix = "theory-rank-"
+    return [
+        (f"student of rank {name.removeprefix(prefix)}", dataset)
+        for name, dataset in datasets.items()
+        if name.startswith(prefix)
+    ]
+
+
+def stayed(runs: xr.Dataset, branch: str) -> xr.DataArray:
+    """Which runs ended in the minimum they started at; at finite d they may escape from it."""
+    part = runs.sel(start=branch)
+    semantic: xr.DataArray = part["theta"] > part["m"]
+    return semantic if branch == "semantic" else ~semantic
+
+
+def both_minima(runs: xr.Dataset) -> xr.Dataset:
+    """The alphas at which most runs stayed where they began: elsewhere losses cannot cross."""
+    there = [stayed(runs, branch).mean("seed") > 0.5 for branch in ("semantic", "positional")]
+    return runs.isel(alpha=np.flatnonzero((there[0] & there[1]).values))
+
+
+def compare(datasets: Datasets) -> list[Row]:
+    """Theory against training at the largest alpha at which the theory is trusted.
+
+    Among the runs that ended in the minimum they started at.
+    """
+    rows = []
+    for length in _lengths(datasets):
+        theory, runs = datasets[f"theory-{length}"], datasets[f"runs-{length}"].isel(omega=0)
+        for branch, overlap in OVERLAP.items():
+            branch_theory = theory.sel(branch=branch)
+            trusted = theory["alpha"].values[usable(branch_theory).values]
+            both = [a for a in runs["alpha"].values if a in trusted]
+            if not both:
+                continue
+            alpha = float(max(both))
+            point = branch_theory.sel(alpha=alpha)
+            ended = np.flatnonzero(stayed(runs, branch).sel(alpha=alpha).values)
+            if ended.size < 2:
+                continue
+            ours = over_seeds(runs[overlap].sel(start=branch, alpha=alpha).isel(seed=ended))
+            at = {"L": length, "branch": branch, "alpha": alpha, "runs": ended.size}
+            pair = number(point, overlap), ours
+            rows.append(between_engines(overlap, at, *pair, share=finite_size(runs)))
+    return rows
+
+
+def remarks(datasets: Datasets) -> list[str]:
+    """Where the critical points are, and where a mixture wins."""
+    found = lines(datasets)
+    texts = []
+    for name in ("alpha_c", "alpha_l", "trained"):
+        places = "; ".join(
+            f"L = {int(length)}: {shown(number(found.sel(length=length), name), 3)}"
+            for length in found["length"]
+        )
+        of = "crossing of the training losses at finite d" if name == "trained" else name
+        texts.append(f"{of}, by length: {places}.")
+    doubtful = [str(int(n)) for n in found["length"][found["trusted"].values == 0]]
+    if doubtful:
+        texts.append(
+            "At alpha_c one of the branches is not trusted for L = " + ", ".join(doubtful) + "."
+        )
+    for length in _lengths(datasets):
+        left = ~stayed(datasets[f"runs-{length}"].isel(omega=0), "positional")
+        shares = [f"{float(a):g}: {float(left.sel(alpha=a).mean()):.2f}" for a in left["alpha"]]
+        texts.append(
+            f"L = {length}: share of the runs from the positional start that leave it, by alpha: "
+            + "; ".join(shares)
+            + "."
+        )
+    for title, theory in _maps(datasets):
+        winner = mechanism(theory)
+        names = ("positional", "semantic", "mixed")
+        counts = ", ".join(f"{name} in {int((winner == name).sum())}" for name in names)
+        texts.append(f"Lowest minimum, {title}: {counts} of {winner.size} cells.")
+    return texts
+
+
+#: Sample complexities around alpha_c and alpha_l, by length.
+FULL = {
+    2: [0.8, 1.1, 1.4, 1.7, 2.0],
+    3: [0.25, 0.35, 0.5, 0.7, 1.0, 1.4],
+    4: [0.25, 0.35, 0.5, 0.7, 1.0],
+    5: [0.2, 0.3, 0.4, 0.5, 0.7, 1.0],
+    6: [0.2, 0.3, 0.4, 0.5, 0.7, 1.0],
+}
+
+SIZES = {
+    "quick": {
+        "alphas": {2: [1.0, 1.5], 3: [0.45, 0.8]}, "log2_points": 12, "d": 150, "seeds": 4,
+        "trained": {2: [1.01, 1.5], 3: [0.45, 0.8]}, "ranks": [], "map": {},
+    },
+    "full": {
+        "alphas": FULL, "trained": FULL,
+        "log2_points": 14, "d": 500, "seeds": 8, "ranks": [1, 2, 3],
+        "map": {
+            "alphas": [0.4, 0.7, 1.0, 1.3, 1.6, 2.0], "values": [0.0, 0.15, 0.3, 0.45],
+            "log2_points": 12,
+        },
+    },
+}  # fmt: skip
+ITEM = Item("Longer sentences and higher rank", compute, draw, compare, SIZES, remarks)

@@ -1,0 +1,123 @@
+"""A student of rank two on the teacher of rank one: theory and training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dotphase import plot
+from dotphase.experiments.theory.diagram import diagram
+from dotphase.figures.parts.maps import Panel
+from dotphase.model.paper import positional_semantic
+from reproduction.item import Datasets, Item
+from reproduction.released.grids import MORE_ALPHAS, RANK_TWO, trained
+from reproduction.rows import finite_size, usable
+from reproduction.store import Parts
+from reproduction.verdict import Row, between_engines
+
+INFORMED = ("mixed", "semantic")
+SIGMA = 0.5
+#: From this alpha on a random start finds the lowest minimum; below it often ends elsewhere.
+FOUND = 3.0
+
+
+def _family(omega: float) -> Any:
+    return positional_semantic(omega=omega, sigma=SIGMA, student_rank=2)
+
+
+def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
+    """The branches on the grid, and students trained from random starts, as released."""
+    asked = {"alphas": sizes["alphas"], "values": sizes["omegas"], "informed": INFORMED}
+    theory = parts.call("theory", diagram, _family, log2_points=sizes["log2_points"], **asked)
+    return {"theory": theory, "runs": trained(parts, sizes["grid"]).isel(start=0)}
+
+
+def draw(datasets: Datasets) -> Any:
+    """Both overlaps and the gain in test error, up to alpha = 4."""
+    theory, runs = datasets["theory"], datasets["runs"]
+    lowest, scale = theory.sel(branch="semantic"), SIGMA**2
+    gain = 1e3 * (runs["linear_test_error"] - runs["test_error"]).mean("seed")
+    label = r"$\epsilon_{\rm lin} - \epsilon_g$  $[10^{-3}]$"
+    columns = [
+        Panel(r"$|\theta|/\sigma^2$", "viridis", lowest["theta"] / scale,
+              runs["theta"].mean("seed") / scale, centred=False),
+        Panel(r"$|m|$", "viridis", lowest["m"], runs["m"].mean("seed"), centred=False),
+        Panel(label, "RdBu", 1e3 * theory["test_gain"], gain),
+    ]  # fmt: skip
+    return plot.panels(columns, theory, runs, theory)
+
+
+def compare(datasets: Datasets) -> list[Row]:
+    """Overlaps of the lowest minimum against the run with the lowest loss, averaged over cells
+    with so many sentences that random starts find it."""
+    theory = datasets["theory"].sel(branch="semantic").sel(alpha=slice(FOUND, None))
+    runs = datasets["runs"]
+    there = usable(theory)
+    best = runs.isel(seed=runs["train_loss"].argmin("seed"))
+    rows = []
+    for name in ("theta", "m"):
+        predicted = theory[name].where(there)
+        own = best[name].sel(alpha=theory["alpha"], omega=theory["omega"], method="nearest")
+        own = own.assign_coords(alpha=theory["alpha"], omega=theory["omega"])
+        gap = (own.where(there) - predicted).values
+        gap = gap[np.isfinite(gap)]
+        mean = float(predicted.mean())
+        # Cells are independent data sets: their scatter gives the error of the mean.
+        error = float(np.std(gap, ddof=1) / np.sqrt(gap.size)) if gap.size > 1 else np.nan
+        quantity, at = f"{name} of the lowest minimum, mean over cells", {"cells": int(gap.size)}
+        pair = (mean, 0.0), (mean + float(np.mean(gap)), error)
+        rows.append(between_engines(quantity, at, *pair, share=finite_size(runs)))
+    return rows
+
+
+def _both(runs: xr.Dataset) -> xr.DataArray:
+    """Runs that ended with both overlaps."""
+    found: xr.DataArray = (runs["theta"] > 0.02) & (runs["m"] > 0.05)
+    return found
+
+
+def remarks(datasets: Datasets) -> list[str]:
+    """Where the mixed mechanism exists and wins, and that training finds it from anywhere."""
+    theory, runs = datasets["theory"], datasets["runs"]
+    found = theory["found"].sel(branch="semantic")
+    there = theory["on_branch"].astype(bool).sel(branch="semantic")
+    mixed = (found == "mixed") & there
+    wins = mixed & (theory["winner"] == "semantic")
+    total = theory.sizes["alpha"] * theory.sizes["omega"]
+    lines = [
+        "The mixed minimum (one direction semantic, one positional) exists in "
+        f"{int(mixed.sum())} of {total} cells of the theory and has the lowest training loss in "
+        f"{int(wins.sum())} of these: with two directions there is nothing to choose between.",
+    ]
+    places = []
+    for omega in theory["omega"].values:
+        row = wins.sel(omega=omega)
+        if bool(row.any()):
+            places.append(f"{omega:g}: {float(theory['alpha'].values[row.values][0]):g}")
+    lines.append(
+        "First alpha of the grid with a mixed minimum, by omega: " + "; ".join(places) + "."
+    )
+    both = _both(runs)
+    late = both.sel(alpha=slice(2.0, None))
+    lines.append(
+        f"Trained at d = {runs.attrs['d']} from random starts, {runs.sizes['seed']} data sets a "
+        f"cell: {100 * float(both.mean()):.0f}% of all runs end with both overlaps (theta above "
+        f".02, m above .05), {100 * float(late.mean()):.0f}% of those at alpha of 2 and more."
+    )
+    return lines
+
+
+SIZES = {
+    "quick": {
+        "alphas": [1.005, 2.0, 3.0, 4.0], "omegas": [0.1, 0.3, 0.5], "log2_points": 12,
+        "grid": RANK_TWO["quick"],
+    },
+    "full": {
+        "alphas": list(MORE_ALPHAS[3::3]), "omegas": [0.02, 0.1, 0.2, 0.3, 0.4, 0.5],
+        "log2_points": 14, "grid": RANK_TWO["full"],
+    },
+}  # fmt: skip
+ITEM = Item("A student of rank two", compute, draw, compare, SIZES, remarks)

@@ -1,0 +1,110 @@
+"""Slices through the phase diagram: other omega, sigma and ridge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from dotphase import plot
+from dotphase.model.paper import positional_semantic
+from reproduction.item import Datasets, Item, evenly
+from reproduction.released.grids import MAPS, Grid, slice_grid, trained
+from reproduction.rows import finite_size, number, shown, theory_and_training
+from reproduction.store import Parts
+from reproduction.sweeps import theory_curve
+from reproduction.verdict import Row
+
+BASE = {"omega": 0.3, "sigma": 0.5, "ridge": 0.01}
+SLICES = {"omega": (0.2, 0.3, 0.7), "sigma": (0.3, 0.5, 0.7, 1.0), "ridge": (0.1, 0.01, 0.001)}
+
+#: Overlap m from which on there is a positional minimum to leave.
+POSITIONAL = 0.1
+
+
+def key(parameter: str, value: float) -> str:
+    """Name of the datasets of one slice; the base case is the same in all of them."""
+    if value == BASE[parameter]:
+        return "base"
+    return f"{parameter}-{value:g}"
+
+
+def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
+    """For each slice both branches along alpha, and trained students."""
+    found: Datasets = {}
+    for parameter, values in SLICES.items():
+        for value in values:
+            name = key(parameter, value)
+            if f"theory-{name}" in found:
+                continue
+            chosen: dict[str, Any] = {**BASE, parameter: value}
+            runs = trained(parts, _grid(sizes["scale"], **chosen))
+            found[f"runs-{name}"] = runs.sel(omega=[chosen["omega"]], method="nearest")
+            model = positional_semantic(**chosen)
+            found[f"theory-{name}"] = theory_curve(parts, f"theory-{name}", model, sizes)
+    return found
+
+
+def _grid(scale: str, omega: float, sigma: float, ridge: float) -> Grid:
+    """The grid that has the students of a slice; quick slices have small ones of their own."""
+    if (sigma, ridge) != (BASE["sigma"], BASE["ridge"]):
+        return slice_grid(scale, sigma, ridge)
+    whole = MAPS[scale]["standard"]
+    return whole if omega in whole.omegas else replace(whole, omegas=(omega,), d=200)
+
+
+def draw(datasets: Datasets) -> Any:
+    """One column for each parameter."""
+    columns: dict[str, list[Any]] = {parameter: [] for parameter in SLICES}
+    for parameter, values in SLICES.items():
+        for value in values:
+            name = key(parameter, value)
+            columns[parameter].append((value, datasets[f"theory-{name}"], datasets[f"runs-{name}"]))
+    return plot.slices(columns)
+
+
+def compare(datasets: Datasets) -> list[Row]:
+    """Theory against training at the largest alpha of each slice."""
+    rows = []
+    for name in _names(datasets):
+        theory, runs = datasets[f"theory-{name}"], datasets[f"runs-{name}"].isel(omega=0)
+        rows += theory_and_training(theory, runs, {"slice": name}, share=finite_size(runs))
+    return rows
+
+
+def remarks(datasets: Datasets) -> list[str]:
+    """Where the crossing lies on each slice."""
+    lines = []
+    for parameter, values in SLICES.items():
+        places = []
+        for value in values:
+            crossing = number(datasets[f"theory-{key(parameter, value)}"], "crossing")
+            places.append(f"{value:g}: {shown(crossing, 3, 'no crossing of two branches')}")
+        lines.append(
+            f"alpha_c against {parameter}, read off the curves: " + "; ".join(places) + "."
+        )
+    return lines + [text for name in _names(datasets) for text in _left(name, datasets)]
+
+
+def _left(name: str, datasets: Datasets) -> list[str]:
+    """Points with long bars: single runs that leave the positional minimum, far below the rest."""
+    runs = datasets[f"runs-{name}"].isel(omega=0).sel(start="positional")
+    loss, there = runs["train_loss"], runs["m"].median("seed") > POSITIONAL
+    left = (loss < 0.5 * loss.median("seed")).sum("seed").where(there, 0)
+    return [
+        f"Slice {name}, alpha = {float(alpha):.3g}: {int(left.sel(alpha=alpha))} of "
+        f"{loss.sizes['seed']} runs from the positional start have left it, hence the long bars."
+        for alpha in loss["alpha"][left.values > 0]
+    ]
+
+
+def _names(datasets: Datasets) -> list[str]:
+    """The slices, by the names of their datasets."""
+    return [key.removeprefix("runs-") for key in datasets if key.startswith("runs-")]
+
+
+SIZES = {
+    "quick": {"alphas": evenly(0.2, 2.0, 6), "rtol": 2e-2, "most": 13, "scale": "quick"},
+    "full": {"alphas": evenly(0.2, 2.0, 19), "rtol": 5e-3, "most": 17, "scale": "full"},
+}
+ITEM = Item("Slices in omega, sigma and lambda", compute, draw, compare, SIZES, remarks)

@@ -1,0 +1,67 @@
+"""Where training ends: informed against random starts, gradient descent against Adam."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dotphase import plot
+from dotphase.model.paper import positional_semantic
+from reproduction.item import Datasets, Item
+from reproduction.rows import OVERLAP, differences
+from reproduction.store import Parts
+from reproduction.sweeps import theory_curve
+from reproduction.verdict import Row
+
+OMEGA, ALPHA, D = 0.3, 2.0, 100
+THEORY = {"alphas": [ALPHA], "rtol": 5e-3, "most": 17}
+STARTS, OPTIMIZERS = ("semantic", "positional", "random"), ("gd", "adam")
+MECHANISMS = ("semantic", "positional", "mixed", "uninformed")
+
+
+def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
+    """Runs from every start with every optimiser on the same data sets, and the theory."""
+    runs = parts.study(
+        "runs",
+        "train",
+        fixed={"omega": OMEGA, "alpha": ALPHA, "d": D, "held_out": 2},
+        sweep={"optimizer": OPTIMIZERS, "start": STARTS, "first": range(sizes["seeds"])},
+    ).rename(first="seed")
+    theory = theory_curve(parts, "theory", positional_semantic(omega=OMEGA), THEORY)
+    runs = runs.assign_attrs(runs.attrs | {"d": D, "alpha": ALPHA})
+    return {"theory": theory.isel(alpha=0), "runs": runs}
+
+
+def draw(datasets: Datasets) -> Any:
+    """Overlaps of every run, one panel for each optimiser, with the minima of the theory."""
+    return plot.starts(datasets["theory"], datasets["runs"])
+
+
+def compare(datasets: Datasets) -> list[Row]:
+    """Both optimisers must end in the same place from an informed start."""
+    rows = []
+    for start in OVERLAP:
+        pair = [datasets["runs"].sel(start=start, optimizer=name) for name in OPTIMIZERS]
+        rows += differences(pair, ["train_loss"], {"start": start}, "gradient descent")
+    return rows
+
+
+def remarks(datasets: Datasets) -> list[str]:
+    """How many runs found which mechanism."""
+    runs, lines = datasets["runs"], []
+    for optimizer, name in (("gd", "gradient descent"), ("adam", "Adam")):
+        for start in STARTS:
+            found = runs["mechanism"].sel(optimizer=optimizer, start=start).values
+            counts = ", ".join(
+                f"{np.sum(found == kind)} {kind}" for kind in MECHANISMS if np.any(found == kind)
+            )
+            lines.append(f"{name}, {start} start: {counts} of {found.size} runs.")
+    return lines
+
+
+SIZES = {"quick": {"seeds": 12}, "full": {"seeds": 100}}
+ITEM = Item(
+    "Informed and random starts, gradient descent and Adam", compute, draw, compare, SIZES, remarks
+)

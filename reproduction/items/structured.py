@@ -1,0 +1,188 @@
+"""Tokens that are not white: power-law spectra, and embeddings of a real vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dotphase import plot
+from dotphase.experiments.training.grid import grid
+from dotphase.experiments.training.real_tokens import train_on_table
+from dotphase.finite_d.embeddings import (
+    KINDS,
+    PACKAGE,
+    Tokens,
+    gaussian_like,
+    installed_table,
+    prepare,
+)
+from dotphase.model import Model
+from dotphase.model.paper import positional_semantic
+from dotphase.model.spectrum import power_law
+from reproduction.item import Datasets, Item, evenly
+from reproduction.rows import (
+    LOSSES,
+    OVERLAP,
+    differences,
+    finite_size,
+    number,
+    over_seeds,
+    shown,
+    theory_and_training,
+)
+from reproduction.store import Parts
+from reproduction.sweeps import theory_curve
+from reproduction.verdict import Row
+
+OMEGA = 0.3
+#: Exponents that are trained, and different eigenvalues of a spectrum.
+EXPONENTS, ATOMS = (0.0, 0.5, 1.0), 32
+
+
+def _model(exponent: float, omega: float = OMEGA) -> Model:
+    return positional_semantic(omega=omega, spectrum=power_law(exponent, ATOMS))
+
+
+def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
+    """Runs and theory for each spectrum, alpha_c against the exponent, and real tokens."""
+    found: Datasets = {}
+    alphas, d, seeds = sizes["trained"], sizes["d"], sizes["seeds"]
+    asked = {"alphas": alphas, "omegas": [OMEGA], "d": d, "seeds": seeds, "atoms": ATOMS}
+    for exponent in EXPONENTS:
+        train = partial(grid, partial(_model, exponent), alphas, [OMEGA], d, seeds=seeds)
+        name = f"runs-{exponent:g}"
+        found[name] = parts.get(name, asked | {"exponent": exponent}, train)
+    found |= _tokens(parts, sizes)
+    for exponent in EXPONENTS:
+        name = f"theory-{exponent:g}"
+        found[name] = theory_curve(parts, name, _model(exponent), sizes)
+    # Along the exponents the mean variance of the tokens is kept.
+    fixed = {"omega": OMEGA, "atoms": ATOMS, "log2_points": sizes["critical_points"]}
+    fixed |= {"smallest": sizes["search"][0], "largest": sizes["search"][1], "limits": False}
+    found["theory-critical"] = parts.study(
+        "theory-critical", "critical", fixed, {"exponent": sizes["exponents"]}
+    )
+    return found
+
+
+def _tokens(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
+    """Runs on rows of a table of embeddings, on Gaussian ones of the same spectrum, theory."""
+    table = installed_table() if sizes["token_seeds"] else None
+    if table is None:
+        return {}
+    found: Datasets = {}
+    alphas, seeds = sizes["token_alphas"], sizes["token_seeds"]
+    asked = {"alphas": alphas, "seeds": seeds, "rows": len(table), "omega": OMEGA}
+    for kind in KINDS:
+        real = prepare(table, kind)
+        for name, make in (("real", lambda some: some), ("like", gaussian_like)):
+            train = partial(_train, make, real, alphas, seeds)
+            found[f"runs-{name}-{kind}"] = parts.get(f"runs-{name}-{kind}", asked, train)
+    for kind in KINDS:
+        model = positional_semantic(omega=OMEGA, spectrum=prepare(table, kind).spectrum)
+        name = f"theory-real-{kind}"
+        found[name] = theory_curve(parts, name, model, {**sizes, "alphas": alphas})
+    return found
+
+
+def _train(
+    make: Callable[[Tokens], Tokens], tokens: Tokens, alphas: Sequence[float], seeds: int
+) -> xr.Dataset:
+    return train_on_table(positional_semantic(omega=OMEGA), make(tokens), alphas, seeds=seeds)
+
+
+def draw(datasets: Datasets) -> Any:
+    """Test error against alpha, critical points against the exponent, real tokens."""
+    spectra = {e: (datasets[f"theory-{e:g}"], datasets[f"runs-{e:g}"]) for e in EXPONENTS}
+    real = {
+        kind: tuple(
+            datasets[f"{part}-{kind}"] for part in ("theory-real", "runs-like", "runs-real")
+        )
+        for kind in KINDS
+        if f"runs-real-{kind}" in datasets
+    }
+    return plot.structured(spectra, datasets["theory-critical"], real)
+
+
+def compare(datasets: Datasets) -> list[Row]:
+    """Training against theory for every spectrum, where the theory is trusted."""
+    rows = []
+    for exponent in EXPONENTS:
+        theory, runs = datasets[f"theory-{exponent:g}"], datasets[f"runs-{exponent:g}"]
+        rows += theory_and_training(
+            theory, runs.isel(omega=0), {"exponent": exponent}, alphas=runs["alpha"].values,
+            share=finite_size(runs), losses=True,
+        )  # fmt: skip
+    for kind in KINDS:
+        if f"runs-real-{kind}" in datasets:
+            like, real = datasets[f"runs-like-{kind}"], datasets[f"runs-real-{kind}"]
+            rows += _universality(like, real, kind)
+    return rows
+
+
+def _universality(like: xr.Dataset, real: xr.Dataset, kind: str) -> list[Row]:
+    """Real tokens against Gaussian ones with the same spectrum and the same teachers."""
+    rows = []
+    for branch, overlap in OVERLAP.items():
+        for alpha in real["alpha"].values:
+            pair = [some.sel(start=branch, alpha=alpha) for some in (like, real)]
+            at = {"tokens": kind, "branch": branch, "alpha": float(alpha)}
+            rows += differences(pair, (*LOSSES, overlap), at, "Gaussian tokens", share=0.0)
+    return rows
+
+
+def remarks(datasets: Datasets) -> list[str]:
+    """Critical points against the exponent, and how real tokens differ from Gaussian ones."""
+    lines = []
+    critical = datasets["theory-critical"]
+    for exponent in critical["exponent"].values:
+        point = critical.sel(exponent=exponent)
+        numbers = [
+            f"{name} = {shown(number(point, name))}"
+            for name in ("alpha_c", "alpha_l")
+            if np.isfinite(float(point[name]))
+        ]
+        said = str(point["message"].values)
+        lines.append(f"Exponent {float(exponent):g}: " + "; ".join([*numbers, said]) + ".")
+    if "runs-real-raw" not in datasets:
+        lines.append(
+            f"Real tokens were left out: the package {PACKAGE} is not installed, or the size asks "
+            "for none."
+        )
+        return lines
+    for kind in KINDS:
+        real, like = datasets[f"runs-real-{kind}"], datasets[f"runs-like-{kind}"]
+        for branch in OVERLAP:
+            texts = []
+            for quantity in LOSSES:
+                first, second = (some[quantity].sel(start=branch) for some in (like, real))
+                ratio = (second - first).mean("alpha") / first.mean(("alpha", "seed"))
+                mean, error = over_seeds(ratio)
+                texts.append(f"{quantity} {100 * mean:+.1f} ± {100 * error:.1f}%")
+            lines.append(
+                f"Real tokens ({kind}) minus Gaussian ones of the same spectrum and teachers, "
+                f"{branch} start: " + ", ".join(texts)
+            )
+    return lines
+
+
+SIZES = {
+    "quick": {
+        "alphas": [1.0, 1.5, 2.0], "rtol": 1e-2, "most": 12, "d": 192, "seeds": 4,
+        "trained": [1.5, 2.0], "exponents": [0.0, 0.5, 1.0], "critical_points": 12,
+        "search": (0.3, 8.0),
+        "token_seeds": 0, "token_alphas": [2.0],
+    },
+    "full": {
+        "alphas": evenly(0.8, 2.5, 18), "rtol": 5e-3, "most": 15,
+        "d": 768, "seeds": 16, "trained": [1.0, 1.5, 2.0],
+        "exponents": [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8], "critical_points": 15,
+        "search": (0.3, 8.0),
+        "token_seeds": 16, "token_alphas": [1.5, 2.5],
+    },
+}  # fmt: skip
+ITEM = Item("Tokens that are not white", compute, draw, compare, SIZES, remarks)

@@ -1,0 +1,186 @@
+"""The phase diagrams, for either mixing matrix: theory, training and the critical lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dotphase import plot
+from dotphase.experiments.theory.diagram import diagram
+from dotphase.experiments.training.averages import fitted_crossing, paired_difference
+from dotphase.model.paper import positional_semantic
+from reproduction.facts import Fact, facts
+from reproduction.item import Datasets, Item, evenly
+from reproduction.released.grids import ALPHAS, MAPS, OMEGAS, trained
+from reproduction.released.procedure import critical
+from reproduction.rows import number
+from reproduction.store import Parts
+from reproduction.verdict import Row, against_equations, between_engines
+
+
+def compute(mixing: str, parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
+    """Both branches on the grid, the critical lines at published omegas, trained students."""
+
+    def family(omega: float) -> Any:
+        return positional_semantic(omega=omega, mixing=mixing)
+
+    asked = {"alphas": sizes["alphas"], "values": sizes["omegas"]}
+    theory = parts.call("theory", diagram, family, log2_points=sizes["log2_points"], **asked)
+    found: Datasets = {"theory": theory, "runs": trained(parts, sizes["grid"])}
+    if mixing == "standard":
+        fixed = {"log2_points": sizes["critical_points"], "largest": 4.0, "limits": False}
+        found["lines"] = parts.study("lines", "critical", fixed, {"omega": published_omegas()})
+        omegas = sizes["procedure_omegas"]
+        near = [float(found["lines"]["alpha_c"].sel(omega=omega)) for omega in omegas]
+        asked = {"omegas": omegas, "near": [round(value, 3) for value in near]}
+        found["procedure"] = parts.call("procedure", _procedure, **asked)
+    return found
+
+
+def _procedure(omegas: Sequence[float], near: Sequence[float]) -> xr.Dataset:
+    """Critical points by the released procedure."""
+    places = [critical(omega, value) for omega, value in zip(omegas, near, strict=True)]
+    alpha_c, alpha_l = np.transpose(places)
+    lines = {"alpha_c": ("omega", alpha_c), "alpha_l": ("omega", alpha_l)}
+    return xr.Dataset(lines, {"omega": list(omegas)})
+
+
+def published_omegas() -> list[float]:
+    """Values of omega at which critical points were published."""
+    return sorted({fact.at["omega"] for name in ("alpha_c", "alpha_l") for fact in facts(name)})
+
+
+def draw(datasets: Datasets) -> Any:
+    """Theory above, training below; loss difference left, gain in test error right."""
+    return plot.phase_maps(datasets["theory"], datasets["runs"], datasets.get("lines"))
+
+
+def compare(datasets: Datasets) -> list[Row]:
+    """Published lines, and the crossings of trained students against the theoretical ones."""
+    if "lines" not in datasets:
+        return []
+    lines, rows = datasets["lines"], []
+    for name in ("alpha_c", "alpha_l"):
+        for fact in facts(name):
+            point = lines.sel(omega=fact.at["omega"], method="nearest")
+            rows.append(against_equations(fact, *number(point, name), _evidence(fact, datasets)))
+    return rows + _trained_crossings(lines, datasets["runs"])
+
+
+def _evidence(fact: Fact, datasets: Datasets) -> str:
+    """Why ours is taken to be right at this omega, and what the released procedure gives."""
+    text = "ours has its error from independent sets of points at this omega"
+    omega, known = fact.at["omega"], datasets["procedure"]
+    if omega in known["omega"].values:
+        value = float(known[fact.quantity].sel(omega=omega))
+        text += f"; the released procedure gives {value:.3f}"
+    if not bool(datasets["lines"]["trusted"].sel(omega=omega, method="nearest")):
+        text += "; the theory is not trusted there"
+    return text
+
+
+def _trained_crossings(lines: xr.Dataset, runs: xr.Dataset) -> list[Row]:
+    """Where the losses of trained students cross, against the theory, at every omega."""
+    rows = []
+    for omega in runs["omega"].values:
+        near = float(lines["alpha_c"].interp(omega=omega))
+        value, error = fitted_crossing(runs.sel(omega=omega), near)
+        if np.isfinite(value):
+            pair = (near, float(lines["alpha_c_stderr"].interp(omega=omega))), (value, error)
+            at = {"omega": round(float(omega), 4), "d": int(runs.attrs["d"])}
+            row = between_engines("alpha_c of trained students", at, *pair, share=0.01)
+            closest = lines.sel(omega=omega, method="nearest")
+            if not bool(closest["trusted"]):
+                row = row.outside(_alpha_c_error(closest))
+            rows.append(row)
+    return rows
+
+
+def _alpha_c_error(point: xr.Dataset) -> str:
+    """By how much the theory says its own alpha_c is off."""
+    name = "alpha_c_model_error"
+    if name in point and np.isfinite(float(point[name])):
+        return f"not trusted: symmetry breaking moves alpha_c by {float(point[name]):.2g}"
+    return "not trusted: one of the branches is unstable or jumps"
+
+
+def agreement(theory: xr.Dataset, runs: xr.Dataset) -> tuple[int, float]:
+    """In how far training has the same lowest minimum as theory, where both branches exist.
+
+    Returns
+    -------
+    cells, share : int, float
+        Trained cells where the theory has both branches, and the share of them in which the
+        sign of the loss difference is the same, each weighted by its predicted size.
+    """
+    field = theory["loss_difference"]
+    places = {"alpha": runs["alpha"], "omega": runs["omega"]}
+    # Interpolation loses the neighbours of missing cells: what is on the grid is taken from it.
+    there = field.reindex(places, method="nearest", tolerance=1e-9)
+    predicted = there.where(np.isfinite(there), field.interp(places))
+    trained = paired_difference(runs).mean("seed")
+    weight = abs(predicted)
+    total = float(weight.sum())
+    same = weight.where(np.sign(trained) == np.sign(predicted)).sum()
+    return int(np.isfinite(predicted).sum()), float(same) / total if total else float("nan")
+
+
+def remarks(datasets: Datasets) -> list[str]:
+    """Sizes, and how many cells could be compared."""
+    theory, runs = datasets["theory"], datasets["runs"]
+    cells, share = agreement(theory, runs)
+    lost = int((~theory["on_branch"].astype(bool)).any("branch").sum())
+    total = theory.sizes["alpha"] * theory.sizes["omega"]
+    return [
+        f"Theory on {theory.sizes['alpha']} x {theory.sizes['omega']} cells; in {lost} of {total} "
+        "one of the two branches does not exist.",
+        f"Training at d = {runs.attrs['d']} on {runs.sizes['alpha']} x {runs.sizes['omega']} "
+        f"cells, {runs.sizes['seed']} data sets each, both starts on the same data; in {cells} of "
+        f"them the theory has both branches, and {100 * share:.1f}% of their loss difference has "
+        "the same sign.",
+        *_procedure_remarks(datasets),
+    ]
+
+
+def _procedure_remarks(datasets: Datasets) -> list[str]:
+    """What the released procedure gives beside the printed lines and ours."""
+    if "procedure" not in datasets:
+        return []
+    known, ours = datasets["procedure"], datasets["lines"]
+    said = []
+    for name in ("alpha_c", "alpha_l"):
+        printed = {fact.at["omega"]: fact.value for fact in facts(name)}
+        places = [
+            f"{omega:g}: {float(known[name].sel(omega=omega)):.4g}, {printed[omega]:g}, "
+            f"{float(ours[name].sel(omega=omega, method='nearest')):.4g}"
+            for omega in known["omega"].values.tolist()
+            if omega in printed
+        ]
+        text = f"{name} by omega (released procedure, printed, ours): " + "; ".join(places) + "."
+        said.append(text)
+    said.append(
+        "The procedure gives the printed alpha_l to about a percent, so its rules are the cause "
+        "of that difference from ours. It does not give the printed alpha_c: below omega = .35 it "
+        "errs to the other side. Where the printed alpha_c is from is not known."
+    )
+    return said
+
+
+def phase_item(mixing: str, title: str) -> Item:
+    """The item for one mixing matrix."""
+    sizes = {
+        "quick": {
+            "alphas": evenly(0.25, 2.0, 8), "omegas": evenly(0, 0.5, 6), "log2_points": 13,
+            "critical_points": 14, "grid": MAPS["quick"][mixing], "procedure_omegas": [0.3],
+        },
+        "full": {
+            "alphas": list(ALPHAS), "omegas": list(OMEGAS), "log2_points": 14,
+            "critical_points": 18, "grid": MAPS["full"][mixing],
+            "procedure_omegas": [0.0, 0.1, 0.2, 0.3, 0.35, 0.4, 0.425],
+        },
+    }  # fmt: skip
+    return Item(title, partial(compute, mixing), draw, compare, sizes, remarks)

@@ -1,0 +1,155 @@
+"""Grids of students trained as released, kept once for all items that look at them."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from itertools import product
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dotphase.finite_d.linear_layer import linear_test_error
+from dotphase.model.paper import positional_semantic
+from dotphase.storage.provenance import provenance
+from dotphase.storage.run_config import digest
+from reproduction.released.runs import LR, STEPS, Cell, train_cells
+from reproduction.store import Parts
+
+#: Folder that the items share.
+FOLDER = "runs"
+#: The released alphas and omegas, and data sets of each cell.
+ALPHAS = tuple(np.round(np.linspace(0.01, 2.0, 25), 6).tolist())
+MORE_ALPHAS = (*ALPHAS, *np.round(np.linspace(2.0, 4.0, 25)[1:], 6).tolist())
+OMEGAS = (*(round(0.02 * k, 2) for k in range(1, 26)), 0.55, 0.7)
+BOTH = ("semantic", "positional")
+#: The other slices, by sigma and ridge, and the other dimensions, all at omega = .3.
+SLICES = ((0.3, 0.01), (0.5, 0.001), (0.5, 0.1), (0.7, 0.01), (1.0, 0.01))
+DIMENSIONS = (10, 15, 23, 36, 56, 87, 135, 209, 323, 500)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A grid of trainings.
+
+    Attributes
+    ----------
+    alphas, omegas : where students are trained
+    runs : data sets of each cell
+    d : dimension
+    sigma, ridge, mixing, rank : of the model and its student
+    starts : where training begins, all on the same data
+    """
+
+    alphas: Sequence[float]
+    omegas: Sequence[float]
+    runs: int
+    d: int = 1000
+    sigma: float = 0.5
+    ridge: float = 0.01
+    mixing: str = "standard"
+    rank: int = 1
+    starts: Sequence[str] = BOTH
+
+    def asked(self) -> dict[str, Any]:
+        """The grid in plain values."""
+        return asdict(self)
+
+    @property
+    def seed(self) -> int:
+        """Data of different settings are independent; more alphas or runs are other data."""
+        return zlib.crc32(digest(self.asked()).encode())
+
+    def train(self, progress: Any = None) -> xr.Dataset:
+        """Train all of it; over alpha, omega, seed and start."""
+        places = list(product(self.alphas, self.omegas, range(self.runs)))
+        cells = [
+            Cell(omega, self.sigma, self.ridge, self.mixing, alpha, run)
+            for alpha, omega, run in places
+        ]
+        # Cells of one size share compiled code whatever their order is.
+        found = train_cells(
+            cells, self.d, rank=self.rank, starts=self.starts, seed=self.seed, progress=progress
+        )
+        shape = (len(self.alphas), len(self.omegas), self.runs, len(self.starts))
+        axes = ("alpha", "omega", "seed", "start")
+        variables: dict[str, Any] = {
+            name: (axes, values.reshape(shape)) for name, values in found.items()
+        }
+        limit = [linear_test_error(self.model(omega)) for omega in self.omegas]
+        variables["linear_limit"] = ("omega", limit)
+        coords = {
+            "alpha": list(self.alphas), "omega": list(self.omegas),
+            "seed": np.arange(self.runs, dtype=np.int32), "start": list(self.starts),
+        }  # fmt: skip
+        told = {field.name: getattr(self, field.name) for field in fields(self)}
+        told = {name: told[name] for name in ("d", "sigma", "ridge", "mixing", "rank")}
+        rule = f"gradient descent for the time of {STEPS} steps of {LR:g}"
+        return xr.Dataset(variables, coords, provenance(**told, rule=rule))
+
+    def model(self, omega: float) -> Any:
+        """The model at one omega."""
+        return positional_semantic(
+            omega, self.sigma, self.ridge, mixing=self.mixing, student_rank=self.rank
+        )
+
+
+def trained(parts: Parts, grid: Grid) -> xr.Dataset:
+    """The students of a grid, from the disk if any item has trained them before."""
+    asked = grid.asked()
+    shared = Parts(parts.folder.parent / FOLDER, parts.report, parts.where)
+    name = f"d{grid.d}-{grid.mixing}-rank{grid.rank}-{digest(asked)}"
+    found = shared.get(name, asked, lambda: grid.train(_told(parts, name)))
+    # The layer is fitted to the data, which all starts share.
+    layer = found["linear_test_error"].isel(start=0, drop=True)
+    return found.assign(linear_test_error=layer)
+
+
+def _told(parts: Parts, name: str) -> Any:
+    """Progress in tenths."""
+    last = -1
+
+    def tell(done: int, total: int) -> None:
+        nonlocal last
+        if (tenth := 10 * done // total) > last:
+            last = tenth
+            parts.report(f"{name}, {done} of {total} data sets")
+
+    return tell
+
+
+#: Alphas of the quick report: four of the released ones.
+FEW = tuple(ALPHAS[k] for k in (6, 12, 18, 24))
+
+#: Grids of every scale, by what they show; quick ones have few cells, or a smaller d.
+MAPS = {
+    "quick": {
+        "standard": Grid(FEW, (0.2, 0.3, 0.4), 2),
+        "other": Grid(FEW, (0.1, 0.3, 0.5), 2, d=200, mixing="other"),
+    },
+    "full": {
+        "standard": Grid(ALPHAS, OMEGAS, 24),
+        "other": Grid(ALPHAS, OMEGAS, 24, mixing="other"),
+    },
+}
+RANK_TWO = {
+    "quick": Grid((1.005, 2.0, 3.0, 4.0), (0.1, 0.3, 0.5), 2, d=100, rank=2, starts=("random",)),
+    "full": Grid(MORE_ALPHAS, OMEGAS, 10, rank=2, starts=("random",)),
+}
+#: Runs and dimensions at alpha = 1.5.
+SCALING = {"quick": (24, (23, 87, 209)), "full": (80, DIMENSIONS)}
+
+
+def slice_grid(scale: str, sigma: float, ridge: float) -> Grid:
+    """The grid along alpha at omega = .3 for another sigma or ridge."""
+    if scale == "quick":
+        return Grid(FEW, (0.3,), 2, d=200, sigma=sigma, ridge=ridge)
+    return Grid(ALPHAS, (0.3,), 24, sigma=sigma, ridge=ridge)
+
+
+def scaling_grids(scale: str) -> dict[int, Grid]:
+    """The grids of single cells at alpha = 1.5, by d."""
+    runs, dimensions = SCALING[scale]
+    return {d: Grid((1.5,), (0.3,), runs, d) for d in dimensions}

@@ -1,0 +1,231 @@
+"""Students trained as the released ones were: plain gradient descent for a fixed time.
+
+The released runs take 5000 steps of .15 on the full batch and stop there, converged or not: with
+few sentences the weights have only decayed by ``(1 - .15 ridge)^5000``. Steps of another size h
+follow the same flow; as many are taken as make that decay the same,
+
+    steps(h) = 5000 log(1 - .15 ridge)/log(1 - h ridge).
+
+Two things differ from the released runs, and take noise away without moving the mean: all starts of
+a cell have the same data, and Q* is scaled to ``|Q*|^2 = d``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from dotphase.finite_d.batches import in_batches, on_cpu
+from dotphase.finite_d.datasets import count_sentences, draw, position_vectors
+from dotphase.finite_d.initialization import StartFunction, begin, resolve
+from dotphase.finite_d.loss import Weights, project, reduce, token_products, value_and_gradient
+from dotphase.finite_d.overlaps import token_overlaps
+from dotphase.finite_d.prng_keys import Purpose, keys_at
+from dotphase.finite_d.test_error import attention_error, linear_error, quadrature
+from dotphase.model import Model
+from dotphase.model.paper import positional_semantic
+from dotphase.numerics.proximal_map import over_points
+from dotphase.numerics.quadrature import Rule
+from dotphase.runtime.precision import computing
+
+#: The released steps: their size and number.
+LR, STEPS = 0.15, 5000
+#: Step that is taken instead, at the variance of the tokens of most runs; larger tokens curve the
+#: loss more, with the fourth power of their size.
+STEP, SIGMA = 2.0, 0.5
+#: Data sets are padded to one of so many sizes, or to the largest where all of them together have
+#: few tokens: each size is compiled on its own.
+SIZES, WORTH = 3, 2**30
+#: Cells trained at once, on an accelerator and on a CPU.
+LANES, CPU_LANES = 192, 1
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What one training is about: a model, the number of sentences per dimension, a data set."""
+
+    omega: float
+    sigma: float
+    ridge: float
+    mixing: str
+    alpha: float
+    run: int
+
+    def model(self, rank: int) -> Model:
+        """The model, with a student of so many columns."""
+        return positional_semantic(
+            self.omega, self.sigma, self.ridge, mixing=self.mixing, student_rank=rank
+        )
+
+
+def step_size(sigma: float) -> float:
+    """Size of a step that is stable and close to the flow."""
+    return max(LR, min(STEP, STEP * (SIGMA / sigma) ** 4))
+
+
+def steps_of(lr: float, ridge: float) -> int:
+    """Steps of size `lr` after which free weights have decayed as in the released runs."""
+    return round(STEPS * math.log1p(-LR * ridge) / math.log1p(-lr * ridge))
+
+
+def train_cells(
+    cells: Sequence[Cell],
+    d: int,
+    *,
+    rank: int = 1,
+    starts: Sequence[str] = ("semantic", "positional"),
+    seed: int = 0,
+    dtype: str = "float32",
+    lr: float | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, Float[np.ndarray, "cells starts"]]:
+    """Train every cell from every start and measure what was released.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+        What to train; cell k has data of its own, by its place in the list.
+    d, rank : int
+        Dimension, and columns of the student.
+    starts : names of starts
+        They share the data of a cell.
+    seed, dtype : int, str
+        Seed of everything random, and precision; the released runs are in single precision.
+    lr : float, optional
+        Size of the steps, `step_size` if not given.
+
+    Returns
+    -------
+    dict of arrays
+        ``train_loss``, ``test_error``, ``linear_test_error`` of the layer fitted to the same data,
+        the norms ``m`` and ``theta`` as in the theory, the larger and the smaller of the columns of
+        the student in each, and the ``gradient`` that is left, over ``sqrt d``.
+    """
+    with computing(dtype):
+        return _train_cells(cells, d, rank, starts, seed, dtype, lr, progress)
+
+
+def _train_cells(
+    cells: Sequence[Cell],
+    d: int,
+    rank: int,
+    starts: Sequence[str],
+    seed: int,
+    dtype: str,
+    lr: float | None,
+    progress: Callable[[int, int], None] | None,
+) -> dict[str, Float[np.ndarray, "cells starts"]]:
+    model = cells[0].model(rank)
+    begins = tuple(resolve(model, start) for start in starts)
+    sizes = np.asarray([count_sentences(model, cell.alpha, d) for cell in cells])
+    quantum = -(-int(sizes.max()) // (SIZES if sizes.sum() * d > WORTH else 1))
+    padded = -(-sizes // quantum) * quantum
+    lanes = CPU_LANES if on_cpu() else LANES
+    positions = jnp.asarray(position_vectors(model, d), dtype)
+    root, done = jax.random.key(seed), 0
+    found: dict[str, np.ndarray] = {}
+    for some, filled, size in _batches(padded, lanes):
+        batch = [cells[place] for place in filled]
+        arrays, rest = _stacked([cell.model(rank) for cell in batch], dtype)
+        rates = np.asarray([step_size(cell.sigma) if lr is None else lr for cell in batch])
+        steps = np.asarray([steps_of(h, cell.ridge) for h, cell in zip(rates, batch, strict=True)])
+        keys = keys_at(root, jnp.asarray(filled)[:, None])
+        out = _train(
+            rest, begins, quadrature(model), size, positions, arrays, keys, sizes[filled],
+            rates.astype(dtype), steps,
+        )  # fmt: skip
+        for name, values in jax.device_get(out).items():
+            all_values = found.setdefault(name, np.full((len(cells), len(starts)), np.nan))
+            all_values[some] = values[: len(some)]
+        done += len(some)
+        if progress is not None:
+            progress(done, len(cells))
+    return found
+
+
+def _batches(padded: np.ndarray, lanes: int) -> Iterator[tuple[Any, Any, int]]:
+    """Places of cells of one size, beside them filled up to a full batch, and the size."""
+    for size in sorted(set(padded.tolist()), reverse=True):
+        for some, filled in in_batches(np.flatnonzero(padded == size).tolist(), lanes):
+            yield some, filled, size
+
+
+def _stacked(models: Sequence[Model], dtype: str) -> tuple[Any, Any]:
+    """Numbers of models on one axis, and what they have in common."""
+    parts = [eqx.partition(model, eqx.is_array_like) for model in models]
+    leaves = [arrays for arrays, _ in parts]
+    return jax.tree.map(lambda *some: np.stack(some).astype(dtype), *leaves), parts[0][1]
+
+
+@eqx.filter_jit
+def _train(
+    rest: Any,
+    starts: tuple[StartFunction, ...],
+    rule: Rule,
+    size: int,
+    positions: Float[Array, "tokens d"],
+    arrays: Any,
+    keys: Array,
+    counts: Array | np.ndarray,
+    rates: Array | np.ndarray,
+    steps: Array | np.ndarray,
+) -> dict[str, Array]:
+    def one(arrays: Any, key: Array, n: Any, lr: Any, count: Any) -> dict[str, Array]:
+        model = eqx.combine(arrays, rest)
+        data = draw(model, size, key, positions)
+        q = data.teacher_weights
+        data = data._replace(teacher_weights=q / jnp.sqrt(jnp.mean(q**2)))
+        used = (jnp.arange(size) < n).astype(positions.dtype)
+        reduced = reduce(model, data)._replace(used=used)
+        key = Purpose.START.of(key)
+        first = jnp.stack(
+            [begin(model, start, key, data.teacher_weights, positions) for start in starts]
+        )
+
+        def step(_: Array, weights: Array) -> Array:
+            gradients = jax.vmap(lambda w: value_and_gradient(model, reduced, w)[1])(weights)
+            return weights - lr * gradients
+
+        ends = jax.lax.fori_loop(0, count, step, first)
+
+        def measured(weights: Weights) -> dict[str, Array]:
+            loss, gradient = value_and_gradient(model, reduced, weights)
+            own = token_overlaps(model, weights, data.teacher_weights, positions)
+            m, theta = jnp.abs(own.m), jnp.abs(own.theta[:, 0])
+            return {
+                "train_loss": loss / weights.shape[0],
+                "gradient": jnp.linalg.norm(gradient) / np.sqrt(weights.shape[0]),
+                "test_error": attention_error(
+                    model, weights, data.teacher_weights, positions, rule
+                ),
+                "m": jnp.linalg.norm(m), "theta": jnp.linalg.norm(theta),
+                "m_larger": jnp.max(m), "m_smaller": jnp.min(m),
+                "theta_larger": jnp.max(theta), "theta_smaller": jnp.min(theta),
+            }  # fmt: skip
+
+        found = jax.lax.map(measured, ends)
+        layer = _linear_layer(model, data.tokens, data.teacher_weights, used)
+        linear = linear_error(model, layer, data.teacher_weights, rule)
+        return {**found, "linear_test_error": jnp.broadcast_to(linear, (len(starts),))}
+
+    # One lane is compiled without the axis: on a CPU that is quicker.
+    if counts.shape[0] == 1:
+        alone = one(jax.tree.map(lambda x: x[0], arrays), keys[0], counts[0], rates[0], steps[0])
+        return jax.tree.map(lambda x: x[None], alone)
+    return jax.vmap(one)(arrays, keys, counts, rates, steps)
+
+
+def _linear_layer(model: Model, tokens: Array, teacher_weights: Array, used: Array) -> Array:
+    """``W = (sum T x x^T)(sum x x^T)^{-1}`` over the sentences that count."""
+    target = over_points(model.teacher)(project(tokens, teacher_weights))
+    xx = token_products(tokens) * used
+    labels, inputs = jnp.einsum("ikn,kln->il", target, xx), jnp.sum(xx, axis=-1)
+    return jnp.linalg.solve(inputs, labels.T).T

@@ -1,0 +1,131 @@
+"""The released tables, and ours beside them: value, spread, ours, difference in standard errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from importlib.resources import as_file, files
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from scipy import stats
+
+#: Released quantities of runs, and what they are called here.
+RUNS = {
+    "train_loss": "train_loss",
+    "test_error": "test_error",
+    "m": "m",
+    "theta_over_sigma2": "theta",
+    "linear_test_error": "linear_test_error",
+}
+#: The same of a student of rank two, column by column.
+PAIRS = {
+    "train_loss": "train_loss",
+    "test_error": "test_error",
+    "m_larger": "m_larger",
+    "m_smaller": "m_smaller",
+    "theta_larger": "theta_larger",
+    "theta_smaller": "theta_smaller",
+    "linear_test_error": "linear_test_error",
+}
+#: Runs behind each released number.
+COUNTS = {"maps": 24, "slices": 24, "dimensions": 80, "rank2": 10}
+#: How far alphas of a table and of a grid may lie apart: tables have five digits.
+SAME = 1e-3
+#: What every compared value is known by.
+LABELS = ("table", "mixing", "omega", "sigma", "ridge", "d", "alpha", "start", "quantity")
+
+
+@lru_cache(maxsize=8)
+def table(name: str) -> xr.Dataset:
+    """One of the released tables: maps, slices, dimensions, rank2 or theory."""
+    with as_file(files("reproduction.released") / "tables.nc") as path:
+        return xr.load_dataset(path, group=name)
+
+
+def beside(
+    name: str, released: xr.Dataset, ours: xr.Dataset, quantities: Mapping[str, str], **labels: Any
+) -> xr.Dataset:
+    """A released table and our runs at the same places, as a list of values.
+
+    Parameters
+    ----------
+    name : str
+        What the table is called.
+    released, ours : xarray.Dataset
+        Numbers with their ``_std``; runs over ``seed``. Ours may be a part of the released grid.
+    quantities : mapping
+        Released names, and ours.
+    **labels
+        What else the values are known by.
+    """
+    axes = [axis for axis in ("alpha", "omega") if axis in ours.dims and axis in released.dims]
+    places = {axis: ours[axis] for axis in axes}
+    there = released.sel(places, method="nearest", tolerance=SAME).assign_coords(places)
+    parts = []
+    for quantity, own in quantities.items():
+        size = float(labels["sigma"]) ** 2 if quantity.startswith("theta") else 1.0
+        mine = ours[own].drop_vars("seed") / size
+        value, count = there[quantity], mine.sizes["seed"]
+        none = xr.full_like(value, np.nan)
+        spread = there.get(f"{quantity}_std", none)
+        part = xr.Dataset(
+            {"value": value, "spread": spread, "ours": mine.mean("seed"),
+             "ours_spread": mine.std("seed", ddof=1)}
+        )  # fmt: skip
+        part = part.assign(runs=COUNTS[name.split()[0]], ours_runs=count)
+        parts.append(part.expand_dims(quantity=[quantity]))
+    both = xr.concat(parts, "quantity").assign_coords(table=name, **labels)
+    return _list(both)
+
+
+def _list(both: xr.Dataset) -> xr.Dataset:
+    """All values of a dataset along one axis, each with all of its labels."""
+    rows = both.stack(row=list(both.dims), create_index=False)
+    rows = rows.drop_vars([name for name in rows.coords if name not in LABELS])
+    full = {name: ("row", np.broadcast_to(rows[name].values, rows.sizes["row"])) for name in LABELS}
+    numbers = {
+        name: ("row", np.broadcast_to(rows[name].values, rows.sizes["row"]))
+        for name in rows.data_vars
+    }
+    return xr.Dataset(numbers | full)
+
+
+def together(parts: Iterable[xr.Dataset]) -> xr.Dataset:
+    """All compared values in one list, with the difference in standard errors."""
+    rows = xr.concat(list(parts), "row")
+    # Where no spread was released ours stands in, with a mark.
+    stands_in = rows["spread"].isnull()
+    spread = rows["spread"].where(~stands_in, rows["ours_spread"])
+    square, own = spread**2 / rows["runs"], rows["ours_spread"] ** 2 / rows["ours_runs"]
+    rows["stands_in"] = stands_in.astype(np.int8)
+    rows["error"] = np.sqrt(square + own)
+    rows["difference"] = (rows["ours"] - rows["value"]) / rows["error"]
+    # Spreads are estimates themselves: Welch's degrees of freedom.
+    rows["freedom"] = (square + own) ** 2 / (
+        square**2 / (rows["runs"] - 1) + own**2 / (rows["ours_runs"] - 1)
+    )
+    return rows
+
+
+def expected_width(rows: xr.Dataset) -> float:
+    """Standard deviation that the differences should have: that of Student's distributions."""
+    freedom = np.maximum(rows["freedom"].values, 2.5)
+    return float(np.sqrt(np.mean(freedom / (freedom - 2))))
+
+
+def by_chance(rows: xr.Dataset, errors: Any) -> np.ndarray:
+    """Probability that a difference lies beyond so many standard errors, by Student's law."""
+    return np.asarray(2 * stats.t.sf(np.abs(errors), rows["freedom"].values))
+
+
+def expected_beyond(rows: xr.Dataset, errors: float = 3.0) -> float:
+    """How many differences should lie beyond so many standard errors by chance."""
+    return float(np.sum(by_chance(rows, errors)))
+
+
+def worst(rows: xr.Dataset, count: int = 10) -> xr.Dataset:
+    """The least likely differences first: those of few runs are often large."""
+    rows = rows.assign(chance=("row", by_chance(rows, rows["difference"].values)))
+    return rows.isel(row=np.argsort(rows["chance"].values)[:count])

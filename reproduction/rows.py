@@ -1,0 +1,134 @@
+"""What items are written in: numbers with errors, and rows of theory against training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+from scipy.special import ndtr, stdtrit
+
+from dotphase.experiments.comparison.agreement import ERRORS
+from dotphase.experiments.training.averages import mean_and_error
+from reproduction.verdict import Row, between_engines
+
+#: The overlap by which a branch, and the start that leads to it, is known.
+OVERLAP = {"semantic": "theta", "positional": "m"}
+#: Where the training losses and the test error are compared as well.
+LOSSES = ("train_loss", "test_error")
+
+Number = tuple[float, float]
+
+
+def number(point: xr.Dataset, name: str) -> Number:
+    """A value of a dataset without dimensions, and its standard error."""
+    return float(point[name]), float(point[f"{name}_stderr"])
+
+
+def over_seeds(values: xr.DataArray) -> Number:
+    """Mean over seeds and its standard error, as two numbers.
+
+    The error of few seeds is itself uncertain: it is widened so that `ERRORS` of it leave out as
+    little as they do of a normal law (Student's t; by 1.1 for 24 seeds, by 79 for two).
+    """
+    mean, error = mean_and_error(values)
+    widened = float(error) * float(stdtrit(values.sizes["seed"] - 1, ndtr(ERRORS))) / ERRORS
+    return float(mean), widened
+
+
+def over_runs(values: Float[np.ndarray, " runs"]) -> Number:
+    """Mean over runs and its standard error, zero for a single run."""
+    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
+    return float(np.mean(values)), float(error)
+
+
+def shown(number: Number, digits: int = 4, missing: str = "none") -> str:
+    """A number with its error; `missing` where there is none."""
+    value, error = number
+    return f"{value:.{digits}f} ± {error:.{digits}f}" if np.isfinite(value) else missing
+
+
+def usable(point: xr.Dataset) -> xr.DataArray:
+    """Where the branch exists and the theory is to be trusted."""
+    found: xr.DataArray = point["trusted"].astype(bool) & point["on_branch"].astype(bool)
+    return found
+
+
+def finite_size(runs: xr.Dataset) -> float:
+    """Share by which numbers may differ at finite d: a few times 1/d, see `concentration`."""
+    return 10 / float(runs.attrs["d"])
+
+
+def theory_and_training(
+    theory: xr.Dataset,
+    runs: xr.Dataset,
+    at: Mapping[str, Any],
+    *,
+    share: float,
+    alphas: Iterable[float] | None = None,
+    losses: bool = False,
+) -> list[Row]:
+    """The overlap of each branch, and its losses, where the theory has it.
+
+    Where the theory is not to be trusted the verdict is "outside the theory": how far it is off is
+    shown, and no agreement is claimed.
+
+    Parameters
+    ----------
+    theory, runs : xarray.Dataset
+        Over branch and alpha; over alpha, start and seed.
+    at : mapping
+        Conditions that all rows share.
+    share : float
+        Share of a number that may lie between the two besides their errors.
+    alphas : iterable of float, optional
+        Where to compare; at the last alpha of the runs if not given.
+    losses : bool
+        Whether to compare training loss and test error as well.
+    """
+    chosen = [float(runs["alpha"][-1])] if alphas is None else alphas
+    rows = []
+    for branch, overlap in OVERLAP.items():
+        for alpha in map(float, chosen):
+            point = theory.sel(branch=branch).sel(alpha=alpha, method="nearest")
+            some = runs.sel(start=branch).sel(alpha=alpha, method="nearest")
+            if not bool(point["on_branch"]):
+                continue
+            for name in (*(LOSSES if losses else ()), overlap):
+                where = {**at, "branch": branch, "alpha": alpha}
+                pair = number(point, name), over_seeds(some[name])
+                row = between_engines(name, where, *pair, share=share)
+                rows.append(row if bool(usable(point)) else row.outside(_model_error(point, name)))
+    return rows
+
+
+def _model_error(point: xr.Dataset, name: str) -> str:
+    """Why the theory is not to be trusted, with its own estimate of how far it is off."""
+    known = f"{name}_model_error"
+    if known in point and np.isfinite(float(point[known])) and float(point[known]) > 0:
+        share = 100 * float(point[known]) / abs(float(point[name]))
+        return f"not trusted: symmetry breaking moves it by {share:.2g}%"
+    return "not trusted: the minimum is unstable or the proximal map jumps"
+
+
+def differences(
+    runs: Sequence[xr.Dataset],
+    quantities: Iterable[str],
+    at: Mapping[str, Any],
+    origin: str,
+    **share: float,
+) -> list[Row]:
+    """Two kinds of runs on the same data sets, whose fluctuations drop out of the difference.
+
+    `origin` is what the first kind is called.
+    """
+    first, second = runs
+    rows = []
+    for name in quantities:
+        gap, error = over_seeds(second[name] - first[name])
+        mean = float(first[name].mean("seed"))
+        ours = (mean + gap, error)
+        rows.append(between_engines(name, dict(at), (mean, 0.0), ours, origin, **share))
+    return rows

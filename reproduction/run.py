@@ -1,0 +1,203 @@
+"""Run the reproduction: compute, draw and compare each item; one that fails stops no other."""
+
+from __future__ import annotations
+
+import json
+import time
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from dotphase.errors import InvalidInput
+from dotphase.storage.files import replacing
+from dotphase.storage.paths import check_folder
+from dotphase.study.run import check_where
+from reproduction.item import Scale
+from reproduction.items import ITEMS, in_order
+from reproduction.store import Parts
+from reproduction.verdict import Row
+
+#: Endings under which each figure is saved, for light and for dark pages.
+FORMATS = ("png", "svg")
+
+
+@dataclass(frozen=True)
+class ItemResult:
+    """What became of one item.
+
+    Attributes
+    ----------
+    name, title : of the item
+    rows : comparisons
+    remarks : what was seen, in sentences
+    figures : paths under the folder of the report, in every format and shade
+    tables : paths of long tables, under the same folder
+    failure : why it failed; None if it did not
+    seconds : time it took in this run; finished parts are not computed again
+    """
+
+    name: str
+    title: str
+    rows: tuple[Row, ...]
+    remarks: tuple[str, ...]
+    figures: tuple[str, ...]
+    failure: str | None
+    seconds: float
+    tables: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Report:
+    """The whole reproduction.
+
+    Attributes
+    ----------
+    scale : "quick" or "full"
+    folder : where it was written
+    outcomes : one for each item
+    """
+
+    scale: Scale
+    folder: Path
+    outcomes: tuple[ItemResult, ...]
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """Names of the items that failed."""
+        return tuple(outcome.name for outcome in self.outcomes if outcome.failure)
+
+    def count(self, verdict: str) -> int:
+        """How many lines have this verdict."""
+        return sum(row.verdict == verdict for out in self.outcomes for row in out.rows)
+
+
+def reproduce(
+    names: Iterable[str] = (),
+    *,
+    scale: Scale = "quick",
+    out: str | Path,
+    where: Mapping[str, Any] | None = None,
+    progress: Callable[[str, str], None] | None = None,
+    finished: Callable[[ItemResult], None] | None = None,
+) -> Report:
+    """Reproduce figures and tables of the paper, and write the report.
+
+    Parameters
+    ----------
+    names : names of items
+        All of the paper if none is given; see `reproduction.items`.
+    scale : {"quick", "full"}
+        Minutes on two cores, or the sizes of the paper (a GPU helps).
+    out : path
+        Folder of the report. Parts found there that were computed with the same settings
+        are used again, and items of a report of the same scale that are not asked for stay in it.
+    where : mapping, optional
+        Where the points of studies are computed: the arguments ``on``, ``workers`` and
+        ``scheduler`` of `dotphase.run_study`. In this process if not given.
+    progress : callable, optional
+        Called with (item, part) before a part is computed.
+    finished : callable, optional
+        Called with each item's outcome.
+
+    Returns
+    -------
+    Report
+        Also written to ``report.md`` and ``report.json``, after every item.
+    """
+    from reproduction.write import write_report
+
+    chosen = in_order(names)
+    if scale not in ("quick", "full"):
+        raise InvalidInput("scale", scale, "must be quick or full")
+    check_where(**(where or {"on": "here"}))
+    folder = check_folder("out", out, parents=True)
+    (folder / "figures").mkdir(parents=True, exist_ok=True)
+    outcomes: list[ItemResult] = []
+    others = [old for old in _written(folder, scale) if old.name not in chosen]
+    for name in chosen:
+        tell = None if progress is None else partial(progress, name)
+        parts = Parts(folder / "data" / name, tell, where)
+        outcome = _reproduce_item(name, scale, folder, parts)
+        outcomes.append(outcome)
+        order = list(ITEMS).index
+        whole = sorted([*others, *outcomes], key=lambda item: order(item.name))
+        write_report(Report(scale, folder, tuple(whole)))
+        if finished is not None:
+            finished(outcome)
+    return Report(scale, folder, tuple(outcomes))
+
+
+def _written(folder: Path, scale: Scale) -> list[ItemResult]:
+    """Items of the report that a folder has, if it is one of this scale; not those that failed."""
+    try:
+        document = json.loads((folder / "report.json").read_text())
+        if document["scale"] != scale:
+            return []
+        items = [
+            {**item, "rows": tuple(map(Row.from_dict, item["rows"]))} for item in document["items"]
+        ]
+        return [
+            ItemResult(**item)
+            for item in items
+            if item["failure"] is None and item["name"] in ITEMS
+        ]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []  # none, or not one of ours: it is written anew
+
+
+def _reproduce_item(name: str, scale: Scale, folder: Path, parts: Parts) -> ItemResult:
+    began = time.perf_counter()
+    title = name
+    log = parts.folder / "failure.txt"
+    try:
+        item = ITEMS[name]
+        title = item.title
+        datasets = item.compute(parts, item.sizes[scale])
+        figures = _draw(item.draw, datasets, name, folder)
+        rows, remarks = item.compare(datasets), item.remarks(datasets)
+        tables = _write_tables(item.tables(datasets), folder)
+    except Exception as error:
+        # Whatever it was, the other figures are still wanted; the trace is kept for the author.
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text(traceback.format_exc())
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        return ItemResult(name, title, (), (), (), reason, time.perf_counter() - began)
+    log.unlink(missing_ok=True)
+    seconds = time.perf_counter() - began
+    found = (tuple(rows), tuple(remarks), figures, None, seconds, tables)
+    return ItemResult(name, title, *found)
+
+
+def _write_tables(tables: Mapping[str, xr.Dataset], folder: Path) -> tuple[str, ...]:
+    """Long tables as compressed text, the same bytes for the same numbers."""
+    paths = []
+    for name, table in tables.items():
+        path = Path("tables") / f"{name}.csv.gz"
+        (folder / path.parent).mkdir(exist_ok=True)
+        with replacing(folder / path) as part:
+            packing: Any = {"method": "gzip", "mtime": 0}
+            frame = table.to_dataframe().reset_index(drop=True)
+            frame.to_csv(part, index=False, float_format="%.6g", compression=packing)
+        paths.append(path.as_posix())
+    return tuple(paths)
+
+
+def _draw(draw: Callable[[Any], Any], datasets: Any, name: str, folder: Path) -> tuple[str, ...]:
+    from dotphase.figures.parts.style import house_style, save, theme
+
+    paths = []
+    for shade, suffix in (("light", ""), ("dark", "-dark")):
+        with theme(shade), house_style():
+            drawn = draw(datasets)
+            for part, figure in drawn.items() if isinstance(drawn, dict) else [("", drawn)]:
+                stem = f"{name}-{part}" if part else name
+                for ending in FORMATS:
+                    path = Path("figures") / f"{stem}{suffix}.{ending}"
+                    save(figure, folder / path, small=True)
+                    paths.append(path.as_posix())
+    return tuple(paths)

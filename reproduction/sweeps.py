@@ -1,0 +1,76 @@
+"""Training grids for the reproduction, and what is read off them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import xarray as xr
+
+from dotphase.experiments.dynamics.descent_limits import DESCENT as RULE
+from dotphase.experiments.dynamics.descent_limits import starts_of_training
+from dotphase.experiments.theory.curve import curve
+from dotphase.experiments.training.grid import grid
+from dotphase.model import Model
+from dotphase.model.paper import positional_semantic
+from dotphase.storage.run_config import digest
+from reproduction.store import Parts
+
+#: Gradient descent that theory and students share.
+DESCENT: dict[str, Any] = {"optimizer": "gd", **RULE}
+
+
+def training_grid(
+    parts: Parts,
+    name: str,
+    sizes: Mapping[str, Any],
+    alphas: Sequence[float],
+    omegas: Sequence[float],
+    rule: Mapping[str, Any] | None = None,
+    **parameters: Any,
+) -> xr.Dataset:
+    """A grid of `dotphase.experiments.training.grid`, kept as a part, its cells even when it is stopped.
+
+    `sizes` has d and the seeds, `rule` the optimiser and its steps, if they are to differ from
+    those of a grid; `parameters` are those of the models besides omega, as in
+    `positional_semantic`.
+    """
+    d, seeds, rule = sizes["d"], sizes["seeds"], dict(rule or {})
+    asked = {"alphas": alphas, "omegas": omegas, "d": d, "seeds": seeds, **rule, **parameters}
+    unfinished = parts.path(f"{name}-{digest(asked)}.npz")
+
+    def family(omega: float) -> Model:
+        return positional_semantic(omega, **parameters)
+
+    dataset = parts.get(
+        name, asked, lambda: grid(family, alphas, omegas, d, seeds=seeds, out=unfinished, **rule)
+    )
+    unfinished.unlink(missing_ok=True)
+    return dataset
+
+
+def theory_curve(parts: Parts, name: str, model: Model, sizes: Mapping[str, Any]) -> xr.Dataset:
+    """Both branches along the alphas of `sizes`, as finely as these say; kept as a part."""
+    asked = {key: sizes[key] for key in ("alphas", "rtol", "most", "log2_points") if key in sizes}
+    return parts.call(name, curve, model, **asked)
+
+
+def descended(
+    parts: Parts,
+    name: str,
+    model: Model,
+    alphas: Sequence[float],
+    sizes: Mapping[str, Any],
+    rule: Mapping[str, Any] = DESCENT,
+) -> xr.Dataset:
+    """Where gradient descent is in the limit of large d after the steps that students take at the
+    d of `sizes`; kept as a part."""
+    asked = {"alphas": alphas, "log2_ensemble": sizes["log2_ensemble"], "d": sizes["d"]}
+    steps = {"lr": rule["lr"], "steps": rule["steps"]}
+    return parts.call(name, _descended, model, **asked, **steps)
+
+
+def _descended(model: Model, alphas: Sequence[float], d: int, **rule: Any) -> xr.Dataset:
+    """From both starts of `dotphase.train`."""
+    starts = starts_of_training(model, ("semantic", "positional"), d)
+    return curve(model, alphas, engine="dynamics", start=starts, **rule)

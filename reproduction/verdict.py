@@ -1,0 +1,219 @@
+"""Verdicts: does our number agree with the published one, or with another engine's?
+
+A verdict must be able to fail. Every comparison knows its noise (the standard error of the
+difference), the largest difference that it calls agreement, and from these the smallest that it
+would catch; it says what difference matters. "Agrees" is only said where twice that would have
+been caught.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from dotphase.experiments.comparison.agreement import AGREES, DIFFERS, ERRORS, SHARE, judge
+from dotphase.experiments.comparison.agreement import allowed as largest
+from reproduction.facts import Fact
+
+#: Ours is converged, and the published number is another one.
+OFF = "published is off"
+#: The theory says of itself that it is not to be trusted: the difference is its model error.
+OUTSIDE = "outside the theory"
+#: The comparison is too coarse to have failed: a number without a verdict.
+UNDECIDED = "no verdict"
+
+#: Difference that matters where nothing else is said, as a share of the reference; more of a
+#: published mean, which has the noise of its few runs.
+MATTERS, NOISY = 0.03, 0.05
+#: A true difference of `allowed` and so many standard errors is caught 39 times out of 40.
+CAUGHT = 2.0
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the report.
+
+    Attributes
+    ----------
+    quantity, at : what is compared, and under which conditions
+    reference : the number compared with
+    reference_error : its standard error, as far as it is known
+    origin : where the reference is from: a publication, or another engine of this package
+    ours, stderr : our number
+    allowed : largest difference that counts as agreement
+    verdict : `AGREES`, `OFF`, `DIFFERS`, `OUTSIDE` or `UNDECIDED`
+    why : the rule that was used, or the evidence
+    noise : standard error of the difference, unpublished errors included
+    tolerance : difference that matters
+    """
+
+    quantity: str
+    at: dict[str, Any]
+    reference: float
+    reference_error: float | None
+    origin: str
+    ours: float
+    stderr: float
+    allowed: float
+    verdict: str
+    why: str
+    noise: float = 0.0
+    tolerance: float = 0.0
+
+    @property
+    def difference(self) -> float:
+        """Ours minus the reference."""
+        return self.ours - self.reference
+
+    @property
+    def catches(self) -> float:
+        """The smallest true difference that would be caught."""
+        return self.allowed + CAUGHT * self.noise
+
+    @property
+    def has_power(self) -> bool:
+        """Whether twice the difference that matters would be caught."""
+        return self.catches <= 2 * self.tolerance * (1 + 1e-9)
+
+    def judged(self) -> Row:
+        """The row with the verdict that its numbers give."""
+        verdict = judge(self.difference, self.allowed)
+        if verdict == AGREES and not self.has_power:
+            verdict = UNDECIDED
+        return replace(self, verdict=verdict)
+
+    def outside(self, why: str) -> Row:
+        """The same numbers where the theory is not to be trusted."""
+        return replace(self, verdict=OUTSIDE, why=why)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as plain values, ready for JSON."""
+        return {**asdict(self), "difference": self.difference, "catches": self.catches}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Row:
+        """The row that `to_dict` gave; a number that JSON could not hold is NaN again."""
+        known = {field.name: values[field.name] for field in fields(cls)}
+        lost = {name: math.nan for name in ("ours", "stderr", "noise") if known[name] is None}
+        return cls(**known | lost)
+
+
+def against_runs(
+    fact: Fact,
+    ours: float,
+    stderr: float,
+    spread: float,
+    tolerance: float | None = None,
+    share: float = SHARE,
+) -> Row:
+    """Compare with a published mean over runs.
+
+    Parameters
+    ----------
+    ours, stderr : float
+        Our mean and its standard error.
+    spread : float
+        Our standard deviation over runs; stands in for the published one where there is none.
+    tolerance : float, optional
+        Difference that matters, `NOISY` of the published number if not given.
+    share : float
+        Share of the number that may lie between the two besides their errors.
+    """
+    runs = fact.runs or 1
+    error = (spread if fact.spread is None else fact.spread) / math.sqrt(runs)
+    allowed = largest(fact.value, stderr, error, share=share) + fact.rounding
+    why = f"at most {ERRORS:g} combined standard errors plus {100 * share:g}% apart"
+    tolerance = NOISY * abs(fact.value) if tolerance is None else tolerance
+    # An error that was not published is not shown as if it had been.
+    shown = None if fact.spread is None else error
+    noise = math.hypot(stderr, error)
+    return _row(fact, shown, (ours, stderr), allowed, why, noise, tolerance)
+
+
+def within_range(fact: Fact, ours: float, stderr: float, other: float) -> Row:
+    """Compare with a published range of rounded numbers.
+
+    `other` is the value that would mean something else, uniform attention say; a quarter of the way
+    to it matters.
+    """
+    noise = 0.0 if math.isnan(stderr) else stderr
+    allowed = (fact.spread or 0.0) + fact.rounding + ERRORS * noise
+    why = f"within the published range, its rounding and {ERRORS:g} standard errors"
+    tolerance = abs(other - fact.value) / 4
+    return _row(fact, fact.spread, (ours, stderr), allowed, why, noise, tolerance)
+
+
+def against_equations(fact: Fact, ours: float, stderr: float, settled: str | None) -> Row:
+    """Compare with a published solution of the same equations.
+
+    Both solve the same equations, so a difference beyond our error and the rounding of the
+    printed digits is an error of one of them. Ours is taken to be right if `settled` says why.
+
+    Parameters
+    ----------
+    settled : str or None
+        Evidence that our number has converged at this very point; None if there is none.
+    """
+    allowed = ERRORS * stderr + fact.rounding
+    why = f"at most {ERRORS:g} standard errors plus rounding apart"
+    row = _row(fact, None, (ours, stderr), allowed, why, stderr, None)
+    if not math.isfinite(ours):
+        return replace(row, why="we find no such point")
+    if row.verdict == DIFFERS and settled is None:
+        return replace(row, why="no evidence on which of the two is off")
+    if row.verdict == DIFFERS:
+        percent = 100 * (fact.value / ours - 1)
+        reason = f" ({fact.note})" if fact.note else ""
+        return replace(row, verdict=OFF, why=f"published value {percent:+.1f}%{reason}; {settled}")
+    return row
+
+
+def between_engines(
+    quantity: str,
+    at: dict[str, Any],
+    reference: tuple[float, float],
+    ours: tuple[float, float],
+    origin: str = "theory",
+    share: float = SHARE,
+    tolerance: float | None = None,
+) -> Row:
+    """Compare two engines of this package, each given as (value, standard error).
+
+    `origin` is the one that `reference` is from; `tolerance` as in `against_runs`.
+    """
+    allowed = largest(reference[0], reference[1], ours[1], share=share)
+    why = f"at most {ERRORS:g} combined standard errors plus {100 * share:g}% apart"
+    noise = math.hypot(reference[1], ours[1])
+    matters = MATTERS * abs(reference[0]) if tolerance is None else tolerance
+    numbers = (*reference, f"{origin}, this run", *ours, allowed, "", why, noise, matters)
+    return Row(quantity, at, *numbers).judged()
+
+
+def within(
+    quantity: str,
+    at: dict[str, Any],
+    reference: float,
+    ours: tuple[float, float],
+    allowed: float,
+    origin: str,
+    why: str,
+    tolerance: float,
+) -> Row:
+    """Compare with a number that has no error, by a difference that is said to be allowed."""
+    numbers = (reference, None, origin, *ours, allowed, "", why, ours[1], tolerance)
+    return Row(quantity, at, *numbers).judged()
+
+
+def _row(
+    fact: Fact,
+    error: float | None,
+    ours: tuple[float, float],
+    allowed: float,
+    why: str,
+    noise: float,
+    tolerance: float | None,
+) -> Row:
+    matters = MATTERS * abs(fact.value) if tolerance is None else tolerance
+    published = (fact.quantity, fact.at, fact.value, error, fact.source)
+    return Row(*published, *ours, allowed, "", why, noise, matters).judged()

@@ -1,0 +1,191 @@
+"""The report as Markdown for people and JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import dotphase
+from dotphase.config.formatting import with_error
+from dotphase.config.serialization import plain
+from dotphase.experiments.comparison.agreement import AGREES, DIFFERS
+from dotphase.storage.files import write_text
+from reproduction.verdict import OFF, OUTSIDE, UNDECIDED, Row
+
+if TYPE_CHECKING:
+    from reproduction.run import ItemResult, Report
+
+MARKS = {
+    AGREES: "✓ agrees",
+    OFF: "! published is off",
+    DIFFERS: "✗ differs",
+    OUTSIDE: "~ outside the theory",
+    UNDECIDED: "· no verdict",
+}
+#: Columns of the power of the lines of an item: smallest differences that are caught, the finest,
+#: the middle and the coarsest line, and how many lines would differ by chance.
+POWER = ("catches, finest", "middle", "coarsest", "would differ by chance")
+#: Share of a normal law beyond three standard errors.
+BY_CHANCE = 0.0027
+#: What the tables of comparisons have.
+COLUMNS = (
+    "quantity", "at", "compared with", "value", "ours", "difference", "catches", "verdict", "why",
+)  # fmt: skip
+
+
+def write_report(report: Report) -> None:
+    """Write ``report.md`` and ``report.json`` into the folder of the report, each as a whole."""
+    write_text(json.dumps(_document(report), indent=1) + "\n", report.folder / "report.json")
+    write_text(markdown(report), report.folder / "report.md")
+
+
+def _document(report: Report) -> dict[str, Any]:
+    document = {
+        "software": f"dotphase {dotphase.__version__}",
+        "paper": "arXiv:2402.03902",
+        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+        "scale": report.scale,
+        "verdicts": {verdict: report.count(verdict) for verdict in MARKS},
+        "failed": list(report.failed),
+        "items": [
+            {**vars(outcome), "rows": [row.to_dict() for row in outcome.rows]}
+            for outcome in report.outcomes
+        ],
+    }
+    return dict(plain(document))
+
+
+def markdown(report: Report) -> str:
+    """The whole report as Markdown."""
+    lines = [
+        "# Reproduction report for arXiv:2402.03902",
+        "",
+        f"`dotphase reproduce --{report.scale}`, dotphase {dotphase.__version__}. "
+        + _summary(report),
+        "",
+        "Each line compares one number. *Published* rows come from the paper (every source is in",
+        "`published.toml` of the package); *theory* or *training* rows compare two engines of this",
+        "package with each other. After ± stands one standard error; for the histogram task the",
+        "published one is the standard deviation over runs, or half of a published range. Numbers",
+        "of the paper that solve the same equations as ours and differ by more than our error bar",
+        "are called off where the last column gives evidence that ours has settled.",
+        "",
+        "*Catches* is the smallest true difference that the line would have caught, 39 times",
+        "out of 40. A line says that numbers agree only if it would have caught twice the",
+        "difference that matters there; where it would not, it is a number without a verdict.",
+        "Where the theory says of itself that it is not to be trusted, the line is outside the",
+        "theory: how far it is off is shown, and no agreement is claimed.",
+        "",
+        _power(report),
+        "",
+        "| | " + " | ".join((*MARKS, *POWER)) + " |",
+        "|---|" + "---|" * (len(MARKS) + len(POWER)),
+    ]
+    for outcome in report.outcomes:
+        counts = [sum(row.verdict == verdict for row in outcome.rows) for verdict in MARKS]
+        shown = ["failed"] * len(MARKS) if outcome.failure else [str(count) for count in counts]
+        shown += _power_cells(outcome.rows)
+        link = f"[{outcome.title}](#{outcome.name})"
+        lines.append(f"| {link} | " + " | ".join(shown) + " |")
+    for outcome in report.outcomes:
+        lines += ["", *_section(outcome)]
+    return "\n".join(lines) + "\n"
+
+
+def _summary(report: Report) -> str:
+    counts = ", ".join(f"{report.count(verdict)} {verdict}" for verdict in MARKS)
+    failed = f" Failed: {', '.join(report.failed)}." if report.failed else ""
+    return f"Verdicts: {counts}.{failed}"
+
+
+def _caught(rows: Iterable[Row]) -> list[float]:
+    """Smallest differences that lines with a verdict would catch, in percent, in order.
+
+    Without those that compare with zero.
+    """
+    decided = [row for row in rows if row.verdict in (AGREES, DIFFERS) and row.reference]
+    return sorted(100 * row.catches / abs(row.reference) for row in decided)
+
+
+def _power_cells(rows: Sequence[Row]) -> list[str]:
+    """How fine the lines of an item are, and how many of them would differ by chance."""
+    shares = _caught(rows)
+    if not shares:
+        return ["-"] * len(POWER)
+    chosen = (shares[0], shares[len(shares) // 2], shares[-1])
+    return [*(f"{share:.2g}%" for share in chosen), f"{BY_CHANCE * len(shares):.2f}"]
+
+
+def _power(report: Report) -> str:
+    """How fine the comparisons are, and how many of them chance alone would call different."""
+    rows = [row for outcome in report.outcomes for row in outcome.rows]
+    shares = _caught(rows)
+    if not shares:
+        return "Nothing was compared."
+    return (
+        f"Of {len(rows)} lines {len(shares)} compare numbers other than zero with a verdict; "
+        f"they catch differences from {shares[0]:.2g}% to {shares[-1]:.2g}%, "
+        f"{shares[len(shares) // 2]:.2g}% in the middle (by item below). At three standard errors "
+        f"{BY_CHANCE * len(shares):.1f} of them would differ by chance; {report.count(DIFFERS)} "
+        "lines differ."
+    )
+
+
+def _section(outcome: ItemResult) -> list[str]:
+    # Headings carry the name, so that the links of the summary work on every renderer.
+    lines = [f"## {outcome.name}", "", f"**{outcome.title}.**", ""]
+    if outcome.failure:
+        return [*lines, f"This item failed: {outcome.failure}"]
+    for path in outcome.figures:
+        if path.endswith(".png") and not path.endswith("-dark.png"):
+            lines += [f"![{outcome.title}]({path})", ""]
+    if outcome.remarks:
+        lines += [*(f"- {remark}" for remark in outcome.remarks), ""]
+    for path in outcome.tables:
+        lines += [f"All of them: [{path}]({path}).", ""]
+    if outcome.rows:
+        lines += [
+            "| " + " | ".join(COLUMNS) + " |",
+            "|" + "---|" * len(COLUMNS),
+            *(_line(row) for row in outcome.rows),
+        ]
+    while lines[-1] == "":
+        lines.pop()
+    return lines
+
+
+def _line(row: Row) -> str:
+    at = ", ".join(f"{name} = {_short(value)}" for name, value in row.at.items())
+    error = row.reference_error
+    value = f"{row.reference:g}" if error is None else with_error(row.reference, error)
+    cells = [
+        row.quantity, at, _origin(row.origin), value, with_error(row.ours, row.stderr),
+        _difference(row), _catches(row), MARKS[row.verdict], row.why,
+    ]  # fmt: skip
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _origin(origin: str) -> str:
+    return "published" if origin.startswith("arXiv") else origin.removesuffix(", this run")
+
+
+def _difference(row: Row) -> str:
+    if not math.isfinite(row.difference):
+        return "-"
+    relative = f" ({100 * row.difference / row.reference:+.1f}%)" if row.reference else ""
+    return f"{row.difference:+.2g}{relative}"
+
+
+def _catches(row: Row) -> str:
+    if not math.isfinite(row.catches):
+        return "-"
+    return (
+        f"{100 * row.catches / abs(row.reference):.2g}%" if row.reference else f"{row.catches:.2g}"
+    )
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,1 @@
+"""Settings, parameters, validation and formatting of values."""

@@ -1,0 +1,1 @@
+"""Comparisons of theory, training and message passing."""

@@ -1,0 +1,1 @@
+"""Experiments with the dynamics of gradient descent."""

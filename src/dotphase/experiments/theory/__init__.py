@@ -1,0 +1,1 @@
+"""Experiments with the theory: curves, phase diagrams, attention."""

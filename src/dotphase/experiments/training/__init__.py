@@ -1,0 +1,1 @@
+"""Experiments with trained students: grids, basins of attraction, averages over seeds."""

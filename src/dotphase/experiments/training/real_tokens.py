@@ -1,0 +1,110 @@
+"""Training on sentences of real tokens, drawn from a table of embeddings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, Float, Int
+
+from dotphase.config import validation
+from dotphase.finite_d.datasets import Dataset, count_sentences, position_vectors
+from dotphase.finite_d.embeddings import Tokens
+from dotphase.finite_d.initialization import StartFunction, begin, resolve
+from dotphase.finite_d.loss import Weights, project, reduce, sentence_losses
+from dotphase.finite_d.preparation import prepare
+from dotphase.model.definition import Model, refuse
+from dotphase.numerics.outcome import Outcome
+from dotphase.runtime import interrupt
+from dotphase.runtime.precision import in_double_precision
+from dotphase.storage.provenance import provenance
+from dotphase.training.kernel import Recipe, train_from
+from dotphase.training.settings import TrainingSettings
+
+STARTS, OPTIMIZER = ("semantic", "positional"), "lbfgs"
+FIELDS = ("train_loss", "test_error", "theta", "m", "q", "converged")
+
+
+@in_double_precision
+def train_on_table(
+    model: Model,
+    tokens: Tokens,
+    alphas: Sequence[float],
+    *,
+    seeds: int = 4,
+    held_out: int = 4096,
+    seed: int = 0,
+) -> xr.Dataset:
+    """Train students on sentences whose tokens are rows of a table, drawn uniformly.
+
+    Tokens have the sizes sigma of the model, but the spectrum of the table; each of the `seeds`
+    data sets has a teacher of its own, and the starts share them. The dataset is over alpha, seed
+    and start; its test error is that on `held_out` fresh sentences of the table.
+    """
+    refuse(model, "training on a table", "noise", "latent", "correlation")
+    model = model.replace(spectrum=tokens.spectrum)
+    d = tokens.table.shape[1]
+    sizes = [count_sentences(model, alpha, d) for alpha in alphas]
+    seeds = validation.whole("seeds", seeds, at_least=1)
+    held_out = validation.whole("held_out", held_out, at_least=1)
+    recipe = TrainingSettings(OPTIMIZER, seed=seed).for_the_end().recipe(d)
+    chosen = tuple(resolve(model, start) for start in STARTS)
+    positions, table = jnp.asarray(position_vectors(model, d)), jnp.asarray(tokens.table)
+    values = {name: np.full((len(sizes), seeds, len(STARTS)), np.nan) for name in FIELDS}
+    for i, n in enumerate(sizes):
+        for k in range(seeds):
+            interrupt.check()
+            rng = np.random.default_rng([seed, i, k])
+            rows = rng.integers(len(table), size=(max(sizes) + held_out, model.length))
+            weights = jnp.asarray(rng.standard_normal((d, model.teacher_rank)))
+            key = jax.random.key(int(rng.integers(2**31)))
+            # All alphas share one shape, and what is compiled for it: the rest has no weight.
+            found = _train(
+                model, chosen, recipe, table, jnp.asarray(rows), weights, positions,
+                jnp.asarray(n), key, max(sizes),
+            )  # fmt: skip
+            for name in FIELDS:
+                values[name][i, k] = np.asarray(found[name])
+    axes = ("alpha", "seed", "start")
+    return xr.Dataset(
+        {name: (axes, value) for name, value in values.items()},
+        coords={"alpha": [float(a) for a in alphas], "seed": np.arange(seeds), "start": [*STARTS]},
+        attrs=provenance(model, d=d, vocabulary=len(table), optimizer=OPTIMIZER, seed=seed),
+    )
+
+
+@eqx.filter_jit
+def _train(
+    model: Model,
+    starts: tuple[StartFunction, ...],
+    recipe: Recipe,
+    table: Float[Array, "vocabulary d"],
+    rows: Int[Array, "sentences tokens"],
+    teacher_weights: Float[Array, "d t"],
+    positions: Float[Array, "tokens d"],
+    n: Int[Array, ""],
+    key: Array,
+    size: int,
+) -> dict[str, Array]:
+    """Train from every start on the first n of `size` sentences; the others are for the test."""
+
+    def sentences(rows: Int[Array, "sentences tokens"]) -> Dataset:
+        sigma = jnp.asarray(model.sigma)[:, None]
+        nothing = jnp.zeros((len(rows), 0), table.dtype)
+        return Dataset(sigma * table[rows], teacher_weights, positions, nothing)
+
+    data, fresh = prepare(model, sentences(rows[:size]), n), reduce(model, sentences(rows[size:]))
+    first = [begin(model, start, key, teacher_weights, positions) for start in starts]
+    trained = train_from(model, data, recipe, key, jnp.stack(first))
+
+    def test_error(weights: Weights) -> Float[Array, ""]:
+        losses = sentence_losses(model, fresh, project(fresh.z, weights))
+        return 2 * jnp.mean(losses) / model.length
+
+    errors = jax.vmap(test_error)(trained.weights)
+    converged = (trained.outcome == Outcome.CONVERGED) & jnp.isfinite(errors)
+    return {**trained.numbers(), "test_error": errors, "converged": converged}

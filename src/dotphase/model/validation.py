@@ -1,0 +1,182 @@
+"""Trying out the functions of a model on a few sentences, before anything is computed with them.
+
+What a function cannot take, or should not have returned, is said in one line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from dotphase.errors import InvalidInput
+from dotphase.runtime.devices import devices
+from dotphase.runtime.precision import in_double_precision
+
+if TYPE_CHECKING:
+    from dotphase.model.definition import Model
+
+#: Sizes of the fields at which a loss is tried.
+TRIED = (0.1, 1.0, 10.0, 100.0)
+#: Fields on which the functions of a model are tried, and their sizes in units of sigma.
+FIELDS, SIZES = 4096, (1.0, 1.0, 1.0, 1.0, 1.5, 0.1, 1e-3, 1e-6)
+
+
+def try_out(model: Model) -> None:
+    """Call every function of a model; `InvalidInput` names the first that is wrong."""
+    if model.loss is None:
+        _try_attention(model)
+    else:
+        _try_channel(model)
+
+
+def _try_attention(model: Model) -> None:
+    """Try teacher and student of an attention model."""
+    for name in ("metric", "proximal"):
+        if getattr(model, name) is not None:
+            raise InvalidInput(name, getattr(model, name), "needs a loss of the model's own")
+    label = model.label if model.normals else model.teacher
+    _check_function("teacher", model.teacher, label, model.sigma, model.teacher_rank, model.normals)
+    _check_function("student", model.student, model.student, model.sigma, model.student_rank)
+
+
+@in_double_precision
+def _try_channel(model: Model) -> None:
+    """Try teacher, loss, metric and proximal map on a few sentences."""
+    if model.student is not None:
+        rule = "must be None where the model has a loss of its own: the loss sees the fields"
+        raise InvalidInput("student", name_of(model.student), rule)
+    search = isinstance(model.proximal, str)
+    if search and (model.proximal != "search" or model.length * model.student_rank > 1):
+        rule = 'must be a function, or "search" for a single field'
+        raise InvalidInput("proximal", model.proximal, rule)
+    rng = np.random.default_rng(0)
+    h, x = (rng.standard_normal((64, model.length, rank))
+            for rank in (model.teacher_rank, model.student_rank))  # fmt: skip
+    x *= np.repeat(TRIED, 64 // len(TRIED))[:, None, None]
+    z = rng.standard_normal((64, model.normals))
+    target = _tried("teacher", model.teacher, model.label, h, z)
+    if not all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(target)):
+        raise InvalidInput("teacher", name_of(model.teacher), "must return finite numbers")
+    for name in ("loss", "metric"):
+        if getattr(model, name) is not None:
+            _check_value(model, name, x, target)
+    if model.proximal is not None and not search:
+        V = np.broadcast_to(np.eye(x[0].size), (64, x[0].size, x[0].size))
+        found = _tried("proximal", model.proximal, model.proximal, x, V, target)
+        if np.shape(found) != x.shape or not np.all(np.isfinite(found)):
+            rule = f"must return a finite array of shape {x.shape[1:]} for (omega, V, label)"
+            raise InvalidInput("proximal", name_of(model.proximal), rule)
+
+
+def _check_value(model: Model, name: str, x: np.ndarray, target: Any) -> None:
+    """Whether a loss or a metric gives one finite number, and a loss none below zero."""
+    function = getattr(model, name)
+    values = _tried(name, function, function, x, target)
+    rule = f"must return one finite number for ({model.length}, {model.student_rank}) fields"
+    if np.shape(values) != (64,):
+        found = f"{rule} and a label, but it returned shape {np.shape(values)[1:]}"
+        raise InvalidInput(name, name_of(function), found)
+    if not np.all(np.isfinite(values)):
+        raise InvalidInput(name, name_of(function), f"{rule}, but some are not")
+    least = float(np.min(values))
+    if name == "loss" and least < 0:
+        rule = f"must be bounded below by zero, but it is {least:.3g} for some fields"
+        raise InvalidInput(name, name_of(function), rule)
+
+
+def call_many(function: Callable[..., Any], *arguments: Float[Array | np.ndarray, "n ..."]) -> Any:
+    """A function of one sentence on many; compiled once for each function.
+
+    Few sentences are filled up to as many as a function is tried on.
+    """
+    count, room = len(arguments[0]), _room(*np.shape(arguments[0])[1:3])
+    if count >= room:
+        return _call_all(function, *arguments)
+    filled = [np.concatenate([part, np.repeat(part[:1], room - count, 0)]) for part in arguments]
+    return jax.tree.map(lambda part: np.asarray(part)[:count], _call_all(function, *filled))
+
+
+@eqx.filter_jit
+def _call_all(function: Callable[..., Any], *arguments: Float[Array | np.ndarray, "n ..."]) -> Any:
+    return jax.vmap(function)(*map(jnp.asarray, arguments))
+
+
+def name_of(function: Any) -> str:
+    """What a function is called in a message."""
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def _tried(field: str, given: Any, function: Any, *arguments: Any) -> Any:
+    """A user's function on many sentences, or `InvalidInput` that says what went wrong."""
+    if not callable(given):
+        raise InvalidInput(field, given, "must be a JAX function")
+    arrays = jax.tree.map(jnp.asarray, arguments)
+    try:
+        return jax.device_get(jax.jit(jax.vmap(function))(*arrays))
+    except Exception as error:
+        reason = (str(error).strip() or "no message").splitlines()[0]
+        rule = f"must be a JAX function, but it raised {type(error).__name__}: {reason}"
+        raise InvalidInput(field, name_of(given), rule) from error
+
+
+@in_double_precision
+def _check_function(
+    field: str, given: Any, function: Any, sigma: np.ndarray, rank: int, normals: int = 0
+) -> None:
+    """Call an attention function on many fields; an (L, L) array of numbers must come back."""
+    length = sigma.size
+    allowed = f"must be a JAX function that takes a ({length}, {rank}) array and returns "
+    allowed += f"a finite ({length}, {length}) array"
+    name = name_of(given)
+    if not callable(given):
+        raise InvalidInput(field, given, allowed)
+    fields = _sample_fields(sigma, rank)
+    more = [np.random.default_rng(1).standard_normal((len(fields), normals))] if normals else []
+    devices()  # or the function would be blamed where there is nothing to compute on
+    try:
+        result = call_many(function, fields, *more)
+    except Exception as error:
+        reason = (str(error).strip() or "no message").splitlines()[0]
+        rule = f"{allowed}, but it raised {type(error).__name__}: {reason}"
+        raise InvalidInput(field, name, rule) from error
+    is_array = isinstance(result, jax.Array)
+    if not is_array or result.shape != (len(fields), length, length):
+        found = f"shape {result.shape[1:]}" if is_array else type(result).__name__
+        raise InvalidInput(field, name, f"{allowed}, but it returned {found}")
+    if not jnp.issubdtype(result.dtype, jnp.floating):
+        raise InvalidInput(field, name, f"{allowed}, but it returned {result.dtype} numbers")
+    place = where_not_finite(fields, result)
+    if place is not None:
+        raise InvalidInput(field, name, f"{allowed}, but some entries are not finite at {place}")
+
+
+def _sample_fields(sigma: np.ndarray, rank: int) -> Float[np.ndarray, "n tokens rank"]:
+    """Projected tokens as they occur: of the size of sigma, some larger, some close to zero."""
+    each = _room(sigma.size, rank) // len(SIZES)
+    normal = np.random.default_rng(0).standard_normal((len(SIZES), each, sigma.size, rank))
+    sized = np.asarray(SIZES)[:, None, None, None] * sigma[:, None] * normal
+    return sized.reshape(-1, sigma.size, rank)
+
+
+def _room(length: int, rank: int) -> int:
+    """On how many sentences functions are tried: fewer of long ones."""
+    each = int(np.clip(2**20 // (length * max(length, rank)), 1, FIELDS // len(SIZES)))
+    return each * len(SIZES)
+
+
+def where_not_finite(
+    fields: Float[np.ndarray, "n tokens rank"], values: Float[Array | np.ndarray, "n ..."]
+) -> str | None:
+    """The first field at which a value is not finite, in words; None if all are finite."""
+    finite = np.isfinite(np.asarray(values)).reshape(len(fields), -1).all(axis=1)
+    if finite.all():
+        return None
+    worst = np.asarray(fields)[int(np.argmin(finite))]
+    shown = " ".join(np.array2string(worst, precision=4, separator=",").split())
+    return f"h = {shown}" if len(shown) <= 80 else f"h = {shown[:77]}..."

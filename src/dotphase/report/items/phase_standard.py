@@ -1,5 +1,0 @@
-"""Phase diagrams with the standard mixing matrix."""
-
-from dotphase.report.phase import phase_item
-
-ITEM = phase_item("standard", "Phase diagrams, standard A")

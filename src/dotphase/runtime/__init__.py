@@ -1,0 +1,1 @@
+"""The process: compilation, devices, threads, subprocesses, interrupts and memory."""

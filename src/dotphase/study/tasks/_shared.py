@@ -1,0 +1,39 @@
+"""Parameters and results that several tasks have."""
+
+from __future__ import annotations
+
+from dotphase.config.parameters import Log2, Number, OneOf, Parameter, Whole
+from dotphase.study.tasks import Result
+
+ALPHA = Parameter("alpha", Number(above=0), help="Sentences per dimension n/d, > 0.")
+DIMENSION = Parameter("d", Whole(2), help="Dimension of a token.")
+START = Parameter(
+    "start", OneOf("dotphase.finite_d.initializers:STARTS"), "semantic", "Where to begin."
+)
+HELD_OUT = Parameter("held_out", Whole(2), 1024, "Sentences of the sampled test error.")
+
+#: log2 of a number of Gaussian points.
+LOG2 = Log2(12, 24)
+
+LOSSES = {
+    "train_loss": Result(float, "training loss per dimension, eps_t"),
+    "test_error": Result(float, "test error, eps_g"),
+}
+LINEAR = {"linear_test_error": Result(float, "test error of the linear layer")}
+
+#: What is measured of a student at finite dimension.
+RUN = {
+    **LOSSES,
+    "test_error_sampled": Result(float, "test error on held-out sentences"),
+    "test_error_sampled_stderr": Result(float, "standard error over held-out sentences"),
+    "q": Result(float, "sigma_1^2 |Q^T Q|/d"),
+    "m": Result(float, "|Q^T p_1|/sqrt d"),
+    "theta": Result(float, "sigma_1^2 |Q^T Q*|/d"),
+    **LINEAR,
+    "gradient_norm": Result(float, "norm of the gradient of the training loss"),
+    "semantic_alignment": Result(float, "|Q^T Q*|/(|Q| |Q*|)"),
+    "mechanism": Result(str, "what the student has learned"),
+    "converged": Result(bool, "whether the gradient is below the tolerance"),
+    "outcome": Result(str, "why the run stopped"),
+    "iterations": Result(int, "steps taken"),
+}

@@ -1,0 +1,41 @@
+"""One run of message passing, as `dotphase amp --seeds 1`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dotphase.config.parameters import Number, Parameter, Whole, table
+from dotphase.study.tasks import Result, Task, Values
+from dotphase.study.tasks._shared import ALPHA, DIMENSION, HELD_OUT, RUN, START
+
+if TYPE_CHECKING:
+    from dotphase.model import Model
+
+
+def compute(model: Model, parameters: Mapping[str, Any], seed: int) -> Values:
+    """What is measured of the run."""
+    from dotphase.experiments.comparison.amp import amp
+
+    return amp(model, seeds=1, seed=seed, **parameters).runs[0].to_dict()
+
+
+TASK = Task(
+    compute,
+    table(
+        ALPHA,
+        DIMENSION,
+        START,
+        Parameter("damping", Number(at_least=0, at_most=0.99), None,
+                  "Share of the old values in a step [default: 0.5; positional 0.8]."),
+        Parameter("iterations", Whole(1), 400, "Most iterations."),
+        Parameter("tolerance", Number(above=0), 1e-8, "Relative change at which a run stops."),
+        HELD_OUT,
+    ),
+    RUN
+    | {
+        "overlap_with_trained": Result(float, "cosine with the weights that L-BFGS finds"),
+        "trained_loss": Result(float, "training loss of those weights, per dimension"),
+        "two_minima": Result(float, "share of sentences whose proximal problem has two minima"),
+    },
+)  # fmt: skip

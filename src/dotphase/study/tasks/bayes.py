@@ -1,0 +1,36 @@
+"""What the data allow, as `dotphase.bayes.optimal`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dotphase.config.parameters import table
+from dotphase.study.tasks import Result, Task, Values
+from dotphase.study.tasks._shared import ALPHA
+
+if TYPE_CHECKING:
+    from dotphase.model import Model
+
+
+def compute(model: Model, parameters: Mapping[str, Any], seed: int) -> Values:
+    """The Bayes-optimal overlap and test error."""
+    from dotphase.theory.bayes import bayes_optimal
+
+    found = bayes_optimal(model, parameters["alpha"], seed=seed).to_dict()
+    return found | {"test_error_stderr": found["stderr"]}
+
+
+TASK = Task(
+    compute,
+    table(ALPHA),
+    {
+        "overlap": Result(float, "M = q/sigma^2 of the Bayes-optimal estimate"),
+        "test_error": Result(float, "test error of the posterior mean"),
+        "test_error_stderr": Result(float, "quadrature standard error"),
+        "weak_recovery": Result(bool, "whether anything is known of the teacher's weights"),
+        "exact_recovery": Result(bool, "whether they are known exactly"),
+        "unique": Result(bool, "whether there is no other stable fixed point"),
+        "converged": Result(bool, "whether the fixed-point equation was solved"),
+    },
+)

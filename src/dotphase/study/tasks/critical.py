@@ -1,0 +1,56 @@
+"""Where the branches cross and where attention beats the linear layer, as `dotphase critical`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dotphase.config.parameters import Flag, Number, Parameter, table
+from dotphase.study.tasks import Result, Task, Values
+from dotphase.study.tasks._shared import LINEAR, LOG2
+
+if TYPE_CHECKING:
+    from dotphase.model import Model
+
+
+def compute(model: Model, parameters: Mapping[str, Any], seed: int) -> Values:
+    """The critical points."""
+    from dotphase.theory.critical import critical
+
+    found = critical(model, seed=seed, **parameters)
+    flat = {
+        f"{what}_{branch}": getattr(found, what).get(branch, math.nan)
+        for what in _LIMITS
+        for branch in _BRANCHES
+    }
+    return {**found.to_dict(), **flat}
+
+
+_LIMITS = {"stability_loss": "stops being a minimum", "branch_end": "ends"}
+_BRANCHES = ("semantic", "positional")
+
+TASK = Task(
+    compute,
+    table(
+        Parameter("smallest", Number(above=0), 0.05, "Least alpha to search."),
+        Parameter("largest", Number(above=0), 8.0, "Largest alpha to search."),
+        Parameter("log2_points", LOG2, 17, "log2 of the Gaussian points."),
+        Parameter("limits", Flag(), True, "Whether to look for where each branch ends, too."),
+    ),
+    {
+        "alpha_c": Result(float, "alpha where the training losses cross"),
+        "alpha_c_stderr": Result(float, "quadrature standard error"),
+        "alpha_c_model_error": Result(float, "how far breaking replica symmetry would move it"),
+        "alpha_l": Result(float, "alpha where the test error passes that of the linear layer"),
+        "alpha_l_stderr": Result(float, "quadrature standard error"),
+        **LINEAR,
+        **{
+            f"{what}_{branch}": Result(float, f"alpha where the {branch} branch {does}")
+            for what, does in _LIMITS.items()
+            for branch in _BRANCHES
+        },
+        "trusted": Result(bool, "whether the theory can be trusted there"),
+        "message": Result(str, "what was found, or why not"),
+    },
+)

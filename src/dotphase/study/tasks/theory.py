@@ -1,0 +1,65 @@
+"""One branch of state evolution at one alpha, as `dotphase solve`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dotphase.config.parameters import Number, OneOf, Parameter, table
+from dotphase.study.tasks import Result, Task, Values
+from dotphase.study.tasks._shared import ALPHA, LINEAR, LOG2, LOSSES
+
+if TYPE_CHECKING:
+    from dotphase.model import Model
+
+
+def compute(model: Model, parameters: Mapping[str, Any], seed: int) -> Values:
+    """The solution, its errors and what is known of it."""
+    from dotphase.theory.solve import solve
+
+    rest = dict(parameters)
+    solution = solve(model, rest.pop("alpha"), rest.pop("branch"), seed=seed, **rest)
+    full = solution.to_dict()
+    return {
+        **full,
+        **full["norms"],
+        **full["stability"],
+        **{f"{name}_stderr": error for name, error in full["stderr"].items()},
+        "on_branch": solution.there,
+    }
+
+
+_NUMBERS = {
+    "q": Result(float, "norm of q of token 1"),
+    "m": Result(float, "norm of m of token 1"),
+    "V": Result(float, "norm of V of token 1"),
+    "theta": Result(float, "norm of theta of token 1"),
+    **LOSSES,
+}
+
+TASK = Task(
+    compute,
+    table(
+        ALPHA,
+        Parameter("branch", OneOf("dotphase.theory.branches:BRANCHES"), "semantic",
+                  "Branch to follow."),
+        Parameter("rtol", Number(above=0), 2e-3,
+                  "Relative standard error at which no more points are added."),
+        Parameter("log2_points", LOG2, None, "log2 of a fixed number of Gaussian points."),
+        Parameter("most", LOG2, 20, "log2 of the most points on the way to that error."),
+    ),
+    {
+        **_NUMBERS,
+        **{f"{name}_stderr": Result(float, "quadrature standard error") for name in _NUMBERS},
+        **LINEAR,
+        "found": Result(str, "branch that the fixed point belongs to"),
+        "on_branch": Result(bool, "whether it is the branch asked for"),
+        "converged": Result(bool, "whether the solver converged"),
+        "trusted": Result(bool, "whether the theory can be trusted here"),
+        "replicon": Result(float, "stable below 1"),
+        "jump_weight": Result(float, "weight of the jumps"),
+        "residual": Result(float, "undamped relative residual"),
+        "iterations": Result(int, "evaluations of the map"),
+        "log2_points": Result(int, "log2 of the Gaussian points"),
+    },
+)  # fmt: skip

@@ -1,0 +1,45 @@
+"""One student trained at finite dimension, as `dotphase train --seeds 1`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dotphase.config.parameters import Number, OneOf, Parameter, Whole, table
+from dotphase.study.tasks import Task, Values
+from dotphase.study.tasks._shared import ALPHA, DIMENSION, HELD_OUT, RUN, START
+
+if TYPE_CHECKING:
+    from dotphase.model import Model
+
+
+def compute(model: Model, parameters: Mapping[str, Any], seed: int) -> Values:
+    """What is measured of the run."""
+    from dotphase.training.run import train
+
+    return train(model, seeds=1, batch=1, seed=seed, **parameters).runs[0].to_dict()
+
+
+TASK = Task(
+    compute,
+    table(
+        ALPHA,
+        DIMENSION,
+        START,
+        Parameter("scale", Number(above=0), None,
+                  "Standard deviation of a random start's entries [default: 0.1]."),
+        Parameter("optimizer", OneOf("dotphase.training.optimizers:OPTIMISERS"), "lbfgs",
+                  "How the training loss is minimised."),
+        Parameter("steps", Whole(1), None, "Most steps [default: the optimiser's own]."),
+        Parameter("lr", Number(above=0), None, "Size of a step [default: the optimiser's own]."),
+        Parameter("tolerance", Number(above=0), None,
+                  "Gradient norm/sqrt(d) at which a run stops [default: by precision]."),
+        Parameter("minibatch", Whole(1), 128, "Sentences of a step of sgd."),
+        Parameter("momentum", Number(at_least=0), 0.9,
+                  "Share of the last step that the optimiser momentum adds."),
+        HELD_OUT,
+        Parameter("first", Whole(0), 0, "Number of the first run of a seed."),
+        Parameter("dtype", OneOf(("float64", "float32")), "float64", "Floating-point precision."),
+    ),
+    RUN,
+)  # fmt: skip

@@ -1,0 +1,193 @@
+"""Losses at finite dimension: the terms of order 1/d that are known.
+
+The theory is the limit of large d. At finite d the loss of one sentence,
+``|T x - S (x + p)|^2/(2d)``, has terms that vanish there. Averaged over what is left of a sentence
+once its projections ``u_l = (h*_l, h_l)`` on U = [Q*, Q] are given, with ``G = U^T U/d`` and
+k = r + t,
+
+    E[|T x - S z|^2/d | u] = tr[(T-S) diag(rho) (T-S)^T] + (1/d) D(T, S),
+    D = tr[(T-S) (u G^{-1} u^T - k diag(rho)) (T-S)^T]    lengths along the weights
+        - 2 tr[(T-S) u G^{-1} (0, m)^T S^T]               tokens along the positions
+        + tr[S P S^T]                                     positions in the values.
+
+The free energy is stationary, so that at first order the training loss changes by the mean of the
+new terms at the proximal points X of the limit, and with S at the fields omega they are those of
+the test error of a student with the overlaps of the limit:
+
+    eps_t(d) = eps_t + (alpha/2d) E D(T, S(X)),      eps_g(d) = eps_g + (1/(L d)) E D(T, S(omega)).
+
+The last term of D is by far the largest for positions that do not cancel. Not in it: how far the
+overlaps themselves differ from their limit, and that lengths and angles of tokens vary from
+sentence to sentence, both also of order 1/d.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from dotphase.config import validation
+from dotphase.config.formatting import LABELS, Description, Shown, with_error
+from dotphase.model.definition import Model, refuse, refuse_spectrum
+from dotphase.numerics.proximal_map import over_points
+from dotphase.numerics.statistics import error_of_mean
+from dotphase.runtime.precision import in_double_precision
+from dotphase.theory.expectations import AverageQuery, evaluator_of
+from dotphase.theory.overlaps import Overlaps
+from dotphase.theory.state_evolution import Fields, draw_fields, mean_of_scrambles
+
+if TYPE_CHECKING:
+    from dotphase.theory.solution import Solution
+
+#: log2 of the most points on which the terms are averaged: they are smooth, and small.
+POINTS = 14
+#: Calls of the proximal map, each of which looks elsewhere for lower minima.
+CALLS = 3
+#: The parts of D, in order.
+TERMS = ("lengths", "cross", "positions")
+
+
+@dataclass(frozen=True)
+class AtDimension(Shown):
+    """A solution at finite dimension: the limit and its known terms of order 1/d.
+
+    Attributes
+    ----------
+    solution : the limit
+    d : dimension of a token
+    terms : for train_loss and test_error their terms times d: ``lengths``, ``cross``, ``positions``
+    terms_stderr : quadrature standard errors of their sums
+
+    Examples
+    --------
+    >>> solution = dp.solve(dp.positional_semantic(), alpha=2.0, log2_points=12)
+    >>> finite = solution.at(d=200)
+    >>> finite.train_loss > solution.train_loss
+    True
+    """
+
+    solution: Solution = field(repr=False)
+    d: int
+    terms: dict[str, dict[str, float]]
+    terms_stderr: dict[str, float]
+
+    @property
+    def train_loss(self) -> float:
+        """Training loss per dimension."""
+        return self.value("train_loss")
+
+    @property
+    def test_error(self) -> float:
+        """Test error."""
+        return self.value("test_error")
+
+    @property
+    def stderr(self) -> dict[str, float]:
+        """Quadrature standard errors of both."""
+        limit = self.solution.stderr
+        return {
+            name: float(np.hypot(limit[name], error / self.d))
+            for name, error in self.terms_stderr.items()
+        }
+
+    def value(self, name: str) -> float:
+        """A result at this dimension; all but the losses are those of the limit."""
+        limit = self.solution.value(name)
+        return limit + sum(self.terms.get(name, {}).values()) / self.d
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, ready for JSON."""
+        return {
+            "d": self.d,
+            "train_loss": self.train_loss,
+            "test_error": self.test_error,
+            "stderr": self.stderr,
+            "terms": self.terms,
+        }
+
+    @property
+    def description(self) -> Description:
+        """Both losses, and what they are made of."""
+        rows = []
+        for name, label in LABELS.items():
+            parts = " ".join(f"{value:+.3g} ({what})" for what, value in self.terms[name].items())
+            shown = with_error(self.value(name), self.stderr[name])
+            rows.append((label, f"{shown} = limit + [{parts}]/d"))
+        head = f"{self.solution.found} branch at alpha = {self.solution.alpha:g}, d = {self.d}"
+        return Description(head, tuple(rows))
+
+
+def is_known(model: Model) -> bool:
+    """Whether the terms of order 1/d are known: attention with the squared loss, white tokens."""
+    return model.plain and model.spectrum is None and not model.normals
+
+
+@in_double_precision
+def at_dimension(solution: Solution, d: int) -> AtDimension:
+    """The losses of a solution at dimension d."""
+    d = validation.whole("d", d, at_least=1)
+    model, overlaps = solution.model, solution.overlaps
+    refuse_spectrum(model, "terms of order 1/d")
+    refuse(model, "the expansion in 1/d", "loss", "latent", "correlation", "noise")
+    level = min(POINTS, solution.log2_points)
+    evaluator = evaluator_of(model)
+    tracks: Any = ()
+    for call in range(CALLS):
+        query = AverageQuery(evaluator, overlaps, level, solution.seed, tracks, call)
+        tracks = query.alone().tracks
+    blocks = [
+        _block(model, overlaps, points, track.x)
+        for points, track in zip(query.blocks, tracks, strict=True)
+    ]
+    rows = np.mean([np.asarray(block) for block in blocks], axis=0)
+    factors = {"train_loss": solution.alpha / 2, "test_error": 1 / model.length}
+    terms, errors = {}, {}
+    for place, (name, factor) in enumerate(factors.items()):
+        each = factor * rows[:, place]
+        terms[name] = dict(zip(TERMS, each.mean(axis=0).tolist(), strict=True))
+        errors[name] = float(error_of_mean(each.sum(axis=1)))
+    return AtDimension(solution, d, terms, errors)
+
+
+@eqx.filter_jit
+def _block(
+    model: Model, overlaps: Overlaps, points: Float[Array, "dims points"], x: Float[Array, "..."]
+) -> Float[Array, "scrambles 2 3"]:
+    """The parts of D at the proximal points and at the fields, means of the scrambles."""
+    fields = draw_fields(model, overlaps, points)
+    shape = (model.length, model.student_rank, -1)
+    student = over_points(model.student)
+    parts = [
+        _terms(model, overlaps, fields, student(at.reshape(shape))) for at in (x, fields.omega)
+    ]
+    return mean_of_scrambles(jnp.stack(parts))
+
+
+def _terms(
+    model: Model,
+    overlaps: Overlaps,
+    fields: Fields,
+    answer: Float[Array, "tokens tokens points"],
+) -> Float[Array, "3 points"]:
+    t, rho = model.teacher_rank, jnp.asarray(model.rho)
+    means = jnp.asarray(overlaps.m)
+    omega = fields.omega.reshape(model.length, model.student_rank, -1)
+    u = jnp.concatenate([fields.h, omega - means[..., None]], axis=1)
+    aligned, size = overlaps.theta[0] / rho[0], overlaps.q[0] / rho[0]
+    gram = jnp.block([[jnp.eye(t), aligned.T], [aligned, size]])
+    scaled = jnp.einsum("ij,kjp->kip", jnp.linalg.pinv(gram, hermitian=True), u)
+    miss = fields.target - answer
+    along = jnp.einsum("kip,lip->klp", u, scaled) - (u.shape[1] * jnp.diag(rho))[..., None]
+    cross = jnp.einsum("kip,li->klp", scaled[:, t:], means)
+    return jnp.stack(
+        [
+            jnp.einsum("ikp,klp,ilp->p", miss, along, miss),
+            -2 * jnp.einsum("ikp,klp,ilp->p", miss, cross, answer),
+            jnp.einsum("ikp,kl,ilp->p", answer, jnp.asarray(model.positions), answer),
+        ]
+    )

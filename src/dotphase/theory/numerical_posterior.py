@@ -1,0 +1,319 @@
+"""The Bayes-optimal learner of any teacher, from samples of what a label says about the fields.
+
+With ``Q* ~ N(0, I)`` and the overlap M between the best estimate of Q* and Q* (t x t, from 0 to 1),
+the fields of a sentence, in units of their scales, are ``h_l = omega_l + (1 - M)^{1/2} z_l`` with
+``omega_l ~ N(0, M)`` known. A label y sharpens this: with ``u = h - omega`` and V = 1 - M,
+
+    g_l = V^{-1} E[u_l | omega, y],   G = dg/domega = V^{-1} (Cov[u | omega, y] - V) V^{-1},
+    qhat = alpha sum_l E[g_l g_l^T],   M = qhat (1 + qhat)^{-1}.
+
+g is a martingale when M grows, so that a change dM of the overlap changes ``sum_l E[g_l g_l^T]`` by
+``sum_kl E[G_kl dM G_kl^T]``, and one step multiplies small changes by
+
+    dM -> alpha (1 - M) sum_kl E[G_kl dM G_kl^T] (1 - M).
+
+At M = 0 this is the condition for weak recovery, ``alpha = 1/rho(sum_kl E[G_kl . G_kl^T])`` with
+``G = E[h h^T - 1 | y]`` (for one token: Mondelli and Montanari, arXiv:1708.05932; Barbier et al.,
+arXiv:1708.03395), if a label says nothing of the mean of h; where a multiplier passes one at a
+point that treats hidden units alike, they specialise.
+
+The conditional means are taken over the nearest neighbours of a sentence, among many others, in
+(omega, y). Products of two of them use different neighbours, so that the noise of each does not
+count. No likelihood is needed, only the teacher.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Float
+from scipy.spatial import KDTree
+
+from dotphase.config import validation
+from dotphase.errors import InvalidInput
+from dotphase.model.definition import Model, refuse, refuse_spectrum
+from dotphase.model.validation import call_many
+from dotphase.numerics.statistics import error_of_mean, mean_and_error
+from dotphase.runtime.precision import in_double_precision
+from dotphase.theory.settings import check_alpha
+
+#: log2 of the sentences of one repetition, and how many repetitions give the errors.
+LOG2_POINTS, REPEATS = 16, 4
+#: Neighbours in each of the two halves.
+NEIGHBOURS = 4
+#: Labels with fewer different values than this are classes.
+CLASSES = 32
+#: Iterations, change of the overlap at which they stop, and the largest overlap that is resolved.
+STEPS, TOLERANCE, LARGEST = 60, 1e-3, 0.97
+
+Matrix = Float[np.ndarray, "t t"]
+
+
+class Information(NamedTuple):
+    """What labels say at one overlap.
+
+    Attributes
+    ----------
+    known : ``sum_l E[g_l g_l^T]``
+    spread : ``sum_kl E[G_kl (x) G_kl]``, a matrix on t x t matrices
+    label_error : ``E Var(y | omega)``, the least mean square error of a label (its entries summed)
+    """
+
+    known: Matrix
+    spread: Float[np.ndarray, "t*t t*t"]
+    label_error: float
+
+
+@dataclass(frozen=True)
+class NumericalBayes:
+    """What the data allow at one sample complexity, by numerical posteriors.
+
+    Attributes
+    ----------
+    alpha : sentences per dimension
+    overlap : M, t x t, from 0 (nothing is known of Q*) to the unit matrix (all is)
+    stderr : standard error of its entries
+    label_error : least mean square error of the label of a new sentence
+    multiplier, multiplier_stderr : by how much one step multiplies a small change of the overlap at
+        most; above one where hidden units would specialise if they were not held alike
+    converged : whether the iteration settled; not where the overlap is too close to 1 to tell
+
+    Examples
+    --------
+    >>> model = dp.load_model("ridge-regression", noise=0.5)
+    >>> best = dp.bayes.numerical(model, alpha=1.0, log2_points=12)
+    >>> best.overlap.shape
+    (1, 1)
+    """
+
+    alpha: float
+    overlap: Matrix
+    stderr: Matrix
+    label_error: float
+    multiplier: float
+    multiplier_stderr: float
+    converged: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and lists, ready for JSON."""
+        plain = asdict(self)
+        return plain | {"overlap": self.overlap.tolist(), "stderr": self.stderr.tolist()}
+
+    def __str__(self) -> str:
+        diagonal = ", ".join(f"{value:.4f}" for value in np.diag(self.overlap))
+        return (
+            f"Bayes-optimal at alpha = {self.alpha:g}: overlap {diagonal} ± "
+            f"{self.stderr.max():.1g}, error of a label {self.label_error:.4g}, "
+            f"multiplier {self.multiplier:.3f} ± {self.multiplier_stderr:.1g}"
+        )
+
+
+@in_double_precision
+def weak_recovery(
+    model: Model, *, seed: int = 0, log2_points: int = LOG2_POINTS + 2
+) -> tuple[float, float]:
+    """The sample complexity above which the best learner knows something of Q*, with its error.
+
+    Zero where a label says something of the mean of the teacher's fields.
+
+    Parameters
+    ----------
+    model : Model
+        Its teacher and tokens; the student and its loss do not matter.
+    seed : int
+        Of the sentences.
+    log2_points : int
+        log2 of the sentences in each of a few repetitions.
+
+    Examples
+    --------
+    Phase retrieval without noise, 1/2:
+
+    >>> alpha, error = dp.bayes.weak_recovery(dp.load_model("phase-retrieval"), log2_points=14)
+    >>> abs(alpha - 0.5) < 0.1
+    True
+    """
+    _check(model)
+    nothing = np.zeros((model.teacher_rank, model.teacher_rank))
+    found = [information(model, nothing, seed, number, log2_points) for number in range(REPEATS)]
+    # Without knowledge E[g g^T] is the squared mean of h given the label.
+    means = np.stack([part.known for part in found])
+    if np.any(np.abs(np.mean(means, axis=0)) > 6 * error_of_mean(means) + 1e-2):
+        return 0.0, 0.0
+    return mean_and_error([1 / _radius(part.spread) for part in found])
+
+
+@in_double_precision
+def numerical_bayes(
+    model: Model,
+    alpha: float,
+    *,
+    alike: bool = False,
+    seed: int = 0,
+    log2_points: int = LOG2_POINTS,
+) -> NumericalBayes:
+    """The Bayes-optimal learner of any teacher of few fields, at one sample complexity.
+
+    The iteration starts from a small overlap, as message passing without side information does.
+
+    Parameters
+    ----------
+    model : Model
+        Its teacher and tokens; the student and its loss do not matter. Neighbours are close in
+        up to about four dimensions (fields and label together).
+    alpha : float
+        Samples per dimension.
+    alike : bool
+        Whether the estimates of all columns of the teacher are the same, as before they specialise:
+        all entries of M are equal then.
+    seed, log2_points : int
+        Of the sentences, and log2 of how many in each of a few repetitions.
+
+    Examples
+    --------
+    >>> best = dp.bayes.numerical(dp.load_model("phase-retrieval"), alpha=0.2, log2_points=12)
+    >>> best.multiplier < 1
+    True
+    """
+    _check(model)
+    alpha = check_alpha(alpha)
+    ends = [_settle(model, alpha, seed, repeat, log2_points, alike) for repeat in range(REPEATS)]
+    overlaps = np.stack([overlap for overlap, _, _ in ends])
+    radii = [_multiplier(alpha, overlap, found) for overlap, found, _ in ends]
+    multiplier, error = mean_and_error(radii)
+    return NumericalBayes(
+        alpha=alpha,
+        overlap=np.mean(overlaps, axis=0),
+        stderr=error_of_mean(overlaps),
+        label_error=float(np.mean([found.label_error for _, found, _ in ends])),
+        multiplier=multiplier,
+        multiplier_stderr=error,
+        converged=all(settled for _, _, settled in ends),
+    )
+
+
+def _check(model: Model) -> None:
+    refuse_spectrum(model, "the numerical posterior")
+    refuse(model, "the numerical posterior", "latent")
+    dims = model.length * model.teacher_rank
+    if dims > 6:
+        rule = "must have at most 6 fields: neighbours in more dimensions are far"
+        raise InvalidInput("teacher_rank", f"{model.teacher_rank}, {model.length} tokens", rule)
+
+
+def _radius(operator: np.ndarray) -> float:
+    """Spectral radius, at least a tiny number."""
+    return max(float(np.max(np.abs(np.linalg.eigvals(operator)))), 1e-12)
+
+
+def _multiplier(alpha: float, overlap: Matrix, found: Information) -> float:
+    left = np.eye(len(overlap)) - overlap
+    return _radius(alpha * np.kron(left, left) @ found.spread)
+
+
+def _settle(
+    model: Model, alpha: float, seed: int, repeat: int, log2_points: int, alike: bool
+) -> tuple[Matrix, Information, bool]:
+    """Iterate from a small overlap on one set of sentences."""
+    unit = np.eye(model.teacher_rank)
+    overlap = 0.05 * (np.full_like(unit, 1 / len(unit)) if alike else unit)
+    for _ in range(STEPS):
+        found = information(model, overlap, seed, repeat, log2_points)
+        hat = alpha * found.known
+        hat = np.full_like(hat, np.mean(hat)) if alike else hat
+        values, vectors = np.linalg.eigh((hat + hat.T) / 2)
+        kept = np.maximum(values, 0.0)
+        new = (vectors * (kept / (1 + kept))) @ vectors.T
+        change = float(np.max(np.abs(new - overlap)))
+        overlap = 0.3 * overlap + 0.7 * new
+        if np.linalg.eigvalsh(overlap)[-1] > LARGEST:
+            return overlap, found, False
+        if change < TOLERANCE:
+            return overlap, found, True
+    return overlap, found, False
+
+
+def information(
+    model: Model, overlap: Matrix, seed: int, repeat: int, log2_points: int
+) -> Information:
+    """What the labels of many sentences say of their fields, at one overlap."""
+    length, t = model.length, model.teacher_rank
+    validation.whole("log2_points", log2_points, at_least=8, at_most=20)
+    rng = np.random.default_rng([seed, 4, repeat])
+    # Independent ones: neighbours of a low-discrepancy sequence avoid each other.
+    points = rng.standard_normal((2**log2_points, 2 * length * t + model.normals))
+    cut = length * t
+    xi, z = (points[:, start : start + cut].reshape(-1, length, t) for start in (0, cut))
+    left = np.eye(t) - overlap
+    omega, noise = xi @ _root(overlap), z @ _root(left)
+    label = _labels(model, omega + noise, points[:, 2 * cut :])
+    other = _labels(model, omega + rng.permutation(noise), rng.permutation(points[:, 2 * cut :]))
+    places = _places(omega.reshape(-1, cut), label, np.any(overlap), rng)
+    _, near = KDTree(places).query(places, k=2 * NEIGHBOURS + 1)
+    order = rng.permutation(2 * NEIGHBOURS) + 1  # without the sentence itself
+    u = noise.reshape(-1, cut)
+    inverse = np.kron(np.eye(length), np.linalg.inv(left))
+    means, slopes = [], []
+    for half in np.split(order, 2):
+        some = u[near[:, half]]
+        mean = some.mean(axis=1)
+        away = some - mean[:, None]
+        covariance = np.einsum("nki,nkj->nij", away, away) / (NEIGHBOURS - 1)
+        means.append(mean @ inverse)
+        slopes.append(inverse @ covariance @ inverse - inverse)
+    g, h = (mean.reshape(-1, length, t) for mean in means)
+    G, H = (slope.reshape(-1, length, t, length, t) for slope in slopes)
+    known = np.einsum("nla,nlb->ab", g, h) / len(u)
+    spread = np.einsum("nkalb,nkcld->acbd", G, H) / len(u)
+    return Information(
+        known=(known + known.T) / 2,
+        spread=spread.reshape(t * t, t * t),
+        label_error=0.5 * float(np.mean(np.sum((label - other) ** 2, axis=1))),
+    )
+
+
+def _root(matrix: Matrix) -> Matrix:
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
+
+
+def _labels(
+    model: Model, h: Float[np.ndarray, "n tokens t"], noise: Float[np.ndarray, "n normals"]
+) -> Float[np.ndarray, "n entries"]:
+    """Labels of many sentences, as rows of numbers.
+
+    Correlated tokens are mixtures of independent ones, of which alone h is: the label is that of
+    another teacher.
+    """
+    found = call_many(model.label, model.mix(np.asarray(model.sigma)[:, None] * h), noise)
+    leaves = [np.asarray(leaf).reshape(len(h), -1) for leaf in jax.tree.leaves(found)]
+    return np.concatenate(leaves, axis=1).astype(np.float64)
+
+
+def _places(
+    omega: Float[np.ndarray, "n fields"],
+    label: Float[np.ndarray, "n entries"],
+    known: Any,
+    rng: np.random.Generator,
+) -> Float[np.ndarray, "n dims"]:
+    """Where sentences lie: what is known of their fields, and their labels.
+
+    Labels are measured in units of their standard deviations; classes are put far apart.
+    """
+    columns = []
+    for entry in label.T:
+        different = np.unique(entry)
+        if different.size == 1:
+            continue
+        if different.size < CLASSES:
+            # Spread out, so that those that know no more than the class are neighbours by chance.
+            columns.append(
+                100.0 * np.searchsorted(different, entry) + 1e-3 * rng.random(len(entry))
+            )
+        else:
+            columns.append(entry / np.std(entry))
+    parts = np.stack(columns, axis=1) if columns else np.zeros((len(omega), 1))
+    return np.concatenate([omega, parts], axis=1) if known else parts

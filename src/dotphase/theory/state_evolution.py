@@ -1,0 +1,358 @@
+"""One step of state evolution: overlaps -> averages over the fields -> new overlaps.
+
+The averages over Gaussian points are compiled (`force_averages`); the algebra that turns
+them into conjugates and new overlaps acts on a handful of numbers and stays in NumPy. All
+of it accepts leading axes, so that the same lines serve one point, a batch, or the
+scrambles whose spread is the quadrature error.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from dotphase.model import Model
+from dotphase.model.derivatives import loss_derivatives
+from dotphase.numerics.linalg import dot, inverses, matrix_sqrt, matvec
+from dotphase.numerics.proximal_map import Problem, Track, over_points, proximal_map
+from dotphase.numerics.quadrature import SCRAMBLES
+from dotphase.theory.overlaps import AnyArray, Conjugates, Overlaps
+
+
+class Fields(NamedTuple):
+    """Gaussian fields of one block of points; points lie on the last axis.
+
+    Attributes
+    ----------
+    xi, y : standard normal
+    h : the teacher's, without their means
+    omega, mean : the student's, and their means
+    target : labels
+    loading : how much of each direction is in the means of the tokens; None where the directions
+        are positions, one for each token
+    """
+
+    xi: Float[Array, "tokens r points"]
+    y: Float[Array, "tokens t points"]
+    h: Float[Array, "tokens t points"]
+    omega: Float[Array, "dims points"]
+    mean: Float[Array, "tokens r #points"]
+    target: Any
+    loading: Float[Array, "tokens directions points"] | None
+
+    def along(self, force: Float[Array, "tokens r points"]) -> Float[Array, "directions r points"]:
+        """Forces on the tokens as forces along the directions."""
+        if self.loading is None:
+            return force
+        return jnp.einsum("ldp,lrp->drp", self.loading, force)
+
+    def shift(self, m: Float[AnyArray, "directions r"]) -> Float[Array, "tokens r #points"]:
+        """Means of the tokens' fields that overlaps with the directions make."""
+        if self.loading is None:
+            return jnp.asarray(m)[..., None]
+        return jnp.einsum("ldp,dr->lrp", self.loading, jnp.asarray(m))
+
+
+class Averages(NamedTuple):
+    """Means over the Gaussian points.
+
+    Attributes
+    ----------
+    g, gg, gy, gxi : of the force g_l, of g_l g_l^T, g_l y_l^T and g_l xi_l^T
+    loss : ``E ell(X; T)`` at the proximal point
+    moreau : mean of the minimum of the proximal objective
+    test : ``E ell(omega; T)``, half of L times the test error; or the mean metric
+    """
+
+    g: Float[AnyArray, "... directions r"]
+    gg: Float[AnyArray, "... tokens r r"]
+    gy: Float[AnyArray, "... tokens r t"]
+    gxi: Float[AnyArray, "... tokens r r"]
+    loss: Float[AnyArray, "..."]
+    moreau: Float[AnyArray, "..."]
+    test: Float[AnyArray, "..."]
+
+
+def draw_fields(model: Model, overlaps: Overlaps, points: Float[Array, "dims points"]) -> Fields:
+    """Student's and teacher's fields from standard normal `points`.
+
+    ``omega_l = m_l + q_l^{1/2} xi_l`` and
+    ``h*_l = theta_l^T q_l^{-1/2} xi_l + (rho*_l - theta_l^T q_l^{-1} theta_l)^{1/2} y_l``.
+
+    Correlated tokens are mixtures ``x = K x'`` of independent ones with the same scales: the fields
+    are those of x', whose means are ``K^{-1}`` times the loadings.
+    """
+    cut = model.length * model.student_rank
+    end = cut + model.length * model.teacher_rank
+    xi = points[:cut].reshape(model.length, model.student_rank, -1)
+    y = points[cut:end].reshape(model.length, model.teacher_rank, -1)
+    z = points[end:]
+    root = matrix_sqrt(overlaps.q)
+    known = inverses(root) @ overlaps.theta
+    left = model.rho[:, None, None] * jnp.eye(model.teacher_rank)
+    left = left - jnp.einsum("ljt,ljs->lts", known, known)
+    h = apply_each(known.swapaxes(1, 2), xi) + apply_each(matrix_sqrt(left), y)
+    mixer, seen, loading = model.mixer, h, None
+    if model.structured:
+        loading = over_points(model.loading)(z)
+        if mixer is not None:
+            seen = jnp.einsum("lk,ktp->ltp", mixer, h)
+            loading = jnp.einsum("lk,kdp->ldp", jnp.linalg.inv(mixer), loading)
+    if model.latent is not None:
+        seen = seen + jnp.einsum("ljp,jt->ltp", over_points(model.latent.draw)(z[model.noise :]),
+                                 model.latent.overlaps(model.teacher_rank))  # fmt: skip
+    target = over_points(model.label)(seen, z)
+    fields = Fields(xi, y, h, xi, xi, target, loading)
+    mean = fields.shift(overlaps.m)
+    omega = mean + apply_each(root, xi)
+    return fields._replace(omega=omega.reshape(cut, -1), mean=mean)
+
+
+def apply_each(
+    matrices: Float[Array, "tokens i j"], vectors: Float[Array, "tokens j points"]
+) -> Float[Array, "tokens i points"]:
+    """One small matrix per token, on many vectors."""
+    return jax.vmap(lambda matrix, some: over_points(partial(matvec, matrix))(some))(
+        matrices, vectors
+    )
+
+
+def fresh_track(model: Model, overlaps: Overlaps, points: Float[Array, "dims points"]) -> Track:
+    """Where the proximal map starts when nothing is known: at omega itself."""
+    return Track.fresh(draw_fields(model, overlaps, points).omega)
+
+
+def prox_problem(overlaps: Overlaps, fields: Fields) -> Problem:
+    """The proximal problems that the overlaps pose at the given fields."""
+    blocks = jax.scipy.linalg.block_diag
+    precision, spread = blocks(*inverses(overlaps.V)), blocks(*matrix_sqrt(overlaps.V))
+    return Problem(fields.omega, precision, spread, fields.target)
+
+
+def force_averages(
+    model: Model,
+    overlaps: Overlaps,
+    points: Float[Array, "dims scrambles*points"],
+    track: Track,
+    call: Int[Array, ""],
+) -> tuple[Averages, Track]:
+    """Averages over one block of points, one row per scramble, and the updated track."""
+    values, track = at_points(model, overlaps, points, track, call)
+    return jax.tree.map(mean_of_scrambles, values), track
+
+
+def at_points(
+    model: Model,
+    overlaps: Overlaps,
+    points: Float[Array, "dims points"],
+    track: Track,
+    call: Int[Array, ""],
+) -> tuple[Averages, Track]:
+    """What is averaged, at every point (on the last axis), and the updated track."""
+    fields = draw_fields(model, overlaps, points)
+    problem = prox_problem(overlaps, fields)
+    derivatives = loss_derivatives(model)
+    track = proximal_map(derivatives, problem, track, call)
+
+    away = track.x - fields.omega
+    force = over_points(partial(matvec, problem.precision))(away)
+    loss = over_points(lambda x, t: derivatives(x, t).value)
+    if model.metric is None:
+        # One after the other in a loop, which is compiled once.
+        both = jnp.stack([track.x, fields.omega])
+        at_x, test = jax.lax.map(lambda x: loss(x, fields.target), both)
+    else:
+        at_x, test = loss(track.x, fields.target), missed(model, fields)
+    moreau = 0.5 * over_points(dot)(away, force) + at_x
+    force = force.reshape(model.length, model.student_rank, -1)
+
+    values = Averages(
+        g=fields.along(force),
+        gg=force[:, :, None] * force[:, None],
+        gy=force[:, :, None] * fields.y[:, None],
+        gxi=force[:, :, None] * fields.xi[:, None],
+        loss=at_x,
+        moreau=moreau,
+        test=test,
+    )
+    return values, track
+
+
+def missed(model: Model, fields: Fields) -> Float[Array, " points"]:
+    """What the test error averages, at every point."""
+    omega = fields.omega.reshape(model.length, model.student_rank, -1)
+    if model.mixer is not None:
+        omega = jnp.einsum("lk,krp->lrp", model.mixer, omega)
+    return over_points(model.missed)(omega, fields.target)
+
+
+def mean_of_scrambles(
+    values: Float[Array, "... scrambles*points"],
+) -> Float[Array, "scrambles ..."]:
+    """Mean of each scramble, as a product with ones: a plain reduction is not vectorised."""
+    shape = values.shape[:-1]
+    count = values.shape[-1] // SCRAMBLES
+    means = values.reshape(-1, count) @ jnp.full(count, 1 / count)
+    return jnp.moveaxis(means.reshape(*shape, SCRAMBLES), -1, 0)
+
+
+def matrix_root(matrix: np.ndarray) -> np.ndarray:
+    """Symmetric square root; NaN where the matrix is not positive semi-definite."""
+    if matrix.shape[-1] == 1:
+        return np.sqrt(matrix)
+    values, vectors = np.linalg.eigh(matrix)
+    return (vectors * np.sqrt(values)[..., None, :]) @ vectors.swapaxes(-1, -2)
+
+
+def transpose(matrix: AnyArray) -> np.ndarray:
+    """Of the last two axes."""
+    return np.asarray(matrix).swapaxes(-1, -2)
+
+
+def remainder(model: Model, overlaps: Overlaps) -> Float[np.ndarray, "tokens t t"]:
+    """Variance of the teacher's fields that the student's leave,
+    ``rho*_l - theta_l^T q_l^{-1} theta_l``."""
+    q, theta = np.asarray(overlaps.q), np.asarray(overlaps.theta)
+    own = np.asarray(model.rho)[:, None, None] * np.eye(model.teacher_rank)
+    return np.asarray(own - transpose(theta) @ np.linalg.inv(q) @ theta)
+
+
+def conjugates(model: Model, alpha: float, overlaps: Overlaps, averages: Averages) -> Conjugates:
+    """Conjugate parameters from the averages of the force.
+
+    ``Vhat_l = -alpha E[g_l xi_l^T] q_l^{-1/2} + thetahat_l theta_l^T q_l^{-1}``: integration
+    by parts, which sees the jumps of the proximal map; its mean Jacobian would not.
+    """
+    q, theta = np.asarray(overlaps.q), np.asarray(overlaps.theta)
+    q_inverse = np.linalg.inv(q)
+    thetahat = alpha * averages.gy @ np.linalg.inv(matrix_root(remainder(model, overlaps)))
+    response = -alpha * averages.gxi @ np.linalg.inv(matrix_root(q))
+    response = response + thetahat @ transpose(theta) @ q_inverse
+    return Conjugates(
+        qhat=alpha * averages.gg,
+        mhat=alpha * averages.g,
+        Vhat=(response + transpose(response)) / 2,
+        thetahat=thetahat,
+    )
+
+
+# Every eigendirection i of the covariances has a resolvent and a source of its own; the
+# overlaps average over them. White tokens are the case of a single eigenvalue sigma_l^2.
+
+
+def resolvent(model: Model, hats: Conjugates) -> Float[np.ndarray, "... atoms r r"]:
+    """``R_i = (ridge I + sum_l gamma_{l,i} Vhat_l)^{-1}``."""
+    weight = np.einsum("la,...lij->...aij", model.eigenvalues, hats.Vhat)
+    return np.linalg.inv(float(model.ridge) * np.eye(model.student_rank) + weight)
+
+
+def lift(model: Model, hats: Conjugates) -> Float[np.ndarray, "... atoms r t"]:
+    """``Th_i = sum_l gamma_{l,i} thetahat_l``."""
+    return np.asarray(np.einsum("la,...lit->...ait", model.eigenvalues, hats.thetahat))
+
+
+def pull(model: Model, hats: Conjugates) -> Float[np.ndarray, "... atoms r t"]:
+    """What draws the weights along the teacher's columns: ``Th_i + sum_j mhat_j c_j^T``, c_j being
+    the overlaps of direction j with these columns."""
+    if model.latent is None:
+        return lift(model, hats)
+    along = np.einsum("...jr,jt->...rt", hats.mhat, model.known)
+    return np.asarray(lift(model, hats) + along[..., None, :, :])
+
+
+def source(model: Model, hats: Conjugates) -> Float[np.ndarray, "... atoms r r"]:
+    """``sum_l gamma_{l,i} qhat_l + Th_i Th_i^T + sum_kl P_kl mhat_k mhat_l^T``."""
+    noise = np.einsum("la,...lij->...aij", model.eigenvalues, hats.qhat)
+    signal = lift(model, hats)
+    position = np.einsum("kl,...ki,...lj->...ij", model.gram, hats.mhat, hats.mhat)
+    drive = noise + signal @ transpose(signal) + position[..., None, :, :]
+    if model.latent is None:
+        return drive
+    # Directions may be aligned with the teacher: sum_j Th c_j mhat_j^T and its transpose.
+    mixed = np.einsum("...ait,jt,...jk->...aik", signal, model.known, hats.mhat)
+    return drive + mixed + transpose(mixed)
+
+
+def weight_gram(model: Model, hats: Conjugates) -> Float[np.ndarray, "... atoms r r"]:
+    """``W_i = R_i source_i R_i^T``, which is Q^T Q/d in the eigendirection i."""
+    return gram(resolvent(model, hats), source(model, hats))
+
+
+def gram(inverse: np.ndarray, drive: np.ndarray) -> np.ndarray:
+    """``R source R^T``, symmetric to the last digit."""
+    weight = inverse @ drive @ transpose(inverse)
+    return np.asarray((weight + transpose(weight)) / 2)
+
+
+def next_overlaps(model: Model, hats: Conjugates) -> Overlaps:
+    """New overlaps from the conjugates.
+
+    ``q_l = sum_i w_i gamma_{l,i} W_i``, ``V_l = sum_i w_i gamma_{l,i} R_i``,
+    ``theta_l = sum_i w_i gamma_{l,i} R_i Th_i``, ``m_l = sum_i w_i R_i sum_k P_lk mhat_k``.
+    The last one takes the positions to be spread evenly over the eigendirections.
+    """
+    inverse = resolvent(model, hats)
+    weight = gram(inverse, source(model, hats))
+    aligned = inverse @ pull(model, hats)
+    q, V, theta = (per_token(model, each) for each in (weight, inverse, aligned))
+    return Overlaps(q=q, m=mean_fields(model, inverse, hats), V=V, theta=theta)
+
+
+def per_token(model: Model, each: Float[np.ndarray, "... atoms i j"]) -> np.ndarray:
+    """``sum_i w_i gamma_{l,i} X_i`` for every token l."""
+    return np.einsum("la,...aij->...lij", model.eigenvalues * model.eigenweights, each)
+
+
+def mean_fields(
+    model: Model, inverse: Float[np.ndarray, "... atoms r r"], hats: Conjugates
+) -> Float[np.ndarray, "... tokens r"]:
+    """``m_l = sum_i w_i R_i sum_k P_lk mhat_k``."""
+    even = np.einsum("a,...aij->...ij", model.eigenweights, inverse)
+    found = np.einsum("...ij,lk,...kj->...li", even, model.gram, hats.mhat)
+    if model.latent is None:
+        return found
+    return found + np.einsum("...aij,...ajt,lt->...li", inverse, lift(model, hats), model.known)
+
+
+def training_energy(
+    model: Model, alpha: float, overlaps: Overlaps, averages: Averages
+) -> Float[np.ndarray, "..."]:
+    """Training loss per dimension, ``alpha E[ell(X; T)] + (ridge/2) sum_i w_i tr W_i``."""
+    if model.spectrum is None:
+        weight = np.trace(overlaps.q[..., 0, :, :], axis1=-2, axis2=-1) / float(model.rho[0])
+    else:
+        # q_l weighs the W_i by their eigenvalues: their own mean has to be worked out.
+        each = weight_gram(model, conjugates(model, alpha, overlaps, averages))
+        weight = np.trace(each, axis1=-2, axis2=-1) @ model.eigenweights
+    return alpha * averages.loss + 0.5 * float(model.ridge) * weight
+
+
+def free_energy(
+    model: Model, alpha: float, overlaps: Overlaps, averages: Averages
+) -> Float[np.ndarray, "..."]:
+    """The replica-symmetric free energy at zero temperature, stationary in all parameters.
+
+    ``alpha E[M] + sum_l (m_l.mhat_l + tr theta_l^T thetahat_l + 1/2 tr V_l qhat_l
+    - 1/2 tr q_l Vhat_l) - 1/2 sum_i w_i tr[source_i R_i]``, with M the minimum of the
+    proximal objective.
+    At a fixed point it equals `training_energy`.
+    """
+    hats = conjugates(model, alpha, overlaps, averages)
+    paired = np.sum(overlaps.m * hats.mhat, axis=(-2, -1))
+    paired = paired + np.sum(overlaps.theta * hats.thetahat, axis=(-3, -2, -1))
+    paired = paired + 0.5 * np.sum(overlaps.V * hats.qhat, axis=(-3, -2, -1))
+    paired = paired - 0.5 * np.sum(overlaps.q * hats.Vhat, axis=(-3, -2, -1))
+    entropy = np.trace(source(model, hats) @ resolvent(model, hats), axis1=-2, axis2=-1)
+    return alpha * averages.moreau + paired - 0.5 * entropy @ model.eigenweights
+
+
+def test_error(model: Model, averages: Averages) -> Float[np.ndarray, "..."]:
+    """``eps_g = (1/L) E tr[(T - S(omega)) diag(rho) (T - S(omega))^T]``, or the mean metric."""
+    if model.loss is not None:
+        return np.asarray(averages.test)
+    return 2 * np.asarray(averages.test) / model.length

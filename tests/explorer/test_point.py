@@ -1,0 +1,98 @@
+"""Parameters of the page from and to the query of an address."""
+
+import numpy as np
+import pytest
+
+from dotphase.errors import InvalidInput
+from dotphase.explorer.point import Point, first_point, matrix_of, whole
+
+
+def read_point(query):
+    """The point of a query on the paper's page."""
+    return Point().family.read(query, Point())
+
+
+def test_a_link_gives_the_same_point_back():
+    point = Point(alpha=1.234567, omega=0.123, ridge=0.0005, mixing="0.7,0.35", student_rank=2)
+    assert read_point({name: str(value) for name, value in point.to_dict().items()}) == point
+    assert read_point({}) == Point()
+
+
+def test_the_matrix_has_rows_that_sum_to_one():
+    np.testing.assert_allclose(matrix_of("0.7,0.35"), [[0.7, 0.3], [0.65, 0.35]])
+    assert matrix_of("other") == [[0.3, 0.7], [0.8, 0.2]]
+    assert read_point({"mixing": "0.3,0.2"})["mixing"] == "other"
+    np.testing.assert_allclose(Point(mixing="0.7,0.35").model().teacher.mixing.sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("alpha", "0"),
+        ("alpha", "nan"),
+        ("alpha", "inf"),
+        ("alpha", "1e9"),
+        ("alpha", "<script>"),
+        ("alpha", "1" * 10_000),
+        ("omega", "-0.1"),
+        ("omega", "1.01"),
+        ("sigma", ""),
+        ("ridge", "0"),
+        ("mixing", "strange"),
+        ("mixing", "0.5"),
+        ("mixing", "0.5,nan"),
+        ("mixing", "../A.json"),
+        ("mixing", "1.5,0.2"),
+        ("student_rank", "4"),
+        ("student_rank", "1.5"),
+    ],
+)
+def test_what_is_not_allowed_is_refused_by_name(name, text):
+    with pytest.raises(InvalidInput) as caught:
+        read_point({name: text})
+    assert caught.value.field == name
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("text", ["", "1.5", "-1", "11", "٣", "1e1", "9" * 5000])
+def test_whole_numbers(text):
+    assert whole("d", "7", 0, 10) == 7
+    with pytest.raises(InvalidInput):
+        whole("d", text, 0, 10)
+
+
+OWN = """
+import dotphase as dp
+
+
+def mine(weight: float = 0.2, layers: int = 3, ridge: float = 0.01, bright: bool = False):
+    if weight > 1:
+        raise ValueError("weight is at most 1")
+    return dp.positional_semantic(omega=weight, ridge=ridge)
+
+
+def demanding(weight: float):
+    return dp.positional_semantic(omega=weight)
+"""
+
+
+def test_a_model_of_the_users_own_has_its_parameters_as_controls(tmp_path):
+    file = tmp_path / "models.py"
+    file.write_text(OWN)
+    begin = first_point(f"{file}:mine", ["weight=0.4"])
+    assert begin["weight"] == 0.4 and begin.family.across == "weight"
+    controls = {one["name"]: one for one in begin.family.controls(begin)}
+    assert list(controls) == ["alpha", "weight", "layers", "ridge", "bright"]
+    assert (controls["weight"]["low"], controls["weight"]["high"]) == (0.0, 1.0)
+    assert controls["ridge"]["logarithmic"] and "low" not in controls["bright"]
+    asked = {"weight": "0.3", "layers": "2", "bright": "true", "reference": "/etc/passwd:x"}
+    point = begin.family.read(asked, begin)
+    assert point == begin.at(weight=0.3, layers=2, bright=True)
+    assert Point(**point.to_dict()) == point and point.reference == f"{file}:mine"
+    assert float(point.model().teacher.omega) == 0.3
+    with pytest.raises(InvalidInput, match="at most 1"):
+        begin.family.read({"weight": "2"}, begin)
+    with pytest.raises(InvalidInput, match="weight"):
+        first_point(f"{file}:demanding", [])
+    with pytest.raises(InvalidInput, match="--model"):
+        first_point(None, ["omega=0.1"])

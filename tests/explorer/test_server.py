@@ -1,0 +1,166 @@
+"""The server without a browser: what it refuses, and that it answers to this machine only."""
+
+import socket
+import urllib.request
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+import dotphase as dp
+from app_tools import wait_for
+from dotphase.cli.main import _run
+from dotphase.explorer import server as serving
+from small_explorer import FINAL
+
+
+def test_it_listens_on_the_loopback_only(site):
+    port = int(site.address.rstrip("/").rsplit(":", 1)[1])
+    lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
+    rows = [line.split() for line in lines]
+    addresses = {row[1] for row in rows if row[3] == "0A" and row[1].endswith(f":{port:04X}")}
+    assert addresses == {f"0100007F:{port:04X}"}
+
+
+def test_a_first_answer_becomes_exact(site):
+    status, answer = site.ask("point", alpha=1.9, omega=0.2, window="w1")
+    assert status == 200 and answer["point"]["alpha"] == 1.9
+
+    def final():
+        value = site.ask("point", alpha=1.9, omega=0.2, window="w1")[1]["value"]["semantic"]
+        return value if value and value["stage"] == "final" else None
+
+    found = wait_for(final, "the final numbers")
+    settings = {"rtol": FINAL.rtol, "most": FINAL.most}
+    expected = dp.solve(dp.positional_semantic(omega=0.2), 1.9, "semantic", **settings)
+    assert found["train_loss"] == pytest.approx(expected.train_loss, rel=1e-9)
+    assert found["norms"] == pytest.approx(expected.norms, rel=1e-9)
+    first = answer["value"]["semantic"]
+    if first is not None:
+        assert first["train_loss"] == pytest.approx(expected.train_loss, rel=0.05)
+
+
+def test_a_branch_that_is_not_there_is_said_to_be_missing(site):
+    def told():
+        value = site.ask("point", alpha=0.3, window="w2")[1]["value"]["semantic"]
+        return value if value and value["stage"] != "first look" else None
+
+    assert wait_for(told, "the verdict")["there"] is False
+
+
+@pytest.mark.parametrize(
+    ("name", "query", "field"),
+    [
+        ("point", {"alpha": "nan"}, "alpha"),
+        ("point", {"omega": "7"}, "omega"),
+        ("curve", {"sigma": "<img src=x onerror=alert(1)>"}, "sigma"),
+        ("landscape", {"ridge": "-1"}, "ridge"),
+        ("diagram", {"mixing": "/etc/passwd"}, "mixing"),
+        ("attention", {"sentence": "1.5"}, "sentence"),
+        ("snippets", {"d": "1e3"}, "d"),
+        ("job", {"job": "nothing"}, "job"),
+        ("theory", {"lr": "0"}, "lr"),
+        ("theory", {"begin": "elsewhere"}, "begin"),
+        ("histogram", {"sequence": "AAAA"}, "sequence"),
+        ("point", {"window": "../x"}, "window"),
+        ("point", {"alpha": "1" * 3000}, "alpha"),
+    ],
+)
+def test_bad_questions_are_refused_in_one_sentence(site, name, query, field):
+    status, answer = site.ask(name, **query)
+    assert status == 400
+    assert answer["field"] == field and "must be" in answer["error"]
+    assert len(answer["error"]) < 400
+
+
+def test_what_is_not_there_and_what_is_not_allowed(site):
+    assert site.ask("nothing")[0] == 404
+    assert site.ask("../server.py")[0] == 404
+    assert site.ask("train", method="POST", headers={}, d=50)[0] == 403
+    assert site.ask("train", d=50)[0] == 404  # a write is not a read
+    assert site.ask("about", headers={"Host": "elsewhere.example"})[0] == 403
+    assert site.ask("point", headers={"Sec-Fetch-Site": "cross-site"})[0] == 403
+    assert site.ask("point", headers={"Origin": "http://elsewhere.example"})[0] == 403
+    assert site.ask("about", method="DELETE")[0] == 501
+    assert site.ask("point", alpha="1" * 5000)[0] == 414
+    status, answer = site.ask("train", method="POST", d=5)
+    assert status == 400 and answer["field"] == "d"
+
+
+def test_raw_paths_reach_no_other_file(site):
+    host, port = site.address.removeprefix("http://").rstrip("/").split(":")
+    for path in ("/page/../server.py", "/page/%2e%2e/server.py", "//etc/passwd", "/page/"):
+        with socket.create_connection((host, int(port)), timeout=30) as line:
+            line.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
+            assert line.recv(64).startswith(b"HTTP/1.1 404")
+
+
+def test_the_page_may_load_from_here_only(site):
+    with urllib.request.urlopen(site.address, timeout=30) as response:
+        policy = response.headers["Content-Security-Policy"]
+        text = response.read().decode()
+    assert policy.startswith("default-src 'self'")
+    assert "http://" not in text and "https://" not in text
+
+
+def test_at_most_two_trainings_at_once(site):
+    begun = [site.ask("train", method="POST", d=2000, seeds=16, alpha=4) for _ in range(3)]
+    assert [status for status, _ in begun] == [200, 200, 400]
+    assert "trainings" in begun[2][1]["error"]
+    for _, answer in begun[:2]:
+        status, job = site.ask("cancel", method="POST", job=answer["job"])
+        assert status == 200 and job["state"] == "cancelled" and job["over"]
+
+
+def test_without_plotly_one_line_says_what_to_install(monkeypatch, capsys):
+    monkeypatch.setattr(serving, "find_spec", lambda name: None)
+    assert _run(["explore", "--no-browser"]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("\n") == 1
+    assert "dotphase[explore]" in err
+
+
+def test_a_taken_port_is_refused_in_one_line(site, monkeypatch, capsys):
+    monkeypatch.setattr("dotphase.cli.options.prepare_jax", lambda: None)
+    port = site.address.rstrip("/").rsplit(":", 1)[1]
+    assert _run(["explore", "--no-browser", "--port", port]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("\n") == 1 and port in err
+
+
+def test_names_under_which_a_page_may_be_asked_for(monkeypatch):
+    class Quiet:
+        reads: ClassVar = {}
+
+    with serving.Server("localhost", 0, Quiet()) as here:
+        assert here.private and here.is_ours(f"localhost:{here.port}")
+        assert not here.is_ours(f"192.0.2.7:{here.port}") and not here.is_ours("localhost")
+    with serving.Server("0.0.0.0", 0, Quiet()) as open_to_all:
+        assert not open_to_all.private
+        assert open_to_all.is_ours(f"192.0.2.7:{open_to_all.port}")
+        assert not open_to_all.is_ours(f"elsewhere.example:{open_to_all.port}")
+
+
+@pytest.mark.parametrize("host", ["a" * 300, "..", "nowhere.invalid", "1.2.3.4.5", "\0", "é" * 80])
+def test_odd_hosts_are_refused_in_one_line(host):
+    with pytest.raises(dp.InvalidInput, match="cannot be listened on"):
+        serving.Server(host, 0, None)
+
+
+@pytest.mark.parametrize(
+    ("request_line", "more"),
+    [
+        (b"POST /api/train HTTP/1.1", b"Content-Length: " + b"9" * 5000),
+        (b"POST /api/train HTTP/1.1", b"Content-Length: -1"),
+        (b"BREW /api/train HTTP/1.1", b"X: y"),
+        (b"GET / HTTP/9.9", b"X: y"),
+        (b"GET /" + b"a" * 70000 + b" HTTP/1.1", b"X: y"),
+    ],
+)
+def test_odd_requests_have_the_headers_of_all_answers(site, request_line, more):
+    port = int(site.address.rstrip("/").rsplit(":", 1)[1])
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as talk:
+        talk.sendall(request_line + b"\r\nHost: 127.0.0.1:%d\r\n" % port + more + b"\r\n\r\n")
+        answer = b"".join(iter(lambda: talk.recv(65536), b""))
+    assert answer.startswith((b"HTTP/1.1 4", b"HTTP/1.1 5"))
+    assert b"Content-Security-Policy" in answer and b"Traceback" not in answer

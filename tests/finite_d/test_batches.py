@@ -1,0 +1,80 @@
+"""Data sets of few sizes: what is padding counts nowhere."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import dotphase as dp
+from dotphase.finite_d.batches import LEAST_STEP, SIZES, padded
+from dotphase.finite_d.datasets import draw, position_vectors
+from dotphase.finite_d.initialization import resolve
+from dotphase.finite_d.linear_layer import linear_layer
+from dotphase.finite_d.preparation import prepare, prepare_runs
+from dotphase.gamp.iteration import first_state, in_blocks, iterate
+
+D, N = 10, 21
+
+
+def test_few_sizes_and_little_more_than_asked_for():
+    counts = range(1, 5000)
+    sizes = [padded(n) for n in counts]
+    for n, size in zip(counts, sizes, strict=True):
+        assert n <= size < n + max(LEAST_STEP, n / SIZES) + 1
+        assert padded(size) == size
+    assert sizes == sorted(sizes) and len(set(sizes)) < 30
+
+
+@pytest.fixture(scope="module")
+def sets(paper):
+    """A data set as it is prepared, and the same sentences without padding."""
+    with jax.enable_x64(True):
+        keys, positions = jax.random.split(jax.random.key(3), 1), position_vectors(paper, D)
+        data, first = prepare_runs(paper, resolve(paper, "random"), keys, N, jnp.asarray(positions))
+        with_padding, first = jax.tree.map(lambda leaf: leaf[0], (data, first))
+        drawn = draw(paper, N, keys[0], jnp.asarray(positions))
+        return with_padding, prepare(paper, drawn), drawn, first
+
+
+def test_the_first_sentences_are_those_asked_for(sets, paper):
+    with_padding, exact, drawn, _ = sets
+    assert with_padding.reduced.z.shape[0] == padded(N) > N
+    assert float(jnp.sum(with_padding.reduced.used)) == N
+    np.testing.assert_array_equal(with_padding.reduced.z[:N], exact.reduced.z)
+    np.testing.assert_allclose(with_padding.linear, linear_layer(paper, drawn), rtol=1e-10)
+
+
+def test_padding_changes_no_message(sets, paper):
+    """Three iterations, with a memory of their own; the gradient and the count of rivals too."""
+    *both, _, first = sets
+
+    def follow(reduced):
+        V = 40 * jnp.asarray(paper.rho)[:, None, None] * jnp.ones((2, 1, 1))
+        state, notes = first_state(reduced, first, V), []
+        for k in range(3):
+            asked = (reduced, in_blocks(reduced), state, jnp.asarray(0.3), jnp.asarray(k))
+            state, info = iterate(paper, *asked)
+            notes.append(info)
+        return state.weights, state.V, notes
+
+    with_padding, exact = (follow(data.reduced) for data in both)
+    assert jnp.max(jnp.abs(with_padding[0] - first)) > 0.01
+    for mine, theirs in zip(*map(jax.tree.leaves, (with_padding, exact)), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-8, atol=1e-12)
+
+
+def test_another_alpha_compiles_nothing_again(paper):
+    compiled = []
+
+    def note(name, *_, **__):
+        if name.endswith("backend_compile_duration"):
+            compiled.append(name)
+
+    jax.monitoring.register_event_duration_secs_listener(note)
+    found = []
+    for alpha in (1.2, 1.5):
+        compiled.clear()
+        found.append(dp.train(paper, alpha, 40, seeds=1))
+    assert not compiled
+    assert [training.n for training in found] == [48, 60]
+    assert found[0].mean["train_loss"] != found[1].mean["train_loss"]

@@ -1,0 +1,69 @@
+"""What many runs say together."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import dotphase as dp
+from dotphase.finite_d.runs import Expected, Run
+from dotphase.training.result import Training
+
+
+def one(seed, semantic, positional, loss, outcome="converged"):
+    return Run(
+        seed=seed, train_loss=loss, test_error=0.1, test_error_sampled=0.1,
+        test_error_sampled_stderr=0.01, m=0.1, theta=0.2, q=0.3, linear_test_error=0.2,
+        gradient_norm=0.0, semantic_alignment=semantic, positional_alignment=positional,
+        converged=outcome == "converged", reason=outcome, outcome=outcome, iterations=3,
+        seconds=0.1, weights=np.zeros((400, 1)),
+    )  # fmt: skip
+
+
+def trained(*runs, budget=False):
+    return Training(
+        model=dp.positional_semantic(), alpha=2.0, d=400, n=800, start="random", runs=runs,
+        seconds=1.0, optimizer="gd", budget=budget,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def several():
+    return trained(one(0, 0.9, 0.0, 1.0), one(1, 0.0, 0.9, 5.0), one(2, 0.9, 0.0, 3.0),
+                   one(3, 0.9, 0.0, 99.0, "diverged"))  # fmt: skip
+
+
+def test_means_are_told_for_each_mechanism(several):
+    assert several.mechanisms == {"semantic": 2, "positional": 1}
+    assert several.of("semantic").mean["train_loss"] == 2.0
+    plain = several.to_dict()["mechanisms"]
+    assert plain["semantic"]["stderr"]["train_loss"] == 1.0
+    assert plain["positional"]["stderr"]["train_loss"] is None
+    text = str(several)
+    assert "4 runs: 2 semantic, 1 positional" in text
+    assert "2.0 ± 1.0" in text and "semantic (2)" in text
+    assert "<td" in several._repr_html_()
+
+
+def test_the_theory_stands_beside_the_means(several):
+    text = str(several.beside({"semantic": Expected({"train_loss": 1.25}, at_d=("train_loss",))}))
+    assert "2.0 ± 1.0" in text and "theory at d = 400: 1.25" in text
+    assert several.theory == {}
+
+
+def test_steps_that_are_meant_are_no_failure():
+    spent = one(0, 0.9, 0.0, 1.0, "steps")
+    assert not trained(spent).finished and trained(spent, budget=True).finished
+    assert not trained(one(0, 0.9, 0.0, 1.0, "diverged"), budget=True).finished
+    assert dp.TrainingSettings(optimizer="gd").budgeted
+    assert not dp.TrainingSettings(steps=2).budgeted
+
+
+def test_runs_are_a_labelled_dataset(several):
+    dataset = several.dataset()
+    assert dataset["mechanism"].values.tolist()[:2] == ["semantic", "positional"]
+    assert dataset["test_error"].attrs == {"long_name": "test error", "units": "1"}
+    assert dataset.attrs["optimizer"] == "gd" and "weights" not in dataset
+    steps = xr.Dataset({"m": (("seed", "step"), np.ones((4, 2)))}, coords={"seed": range(4)})
+    assert replace(several, path=steps).dataset()["path_m"].dims == ("seed", "step")

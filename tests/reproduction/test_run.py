@@ -1,0 +1,172 @@
+"""The reproduction as a whole: what is kept, what is written, what a failure does."""
+
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+from reproduction.item import Item
+from reproduction.items import BEYOND, ITEMS, PAPER, in_order
+from reproduction.run import reproduce
+from reproduction.store import Parts
+from reproduction.verdict import between_engines
+
+from dotphase.errors import InvalidInput
+
+
+def small_item(calls, fail=False):
+    def compute(parts, sizes):
+        def work():
+            calls.append(sizes["n"])
+            return xr.Dataset({"x": ("k", np.arange(sizes["n"]))})
+
+        return {"data": parts.get("data", sizes, work)}
+
+    def draw(datasets):
+        if fail:
+            raise RuntimeError("no ink\nleft")
+        from matplotlib.figure import Figure
+
+        figure = Figure()
+        figure.subplots().plot(datasets["data"]["x"])
+        return {"": figure, "again": figure}
+
+    def compare(datasets):
+        total = float(datasets["data"]["x"].sum())
+        return [between_engines("sum", {"a|b": 1.5}, (3.0, 0.0), (total, 0.0), "sure")]
+
+    return Item(
+        title="Small",
+        compute=compute,
+        draw=draw,
+        compare=compare,
+        remarks=lambda datasets: ["Seen."],
+        sizes={"quick": {"n": 3}, "full": {"n": 4}},
+    )
+
+
+@pytest.fixture
+def fakes():
+    calls = []
+    items = {"a-good": small_item(calls), "bad": small_item([], fail=True)}
+    for name, item in items.items():
+        ITEMS.register(name, item)
+    yield calls
+    for name in items:
+        ITEMS.forget(name)
+
+
+def test_report_says_everything_and_a_failure_stops_nothing(fakes, tmp_path):
+    report = reproduce(["bad", "a-good"], out=tmp_path / "r")
+    assert report.failed == ("bad",)
+    document = json.loads((tmp_path / "r/report.json").read_text())
+    good, bad = document["items"]  # in the order of the report
+    assert good["rows"][0]["verdict"] == "agrees" and good["rows"][0]["difference"] == 0
+    assert bad["failure"] == "RuntimeError: no ink left" and bad["rows"] == []
+    assert "no ink" in (tmp_path / "r/data/bad/failure.txt").read_text()
+    text = (tmp_path / "r/report.md").read_text()
+    assert "a\\|b = 1.5" in text and "✓ agrees" in text and "This item failed" in text
+    assert "![Small](figures/a-good.png)" in text and "![Small](figures/a-good-again.png)" in text
+    for name in good["figures"]:
+        assert (tmp_path / "r" / name).stat().st_size > 0
+    assert {"figures/a-good.png", "figures/a-good-dark.svg"} <= set(good["figures"])
+
+
+def test_other_items_of_a_report_stay_in_it(fakes, tmp_path, monkeypatch):
+    monkeypatch.setattr("reproduction.run._draw", lambda *args: ())
+    ITEMS.register("b-good", small_item([]))
+    try:
+        reproduce(["b-good"], out=tmp_path)
+        first = json.loads((tmp_path / "report.json").read_text())["items"]
+        report = reproduce(["a-good"], out=tmp_path)
+        assert [outcome.name for outcome in report.outcomes] == ["a-good"]
+        after = json.loads((tmp_path / "report.json").read_text())["items"]
+        assert [item["name"] for item in after] == ["a-good", "b-good"] and after[1:] == first
+        reproduce(["a-good"], scale="full", out=tmp_path)  # of another scale: a report of its own
+        after = json.loads((tmp_path / "report.json").read_text())["items"]
+        assert [item["name"] for item in after] == ["a-good"]
+    finally:
+        ITEMS.forget("b-good")
+
+
+def test_parts_are_computed_once_for_the_same_sizes(fakes, tmp_path):
+    reproduce(["a-good"], out=tmp_path)
+    reproduce(["a-good"], out=tmp_path)
+    assert fakes == [3]
+    report = reproduce(["a-good"], scale="full", out=tmp_path)
+    assert fakes == [3, 4]
+    assert report.count("differs") == 1  # 0 + 1 + 2 + 3 is not 3
+
+
+def test_bad_input_is_refused_before_anything_is_written(tmp_path):
+    with pytest.raises(InvalidInput, match="NAME = 'nonsense': must be one of"):
+        reproduce(["nonsense"], out=tmp_path / "r")
+    with pytest.raises(InvalidInput, match="scheduler"):
+        where = {"on": "local", "scheduler": "tcp://127.0.0.1:1"}
+        reproduce(["transition"], out=tmp_path / "r", where=where)
+    assert not (tmp_path / "r").exists()
+    file = tmp_path / "file"
+    file.write_text("here")
+    with pytest.raises(InvalidInput, match="out"):
+        reproduce(["transition"], out=file)
+    assert file.read_text() == "here"
+
+
+def test_names_come_back_in_the_order_of_the_report(fakes):
+    assert in_order(("gamp", "histogram")) == ("histogram", "gamp")
+    assert in_order(()) == PAPER
+    assert tuple(ITEMS) == (*PAPER, *BEYOND, "a-good", "bad")  # others follow by themselves
+
+
+def test_every_item_loads_and_has_both_scales():
+    for name, item in ITEMS.items():
+        assert set(item.sizes) == {"quick", "full"}, name
+
+
+def test_studies_are_parts_that_go_on_point_by_point(tmp_path):
+    import fake_task  # noqa: F401
+
+    told = []
+    parts = Parts(tmp_path, told.append)
+    found = parts.study("s", "fake", {"kind": "good"}, {"x": [1.0, 2.0]}, seeds=2)
+    assert dict(found.sizes) == {"x": 2, "seed": 2}
+    assert told[0] == "s, 0 of 4 points" and told[-1] == "s, 3 of 4 points"
+    told.clear()
+    xr.testing.assert_identical(
+        parts.study("s", "fake", {"kind": "good"}, {"x": [1.0, 2.0]}, seeds=2), found
+    )
+    assert told == []
+    other = parts.study("s", "fake", {"kind": "good", "x": 3.0})
+    assert not other.sizes and float(other["value"]) == 1.0
+    with pytest.raises(RuntimeError, match="1 of 1 points of s failed: ArithmeticError"):
+        parts.study("s", "fake", {"kind": "bad", "x": 3.0})
+
+
+def test_stored_part_of_another_model_is_not_used(tmp_path, paper):
+    def compute(model, a):
+        return xr.Dataset({"v": a + float(model.ridge)})
+
+    parts = Parts(tmp_path)
+    assert float(parts.call("x", compute, paper, a=1)["v"]) == 1.01
+    assert float(parts.call("x", lambda model, a: 1 / 0, paper, a=1)["v"]) == 1.01
+    import dotphase as dp
+
+    assert float(parts.call("x", compute, dp.positional_semantic(ridge=0.5), a=1)["v"]) == 1.5
+
+
+def test_small_figures_keep_the_colours_of_maps(tmp_path):
+    from matplotlib.figure import Figure
+    from PIL import Image
+
+    from dotphase.figures.parts.style import save
+
+    line, maps = Figure(), Figure()
+    line.subplots().plot([0, 1], [0, 1])
+    for axis, colours in zip(maps.subplots(1, 2), ("PuOr", "RdBu"), strict=True):
+        axis.pcolormesh(np.linspace(-1, 1, 400).reshape(20, 20), cmap=colours)
+    modes = {}
+    for name, figure in (("line", line), ("maps", maps)):
+        save(figure, tmp_path / f"{name}.png", small=True)
+        with Image.open(tmp_path / f"{name}.png") as drawn:
+            modes[name] = drawn.mode
+    assert modes == {"line": "P", "maps": "RGB"}

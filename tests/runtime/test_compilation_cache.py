@@ -1,0 +1,130 @@
+"""Compiled code is kept for later programs, and JAX is left as it was."""
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from dotphase.runtime import compilation_cache
+
+PROGRAM = """
+import jax, jax.numpy as jnp
+from jax import monitoring
+from dotphase.runtime.precision import in_double_precision
+{before}
+hits, misses = [], []
+monitoring.register_event_listener(
+    lambda name, **_: hits.append(name) if name.endswith("/cache_hits") else None)
+names = ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
+settings = [getattr(jax.config, name) for name in names]
+found = in_double_precision(lambda: float(jax.jit(lambda x: jnp.sin(x) + 2)(jnp.ones(3))[0]))()
+assert settings == [getattr(jax.config, name) for name in names]
+inside = len(hits)
+jax.jit(lambda x: jnp.cos(x) * 3)(jnp.ones(4))
+assert len(hits) == inside
+print(found, inside)
+"""
+
+
+def _start(before="", **environment):
+    known = {
+        name: value for name, value in os.environ.items() if name != compilation_cache.VARIABLE
+    }
+    known["PYTHONPATH"] = os.pathsep.join(part for part in sys.path if part)
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", PROGRAM.format(before=before)],
+        env={**known, **environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def _hits(process):
+    out, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    assert not errors
+    value, hits = out.split()
+    assert value.startswith("2.84")
+    return int(hits)
+
+
+class Disk(NamedTuple):
+    """What there is to know of a disk here."""
+
+    free: int
+
+
+def _entries(folder):
+    return sorted(folder.glob("*-cache"))
+
+
+def test_the_next_program_reads_what_this_one_has_compiled(tmp_path):
+    folder = tmp_path / "dotphase" / "compiled"
+    assert _hits(_start(XDG_CACHE_HOME=str(tmp_path))) == 0
+    entries = _entries(folder)
+    assert entries
+    assert _hits(_start(XDG_CACHE_HOME=str(tmp_path))) > 0
+    assert _entries(folder) == entries  # what the program itself compiles is its own affair
+
+
+def test_it_is_switched_off_moved_and_left_to_the_user(tmp_path):
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    chosen = f'jax.config.update("jax_compilation_cache_dir", {str(theirs)!r})'
+    broken = tmp_path / "file"
+    broken.write_text("")
+    programs = [
+        _start(DOTPHASE_CACHE="off", XDG_CACHE_HOME=str(ours)),
+        _start(chosen, XDG_CACHE_HOME=str(ours)),
+        _start(XDG_CACHE_HOME=str(broken)),
+    ]
+    assert [_hits(program) for program in programs] == [0, 0, 0]
+    assert not ours.exists()
+    assert _hits(_start(DOTPHASE_CACHE=str(ours))) == 0
+    assert _entries(ours)
+
+
+def test_no_home_is_no_error(monkeypatch, tmp_path):
+    monkeypatch.delenv(compilation_cache.VARIABLE, raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+
+    def nobody():
+        raise RuntimeError("no home")
+
+    monkeypatch.setattr(Path, "home", nobody)
+    assert compilation_cache.folder() is None and compilation_cache.user_cache() is None
+    compilation_cache.keep_compiled(tmp_path)
+    assert compilation_cache.folder() == tmp_path
+    compilation_cache.keep_compiled(False)
+    assert compilation_cache.folder() is None
+
+
+def test_a_folder_that_cannot_be_written_to_is_told_in_one_line(monkeypatch, tmp_path):
+    file = tmp_path / "file"
+    file.write_text("")
+    monkeypatch.setenv(compilation_cache.VARIABLE, str(file))
+    with pytest.warns(UserWarning, match=r"DOTPHASE_CACHE = .*file' cannot be written to") as told:
+        assert compilation_cache.folder() is None
+    assert len(told) == 1 and "\n" not in str(told[0].message)
+    monkeypatch.setenv(compilation_cache.VARIABLE, str(tmp_path))
+    assert compilation_cache.folder() == tmp_path
+    monkeypatch.setattr(compilation_cache.shutil, "disk_usage", lambda place: Disk(free=2**20))
+    with pytest.warns(UserWarning, match="cannot be written to"):
+        assert compilation_cache.folder() is None  # as good as full
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_settings_come_back_when_the_last_call_returns(monkeypatch, tmp_path, threads):
+    applied = []
+    monkeypatch.setattr(compiled, "cache_settings", lambda: {"jax_compilation_cache_dir": "x"})
+    monkeypatch.setattr(compiled, "_apply", applied.append)
+
+    def call(_):
+        with compilation_cache.kept(), compilation_cache.kept():
+            assert applied[-1] == {"jax_compilation_cache_dir": "x"}
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(call, range(20)))
+    assert applied[-1] != {"jax_compilation_cache_dir": "x"}
+    assert compilation_cache._calls.running == 0

@@ -1,0 +1,153 @@
+"""Studies on a Dask cluster of two workers on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import queue
+import signal
+import ssl
+import threading
+import warnings
+
+import pytest
+import xarray as xr
+
+import dotphase as dp
+import fake_task  # noqa: F401
+from dotphase.study.cluster import connected, on_dask
+
+dask = pytest.importorskip("dask")
+distributed = pytest.importorskip("distributed")
+
+STUDY = dp.Study("theory", {"log2_points": 12}, {"alpha": [1.4, 1.6, 1.8, 2.0]}, seeds=2)
+
+
+#: The scheduler of these tests has no keys.
+OPEN = pytest.mark.filterwarnings("ignore:.*is not encrypted")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with distributed.LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+        silence_logs=50,
+        preload=["fake_task"],
+    ) as running:
+        yield running
+
+
+@OPEN
+def test_a_killed_worker_changes_nothing(tmp_path, cluster):
+    killed = []
+
+    def kill(now):
+        if now.done >= 1 and not killed:
+            killed.append(next(iter(cluster.workers.values())).pid)
+            os.kill(killed[0], signal.SIGKILL)
+
+    there = dp.run_study(
+        STUDY, tmp_path / "there", on="dask", scheduler=cluster.scheduler_address, progress=kill
+    )
+    assert killed and bool(there["done"].all())
+    here = dp.run_study(STUDY, tmp_path / "here", workers=1)
+    for dataset in (here, there):
+        del dataset.attrs["started"]
+    xr.testing.assert_identical(here, there)
+
+
+@pytest.fixture
+def knows_the_fake_task():
+    """Workers that are started know the task of these tests, and a task that two of them have died
+    of is not given to a third."""
+    settings = {"worker.preload": ["fake_task"], "scheduler.allowed-failures": 1}
+    with dask.config.set({f"distributed.{name}": value for name, value in settings.items()}):
+        yield
+
+
+def test_failures_and_deadly_points_stay_alone(tmp_path, knows_the_fake_task):
+    sweep = {"kind": ["good", "bad", "deadly", "chatty", "vague"]}
+    study = dp.Study("fake", {"x": 1.0}, sweep)
+    dataset = dp.run_study(study, tmp_path / "s", on="dask", workers=2)
+    assert dataset["done"].sel(kind=["good", "chatty", "vague"]).all()
+    reason = dataset["reason"].sel(seed=0)
+    assert str(reason.sel(kind="bad").values) == "ArithmeticError: no answer at x = 1"
+    assert str(reason.sel(kind="deadly").values) == "several workers died computing it"
+
+
+def test_workers_that_nobody_starts_again_are_replaced(knows_the_fake_task):
+    with connected(1, None) as client:
+        client.cluster.sync(client.cluster.workers[0].close)
+        steps = list(on_dask(client, dp.Study("fake", sweep={"x": [3.0]}), [0]))
+    assert [point.values["count"] for step in steps for point in step.finished] == [3]
+
+
+def test_a_cluster_without_workers_is_told(monkeypatch):
+    monkeypatch.setattr("dotphase.study.cluster.NOBODY", 0.0)
+    with connected(0, None) as client, pytest.raises(UserWarning, match="has no workers"):
+        list(on_dask(client, dp.Study("fake", sweep={"x": [3.0]}), [0]))
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "tcp://127.0.0.1:9",
+        "nonsense",
+        "tcp://",
+        "tcp://a:b:c",
+        "sftp://127.0.0.1:9",
+        "tcp://127.0.0.1:99999",
+        "",
+    ],
+)
+def test_an_address_where_nobody_answers(tmp_path, monkeypatch, address):
+    monkeypatch.setattr("dotphase.study.cluster.CONNECT", 0.5)
+    asked = {"on": "dask", "scheduler": address}
+    with pytest.raises(dp.InvalidInput, match="answers") as caught, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dp.run_study(dp.Study("fake", sweep={"x": [1.0]}), tmp_path / "s", **asked)
+    assert caught.value.field == "scheduler" and "\n" not in str(caught.value)
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_scheduler_that_is_lost(tmp_path):
+    address: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    async def serve() -> None:
+        async with distributed.Scheduler(host="127.0.0.1", port=0, dashboard=False) as running:
+            address.put(running.address)
+            await asyncio.sleep(0.5)
+
+    scheduler = threading.Thread(target=asyncio.run, args=(serve(),))
+    scheduler.start()
+    asked = {"on": "dask", "scheduler": address.get()}
+    with (
+        pytest.warns(UserWarning, match="is not encrypted: whoever"),
+        pytest.raises(dp.InvalidInput, match="was lost; 0 points are kept"),
+    ):
+        dp.run_study(dp.Study("fake", sweep={"x": [1.0]}), tmp_path / "s", **asked)
+    scheduler.join()
+
+
+def test_a_cluster_that_is_started_talks_to_nobody_else():
+    pytest.importorskip("cryptography")
+    stranger = ssl.create_default_context()
+    stranger.check_hostname, stranger.verify_mode = False, ssl.CERT_NONE
+    with connected(0, None) as client:
+        address = client.scheduler.address
+        assert address.startswith("tls://127.0.0.1:")
+        plain = address.replace("tls://", "tcp://")
+        for other, keys in ((plain, {}), (address, {"ssl_context": stranger})):
+            with pytest.raises(OSError):
+                asyncio.run(distributed.comm.connect(other, timeout=0.5, **keys))
+        assert client.scheduler_info()["workers"] == {}
+        pages = client.cluster.scheduler.http_server
+        assert {page.getsockname()[0] for page in pages._sockets.values()} == {"127.0.0.1"}
+
+
+def test_two_clusters_stand_beside_each_other():
+    with connected(0, None) as one, connected(0, None) as other:
+        assert one.scheduler.address != other.scheduler.address
