@@ -33,7 +33,7 @@ $(READY): pyproject.toml constraints.txt
 	touch $(READY)
 
 demo: $(READY)
-	$(BIN)/dotphase reproduce --quick --out out/reproduction
+	$(BIN)/python -m reproduction --quick --out out/reproduction
 
 explore: $(READY)
 	$(BIN)/dotphase explore
@@ -61,7 +61,7 @@ trials: $(READY)
 	$(BIN)/python trials/all.py --seed $(SEED)
 
 figures: $(READY)
-	$(BIN)/dotphase reproduce transition --full --out out/figures
+	$(BIN)/python -m reproduction transition --full --out out/figures
 	cp out/figures/figures/transition.png docs/images/branches.png
 	cp out/figures/figures/transition-dark.png docs/images/branches-dark.png
 	$(BIN)/python benchmarks/explorer_screenshots.py docs/images/explorer.png
@@ -71,7 +71,7 @@ diagrams: $(READY)
 	$(BIN)/python -m dotphase.explorer.build_diagrams
 
 reproduction: $(READY)
-	$(BIN)/dotphase reproduce --full --out docs/reproduction
+	$(BIN)/python -m reproduction --full --out docs/reproduction
 
 constraints: $(READY)
 	$(BIN)/uv pip compile --universal --python-version 3.11 --extra dev --extra cluster --extra docs --extra explore --no-header --no-annotate --no-emit-index-url --no-emit-find-links --output-file constraints.txt pyproject.toml

@@ -49,7 +49,7 @@ def message(found: Any, broken: Any) -> str:
     """Why something is missing; the doubts of the replica-symmetric theory otherwise."""
     names = {"semantic": "semantic", "positional": "positional", "linear": "semantic at alpha_l"}
     parts = {} if broken is None else {told: getattr(broken, n) for n, told in names.items()}
-    lost = [f"{name}: {part.message}" for name, part in parts.items() if not part.there]
+    lost = [f"{name}: {part.message}" for name, part in parts.items() if not part.on_branch]
     return "; ".join(lost) or found.message
 
 

@@ -61,7 +61,7 @@ import dotphase as dp
 model = dp.positional_semantic_length(3)
 times = []
 for alpha in (0.1, 0.05):
-    assert not dp.solve(model, alpha, "semantic").there
+    assert not dp.solve(model, alpha, "semantic").on_branch
     times.append(time.perf_counter() - begin)
     begin = time.perf_counter()
 print(json.dumps(times))

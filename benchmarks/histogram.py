@@ -22,7 +22,7 @@ import optax
 
 from dotphase import histogram
 from dotphase.histogram.network import MECHANISMS, Network, constrain, constraint, initialise
-from dotphase.histogram.train import OPTIMISERS, Plan, train
+from dotphase.histogram.train import OPTIMIZERS, Plan, train
 
 
 def plain_loss(network: Network, rule: Any, sequences: Any, counts: Any) -> tuple[Any, Any]:
@@ -42,7 +42,7 @@ def plain_loss(network: Network, rule: Any, sequences: Any, counts: Any) -> tupl
 
 def plain_epochs(mechanism: str, split: Any, epochs: int) -> list[dict[str, float]]:
     """A Python loop over batches."""
-    rule, method = constraint(mechanism), OPTIMISERS["adam"]()
+    rule, method = constraint(mechanism), OPTIMIZERS["adam"]()
     network = initialise(jax.random.key(0), 15, 10)
     memory = method.init(network)
 

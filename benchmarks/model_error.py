@@ -46,7 +46,7 @@ def main() -> None:
     from dotphase.figures.parts.style import theme
     from dotphase.storage.files import write_dataset
 
-    found = model_error(points(options.few), most=17)
+    found = model_error(points(options.few), max_log2_points=17)
     write_dataset(found, options.out)
     if options.plot:
         for shade, ending in (("light", ""), ("dark", "-dark")):

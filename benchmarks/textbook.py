@@ -11,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from reproduction.released.procedure import degree_seven, product_rule
 from scipy.optimize import minimize
+
+from reproduction.released.procedure import degree_seven, product_rule
 
 MIXING = np.array([[0.6, 0.4], [0.4, 0.6]])
 

@@ -52,7 +52,7 @@ def worst(found: dict[str, float], exact: dict[str, float]) -> float:
 def against_textbook() -> dict[str, dict[str, float]]:
     """The semantic branch at alpha = 2, omega = .3, both ways."""
     model = dp.positional_semantic(OMEGA)
-    exact = values(dp.solve(model, ALPHA, "semantic", rtol=3e-4, most=21))
+    exact = values(dp.solve(model, ALPHA, "semantic", rtol=3e-4, max_log2_points=21))
     book = Textbook(ALPHA, OMEGA)
     book_seconds, found = cpu_time(lambda: book.solve(START))
     print(f"textbook, degree-7 rule: {book_seconds:.1f} s CPU, {book.minimisations} calls of BFGS,"
@@ -139,7 +139,7 @@ def side_by_side() -> dict[str, float]:
     alphas, omegas = np.linspace(0.1, 2, 25), np.linspace(0, 0.5, 7)
     found = {}
     for name, fewest in (("threads", 10**9), ("processes", branch_processes.MANY)):
-        with patch.object(processes, "MANY", fewest):
+        with patch.object(branch_processes, "MANY", fewest):
             begun = time.perf_counter()
             dp.diagram(dp.positional_semantic, alphas, omegas)
             found[name] = time.perf_counter() - begun

@@ -79,7 +79,7 @@ def cells(name: str, omega: float) -> xr.Dataset:
 def lines(name: str, omega: float) -> list[dict[str, Any]]:
     """Every transition of the lowest minimum, with its error."""
     case = CASES[name]
-    ends = {"smallest": case.alphas[0], "largest": case.alphas[-1]}
+    ends = {"alpha_min": case.alphas[0], "alpha_max": case.alphas[-1]}
     found = dp.critical(build(name, omega), **ends, limits=False, log2_points=case.points[1])
     return [one.to_dict() for one in found.transitions]
 

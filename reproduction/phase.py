@@ -32,7 +32,7 @@ def compute(mixing: str, parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     theory = parts.call("theory", diagram, family, log2_points=sizes["log2_points"], **asked)
     found: Datasets = {"theory": theory, "runs": trained(parts, sizes["grid"])}
     if mixing == "standard":
-        fixed = {"log2_points": sizes["critical_points"], "largest": 4.0, "limits": False}
+        fixed = {"log2_points": sizes["critical_points"], "alpha_max": 4.0, "limits": False}
         found["lines"] = parts.study("lines", "critical", fixed, {"omega": published_omegas()})
         omegas = sizes["procedure_omegas"]
         near = [float(found["lines"]["alpha_c"].sel(omega=omega)) for omega in omegas]

@@ -29,9 +29,9 @@ def training_grid(
     rule: Mapping[str, Any] | None = None,
     **parameters: Any,
 ) -> xr.Dataset:
-    """A grid of `dotphase.experiments.training.grid`, kept as a part, its cells even when it is stopped.
+    """Grid of `dotphase.experiments.training.grid` as a stored part; its cells survive a stop.
 
-    `sizes` has d and the seeds, `rule` the optimiser and its steps, if they are to differ from
+    `sizes` has d and the seeds, `rule` the optimizer and its steps, if they are to differ from
     those of a grid; `parameters` are those of the models besides omega, as in
     `positional_semantic`.
     """
@@ -51,7 +51,11 @@ def training_grid(
 
 def theory_curve(parts: Parts, name: str, model: Model, sizes: Mapping[str, Any]) -> xr.Dataset:
     """Both branches along the alphas of `sizes`, as finely as these say; kept as a part."""
-    asked = {key: sizes[key] for key in ("alphas", "rtol", "most", "log2_points") if key in sizes}
+    asked = {
+        key: sizes[key]
+        for key in ("alphas", "rtol", "max_log2_points", "log2_points")
+        if key in sizes
+    }
     return parts.call(name, curve, model, **asked)
 
 

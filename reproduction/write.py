@@ -63,7 +63,7 @@ def markdown(report: Report) -> str:
     lines = [
         "# Reproduction report for arXiv:2402.03902",
         "",
-        f"`dotphase reproduce --{report.scale}`, dotphase {dotphase.__version__}. "
+        f"`python -m reproduction --{report.scale}`, dotphase {dotphase.__version__}. "
         + _summary(report),
         "",
         "Each line compares one number. *Published* rows come from the paper (every source is in",

@@ -32,7 +32,7 @@ def compile_averages_well(others: bool, put: Callable[[Any, str, Any], None]) ->
         return (_CALL if quick else _well_compiled(_CALL))(self, *args)
 
     put(expectations._CompiledOnce, "__call__", call)
-    put(flow, "_slopes", _well_compiled(gradient_flow._slopes))
+    put(gradient_flow, "_slopes", _well_compiled(gradient_flow._slopes))
 
 
 def _well_compiled(function: Callable[..., Any]) -> Callable[..., Any]:

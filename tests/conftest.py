@@ -34,16 +34,17 @@ compile_quickly()
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 #: Rooms and files of which this is so (`runs_long`).
-LONG = ("theory", "app", "sweep", "test_breaking.py", "test_curve.py", "test_diagram.py")
+LONG = ("theory", "explorer", "study", "test_one_rsb.py", "test_curve.py", "test_diagram.py")
 
 #: Files that take longest, which begin first so that no process is left with one at the end.
 FIRST = (
-    "docs/test_code.py", "reproduction/test_items.py", "theory/test_solve.py", "explorer/test_page.py",
+    "docs/test_code.py", "reproduction/test_items.py", "theory/test_solve.py",
+    "explorer/test_page.py",
     "dmft/test_run.py", "cli/test_model.py", "training/test_run.py", "study/test_run.py",
     "reproduction/test_quadrature.py", "theory/test_critical.py", "reproduction/test_beyond.py",
     "docs/test_breaking.py", "explorer/test_lesson.py", "study/test_tasks.py", "cli/test_cli.py",
     "study/test_cluster.py", "gamp/test_run.py", "theory/test_multipliers.py",
-    "experiments/test_grid.py", "theory/test_limits.py", "theory/test_evolution.py",
+    "experiments/test_grid.py", "theory/test_limits.py", "theory/test_state_evolution.py",
     "experiments/test_compare.py", "dmft/test_kernel.py", "figures/test_all.py",
     "histogram/test_mechanisms.py", "cli/test_histogram.py", "theory/test_bayes.py",
 )  # fmt: skip

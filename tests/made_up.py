@@ -130,7 +130,7 @@ def critical(dimension, values):
 
 
 def basins():
-    """What runs of two optimisers found."""
+    """What runs of two optimizers found."""
     kinds = rng().choice(["semantic", "positional", "uninformed"], (2, 2, 4, 3))
     return xr.Dataset(
         {"mechanism": (("optimizer", "alpha", "seed", "scale"), kinds)},
@@ -139,7 +139,7 @@ def basins():
 
 
 def starts():
-    """Where runs of two optimisers from three starts ended."""
+    """Where runs of two optimizers from three starts ended."""
     dims = ("optimizer", "start", "seed")
     return xr.Dataset(
         {"m": (dims, 0.2 * rng().random((2, 3, 4))), "theta": (dims, rng().random((2, 3, 4)) / 5)},

@@ -21,7 +21,7 @@ from dotphase.explorer import (
 from dotphase.theory.settings import SolverSettings
 
 #: Precision of the final numbers.
-FINAL = SolverSettings(rtol=5e-2, most=13)
+FINAL = SolverSettings(rtol=5e-2, max_log2_points=13)
 
 
 def shrink():

@@ -40,7 +40,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         "spectrum": None}),
     "solve": (dp.solve, {
         "model": PAPER, "alpha": 2.0, "start": "semantic", "log2_points": 12, "rtol": 0.01,
-        "most": 14, "seed": 0, "iteration": None, "breaking": 0}),
+        "max_log2_points": 14, "seed": 0, "iteration": None, "breaking": 0}),
     "Overlaps": (_overlaps, OVERLAPS._asdict()),
     "Iteration": (_iteration, {
         "tolerance": 1e-4, "floor": 1e-3, "limit": 40, "step": 0.4, "memory": 3, "near": 0.5}),

@@ -22,7 +22,7 @@ MODEL = {
                 "bad.py", *WORDS),
     "--set": ("", "=", "a", "a=b=c", "omega=2", "omega", "x=" + LONG),
 }  # fmt: skip
-SOLVER = {"--log2-points": WHOLES, "--rtol": NUMBERS, "--most": WHOLES}
+SOLVER = {"--log2-points": WHOLES, "--rtol": NUMBERS, "--max-log2-points": WHOLES}
 FILES = {"--out": PATHS, "--plot": PATHS}
 #: A cheap command line of every command, and what its options are given instead.
 COMMANDS = {

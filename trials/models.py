@@ -65,7 +65,7 @@ def check(result: Any) -> None:
             require(stability is None or not stability.trusted, "trusted, but not converged")
         reason = str(getattr(one, "reason", ""))
         require("met the tolerance" not in reason or one.converged, f"misleading: {reason}")
-        require("(lr)" not in reason, f"misleading for this optimiser: {reason}")
+        require("(lr)" not in reason, f"misleading for this optimizer: {reason}")
     str(result)
 
 

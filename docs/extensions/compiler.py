@@ -5,7 +5,7 @@ import os
 from importlib.metadata import version
 
 #: Options of XLA. One thread of code generation takes less time in all than several, and code that
-#: is little optimised is soon made; older emitters take less than newer ones, as long as there are
+#: is little optimized is soon made; older emitters take less than newer ones, as long as there are
 #: both: an unknown option ends a program.
 FLAGS = ["--xla_cpu_parallel_codegen_split_count=1", "--xla_backend_optimization_level=1"]
 if tuple(map(int, version("jaxlib").split(".")[:2])) < (0, 11):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from dotphase.config.registry import Choices
+from dotphase.config.registry import Registry
 
 if TYPE_CHECKING:
     from reproduction.item import Item
@@ -28,7 +28,7 @@ PAPER = (
 #: What goes beyond it; a new item follows these by itself.
 BEYOND = ("structured", "lengths", "untied", "dynamics", "descents", "bayes", "limits", "baselines")
 
-ITEMS: Choices[Item] = Choices("item", __name__, "ITEM", first=PAPER + BEYOND)
+ITEMS: Registry[Item] = Registry("item", __name__, "ITEM", first=PAPER + BEYOND)
 
 
 def in_order(names: Iterable[str]) -> tuple[str, ...]:

@@ -10,8 +10,8 @@ import xarray as xr
 
 from dotphase import plot
 from dotphase.baselines.fit import baseline
-from dotphase.finite_d.linear_layer import linear_test_error
 from dotphase.model import Model
+from dotphase.model.linear_layer import linear_test_error
 from dotphase.model.paper import positional_semantic
 from dotphase.training.run import train
 from reproduction.item import Datasets, Item

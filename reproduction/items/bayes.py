@@ -102,11 +102,11 @@ def remarks(datasets: Datasets) -> list[str]:
 
 SIZES = {
     "quick": {
-        "alphas": evenly(0.4, 2.0, 5), "rtol": 5e-2, "most": 12,
+        "alphas": evenly(0.4, 2.0, 5), "rtol": 5e-2, "max_log2_points": 12,
         "lines": evenly(0.05, 2.0, 40), "samples": 20_000,
     },
     "full": {
-        "alphas": evenly(0.1, 2.0, 20), "rtol": 1e-2, "most": 15,
+        "alphas": evenly(0.1, 2.0, 20), "rtol": 1e-2, "max_log2_points": 15,
         "lines": evenly(0.02, 2.0, 100), "samples": 400_000,
     },
 }  # fmt: skip

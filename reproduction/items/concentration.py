@@ -30,7 +30,7 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
         trained(parts, grid)[list(QUANTITIES)].isel(alpha=0, omega=0, drop=True)
         for grid in grids.values()
     ]
-    asked = {"alphas": [ALPHA], "rtol": sizes["rtol"], "most": 18}
+    asked = {"alphas": [ALPHA], "rtol": sizes["rtol"], "max_log2_points": 18}
     theory = parts.call("theory", curve, positional_semantic(omega=OMEGA), **asked)
     runs = xr.concat(rows, xr.Variable("d", list(grids)), combine_attrs="drop_conflicts")
     return {"theory": theory.isel(alpha=0), "runs": runs}

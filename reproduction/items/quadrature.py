@@ -26,7 +26,7 @@ OMEGA = 0.3
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     """alpha_c at omega = .3 from rules of growing size, and from growing numbers of points."""
     model = positional_semantic(omega=OMEGA)
-    fixed = {"omega": OMEGA, "smallest": 0.8, "largest": 1.8, "limits": False}
+    fixed = {"omega": OMEGA, "alpha_min": 0.8, "alpha_max": 1.8, "limits": False}
     found = parts.study("points", "critical", fixed, {"log2_points": sizes["log2"]})
     points = found.assign_coords(nodes=2 ** found["log2_points"]).swap_dims(log2_points="nodes")
     near = float(points["alpha_c"][-1])

@@ -79,7 +79,7 @@ def _theory(every: int, **rule: Any) -> xr.Dataset:
     for name in ("train_loss", "test_error"):
         numbers[name] = [getattr(solution, name) for solution in found]
         numbers[f"{name}_stderr"] = [solution.stderr[name] for solution in found]
-    numbers["there"] = [int(solution.there) for solution in found]
+    numbers["on_branch"] = [int(solution.on_branch) for solution in found]
     numbers["trusted"] = [int(solution.stability.trusted) for solution in found]
     chosen = np.arange(table("theory").sizes["point"])[::every]
     return xr.Dataset(
@@ -177,7 +177,7 @@ def _solutions(found: xr.Dataset, ours: xr.Dataset) -> xr.Dataset:
     places, parts = ours["place"].values, []
     for name, (own, factor) in SOLVED.items():
         mine, error = np.full((2, released.sizes["point"]), np.nan)
-        there = ours["there"].values > 0
+        there = ours["on_branch"].values > 0
         mine[places] = np.where(there, factor * ours[own].values, np.nan)
         error[places] = np.where(there, abs(factor) * ours[f"{own}_stderr"].values, np.nan)
         part = released[["mixing", "omega", "branch", "alpha"]].assign(
@@ -349,7 +349,7 @@ def _solution_lines(datasets: Datasets) -> list[str]:
     lines = []
     for mixing, omega, branch in _tables(released):
         here = _of_table(released, mixing, omega, branch)
-        mine = np.flatnonzero(np.isin(ours["place"].values, here) & (ours["there"].values > 0))
+        mine = np.flatnonzero(np.isin(ours["place"].values, here) & (ours["on_branch"].values > 0))
         apart = _apart(released.isel(point=here), found.isel(point=here))
         ours_apart = _apart(released.isel(point=ours["place"].values[mine]), ours.isel(point=mine))
         said = f"the released procedure is within {apart} of the table"

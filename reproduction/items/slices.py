@@ -104,7 +104,7 @@ def _names(datasets: Datasets) -> list[str]:
 
 
 SIZES = {
-    "quick": {"alphas": evenly(0.2, 2.0, 6), "rtol": 2e-2, "most": 13, "scale": "quick"},
-    "full": {"alphas": evenly(0.2, 2.0, 19), "rtol": 5e-3, "most": 17, "scale": "full"},
+    "quick": {"alphas": evenly(0.2, 2.0, 6), "rtol": 2e-2, "max_log2_points": 13, "scale": "quick"},
+    "full": {"alphas": evenly(0.2, 2.0, 19), "rtol": 5e-3, "max_log2_points": 17, "scale": "full"},
 }
 ITEM = Item("Slices in omega, sigma and lambda", compute, draw, compare, SIZES, remarks)

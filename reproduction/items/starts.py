@@ -16,13 +16,13 @@ from reproduction.sweeps import theory_curve
 from reproduction.verdict import Row
 
 OMEGA, ALPHA, D = 0.3, 2.0, 100
-THEORY = {"alphas": [ALPHA], "rtol": 5e-3, "most": 17}
+THEORY = {"alphas": [ALPHA], "rtol": 5e-3, "max_log2_points": 17}
 STARTS, OPTIMIZERS = ("semantic", "positional", "random"), ("gd", "adam")
 MECHANISMS = ("semantic", "positional", "mixed", "uninformed")
 
 
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
-    """Runs from every start with every optimiser on the same data sets, and the theory."""
+    """Runs from every start with every optimizer on the same data sets, and the theory."""
     runs = parts.study(
         "runs",
         "train",
@@ -35,12 +35,12 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
 
 
 def draw(datasets: Datasets) -> Any:
-    """Overlaps of every run, one panel for each optimiser, with the minima of the theory."""
+    """Overlaps of every run, one panel for each optimizer, with the minima of the theory."""
     return plot.starts(datasets["theory"], datasets["runs"])
 
 
 def compare(datasets: Datasets) -> list[Row]:
-    """Both optimisers must end in the same place from an informed start."""
+    """Both optimizers must end in the same place from an informed start."""
     rows = []
     for start in OVERLAP:
         pair = [datasets["runs"].sel(start=start, optimizer=name) for name in OPTIMIZERS]

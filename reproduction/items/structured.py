@@ -62,7 +62,7 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
         found[name] = theory_curve(parts, name, _model(exponent), sizes)
     # Along the exponents the mean variance of the tokens is kept.
     fixed = {"omega": OMEGA, "atoms": ATOMS, "log2_points": sizes["critical_points"]}
-    fixed |= {"smallest": sizes["search"][0], "largest": sizes["search"][1], "limits": False}
+    fixed |= {"alpha_min": sizes["search"][0], "alpha_max": sizes["search"][1], "limits": False}
     found["theory-critical"] = parts.study(
         "theory-critical", "critical", fixed, {"exponent": sizes["exponents"]}
     )
@@ -172,13 +172,13 @@ def remarks(datasets: Datasets) -> list[str]:
 
 SIZES = {
     "quick": {
-        "alphas": [1.0, 1.5, 2.0], "rtol": 1e-2, "most": 12, "d": 192, "seeds": 4,
+        "alphas": [1.0, 1.5, 2.0], "rtol": 1e-2, "max_log2_points": 12, "d": 192, "seeds": 4,
         "trained": [1.5, 2.0], "exponents": [0.0, 0.5, 1.0], "critical_points": 12,
         "search": (0.3, 8.0),
         "token_seeds": 0, "token_alphas": [2.0],
     },
     "full": {
-        "alphas": evenly(0.8, 2.5, 18), "rtol": 5e-3, "most": 15,
+        "alphas": evenly(0.8, 2.5, 18), "rtol": 5e-3, "max_log2_points": 15,
         "d": 768, "seeds": 16, "trained": [1.0, 1.5, 2.0],
         "exponents": [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8], "critical_points": 15,
         "search": (0.3, 8.0),

@@ -25,7 +25,7 @@ PUBLISHED = (1.005, 1.5025, 2.0)
 #: Descent in the limit of large d: the flow of the released runs, for as long, in larger steps.
 FLOW = {"lr": 4.0, "steps": steps_of(4.0, 0.01)}
 #: Where critical points are looked for.
-SEARCHED = {"smallest": 0.5, "largest": 2.5, "limits": False}
+SEARCHED = {"alpha_min": 0.5, "alpha_max": 2.5, "limits": False}
 
 
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
@@ -108,11 +108,12 @@ def _alphas(count: int, first: float = 0.2) -> list[float]:
 
 SIZES = {
     "quick": {
-        "alphas": _alphas(8), "rtol": 1e-2, "most": 15, "critical_points": 16, "d": 1000,
+        "alphas": _alphas(8), "rtol": 1e-2, "max_log2_points": 15, "critical_points": 16, "d": 1000,
         "grid": MAPS["quick"]["standard"], "ends": [0.5, *PUBLISHED], "log2_ensemble": 11,
     },
     "full": {
-        "alphas": _alphas(28), "rtol": 2e-3, "most": 18, "critical_points": 18, "d": 1000,
+        "alphas": _alphas(28), "rtol": 2e-3, "max_log2_points": 18,
+        "critical_points": 18, "d": 1000,
         "grid": MAPS["full"]["standard"], "log2_ensemble": 12,
         "ends": [0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.25, 1.5, 1.75, 2.0],
     },

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.finite_d.linear_layer import linear_test_error
+from dotphase.model.linear_layer import linear_test_error
 from dotphase.model.paper import positional_semantic
 from dotphase.storage.provenance import provenance
 from dotphase.storage.run_config import digest

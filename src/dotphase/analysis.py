@@ -7,9 +7,9 @@ from dotphase.experiments.theory.attention import attention_matrices
 from dotphase.experiments.theory.model_error import model_error
 from dotphase.experiments.training.averages import means_over_seeds
 from dotphase.experiments.training.basins import basin_shares
-from dotphase.finite_d.linear_layer import linear_test_error
 from dotphase.model.glm import ridge_regression
 from dotphase.model.latent import Latent
+from dotphase.model.linear_layer import linear_test_error
 from dotphase.theory.landscape import landscape
 from dotphase.theory.one_rsb.critical import broken_critical
 from dotphase.theory.solve import complexity, continue_in_alpha, solve_many_broken

@@ -109,7 +109,7 @@ def test_text_output_and_the_old_name_of_an_option(capsys):
             ["--rtol", "--engine dynamics"],
         ),
         (["curve", "--alphas", "1:2:2", "--out", "a.nc", "--engine", "x"], ["--engine", "x"]),
-        (["critical", "--largest", "inf"], ["--largest", "inf"]),
+        (["critical", "--alpha-max", "inf"], ["--alpha-max", "inf"]),
         (["diagram", "--alphas", "1:2:2", "--omegas", "0:2:2", "--out", "a.nc"], ["--omegas", "2"]),
     ],
 )

@@ -51,7 +51,7 @@ def test_curve_and_diagram(capsys, tmp_path, model):
 
 
 def test_critical(capsys):
-    search = ["--smallest", "0.5", "--largest", "3", "--no-limits"]
+    search = ["--alpha-min", "0.5", "--alpha-max", "3", "--no-limits"]
     found = answer(capsys, "critical", *TWO, *FAST, *search)
     assert "omega" not in found and found["model"].endswith("my_models.py:two_tokens")
     expected = {"weight": 0.2, "ridge": 0.01, "rank": 1, "wide": False}

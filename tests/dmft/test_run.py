@@ -169,10 +169,10 @@ def test_symmetric_starts_stay_symmetric(paper):
 
 def test_ensembles_grow_until_the_accuracy_is_met_or_say_that_it_is_not(paper):
     rule = {"steps": 4, "lr": 8.0, "repetitions": 4}
-    grown = dp.dynamics(paper, 1.0, **rule, log2_ensemble=7, rtol=2e-3, most=9)
+    grown = dp.dynamics(paper, 1.0, **rule, log2_ensemble=7, rtol=2e-3, max_log2_ensemble=9)
     assert grown.accurate
     assert grown.sentences > 2**7
-    stopped = dp.dynamics(paper, 1.0, **rule, log2_ensemble=7, rtol=2e-4, most=8)
+    stopped = dp.dynamics(paper, 1.0, **rule, log2_ensemble=7, rtol=2e-4, max_log2_ensemble=8)
     assert not stopped.accurate
     assert "rtol" in stopped.message
 

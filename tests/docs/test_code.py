@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from reproduction.items import ITEMS
 
 import dotphase as dp
 import made_up
 from dotphase.cli.main import cli
 from examples import NAMES, RESULTS, breaks_symmetry, examples, run, share
 from extensions.public_names import GROUPS, HOMES, resolve
+from reproduction.items import ITEMS
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -152,14 +152,16 @@ def add(tmp_path, monkeypatch):
 
     def put(path):
         (tmp_path / Path(path).name).write_text(RECIPES[path], encoding="utf-8")
-        package = import_module("dotphase." + str(Path(path).parent).replace("/", "."))
+        folder = str(Path(path).parent).replace("/", ".")
+        prefix = "" if folder.startswith("reproduction") else "dotphase."
+        package = import_module(prefix + folder)
         monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
         return Path(path).stem
 
     return put
 
 
-def test_an_optimiser(add, paper):
+def test_an_optimizer(add, paper):
     name = add("training/optimizers/lion.py")
     found = dp.train(paper, alpha=2.0, d=40, seeds=2, optimizer=name, steps=20)
     assert found.optimizer == "lion" and len(found.runs) == 2

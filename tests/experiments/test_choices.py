@@ -1,4 +1,4 @@
-"""A start and an optimiser that a program adds are known wherever students are trained."""
+"""A start and an optimizer that a program adds are known wherever students are trained."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 import dotphase as dp
 from dotphase.finite_d.initialization import Start
 from dotphase.finite_d.initializers import STARTS
-from dotphase.training.loop import Optimiser, first_order
-from dotphase.training.optimizers import OPTIMISERS
+from dotphase.training.loop import Optimizer, first_order
+from dotphase.training.optimizers import OPTIMIZERS
 
 STEPS = 7
 
@@ -21,14 +21,14 @@ def half(key, teacher_weights, positions, columns, scale):
 @pytest.fixture
 def added():
     STARTS.register("half", Start(half))
-    OPTIMISERS.register("lion", Optimiser(first_order(optax.lion), steps=STEPS, lr=0.01))
+    OPTIMIZERS.register("lion", Optimizer(first_order(optax.lion), steps=STEPS, lr=0.01))
     yield
     STARTS.forget("half")
-    OPTIMISERS.forget("lion")
+    OPTIMIZERS.forget("lion")
 
 
 def test_one_entry_serves_every_experiment(paper, added):
-    assert STARTS.names()[-1] == "half" and OPTIMISERS.names()[-1] == "lion"
+    assert STARTS.names()[-1] == "half" and OPTIMIZERS.names()[-1] == "lion"
     run = dp.train(paper, 2.0, 20, seeds=1, start="half", optimizer="lion", held_out=2).runs[0]
     cells = dp.grid(lambda omega: dp.positional_semantic(omega=omega), [2.0], [0.3], 20, seeds=1,
                     starts=["half"], optimizer="lion")  # fmt: skip

@@ -97,7 +97,7 @@ def test_missing_minima_are_filled_by_gradient_descent(dataset, monkeypatch):
         assert rule["steps"] == 127 and (start == "semantic" or abs(start.m[0, 0]) == 1000**-0.5)
         return SimpleNamespace(values={"train_loss": alpha, "test_error": 2 * alpha})
 
-    monkeypatch.setattr(fill, "descend", descend)
+    monkeypatch.setattr(filled_diagram, "descend", descend)
     seen = []
     filled = dp.analysis.fill(dataset, dp.positional_semantic, progress=seen.append)
     missing = dataset["kind"] == "missing"

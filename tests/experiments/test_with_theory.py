@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 import dotphase as dp
+from dotphase.experiments.comparison import with_theory
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +19,7 @@ def runs(paper):
 
 
 def _with(monkeypatch, runs, solution):
-    monkeypatch.setattr(beside, "solve_many", lambda problems, settings: [solution])
+    monkeypatch.setattr(with_theory, "solve_many", lambda problems, settings: [solution])
     return dp.analysis.with_theory(runs)
 
 
@@ -61,12 +62,12 @@ def test_a_branch_that_is_not_there_has_no_numbers_but_a_reason(
 
 
 def test_a_mechanism_without_a_branch_is_told(monkeypatch, runs, solution):
-    monkeypatch.setattr(beside, "BRANCHES", {})
+    monkeypatch.setattr(with_theory, "BRANCHES", {})
     assert "no branch of this name" in str(_with(monkeypatch, runs, replace(solution, branch="x")))
 
 
 def test_models_without_known_terms_have_the_limit(monkeypatch, runs, solution):
-    monkeypatch.setattr(beside, "is_known", lambda model: False)
+    monkeypatch.setattr(with_theory, "is_known", lambda model: False)
     found = _with(monkeypatch, runs, solution)
     assert found.theory["semantic"].at_d == ()
     assert found.theory["semantic"]["train_loss"] == solution.train_loss

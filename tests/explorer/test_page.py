@@ -41,7 +41,13 @@ def test_a_slider_brings_the_numbers_of_dotphase_solve(page):
     page.slide("alpha", 2)
     page.settle(alpha=2.0)
     assert page.value("semantic", "train_loss") != before
-    expected = dp.solve(dp.positional_semantic(), 2.0, "semantic", rtol=FINAL.rtol, most=FINAL.most)
+    expected = dp.solve(
+        dp.positional_semantic(),
+        2.0,
+        "semantic",
+        rtol=FINAL.rtol,
+        max_log2_points=FINAL.max_log2_points,
+    )
     wait_for(lambda: page.stage("semantic") == "final", "the final numbers")
     assert page.value("semantic", "train_loss") == pytest.approx(expected.train_loss, rel=1e-9)
     assert page.value("semantic", "test_error") == pytest.approx(expected.test_error, rel=1e-9)

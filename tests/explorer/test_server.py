@@ -31,7 +31,7 @@ def test_a_first_answer_becomes_exact(site):
         return value if value and value["stage"] == "final" else None
 
     found = wait_for(final, "the final numbers")
-    settings = {"rtol": FINAL.rtol, "most": FINAL.most}
+    settings = {"rtol": FINAL.rtol, "max_log2_points": FINAL.max_log2_points}
     expected = dp.solve(dp.positional_semantic(omega=0.2), 1.9, "semantic", **settings)
     assert found["train_loss"] == pytest.approx(expected.train_loss, rel=1e-9)
     assert found["norms"] == pytest.approx(expected.norms, rel=1e-9)
@@ -45,7 +45,7 @@ def test_a_branch_that_is_not_there_is_said_to_be_missing(site):
         value = site.ask("point", alpha=0.3, window="w2")[1]["value"]["semantic"]
         return value if value and value["stage"] != "first look" else None
 
-    assert wait_for(told, "the verdict")["there"] is False
+    assert wait_for(told, "the verdict")["on_branch"] is False
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_shipped_diagrams(mixing):
     model = point.at(omega=0.3).model()
     pair = [dp.solve(model, 1.3, name, log2_points=14) for name in ("semantic", "positional")]
     for solution in pair:
-        expected = solution.stability.kind if solution.there else "missing"
+        expected = solution.stability.kind if solution.on_branch else "missing"
         assert value["kind"][solution.branch][i][j] == expected
     semantic, positional = pair
     assert semantic.is_minimum

@@ -6,8 +6,9 @@ import pytest
 
 import dotphase as dp
 from dotphase.finite_d.loss import Reduced
+from dotphase.finite_d.nonfinite import diagnose_run
 from dotphase.finite_d.preparation import Prepared
-from dotphase.model.nonfinite import blame, blame_functions
+from dotphase.model.nonfinite import diagnose_functions
 from dotphase.numerics.quadrature import gauss_hermite
 from models import softmax
 
@@ -39,7 +40,7 @@ def test_what_is_not_finite_is_named(which, function, size, blamed):
     weights[which] = size * weights[which]
     tokens = Reduced(rng.normal(size=(64, 2, D)), None, None)  # of the loss nothing is asked
     data = Prepared(tokens, weights["teacher"], np.zeros((2, D)), None)
-    assert blame(model, data, weights["student"], gauss_hermite(3, 4)).startswith(blamed)
+    assert diagnose_run(model, data, weights["student"], gauss_hermite(3, 4)).startswith(blamed)
 
 
 def test_a_function_is_compiled_once_however_often_it_is_looked_at(paper):
@@ -50,7 +51,7 @@ def test_a_function_is_compiled_once_however_often_it_is_looked_at(paper):
         return softmax(h)
 
     model = paper.replace(student=student)
-    assert blame_functions(model, [fields], [fields]) is None
+    assert diagnose_functions(model, [fields], [fields]) is None
     before = len(traced)
-    assert blame_functions(model, [fields], [fields]) is None
+    assert diagnose_functions(model, [fields], [fields]) is None
     assert len(traced) == before

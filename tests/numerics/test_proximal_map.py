@@ -7,7 +7,7 @@ import pytest
 
 import dotphase as dp
 from dotphase.model.derivatives import by_autodiff, loss_derivatives
-from dotphase.numerics import proximal_map
+from dotphase.numerics import proximal_map as proximal_map_module
 from dotphase.numerics.proximal_map import (
     PROBES,
     Problem,
@@ -143,7 +143,7 @@ def test_three_tokens_are_global_too(rng):
 
 
 def test_points_in_chunks_are_those_of_all_at_once(rng, monkeypatch):
-    model, count = dp.positional_semantic_length(5), 2 * proximal_map.CHUNK
+    model, count = dp.positional_semantic_length(5), 2 * proximal_map_module.CHUNK
     loss, omega = loss_derivatives(model), rng.normal(size=(5, count)) * 0.4
     targets = over_points(model.teacher)(rng.normal(size=(5, 1, count)) * 0.5)
     problem = _problem(omega, 30.0, targets)
@@ -151,13 +151,16 @@ def test_points_in_chunks_are_those_of_all_at_once(rng, monkeypatch):
     def found():
         step = jax.jit(lambda problem: proximal_map(loss, problem, Track.fresh(omega), 3))
         track = step(problem)
-        slope = jax.jit(lambda problem, x: proximal_map.response(loss, problem, x))
+        slope = jax.jit(lambda problem, x: proximal_map_module.response(loss, problem, x))
         return *track, slope(problem, track.x), step.lower(problem).as_text()
 
     *whole, code = found()
-    monkeypatch.setattr(prox, "CACHED", 5**2 * proximal_map.CHUNK)
+    monkeypatch.setattr(proximal_map_module, "CACHED", 5**2 * proximal_map_module.CHUNK)
     *parts, chunked = found()
-    assert f"2x5x{proximal_map.CHUNK}x" not in code and f"2x5x{proximal_map.CHUNK}x" in chunked
+    assert (
+        f"2x5x{proximal_map_module.CHUNK}x" not in code
+        and f"2x5x{proximal_map_module.CHUNK}x" in chunked
+    )
     assert 0 < np.sum(whole[1]) < count
     for one, other in zip(whole, parts, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)

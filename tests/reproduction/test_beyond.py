@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import xarray as xr
-from reproduction.items import baselines, bayes, dynamics, lengths, limits, slices, untied
-from reproduction.store import Parts
 
 from dotphase.experiments.training.averages import fitted_crossing, trained_crossing
 from dotphase.figures.concentration import spread_over_runs
+from reproduction.items import baselines, bayes, dynamics, lengths, limits, slices, untied
+from reproduction.store import Parts
 
 
 def branches(alpha_c, alpha_l):
@@ -174,7 +174,13 @@ def test_untied_theory_and_training_agree(tmp_path):
 
 
 def test_bayes_and_limits_agree(tmp_path):
-    sizes = {"alphas": [1.5], "rtol": 1e-1, "most": 12, "lines": [0.3, 0.45], "samples": 20_000}
+    sizes = {
+        "alphas": [1.5],
+        "rtol": 1e-1,
+        "max_log2_points": 12,
+        "lines": [0.3, 0.45],
+        "samples": 20_000,
+    }
     datasets = bayes.compute(Parts(tmp_path / "bayes"), sizes)
     rows = bayes.compare(datasets)
     assert [row.verdict for row in rows] == ["agrees"] * 4

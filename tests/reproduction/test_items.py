@@ -6,6 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import xarray as xr
+
+import dotphase as dp
 from reproduction.items import (
     concentration,
     descents,
@@ -21,8 +23,6 @@ from reproduction.phase import _trained_crossings, agreement, phase_item, publis
 from reproduction.released.grids import Grid
 from reproduction.store import Parts
 from reproduction.sweeps import DESCENT
-
-import dotphase as dp
 
 #: Small enough for seconds; training has the same shape everywhere, and is compiled once: four
 #: cells, with data sets that are padded to the same size.
@@ -48,7 +48,12 @@ def small_grid():
 def found(few_steps, small_grid, tmp_path_factory):
     """Datasets of the transition at a small size."""
     folder = tmp_path_factory.mktemp("report") / "transition"
-    sizes = {"alphas": [1.005, 1.5025, 2.0], "rtol": 1e-1, "most": 12, "critical_points": 12}
+    sizes = {
+        "alphas": [1.005, 1.5025, 2.0],
+        "rtol": 1e-1,
+        "max_log2_points": 12,
+        "critical_points": 12,
+    }
     sizes |= {"d": D, "grid": small_grid, "ends": [1.5, 2.0], "log2_ensemble": 8}
     return transition.compute(Parts(folder), sizes)
 
@@ -183,7 +188,7 @@ def test_slices_at_a_small_size(tmp_path, monkeypatch, small_grid):
     monkeypatch.setattr(slices, "MAPS", {"quick": {"standard": small_grid}})
     other = Grid(ALPHAS, (0.3,), 2, d=D, sigma=0.4)
     monkeypatch.setattr(slices, "slice_grid", lambda scale, sigma, ridge: other)
-    sizes = {"alphas": ALPHAS, "rtol": 1e-1, "most": 12, "scale": "quick"}
+    sizes = {"alphas": ALPHAS, "rtol": 1e-1, "max_log2_points": 12, "scale": "quick"}
     datasets = slices.compute(Parts(tmp_path / "slices"), sizes)
     assert {"theory-base", "runs-base", "theory-sigma-0.4", "runs-sigma-0.4"} <= set(datasets)
     assert len(slices.draw(datasets).axes) == 3
@@ -194,7 +199,14 @@ def test_slices_at_a_small_size(tmp_path, monkeypatch, small_grid):
 
 def test_training_on_structured_tokens_agrees_with_theory(tmp_path, monkeypatch):
     monkeypatch.setattr(structured, "EXPONENTS", (1.0,))
-    sizes = {"alphas": [2.0], "rtol": 1e-2, "most": 12, "d": 256, "seeds": 8, "trained": [2.0]}
+    sizes = {
+        "alphas": [2.0],
+        "rtol": 1e-2,
+        "max_log2_points": 12,
+        "d": 256,
+        "seeds": 8,
+        "trained": [2.0],
+    }
     sizes |= {"exponents": [0.0], "critical_points": 12, "search": (0.9, 2.0), "token_seeds": 0}
     datasets = structured.compute(Parts(tmp_path), sizes)
     rows = structured.compare(datasets)
@@ -229,7 +241,7 @@ def test_real_tokens_are_compared_with_gaussian_ones(monkeypatch):
 
 def test_starts_at_a_small_size(tmp_path, monkeypatch):
     monkeypatch.setattr(starts, "D", 20)
-    monkeypatch.setattr(starts, "THEORY", starts.THEORY | {"rtol": 1e-1, "most": 12})
+    monkeypatch.setattr(starts, "THEORY", starts.THEORY | {"rtol": 1e-1, "max_log2_points": 12})
     datasets = starts.compute(Parts(tmp_path), {"seeds": 2})
     assert datasets["runs"].sizes == {"optimizer": 2, "start": 3, "seed": 2}
     assert len(starts.compare(datasets)) == 2

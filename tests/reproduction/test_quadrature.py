@@ -1,11 +1,11 @@
 """Fixed rules of quadrature, and what they do to alpha_c."""
 
 import pytest
+
+from dotphase.numerics.quadrature import gauss_hermite
 from reproduction.items import quadrature
 from reproduction.released.procedure import degree_eleven, degree_seven, product_rule
 from reproduction.store import Parts
-
-from dotphase.numerics.quadrature import gauss_hermite
 
 
 def test_fixed_rules_integrate_polynomials():

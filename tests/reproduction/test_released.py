@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import xarray as xr
+
 from reproduction.items import released
 from reproduction.released import procedure
 from reproduction.released.grids import MAPS, Grid

@@ -5,13 +5,13 @@ import json
 import numpy as np
 import pytest
 import xarray as xr
+
+from dotphase.errors import InvalidInput
 from reproduction.item import Item
 from reproduction.items import BEYOND, ITEMS, PAPER, in_order
 from reproduction.run import reproduce
 from reproduction.store import Parts
 from reproduction.verdict import between_engines
-
-from dotphase.errors import InvalidInput
 
 
 def small_item(calls, fail=False):

@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 import pytest
+
+from dotphase.experiments.comparison.agreement import AGREES, DIFFERS
 from reproduction.facts import Fact, facts, published
 from reproduction.verdict import (
     OFF,
@@ -15,8 +17,6 @@ from reproduction.verdict import (
     within,
     within_range,
 )
-
-from dotphase.experiments.comparison.agreement import AGREES, DIFFERS
 
 
 def fact(value=1.0, spread=None, runs=None, **rest):

@@ -117,8 +117,10 @@ def test_a_folder_that_cannot_be_written_to_is_told_in_one_line(monkeypatch, tmp
 @pytest.mark.parametrize("threads", [1, 4])
 def test_settings_come_back_when_the_last_call_returns(monkeypatch, tmp_path, threads):
     applied = []
-    monkeypatch.setattr(compiled, "cache_settings", lambda: {"jax_compilation_cache_dir": "x"})
-    monkeypatch.setattr(compiled, "_apply", applied.append)
+    monkeypatch.setattr(
+        compilation_cache, "cache_settings", lambda: {"jax_compilation_cache_dir": "x"}
+    )
+    monkeypatch.setattr(compilation_cache, "_apply", applied.append)
 
     def call(_):
         with compilation_cache.kept(), compilation_cache.kept():

@@ -14,7 +14,7 @@ def cleared(monkeypatch):
     """How often compiled functions were let go."""
     calls = []
     monkeypatch.setattr(jax, "clear_caches", lambda: calls.append(jit_cache_limit._compiled.count))
-    monkeypatch.setattr(mapped, "BETWEEN", 2)
+    monkeypatch.setattr(jit_cache_limit, "BETWEEN", 2)
     return calls
 
 
@@ -29,13 +29,13 @@ def compile_some():
 
 
 def test_nothing_is_let_go_while_there_is_room(cleared, monkeypatch):
-    monkeypatch.setattr(mapped, "taken", lambda: 0.7)
+    monkeypatch.setattr(jit_cache_limit, "taken", lambda: 0.7)
     compile_some()
     assert cleared == []
 
 
 def test_everything_is_let_go_where_most_is_taken(cleared, monkeypatch):
-    monkeypatch.setattr(mapped, "taken", lambda: 0.8)
+    monkeypatch.setattr(jit_cache_limit, "taken", lambda: 0.8)
     compile_some()
     assert cleared
     jit_cache_limit._compiled.count = 2
@@ -45,7 +45,7 @@ def test_everything_is_let_go_where_most_is_taken(cleared, monkeypatch):
 
 
 def test_a_long_list_of_models_makes_room_on_its_way(cleared, monkeypatch):
-    monkeypatch.setattr(mapped, "taken", lambda: 0.8)
+    monkeypatch.setattr(jit_cache_limit, "taken", lambda: 0.8)
     models = [dp.scalar_link(lambda h, a=a: a * h, lambda h: h, ridge=0.1) for a in (1.0, 2.0)]
     found = dp.solve_many([(model, 1.0, "semantic") for model in models], log2_points=12)
     assert all(solution.found for solution in found) and len(cleared) >= 2
@@ -54,8 +54,8 @@ def test_a_long_list_of_models_makes_room_on_its_way(cleared, monkeypatch):
 def test_what_is_taken_is_what_the_system_says(monkeypatch, tmp_path):
     (tmp_path / "maps").write_text("a piece\n" * 30)
     (tmp_path / "most").write_text("120\n")
-    monkeypatch.setattr(mapped, "_PIECES", tmp_path / "maps")
-    monkeypatch.setattr(mapped, "_MOST", tmp_path / "most")
+    monkeypatch.setattr(jit_cache_limit, "_PIECES", tmp_path / "maps")
+    monkeypatch.setattr(jit_cache_limit, "_MOST", tmp_path / "most")
     assert jit_cache_limit.taken() == 0.25
-    monkeypatch.setattr(mapped, "_MOST", tmp_path / "absent")
+    monkeypatch.setattr(jit_cache_limit, "_MOST", tmp_path / "absent")
     assert jit_cache_limit.taken() == 0.0

@@ -19,7 +19,7 @@ from dotphase.training.settings import TrainingSettings
         ("theory", {"alpha": 1.5, "log2_points": 12}),
         ("train", {"alpha": 2.0, "d": 24, "held_out": 256}),
         ("amp", {"alpha": 2.0, "d": 24, "held_out": 256, "iterations": 3}),
-        ("critical", {"log2_points": 12, "smallest": 0.8, "largest": 2.0}),
+        ("critical", {"log2_points": 12, "alpha_min": 0.8, "alpha_max": 2.0}),
         ("bayes", {"alpha": 0.45}),
         ("regression", {"alpha": 1.0, "log2_points": 14}),
     ],
@@ -41,7 +41,7 @@ def test_a_point_is_what_the_function_gives(task, given):
         assert values["V_exact"] * (1 + values["V_exact"]) == pytest.approx(100)
         assert abs(values["V"] - values["V_exact"]) < 4 * values["V_stderr"]
     elif task == "critical":
-        expected = dp.critical(model, log2_points=12, smallest=0.8, largest=2.0, seed=3)
+        expected = dp.critical(model, log2_points=12, alpha_min=0.8, alpha_max=2.0, seed=3)
         assert values["alpha_c"] == expected.alpha_c
         assert 1.15 < values["alpha_c"] < 1.35
     else:

@@ -65,7 +65,7 @@ def test_a_registered_branch_is_found_by_solve_and_curve(paper, strong):
     known = dp.solve(paper, 1.5, "positional", log2_points=12)
     mine = dp.solve(paper, 1.5, strong, log2_points=12)
     assert (mine.branch, mine.found) == (strong, "positional")
-    assert mine.there
+    assert mine.on_branch
     assert mine.norms["m"] == pytest.approx(known.norms["m"], rel=1e-3)
     curve = dp.curve(paper, [1.5, 1.4], [strong, "positional"], log2_points=12)
     assert curve["on_branch"].all()

@@ -20,7 +20,7 @@ from dotphase.theory.transitions import (
 
 @pytest.fixture(scope="module")
 def found():
-    return dp.critical(dp.positional_semantic(0.3), smallest=0.4, largest=2.0, log2_points=13)
+    return dp.critical(dp.positional_semantic(0.3), alpha_min=0.4, alpha_max=2.0, log2_points=13)
 
 
 def test_losses_are_equal_at_alpha_c_and_cross_there(found, paper):
@@ -62,14 +62,14 @@ def test_slope_of_the_training_loss_is_exact(paper):
 
 def test_few_points_still_give_both():
     result = dp.critical(
-        dp.positional_semantic(), smallest=0.8, largest=2.0, log2_points=12, seed=3
+        dp.positional_semantic(), alpha_min=0.8, alpha_max=2.0, log2_points=12, seed=3
     )
     assert result.found
     assert abs(result.alpha_l - 1.4925) < 4 * result.alpha_l_stderr + 5e-3
 
 
 def test_no_crossing_is_said_and_is_nan():
-    result = dp.critical(dp.positional_semantic(1.0), log2_points=12, smallest=0.8, largest=2.0)
+    result = dp.critical(dp.positional_semantic(1.0), log2_points=12, alpha_min=0.8, alpha_max=2.0)
     assert not result.found and math.isnan(result.alpha_c) and not result.trusted
     assert "positional" in result.message
 
@@ -77,7 +77,7 @@ def test_no_crossing_is_said_and_is_nan():
 def test_line_along_another_parameter():
     """The ridge moves the transition too; both values are found on their own."""
     line = dp.critical_line(lambda ridge: dp.positional_semantic(0.3, ridge=ridge), [0.01, 0.012],
-                            smallest=0.6, largest=2.0, log2_points=12)  # fmt: skip
+                            alpha_min=0.6, alpha_max=2.0, log2_points=12)  # fmt: skip
     assert len(line) == 2 and all(point.found for point in line)
     assert line[0].alpha_c < line[1].alpha_c
 
@@ -99,7 +99,7 @@ def test_end_of_trust_comes_before_the_end_of_the_branch(paper):
 
 @pytest.mark.parametrize(
     ("arguments", "field"),
-    [({"smallest": 0}, "smallest"), ({"smallest": 2, "largest": 1}, "largest"),
+    [({"alpha_min": 0}, "alpha_min"), ({"alpha_min": 2, "alpha_max": 1}, "alpha_max"),
      ({"log2_points": 3}, "log2_points"), ({"log2_points": None}, "log2_points"),
      ({"seed": -1}, "seed")],
 )  # fmt: skip
@@ -123,12 +123,12 @@ def test_where_the_branches_stop_being_minima_and_end(found):
 
 
 def test_limits_can_be_left_out(paper):
-    assert dp.critical(paper, smallest=0.8, largest=2, log2_points=12, limits=False).limits == {}
+    assert dp.critical(paper, alpha_min=0.8, alpha_max=2, log2_points=12, limits=False).limits == {}
 
 
 def test_every_transition_is_named_and_one_that_is_continuous_is_where_a_multiplier_is_one(paper):
     """Few sentences: the positional minimum grows out of the uninformed one."""
-    found = dp.critical(paper, smallest=0.05, largest=0.1, log2_points=12, limits=False)
+    found = dp.critical(paper, alpha_min=0.05, alpha_max=0.1, log2_points=12, limits=False)
     (change,) = found.transitions
     assert (change.before, change.after, change.kind) == ("uninformed", "positional", "continuous")
     assert found.lowest == ("uninformed", "positional")
@@ -143,7 +143,7 @@ def test_every_transition_is_named_and_one_that_is_continuous_is_where_a_multipl
 
 def test_one_minimum_everywhere_is_said():
     model = dp.positional_semantic(0.0)
-    found = dp.critical(model, smallest=2.0, largest=2.5, log2_points=12, limits=False)
+    found = dp.critical(model, alpha_min=2.0, alpha_max=2.5, log2_points=12, limits=False)
     assert found.transitions == () and found.lowest == ("semantic",)
     assert "the semantic branch is the lowest minimum at every alpha" in found.message
     assert "below that of the linear layer already at alpha = " in found.message

@@ -32,7 +32,7 @@ def test_the_minima_are_minima_and_the_uninformed_point_is_a_saddle(solved):
     assert verdict.described == "saddle (towards semantic, positional)"
     assert not verdict.trusted
     assert not solved["uninformed"].is_minimum
-    assert solved["uninformed"].there
+    assert solved["uninformed"].on_branch
     assert "saddle" in str(solved["uninformed"])
 
 
@@ -156,10 +156,10 @@ def test_the_majority_of_seeds_decides_whether_a_branch_exists(solved):
     there = solved["semantic"]
     lost = replace(there, found="uninformed")
     few = combined(there, [lost, lost, lost, there])
-    assert not few.there
+    assert not few.on_branch
     assert "found with 2 of 5 seeds" in few.message
     many = combined(lost, [there, there, lost, there])
-    assert many.there
+    assert many.on_branch
     assert many.ranges["theta"][0] == many.ranges["theta"][1]
 
 
@@ -173,7 +173,7 @@ def test_seeds_are_asked_until_most_have_no_branch(solved, asked, enough):
     assert decided_against(first, others) is enough
     # Whoever is asked after that cannot change it.
     rest = [there] * (4 - len(others))
-    assert combined(first, [*others, *rest]).there is not enough
+    assert combined(first, [*others, *rest]).on_branch is not enough
 
 
 def test_seeds_that_disagree_about_the_kind_leave_it_open(solved):

@@ -235,7 +235,7 @@ def test_inner_points_have_the_moments_of_normal_variables(dims, count):
 
 
 def test_results(result):
-    assert result.there
+    assert result.on_branch
     assert result.parisi_range[0] <= result.parisi <= result.parisi_range[1]
     assert result.train_loss == pytest.approx(
         result.symmetric.free_energy + result.shift["train_loss"]
@@ -263,7 +263,7 @@ def test_json_and_print(result):
 
 def test_without_jumps_nothing_is_broken(paper):
     found = dp.solve(paper, 2.0, "semantic", breaking=1, inner=INNER, log2_points=12)
-    assert found.there
+    assert found.on_branch
     assert found.shift["train_loss"] == 0
     assert found.to_dict()["parisi"] is None
     assert "replica symmetric" in found.message
@@ -271,7 +271,7 @@ def test_without_jumps_nothing_is_broken(paper):
 
 def test_a_branch_that_is_not_there(paper):
     found = dp.solve(paper, 0.05, "semantic", breaking=1, inner=INNER, log2_points=12)
-    assert not found.there
+    assert not found.on_branch
     assert np.isnan(found.shift["train_loss"])
 
 

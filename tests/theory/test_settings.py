@@ -9,7 +9,7 @@ from dotphase.theory.settings import DEFAULT, with_changes
 @pytest.mark.parametrize(
     ("arguments", "field"),
     [({"rtol": 0}, "rtol"), ({"log2_points": 5}, "log2_points"), ({"seed": -1}, "seed"),
-     ({"most": 99}, "most"), ({"log2_points": 14.0}, "log2_points"),
+     ({"max_log2_points": 99}, "max_log2_points"), ({"log2_points": 14.0}, "log2_points"),
      ({"iteration": 0.5}, "iteration")],
 )  # fmt: skip
 def test_impossible_settings_are_refused(arguments, field):

@@ -72,7 +72,7 @@ def test_same_seed_same_numbers_other_seed_other_numbers(paper):
 def test_points_grow_until_the_tolerance_is_met_or_the_cap_says_so(paper):
     loose = dp.solve(paper, 2.0, "semantic", rtol=2e-2)
     tight = dp.solve(paper, 2.0, "semantic", rtol=2e-3)
-    capped = dp.solve(paper, 2.0, "semantic", rtol=1e-6, most=14)
+    capped = dp.solve(paper, 2.0, "semantic", rtol=1e-6, max_log2_points=14)
     assert loose.log2_points == 14 < tight.log2_points
     values = _values(tight)
     assert all(tight.stderr[k] <= 2e-3 * values[k] for k in values if values[k] > 0)
@@ -310,7 +310,7 @@ def test_positional_branch_is_followed_from_few_data_up(paper):
     found = dp.analysis.continue_in_alpha(paper, alphas, ["positional"], log2_points=13)[
         "positional"
     ]
-    assert all(solution.there for solution in found)
+    assert all(solution.on_branch for solution in found)
     assert [solution.norms["m"] for solution in found] == pytest.approx([0.26] * 4, rel=0.05)
 
 
@@ -320,7 +320,7 @@ def test_positional_branch_is_followed_from_few_data_up(paper):
 def test_a_start_that_leaves_the_admissible_overlaps_is_rescaled(branch, omega, size, monkeypatch):
     model = dp.positional_semantic(omega=omega, ridge=0.02, mixing=[[0.9, 0.1], [0.1, 0.9]])
     solution = dp.solve(model, 10.0, start=branch, log2_points=12)
-    assert solution.there
+    assert solution.on_branch
     assert solution.value("m" if branch == "positional" else "theta") == pytest.approx(
         size, rel=0.02
     )

@@ -80,7 +80,7 @@ def test_energy_and_free_energy_agree_at_a_fixed_point(spectrum):
     model = dp.positional_semantic(spectrum=spectrum)
     tight = dp.Iteration(tolerance=1e-7)
     solution = dp.solve(model, 2.0, "semantic", log2_points=12, iteration=tight)
-    assert solution.there and solution.stability.trusted
+    assert solution.on_branch and solution.stability.trusted
     assert solution.free_energy == pytest.approx(solution.train_loss, rel=1e-5)
 
 

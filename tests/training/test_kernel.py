@@ -49,7 +49,7 @@ def test_steps_of_a_schedule(optimizer, momentum):
         recipe.lr, recipe.steps, recipe.tolerance, jax.random.key(0), recipe.momentum
     )
     parabola = Objective(lambda w: (jnp.sum(w**2), 2 * w), None, None, None, None)
-    method = settings.optimiser.build(parabola, schedule)
+    method = settings.algorithm.build(parabola, schedule)
     point, now, before = method.begin(jnp.ones(1)), 1.0, 1.0
     for number, size in enumerate(lr):
         point = method.step(point, jnp.asarray(number))

@@ -88,7 +88,7 @@ def test_theory_and_training_agree(paper, semantic):
         ("sgd", {"lr": 0.5, "steps": 250}, 0.1),
     ],
 )
-def test_other_optimisers_go_where_lbfgs_goes(paper, semantic, name, settings, slack):
+def test_other_optimizers_go_where_lbfgs_goes(paper, semantic, name, settings, slack):
     training = dp.train(paper, ALPHA, D, seeds=2, start="semantic", optimizer=name, **settings)
     for mine, best in zip(training.runs, semantic.runs, strict=False):
         assert mine.train_loss == pytest.approx(best.train_loss, rel=slack)

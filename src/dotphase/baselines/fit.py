@@ -30,11 +30,12 @@ from jaxtyping import Array, Float
 
 from dotphase.config import validation
 from dotphase.finite_d.datasets import Dataset, count_sentences, draw_tokens, sample
-from dotphase.finite_d.linear_layer import linear_layer, linear_test_error, mixing_moments
+from dotphase.finite_d.linear_layer import linear_layer, mixing_moments
 from dotphase.finite_d.loss import project
 from dotphase.finite_d.prng_keys import Purpose
 from dotphase.finite_d.test_error import linear_error, quadrature
 from dotphase.model.definition import Model, refuse
+from dotphase.model.linear_layer import linear_test_error
 from dotphase.numerics.proximal_map import over_points
 from dotphase.numerics.statistics import error_if_known
 from dotphase.runtime.precision import in_double_precision

@@ -18,7 +18,7 @@ DYNAMICS = {
     "momentum": Parameter("momentum", Number(at_least=0), 0.0, "Dynamics: share of the last step."),
     "ensemble": Parameter("ensemble", Whole(6, 24), 12, "Dynamics: log2 of the sentences."),
 }
-SOLVER = ("log2_points", "rtol", "most")
+SOLVER = ("log2_points", "rtol", "max_log2_points")
 
 
 def of_engine(engine: str, solver: dict[str, Any], descent: dict[str, Any]) -> dict[str, Any]:

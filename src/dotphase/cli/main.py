@@ -44,6 +44,8 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] == "reproduce":
+            raise InvalidInput("command", args[0], "is now `python -m reproduction`, in a checkout")
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             raise InvalidInput("command", args[0], unknown("command", args[0], COMMANDS))
         return super().resolve_command(ctx, args)

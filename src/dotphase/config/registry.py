@@ -1,6 +1,6 @@
 """One list for each choice: the files of a package, and what a program registers besides.
 
-A package that offers a choice (optimisers, starts, branches, models, items of the report,
+A package that offers a choice (optimizers, starts, branches, models, items of the report,
 commands) has one file for each option, which defines it under a name that all of them share.
 The list of options is the list of files: it is known without importing any of them, so that the
 command line can name the options before anything heavy is loaded, and a new option is one new file.
@@ -34,7 +34,7 @@ def _files(*folders: tuple[str, int]) -> tuple[str, ...]:
     return tuple(info.name for info in found if not info.name.startswith("_"))
 
 
-class Choices(Mapping[str, T], Generic[T]):
+class Registry(Mapping[str, T], Generic[T]):
     """Options by name, each imported when it is first asked for.
 
     Parameters

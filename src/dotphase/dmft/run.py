@@ -190,7 +190,7 @@ def _enough(
     while True:
         stderr = {name: _standard_error(smaller, larger, name) for name in QUANTITIES}
         found = _Found(larger, smaller, stderr)
-        ended = level >= settings.most or _first_diverged(larger) is not None
+        ended = level >= settings.max_log2_ensemble or _first_diverged(larger) is not None
         if ended or _accurate(found, settings.rtol):
             return found
         level += 1

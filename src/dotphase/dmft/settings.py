@@ -26,7 +26,7 @@ class DynamicsSettings:
         Ensembles are doubled until the standard errors, relative to the largest value that a
         quantity has, are below this at every step. Numbers are continued to 1/N = 0 from two
         sizes; None for ensembles of one size, where a shift of order 1/N remains.
-    most : int
+    max_log2_ensemble : int
         log2 of the largest ensemble.
     seed : int
         Seed of everything random.
@@ -37,13 +37,13 @@ class DynamicsSettings:
     log2_ensemble: int = 12
     repetitions: int = 8
     rtol: float | None = 0.01
-    most: int = 13
+    max_log2_ensemble: int = 13
     seed: int = 0
     dtype: str = "float64"
 
     def __post_init__(self) -> None:
         validation.whole("log2_ensemble", self.log2_ensemble, at_least=LEAST, at_most=24)
-        validation.whole("most", self.most, at_least=LEAST, at_most=24)
+        validation.whole("max_log2_ensemble", self.max_log2_ensemble, at_least=LEAST, at_most=24)
         validation.whole("repetitions", self.repetitions, at_least=1, at_most=2**16)
         validation.whole("seed", self.seed, at_least=0)
         if self.rtol is not None:
@@ -57,6 +57,6 @@ class DynamicsFields(TypedDict, total=False):
     log2_ensemble: int
     repetitions: int
     rtol: float | None
-    most: int
+    max_log2_ensemble: int
     seed: int
     dtype: str

@@ -120,7 +120,7 @@ def critical(
 
 def fill(curve: dict[str, Any], branch: str, index: int, solution: Solution) -> None:
     """Write one solution into a curve; where the branch does not exist nothing is drawn."""
-    there = solution.there
+    there = solution.on_branch
     curve["linear_test_error"] = solution.linear_test_error
     for name in QUANTITIES:
         curve["branches"][branch][name][index] = solution.value(name) if there else None

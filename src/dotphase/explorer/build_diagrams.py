@@ -1,4 +1,4 @@
-"""``python -m dotphase.explorer.build_diagrams``: computes the diagrams that ship with the package."""
+"""Compute the packaged diagrams: ``python -m dotphase.explorer.build_diagrams``."""
 
 from __future__ import annotations
 

@@ -211,12 +211,12 @@ def _winner(values: Mapping[str, Any]) -> str | None:
     there = {
         name: one["train_loss"]
         for name, one in values.items()
-        if one and one["there"] and one["stability"]["kind"] != "saddle"
+        if one and one["on_branch"] and one["stability"]["kind"] != "saddle"
     }
     return min(there, key=lambda name: there[name]) if there else None
 
 
 def _overlaps(found: Mapping[str, Any] | None) -> Overlaps | None:
-    if not found or not found["there"]:
+    if not found or not found["on_branch"]:
         return None
     return Overlaps(*(np.asarray(found["overlaps"][name]) for name in Overlaps._fields))

@@ -24,7 +24,7 @@ from dotphase.errors import InvalidInput
 from dotphase.explorer.routes import Explorer, Read
 from dotphase.runtime import interrupt
 
-PAGE = Path(__file__).parent / "page"
+PAGE = Path(__file__).parent / "static"
 #: Longest address and longest body that are read.
 LONGEST = 4096
 

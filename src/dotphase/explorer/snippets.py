@@ -48,12 +48,12 @@ def snippets(
     head = f"import dotphase as dp\n\nmodel = {_model(point)}\n"
     numpy = "import numpy as np\n" + head
     alphas = f"np.linspace({GRID[0]!r}, {GRID[1]!r}, {GRID[2]})"
-    precisely = f"rtol={FINAL.rtol!r}, most={FINAL.most}"
+    precisely = f"rtol={FINAL.rtol!r}, max_log2_points={FINAL.max_log2_points}"
     first, options, rest = _options(point)
     grid = ":".join(f"{part:g}" for part in GRID)
     solve = " && ".join(
         f"dotphase solve --alpha {alpha!r} --branch {branch} {options} "
-        f"--rtol {FINAL.rtol!r} --most {FINAL.most}"
+        f"--rtol {FINAL.rtol!r} --max-log2-points {FINAL.max_log2_points}"
         for branch in names
     )
     rho = float(point.model().rho[0])

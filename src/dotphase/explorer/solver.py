@@ -32,7 +32,7 @@ from dotphase.theory.solve import solving
 #: log2 of the points of a first look.
 FIRST = 12
 #: How precise the final numbers are.
-FINAL = SolverSettings(rtol=5e-3, most=15)
+FINAL = SolverSettings(rtol=5e-3, max_log2_points=15)
 #: Seconds that a first look may take; what is not found by then is left to the background.
 BUDGET = 0.25
 #: Solutions remembered as starting points.
@@ -186,7 +186,7 @@ def describe(solution: Solution, branch: str, stage: int) -> dict[str, Any]:
              "converged", "message", "stability", "log2_points", "overlaps")  # fmt: skip
     return {
         **{name: full[name] for name in names},
-        "there": on_branch(solution, branch),
+        "on_branch": on_branch(solution, branch),
         "stage": STAGES[stage],
         "seconds": solution.seconds,
     }

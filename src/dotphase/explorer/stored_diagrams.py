@@ -1,8 +1,8 @@
 """Phase diagrams that are kept: those that ship with the package, and the user's own.
 
 A diagram covers alpha and omega at one sigma, ridge and A. The paper's two are package data,
-made by ``python -m dotphase.explorer.build_diagrams``; others are kept in the user's cache folder once the
-page has computed them.
+made by ``python -m dotphase.explorer.build_diagrams``; others are kept in the user's
+cache folder once the page has computed them.
 """
 
 from __future__ import annotations

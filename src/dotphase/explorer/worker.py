@@ -59,7 +59,7 @@ def _end_with_the_server() -> None:
 def train(point: dict[str, Any], **options: Any) -> None:
     """Train students; every finished run is told, and before that where gradient descent goes.
 
-    The optimiser that finds the minima takes few long steps: what moves on the page is gradient
+    The optimizer that finds the minima takes few long steps: what moves on the page is gradient
     descent from the same starts on the same data, after more and more steps.
     """
     from dotphase.explorer.point import Point

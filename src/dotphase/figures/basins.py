@@ -1,4 +1,4 @@
-"""Maps of which minimum an optimiser finds from random starts."""
+"""Maps of which minimum an optimizer finds from random starts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from dotphase.experiments.training.basins import basin_shares
-from dotphase.figures.parts.lines import OPTIMISERS
+from dotphase.figures.parts.lines import OPTIMIZERS
 from dotphase.figures.parts.style import COLOURS, drawing, ink, page
 
 
@@ -19,7 +19,7 @@ def basins(runs: xr.Dataset, path: str | Path | None = None) -> Any:
     Parameters
     ----------
     runs : xarray.Dataset
-        From `dotphase.basins`: one row of maps for each optimiser, one column for each
+        From `dotphase.basins`: one row of maps for each optimizer, one column for each
         mechanism that was found by any run.
 
     Examples
@@ -50,7 +50,7 @@ def basins(runs: xr.Dataset, path: str | Path | None = None) -> Any:
                 axis.set_xticks(range(len(alphas)), [f"{value:g}" for value in alphas])
                 axis.set_yticks(range(len(scales)), [f"{value:g}" for value in scales])
                 axis.tick_params(length=0, labelsize=8)
-            row[0].set_ylabel(f"{OPTIMISERS.get(name, name)}\ninitial scale $s$")
+            row[0].set_ylabel(f"{OPTIMIZERS.get(name, name)}\ninitial scale $s$")
         for top, bottom, kind in zip(axes[0], axes[-1], kinds, strict=True):
             top.set_title(f"{kind} (% of runs)")
             bottom.set_xlabel(r"$\alpha = n/d$")

@@ -25,7 +25,7 @@ def outcomes(found: Mapping[str, xr.Dataset], path: str | Path | None = None) ->
     Parameters
     ----------
     found : mapping
-        By label, from `dotphase.analysis.outcomes`, or from `dotphase.basins` with one optimiser.
+        By label, from `dotphase.analysis.outcomes`, or from `dotphase.basins` with one optimizer.
 
     Examples
     --------

@@ -7,7 +7,7 @@ from typing import Any
 
 import xarray as xr
 
-from dotphase.figures.parts.lines import OPTIMISERS, overlap_plane, overlap_scale
+from dotphase.figures.parts.lines import OPTIMIZERS, overlap_plane, overlap_scale
 from dotphase.figures.parts.style import COLOURS, MARKERS, drawing
 
 #: Sizes that are said above each panel.
@@ -15,7 +15,7 @@ SIZES = {"d": "d", "alpha": r"\alpha"}
 
 
 def starts(theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None = None) -> Any:
-    """Scatter of ``(m, theta)`` of every run; one panel for each optimiser.
+    """Scatter of ``(m, theta)`` of every run; one panel for each optimizer.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def starts(theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None = None)
             overlap_plane(axis, theory, scale)
             told = [(name, symbol) for name, symbol in SIZES.items() if name in runs.attrs]
             sizes = [rf"${symbol} = {runs.attrs[name]:g}$" for name, symbol in told]
-            axis.set_title(", ".join([OPTIMISERS.get(str(kind), str(kind)), *sizes]))
+            axis.set_title(", ".join([OPTIMIZERS.get(str(kind), str(kind)), *sizes]))
         axes[0, 0].set_ylabel(r"$|\theta|/\sigma^2$")
         axes[0, 0].legend()
     return figure

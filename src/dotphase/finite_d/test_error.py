@@ -22,11 +22,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from dotphase.model import Model
+from dotphase.model import Model, memory_check
 from dotphase.model.spectrum import Spectrum
 from dotphase.numerics.proximal_map import over_points
 from dotphase.numerics.quadrature import Rule, gauss_hermite, sobol_rule
-from dotphase.runtime import memory_limit
 
 #: Most dimensions of a product rule, its order in each, and log2 of the points otherwise.
 TENSOR_DIMS, ORDER, LOG2_POINTS = 4, 12, 16
@@ -62,7 +61,7 @@ def count_fields(model: Model) -> int:
 def check_dims(model: Model) -> None:
     """Refuse a model whose test error cannot be computed, before its students are trained."""
     if count_fields(model) > TENSOR_DIMS:
-        memory_limit.check_fields(model, 2**LOG2_POINTS)
+        memory_check.check_fields(model, 2**LOG2_POINTS)
 
 
 @lru_cache(maxsize=16)

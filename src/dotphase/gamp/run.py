@@ -19,6 +19,7 @@ from dotphase.finite_d.datasets import count_sentences, position_vectors
 from dotphase.finite_d.initialization import StartFunction, name_of, resolve
 from dotphase.finite_d.loss import Weights
 from dotphase.finite_d.measurement import count_blocks, measure_runs
+from dotphase.finite_d.nonfinite import diagnose_run
 from dotphase.finite_d.overlaps import overlap_norms
 from dotphase.finite_d.preparation import Prepared, prepare_runs
 from dotphase.finite_d.prng_keys import keys_at
@@ -28,8 +29,8 @@ from dotphase.gamp.iteration import first_state, in_blocks, is_sane, iterate
 from dotphase.gamp.result import FOLLOWED_OVERLAPS, AmpRun, MessagePassing
 from dotphase.gamp.settings import MessagePassingSettings
 from dotphase.gamp.state_evolution import StartOverlaps, average_start, predict
+from dotphase.model import memory_check
 from dotphase.model.definition import Model, refuse, refuse_spectrum
-from dotphase.model.nonfinite import blame
 from dotphase.numerics.outcome import Outcome
 from dotphase.numerics.statistics import error_if_known
 from dotphase.runtime import interrupt, memory_limit
@@ -83,7 +84,7 @@ def pass_messages(
     damping, begin = settings.damping_from(start), resolve(model, start)
     # Refuses what does not fit.
     check_run(model, n, d)
-    memory_limit.check_points(model, padded(n))
+    memory_check.check_points(model, padded(n))
     check_dims(model)
     memory_limit.check_kept("seeds", seeds, bytes_kept(model, d))
     positions = jnp.asarray(position_vectors(model, d))
@@ -186,7 +187,8 @@ def _run(
     values = {name: float(each[0]) for name, each in jax.tree.map(np.asarray, found).items()}
     more = _more(outcome, best, two_minima)
     if not all(np.isfinite(value) for value in values.values()):
-        outcome, more = Outcome.NOT_FINITE, f": {blame(model, data, weights, quadrature(model))}"
+        diagnosis = diagnose_run(model, data, weights, quadrature(model))
+        outcome, more = Outcome.NOT_FINITE, f": {diagnosis}"
     other = None if rival is None else rival(model, batch, starts, keys)
     return AmpRun(
         seed=number,

@@ -105,7 +105,7 @@ def release(
     """
     starts = _unbind(networks, keys)
     rules = _no_rules(networks.value.shape[-1], len(keys))
-    plan = Plan(optimiser="sgd", epochs=epochs, batch=batch)
+    plan = Plan(optimizer="sgd", epochs=epochs, batch=batch)
     trained = train(starts, rules, keys, split, plan, store=store, on_epoch=on_epoch)
     return starts, trained
 
@@ -199,7 +199,7 @@ def emergence(
     samples : sequence of int
         Numbers of training sequences; the smaller sets are part of the larger.
     runs, steps : int
-        Runs for each, and optimiser steps of a run, rounded up to whole passes.
+        Runs for each, and optimizer steps of a run, rounded up to whole passes.
     seed, task, dimension, hidden, batch
         As in `run`; the held-out sequences are the same.
     on_size : callable, optional

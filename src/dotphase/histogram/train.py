@@ -41,17 +41,17 @@ from dotphase.runtime import interrupt, memory_limit
 BATCH, EVALUATED = 32, 1000
 #: Held while an epoch is handed to JAX, so that threads do not compile the same thing at once.
 _DISPATCH = threading.Lock()
-#: Size of a step of either optimiser.
+#: Size of a step of either optimizer.
 STEP = 1e-3
 
-OPTIMISERS: dict[str, Callable[[], optax.GradientTransformation]] = {
+OPTIMIZERS: dict[str, Callable[[], optax.GradientTransformation]] = {
     "adam": lambda: optax.adam(STEP, b1=0.9, b2=0.98, eps=1e-9),
     "sgd": lambda: optax.sgd(STEP),
 }
 
 
 class State(NamedTuple):
-    """Networks in training, with what the optimiser remembers; a leading axis over runs."""
+    """Networks in training, with what the optimizer remembers; a leading axis over runs."""
 
     network: Network
     memory: Any
@@ -78,21 +78,21 @@ class Plan:
 
     Attributes
     ----------
-    optimiser : ``adam`` (1e-3, .9, .98) or ``sgd`` (1e-3)
+    optimizer : ``adam`` (1e-3, .9, .98) or ``sgd`` (1e-3)
     epochs : most epochs
     target : held-out accuracy at which a run stops; None to go on to the end
     batch : sequences of a batch; the last of an epoch may be smaller
     passes : passes through the training data that make an epoch
     """
 
-    optimiser: str = "adam"
+    optimizer: str = "adam"
     epochs: int = 200
     target: float | None = None
     batch: int = BATCH
     passes: int = 1
 
     def __post_init__(self) -> None:
-        validation.choice("optimiser", self.optimiser, OPTIMISERS)
+        validation.choice("optimizer", self.optimizer, OPTIMIZERS)
         validation.whole("epochs", self.epochs, at_least=1)
         validation.whole("batch", self.batch, at_least=1)
         validation.whole("passes", self.passes, at_least=1)
@@ -101,8 +101,8 @@ class Plan:
 
     @property
     def fixed(self) -> tuple[str, int, int]:
-        """What an epoch is compiled for: optimiser, batch and passes."""
-        return self.optimiser, self.batch, self.passes
+        """What an epoch is compiled for: optimizer, batch and passes."""
+        return self.optimizer, self.batch, self.passes
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def train(
     """
     runs = len(keys)
     starts = constrain_all(starts, rules)
-    state = State(starts, _empty_memory(starts, plan.optimiser))
+    state = State(starts, _empty_memory(starts, plan.optimizer))
     fixed = Fixed(rules, keys)
     curves = np.empty((0, 3, runs), np.float32)
     found = store.load(state) if store is not None else None
@@ -198,7 +198,7 @@ def train(
 
 
 def check_runs(runs: Any, task: Task, dimension: int, hidden: int) -> int:
-    """A number of runs whose networks, starts and the optimiser's memories fit into memory."""
+    """A number of runs whose networks, starts and the optimizer's memories fit into memory."""
     numbers = dimension * (task.symbols + task.length + 4 * dimension + 2 * hidden)
     return memory_limit.check_kept(
         "runs", validation.whole("runs", runs, at_least=1), 8 * 4 * numbers
@@ -206,9 +206,9 @@ def check_runs(runs: Any, task: Task, dimension: int, hidden: int) -> int:
 
 
 @partial(jax.jit, static_argnums=1)
-def _empty_memory(starts: Network, optimiser: str) -> Any:
-    """What the optimiser remembers before the first step."""
-    return jax.vmap(OPTIMISERS[optimiser]().init)(starts)
+def _empty_memory(starts: Network, optimizer: str) -> Any:
+    """What the optimizer remembers before the first step."""
+    return jax.vmap(OPTIMIZERS[optimizer]().init)(starts)
 
 
 def _active(curves: np.ndarray, runs: int, target: float | None) -> np.ndarray:
@@ -280,8 +280,8 @@ def _train_epoch(
     state: State, fixed: Fixed, data: Split, epoch: Array | int, how: tuple[str, int, int]
 ) -> tuple[State, Measured]:
     """One epoch of one run, and how good it is then; for `how` see `Plan.fixed`."""
-    optimiser, batch, passes = how
-    method = OPTIMISERS[optimiser]()
+    optimizer, batch, passes = how
+    method = OPTIMIZERS[optimizer]()
     n = data.train.shape[0]
     keys = jax.random.split(jax.random.fold_in(fixed.key, epoch), passes)
     chosen, weights = jax.vmap(lambda key: _batches(jax.random.permutation(key, n), batch))(keys)

@@ -1,8 +1,8 @@
 """Value, gradient and Hessian of the loss of one sentence in its projected tokens.
 
 Any student works through automatic differentiation. Softmax attention has closed forms
-(`dotphase.numerics.softmax_derivatives`, `dotphase.numerics.untied_softmax_derivatives`); both ways give the same
-numbers, and a test holds them to it.
+(`dotphase.numerics.softmax_derivatives`, `dotphase.numerics.untied_softmax_derivatives`); both
+ways give the same numbers, and a test holds them to it.
 """
 
 from __future__ import annotations

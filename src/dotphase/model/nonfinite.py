@@ -1,4 +1,4 @@
-"""Which function of a model is not finite, and where: said of a result whose numbers are not."""
+"""Diagnose a result that is not finite: name the function of the model that caused it."""
 
 from __future__ import annotations
 
@@ -10,29 +10,14 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from dotphase.finite_d.loss import Weights, project
-from dotphase.finite_d.preparation import Prepared
-from dotphase.finite_d.test_error import both_fields
 from dotphase.model.definition import Model
 from dotphase.model.validation import call_many, where_not_finite
-from dotphase.numerics.quadrature import Rule
 
 #: Projected tokens of many sentences, as engines have them: sentences on the last axis.
 Fields = Float[Array | np.ndarray, "tokens rank n"]
 
 
-def blame(model: Model, data: Prepared, weights: Weights, rule: Rule) -> str:
-    """In words, which function is not finite at which of the fields that a run has seen."""
-    if not np.isfinite(np.asarray(weights)).all():
-        return "the weights are not finite"
-    reduced, teacher_weights, positions, _ = data
-    h, x, _ = both_fields(model, weights, teacher_weights, positions, rule)
-    given = project(reduced.z - positions, teacher_weights)
-    found = blame_functions(model, [given, h], [project(reduced.z, weights), x])
-    return found or unknown(model)
-
-
-def blame_functions(
+def diagnose_functions(
     model: Model, teacher: Iterable[Fields], student: Iterable[Fields]
 ) -> str | None:
     """In words, which function is not finite at which of the fields that it was called with.
@@ -63,7 +48,7 @@ class Slope(eqx.Module):
         return jax.jacobian(self.function)(h)
 
 
-def unknown(model: Model) -> str:
+def unknown_cause(model: Model) -> str:
     """What is said where no function could be blamed."""
     if model.plain:
         return "teacher and student are finite at the fields, but not what is made of them"

@@ -1,6 +1,7 @@
 """Separate queries and keys: ``S = softmax(h_Q h_K^T)``, and derivatives of losses of it.
 
-As in `dotphase.numerics.softmax_derivatives`, row i of S is a function of the L - 1 score differences
+As in `dotphase.numerics.softmax_derivatives`,
+row i of S is a function of the L - 1 score differences
 
     z_ij = Q_i . (K_j - K_i),   dz_ij = dQ_i . (K_j - K_i) + Q_i . dK_j - Q_i . dK_i,   j != i,
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import jax
 
 from dotphase.errors import InvalidInput
-from dotphase.model import Model
 
 #: Arrays of the size of the data, or of all Hessians, that exist at once.
 COPIES = 4
@@ -49,11 +48,11 @@ def check_batch(batch: int, each: int, room: int, d: int) -> None:
     """Refuse a batch of runs of `each` bytes that does not fit into `room` bytes."""
     if batch * each <= room:
         return
-    fits, free = room // each, f"and {_size(room)} are free"
+    fits, free = room // each, f"and {format_size(room)} are free"
     if fits < 1:
-        rule = f"one run needs about {_size(each)} {free}: {SMALLER}"
+        rule = f"one run needs about {format_size(each)} {free}: {SMALLER}"
         raise InvalidInput("d", d, rule)
-    rule = f"needs about {_size(batch * each)} {free}: use batch {fits} or less"
+    rule = f"needs about {format_size(batch * each)} {free}: use batch {fits} or less"
     raise InvalidInput("batch", batch, rule)
 
 
@@ -61,29 +60,9 @@ def check_kept(field: str, count: int, each: int) -> int:
     """A number of things of `each` bytes that are all kept, refused if they do not fit."""
     room = available()
     if count * each > room:
-        rule = f"would keep about {_size(count * each)} and {_size(room)} are free"
+        rule = f"would keep about {format_size(count * each)} and {format_size(room)} are free"
         raise InvalidInput(field, count, f"{rule}: use {max(room // each, 1)} or less")
     return count
-
-
-def check_points(model: Model, points: int) -> None:
-    """Refuse a model whose proximal map cannot be computed at so many points at once."""
-    _check_model(model, COPIES * 8 * points * (model.length * model.student_rank) ** 2)
-
-
-def check_fields(model: Model, points: int) -> None:
-    """Refuse a model whose fields do not fit into memory at so many points."""
-    columns = model.teacher_rank + model.student_rank
-    _check_model(model, 2 * COPIES * 8 * points * model.length * columns)
-
-
-def _check_model(model: Model, needed: int) -> None:
-    room = available()
-    if needed > room:
-        sizes = {name: getattr(model, name) for name in ("student_rank", "teacher_rank", "length")}
-        field = max(sizes, key=lambda name: sizes[name])
-        rule = f"needs about {_size(needed)} and {_size(room)} are free: use a smaller one"
-        raise InvalidInput(field, sizes[field], rule)
 
 
 @contextmanager
@@ -103,5 +82,5 @@ def explained(batch: int) -> Iterator[None]:
         raise InvalidInput("batch", batch, rule) from error
 
 
-def _size(count: int) -> str:
+def format_size(count: int) -> str:
     return f"{count / 2**30:.2f} GiB" if count >= 2**28 else f"{count / 2**20:.0f} MiB"

@@ -1,9 +1,9 @@
 """Branches of many models along alpha, in processes of their own.
 
 Between two averages a solver works in Python, of which one thread runs at a time: threads share two
-cores to little avail. A worker (``python -m dotphase.theory.branch_processes``) is asked one chain at a
-time, and answers with every solution, then with all of them: pickled, between a program and its own
-workers alone, never from disk. What cannot be done that way (models that another process cannot be
+cores to little avail. A worker (``python -m dotphase.theory.branch_processes``) is asked one
+chain at a time, and answers with every solution, then with all of them: pickled, between
+a program and its own workers alone, never from disk. What cannot be done that way (models that another process cannot be
 told of, workers that die) is left to whoever asked.
 """
 

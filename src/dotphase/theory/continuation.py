@@ -20,9 +20,9 @@ from itertools import pairwise
 import numpy as np
 from jaxtyping import Float
 
-from dotphase.finite_d.linear_layer import linear_test_error
 from dotphase.model import Model
-from dotphase.model.nonfinite import unknown
+from dotphase.model.linear_layer import linear_test_error
+from dotphase.model.nonfinite import unknown_cause
 from dotphase.numerics.fixed_point import FixedPoint, Vector
 from dotphase.numerics.outcome import Outcome
 from dotphase.theory.branches import BRANCHES
@@ -37,7 +37,7 @@ from dotphase.theory.model_error import (
     stiffness_lost,
 )
 from dotphase.theory.multipliers import multipliers, whole_jacobian
-from dotphase.theory.nonfinite import blame_averages
+from dotphase.theory.nonfinite import diagnose_averages
 from dotphase.theory.overlaps import Overlaps, is_nothing
 from dotphase.theory.point_iteration import (
     Evaluation,
@@ -53,7 +53,7 @@ from dotphase.theory.point_iteration import (
 )
 from dotphase.theory.quadrature_error import scramble_values, standard_errors, worst_error
 from dotphase.theory.seed_ensemble import APART, OTHERS, combined, decided_against, needs_seeds
-from dotphase.theory.settings import FEWEST, SolverSettings
+from dotphase.theory.settings import MIN_LOG2_POINTS, SolverSettings
 from dotphase.theory.solution import Solution
 from dotphase.theory.stability import Multipliers, Responses, Stability, judge
 
@@ -126,11 +126,11 @@ class Follower:
         solution = None
         if self._last is not None:
             solution, jacobian = yield from self._continued(alpha, careful=True)
-        if solution is None or not solution.there:
+        if solution is None or not solution.on_branch:
             self._memory, careful = Memory(), not self._ended
             goal = self._goal(alpha)
             again, jacobian = yield from find(goal, self._own_start, self._memory, careful=careful)
-            solution = again if solution is None or again.on_branch else solution
+            solution = again if solution is None or again.matches_branch else solution
         self._keep(solution, jacobian)
         return (yield from _with_seeds(self._goal(alpha), solution)) if self.several else solution
 
@@ -156,8 +156,8 @@ class Follower:
         return find(self._goal(alpha), start, self._memory, jacobian, careful=careful)
 
     def _keep(self, solution: Solution, jacobian: Jacobian | None) -> None:
-        self._last = (solution.overlaps, jacobian) if solution.there else None
-        self._ended = not solution.on_branch
+        self._last = (solution.overlaps, jacobian) if solution.on_branch else None
+        self._ended = not solution.matches_branch
 
 
 def along(
@@ -179,11 +179,11 @@ def along(
             progress(found[int(index)])
     # Back again: the branch's own start may have missed it where it still exists.
     for last, index in pairwise(order[::-1]):
-        if found[int(last)].there and not found[int(index)].there:
+        if found[int(last)].on_branch and not found[int(index)].on_branch:
             follower = Follower(model, branch, settings, several=several)
             yield from follower.at(alphas[last])
             again = yield from follower.at(alphas[index])
-            found[int(index)] = again if again.there else found[int(index)]
+            found[int(index)] = again if again.on_branch else found[int(index)]
     return [found[index] for index in range(len(alphas))]
 
 
@@ -197,8 +197,8 @@ def one_point(
     solution, _ = yield from find(goal, start, memory, hasty=branch in BRANCHES)
     if solution.message.startswith(Outcome.NOT_FINITE.message):
         return solution  # it is not the start that is to blame
-    lost = not solution.on_branch
-    left_rough = solution.log2_points < (settings.log2_points or FEWEST)
+    lost = not solution.matches_branch
+    left_rough = solution.log2_points < (settings.log2_points or MIN_LOG2_POINTS)
     if branch in BRANCHES and (lost or left_rough or solution.stability.kind == "saddle"):
         # A saddle may be a weak look-alike of a minimum that its own start has missed.
         known = yield from _from_afar(goal, memory, minimum=not lost)
@@ -217,7 +217,7 @@ def _with_seeds(goal: Goal, solution: Solution) -> Steps[Solution]:
     if not needs_seeds(solution):
         return solution
     others: list[Solution] = []
-    start = solution.overlaps if solution.there else BRANCHES[goal.branch].start(goal.model)
+    start = solution.overlaps if solution.on_branch else BRANCHES[goal.branch].start(goal.model)
     for number in range(1, OTHERS + 1):
         if decided_against(solution, others):
             break
@@ -239,7 +239,7 @@ def _from_afar(goal: Goal, memory: Memory, *, minimum: bool) -> Steps[Solution |
     """
     alpha, branch = goal.alpha, goal.branch
     far = alpha / REACH if BRANCHES[branch].from_few else alpha * REACH
-    few = COARSE if minimum else FEWEST + 1
+    few = COARSE if minimum else MIN_LOG2_POINTS + 1
     usual = goal.settings.iteration_on(few)
     # On the way the noise is near enough: only the last point must be precise.
     rough = replace(
@@ -251,15 +251,15 @@ def _from_afar(goal: Goal, memory: Memory, *, minimum: bool) -> Steps[Solution |
     if minimum and solution.stability.kind == "saddle":
         return None
     for step in np.geomspace(far, alpha, STEPS)[1:]:
-        if not solution.there:
+        if not solution.on_branch:
             return None
         solution, path = yield from path.ahead(float(step))
-    if not solution.there:
+    if not solution.on_branch:
         return None
     if minimum and solution.stability.kind == "saddle":
         return None
     solution, _ = yield from find(goal, solution.overlaps, memory.for_another(), path.jacobian)
-    wanted = solution.there and (not minimum or solution.stability.kind == "minimum")
+    wanted = solution.on_branch and (not minimum or solution.stability.kind == "minimum")
     return solution if wanted else None
 
 
@@ -291,8 +291,8 @@ def find(
     problem = Free.started(goal.model, goal.alpha, start)
     search = Search(problem, settings, memory)
     x = problem.coordinates.pack(start)
-    level = settings.log2_points or FEWEST
-    coarse, most = min(COARSE, level), settings.most
+    level = settings.log2_points or MIN_LOG2_POINTS
+    coarse, most = min(COARSE, level), settings.max_log2_points
 
     def astray(point: FixedPoint) -> bool:
         return not belongs(goal.branch, classify(goal.model, problem.overlaps(point.x)))
@@ -331,7 +331,11 @@ def find(
             point = replace(point, x=x)
         working = yield from differentiate(search, point.x, coarse)
         jacobian = None
-        if point.outcome.success and coarse < level < settings.most and working is not None:
+        if (
+            point.outcome.success
+            and coarse < level < settings.max_log2_points
+            and working is not None
+        ):
             here = yield from search.evaluate(point.x, coarse)
             jacobian = working if _jump_share(here) < FEW_JUMPS else None
             if settings.log2_points is None:
@@ -351,16 +355,18 @@ def find(
         if jacobian is None and not nothing:
             # Errors are as good as the Jacobian behind them, and jumps make noise in
             # differences: it is measured on almost as many points as the result.
-            jacobian = yield from differentiate(search, point.x, max(level - 2, min(level, FEWEST)))
+            jacobian = yield from differentiate(
+                search, point.x, max(level - 2, min(level, MIN_LOG2_POINTS))
+            )
         here = yield from search.evaluate(point.x, level)
-        if settings.log2_points is not None or level >= settings.most or level == coarse:
+        if settings.log2_points is not None or level >= settings.max_log2_points or level == coarse:
             break
         wanted = _enough(_error(here, jacobian), level, settings)
         if wanted <= level:
             break
         level = wanted
         point, working = yield from refine_or_iterate(search, point.x, level, jacobian or working)
-        if level > FEWEST + 2 and _jump_share(here) >= FEW_JUMPS:
+        if level > MIN_LOG2_POINTS + 2 and _jump_share(here) >= FEW_JUMPS:
             jacobian = None
 
     here = yield from search.evaluate(point.x, level)
@@ -421,7 +427,7 @@ def _enough(error: float, log2_points: int, settings: SolverSettings) -> int:
     more than now, because errors from few points are rough."""
     excess = MARGIN * error / settings.rtol
     more = math.ceil(math.log2(min(max(excess, 1e-6), 1e6)) / RATE)
-    return min(log2_points + min(more, 4), settings.most)
+    return min(log2_points + min(more, 4), settings.max_log2_points)
 
 
 def _error(here: Evaluation, jacobian: Jacobian | None) -> float:
@@ -459,7 +465,7 @@ def _dress(
         stability = Stability(math.nan, math.nan, False, "the iteration did not converge")
         broken = dict.fromkeys(LAWS, math.nan)
         if search.broken is not None and search.blamed is None:
-            search.blamed = blame_averages(search.broken) or unknown(goal.model)
+            search.blamed = diagnose_averages(search.broken) or unknown_cause(goal.model)
         if search.blamed is not None:
             message = f"{Outcome.NOT_FINITE.message}: {search.blamed}"
     else:

@@ -21,9 +21,9 @@ from typing import Any, Unpack
 from dotphase.config import validation
 from dotphase.config.formatting import Description, Shown, with_error, with_errors
 from dotphase.config.serialization import fields_without
-from dotphase.finite_d.linear_layer import linear_test_error
 from dotphase.model import Model
 from dotphase.model.definition import check_model
+from dotphase.model.linear_layer import linear_test_error
 from dotphase.runtime.precision import in_double_precision
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.driver import Steps, run
@@ -41,7 +41,7 @@ from dotphase.theory.transitions import (
 )
 
 #: Where the search begins and ends.
-SMALLEST, LARGEST = 0.05, 8.0
+ALPHA_MIN, ALPHA_MAX = 0.05, 8.0
 #: log2 of the points of the survey.
 COARSE = 13
 #: log2 of the points on which the limits of the branches are looked for.
@@ -62,7 +62,7 @@ class Critical(Shown):
     linear_test_error : test error of the linear positional layer; NaN, as alpha_l, without one
     trusted : whether the theory can be trusted for both branches at alpha_c
     message : what was found, or why not
-    smallest, largest : the range of alpha that was searched
+    alpha_min, alpha_max : the range of alpha that was searched
     lowest : names of the lowest minima with rising alpha
     transitions : every change of the lowest minimum, with its error
     branches : of every branch whether it is ``a minimum`` somewhere, ``a saddle``, or ``not found``
@@ -70,7 +70,7 @@ class Critical(Shown):
 
     Examples
     --------
-    >>> found = dp.critical(dp.positional_semantic(), smallest=0.8, largest=2.0, log2_points=12)
+    >>> found = dp.critical(dp.positional_semantic(), alpha_min=0.8, alpha_max=2.0, log2_points=12)
     >>> found.found, found.lowest
     (True, ('positional', 'semantic'))
     """
@@ -82,8 +82,8 @@ class Critical(Shown):
     linear_test_error: float
     trusted: bool
     message: str
-    smallest: float
-    largest: float
+    alpha_min: float
+    alpha_max: float
     lowest: tuple[str, ...]
     transitions: tuple[Transition, ...]
     branches: dict[str, str]
@@ -156,7 +156,7 @@ class Critical(Shown):
     @property
     def description(self) -> Description:
         """Phases, transitions and critical points with their errors."""
-        where = f"for alpha from {self.smallest:g} to {self.largest:g}"
+        where = f"for alpha from {self.alpha_min:g} to {self.alpha_max:g}"
         phases = ", then ".join(self.lowest) or "none"
         doubt = " ?" if self.transition is not None and not self.trusted else ""
         place = with_errors(self.alpha_c, self.alpha_c_stderr, self.alpha_c_model_error)
@@ -200,8 +200,8 @@ def learning(changes: Iterable[Transition]) -> Transition | None:
 def critical(
     model: Model,
     *,
-    smallest: float = SMALLEST,
-    largest: float = LARGEST,
+    alpha_min: float = ALPHA_MIN,
+    alpha_max: float = ALPHA_MAX,
     limits: bool = True,
     settings: SolverSettings | None = None,
     **changes: Unpack[SolverFields],
@@ -212,7 +212,7 @@ def critical(
     ----------
     model : Model
         Teacher, student and data.
-    smallest, largest : float
+    alpha_min, alpha_max : float
         Range of alpha to search; every transition in it is found.
     limits : bool
         Whether to look for where each branch stops being a minimum and where it ends, too.
@@ -221,13 +221,13 @@ def critical(
 
     Examples
     --------
-    >>> found = dp.critical(dp.positional_semantic(), smallest=0.8, largest=2.0, log2_points=12)
+    >>> found = dp.critical(dp.positional_semantic(), alpha_min=0.8, alpha_max=2.0, log2_points=12)
     >>> 1.1 < found.alpha_c < 1.4
     True
     """
     check_model(model)
     settings = with_changes(settings, SETTINGS, changes)
-    return run([_searching(model, smallest, largest, limits, settings)])[0]
+    return run([_searching(model, alpha_min, alpha_max, limits, settings)])[0]
 
 
 @in_double_precision
@@ -235,8 +235,8 @@ def critical_line(
     family: Callable[[float], Model],
     values: Iterable[float],
     *,
-    smallest: float = SMALLEST,
-    largest: float = LARGEST,
+    alpha_min: float = ALPHA_MIN,
+    alpha_max: float = ALPHA_MAX,
     limits: bool = False,
     progress: Callable[[Critical], None] | None = None,
     settings: SolverSettings | None = None,
@@ -259,36 +259,36 @@ def critical_line(
     Examples
     --------
     >>> line = dp.critical_line(
-    ...     dp.positional_semantic, [0.3], smallest=0.8, largest=2.0, log2_points=12
+    ...     dp.positional_semantic, [0.3], alpha_min=0.8, alpha_max=2.0, log2_points=12
     ... )
     >>> len(line)
     1
     """
     settings = with_changes(settings, SETTINGS, changes)
-    work = [_searching(family(value), smallest, largest, limits, settings) for value in values]
+    work = [_searching(family(value), alpha_min, alpha_max, limits, settings) for value in values]
     return run(work, progress=progress)
 
 
 def _searching(
-    model: Model, smallest: float, largest: float, limits: bool, settings: SolverSettings
+    model: Model, alpha_min: float, alpha_max: float, limits: bool, settings: SolverSettings
 ) -> Steps[Critical]:
     """The search in steps; what is asked is checked before it runs."""
-    smallest = validation.number("smallest", smallest, above=0)
-    largest = validation.number("largest", largest, above=smallest)
-    return _search(model, smallest, largest, limits, settings.fixed_points, settings)
+    alpha_min = validation.number("alpha_min", alpha_min, above=0)
+    alpha_max = validation.number("alpha_max", alpha_max, above=alpha_min)
+    return _search(model, alpha_min, alpha_max, limits, settings.fixed_points, settings)
 
 
 def _search(
     model: Model,
-    smallest: float,
-    largest: float,
+    alpha_min: float,
+    alpha_max: float,
     limits: bool,
     log2_points: int,
     settings: SolverSettings,
 ) -> Steps[Critical]:
     rough = replace(settings, log2_points=min(COARSE, log2_points))
     walking = replace(settings, log2_points=min(LIMITS, log2_points))
-    found = yield from survey(model, smallest, largest, rough)
+    found = yield from survey(model, alpha_min, alpha_max, rough)
     changes = yield from transitions(model, found, walking, settings)
     linear = linear_test_error(model, seed=settings.seed)
     alpha_l, error_l, words = yield from beats_linear(model, found, changes, linear, settings)
@@ -303,9 +303,9 @@ def _search(
         alpha_l_stderr=error_l,
         linear_test_error=linear,
         trusted=here is not None and here.trusted,
-        message="; ".join([here.reason if here else _nothing(lowest, smallest, largest), words]),
-        smallest=smallest,
-        largest=largest,
+        message="; ".join([here.reason if here else _nothing(lowest, alpha_min, alpha_max), words]),
+        alpha_min=alpha_min,
+        alpha_max=alpha_max,
         lowest=tuple(lowest),
         transitions=tuple(changes),
         branches={name: found.fate(name) for name in found.solved},
@@ -327,7 +327,7 @@ def _limits(
     """The limits of every branch that is a minimum somewhere, from alpha_c if it is one there."""
     limits = {name: Limits() for name in ("semantic", "positional")}
     for name in found.solved:
-        outside = outer_limit(name, result.smallest, result.largest)
+        outside = outer_limit(name, result.alpha_min, result.alpha_max)
         crossed = result.side(name) is not None
         inside = result.alpha_c if crossed else nearest_minimum(found, name, outside)
         if inside is not None and inside != outside:
@@ -335,9 +335,9 @@ def _limits(
     return limits
 
 
-def _nothing(lowest: list[str], smallest: float, largest: float) -> str:
+def _nothing(lowest: list[str], alpha_min: float, alpha_max: float) -> str:
     """Why there is no alpha_c."""
-    where = f"in [{smallest:g}, {largest:g}]"
+    where = f"in [{alpha_min:g}, {alpha_max:g}]"
     if not lowest:
         return f"no minimum was found {where}"
     if len(lowest) == 1:

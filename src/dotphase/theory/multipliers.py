@@ -34,7 +34,8 @@ def step_slopes(
 ) -> Float[np.ndarray, "scrambles n n"]:
     """The Jacobian of one step in all coordinates but those of V, whose columns are left NaN.
 
-    From the conjugates at x, and their derivatives over alpha (`dotphase.theory.density_derivatives`).
+    From the conjugates at x, and their derivatives over alpha
+    (`dotphase.theory.density_derivatives`).
     """
     coordinates, model, alpha = problem.coordinates, problem.model, problem.alpha
     columns = np.flatnonzero(~coordinates.part("V"))

@@ -16,7 +16,7 @@ from dotphase.numerics.quadrature import SMALLEST_LOG2
 from dotphase.theory.driver import Steps, ask
 from dotphase.theory.expectations import Answer, Query, ResponseQuery, Tracks
 from dotphase.theory.fixed_point_map import Problem
-from dotphase.theory.nonfinite import blame_averages
+from dotphase.theory.nonfinite import diagnose_averages
 from dotphase.theory.settings import SolverSettings
 from dotphase.theory.stability import Responses
 
@@ -150,7 +150,7 @@ class Search:
 
     def blame(self, here: Evaluation) -> bool:
         """Look for a function that is not finite where nothing was found, or nothing else known."""
-        self.blamed = blame_averages(self.broken or here)
+        self.blamed = diagnose_averages(self.broken or here)
         return self.blamed is not None
 
 

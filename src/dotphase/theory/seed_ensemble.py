@@ -38,7 +38,7 @@ def needs_seeds(solution: Solution) -> bool:
     sizes = dict(zip(("theta", "m"), alignment(solution.model, solution.overlaps), strict=True))
     if any(PRESENT / CLOSE < sizes[name] < PRESENT * CLOSE for name in names):
         return True
-    if not solution.on_branch:
+    if not solution.matches_branch:
         return False
     norms = solution.norms
     return any(not solution.stderr[name] < LARGE * norms[name] for name in names)
@@ -47,16 +47,16 @@ def needs_seeds(solution: Solution) -> bool:
 def decided_against(solution: Solution, others: list[Solution]) -> bool:
     """Whether those asked so far outvote those still to come: there is no such branch."""
     every = [solution, *(other for other in others if other.converged)]
-    off = sum(not one.on_branch for one in every)
+    off = sum(not one.matches_branch for one in every)
     return 2 * off > OTHERS + 1
 
 
 def combined(solution: Solution, others: list[Solution]) -> Solution:
     """A solution with what other seeds say of it: the majority on the branch or off it counts."""
     every = [solution, *(other for other in others if other.converged)]
-    on = [one for one in every if one.on_branch]
+    on = [one for one in every if one.matches_branch]
     exists = 2 * len(on) >= len(every)
-    agreeing = on if exists else [one for one in every if not one.on_branch]
+    agreeing = on if exists else [one for one in every if not one.matches_branch]
     chosen = solution if solution in agreeing else agreeing[0]
     names = (*Overlaps._fields, "train_loss", "test_error")
     values = {name: np.asarray([one.value(name) for one in agreeing]) for name in names}

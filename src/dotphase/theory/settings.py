@@ -12,9 +12,9 @@ from dotphase.numerics.fixed_point import Iteration
 from dotphase.numerics.quadrature import SMALLEST_LOG2
 
 #: log2 of the fewest and, by default, most points a result is reported from.
-FEWEST, MOST = 14, 20
+MIN_LOG2_POINTS, MAX_LOG2_POINTS = 14, 20
 #: log2 of the most points that may be asked for.
-LARGEST_LOG2 = 24
+LOG2_POINTS_LIMIT = 24
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,9 @@ class SolverSettings:
     Attributes
     ----------
     rtol : relative standard error of the results at which no more points are added
-    log2_points : log2 of a fixed number of Gaussian points; None lets it grow up to `most`
-    most : log2 of the most points to use on the way to `rtol`
+    log2_points : log2 of a fixed number of Gaussian points; None lets it grow up to
+        `max_log2_points`
+    max_log2_points : log2 of the most points to use on the way to `rtol`
     seed : seed of the Gaussian points
     iteration : damping, acceleration, tolerance of the fixed-point iteration; None leaves
         them to `iteration_on`
@@ -39,14 +40,16 @@ class SolverSettings:
 
     rtol: float = 2e-3
     log2_points: int | None = None
-    most: int = MOST
+    max_log2_points: int = MAX_LOG2_POINTS
     seed: int = 0
     iteration: Iteration | None = None
 
     def __post_init__(self) -> None:
         checked: dict[str, Any] = {
             "rtol": validation.number("rtol", self.rtol, above=0),
-            "most": validation.log2("most", self.most, SMALLEST_LOG2, LARGEST_LOG2),
+            "max_log2_points": validation.log2(
+                "max_log2_points", self.max_log2_points, SMALLEST_LOG2, LOG2_POINTS_LIMIT
+            ),
             "seed": validation.whole("seed", self.seed, at_least=0),
         }
         if not isinstance(self.iteration, Iteration | None):
@@ -59,7 +62,7 @@ class SolverSettings:
     @property
     def fixed_points(self) -> int:
         """`log2_points`, for those who need all their results on the same points."""
-        return validation.log2("log2_points", self.log2_points, SMALLEST_LOG2, LARGEST_LOG2)
+        return validation.log2("log2_points", self.log2_points, SMALLEST_LOG2, LOG2_POINTS_LIMIT)
 
     def iteration_on(self, log2_points: int) -> Iteration:
         """Settings of the iteration on a given number of points.
@@ -83,7 +86,7 @@ class SolverFields(TypedDict, total=False):
 
     rtol: float
     log2_points: int | None
-    most: int
+    max_log2_points: int
     seed: int
     iteration: Iteration | None
 
@@ -91,7 +94,7 @@ class SolverFields(TypedDict, total=False):
 #: What `solve` uses where nothing else is said.
 DEFAULT = SolverSettings()
 #: The same with one step of replica symmetry breaking, where small differences of losses count.
-BREAKING = SolverSettings(rtol=5e-4, most=19)
+BREAKING = SolverSettings(rtol=5e-4, max_log2_points=19)
 
 
 def with_changes(

@@ -84,19 +84,19 @@ class Solution(Shown):
     ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     @property
-    def on_branch(self) -> bool:
+    def matches_branch(self) -> bool:
         """Whether the fixed point found is one of the branch asked for."""
         return belongs(self.branch, self.found)
 
     @property
-    def there(self) -> bool:
+    def on_branch(self) -> bool:
         """Whether a fixed point of the branch asked for was found, be it a minimum or a saddle."""
-        return self.on_branch and self.converged
+        return self.matches_branch and self.converged
 
     @property
     def is_minimum(self) -> bool:
         """Whether the branch asked for is there and nothing says that it is a saddle."""
-        return self.there and self.stability.kind != "saddle"
+        return self.on_branch and self.stability.kind != "saddle"
 
     def value(self, name: str) -> float:
         """One of the norms, or a result by its name."""
@@ -140,7 +140,7 @@ class Solution(Shown):
                 f"NO RESULT for the {self.branch} branch at alpha = {self.alpha:g}; "
                 "last values of the iteration:"
             )
-        elif not self.on_branch:
+        elif not self.matches_branch:
             head += f" (asked for {self.branch}: no such fixed point was found)"
         rows = []
         for name, value in values.items():

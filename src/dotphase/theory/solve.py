@@ -11,9 +11,9 @@ from typing import Literal, Unpack, overload
 
 from dotphase.config import validation
 from dotphase.errors import InvalidInput
+from dotphase.model import memory_check
 from dotphase.model.definition import Model, check_model, refuse
 from dotphase.numerics.quadrature import BLOCK_LOG2
-from dotphase.runtime import memory_limit
 from dotphase.runtime.precision import in_double_precision
 from dotphase.theory.branch_processes import in_processes, worth_it
 from dotphase.theory.branches import BRANCHES
@@ -92,8 +92,9 @@ def solve(
     settings : SolverSettings, optional
         How precisely to solve.
     **changes
-        Fields of the settings by name: `rtol`, `log2_points`, `most`, `seed`, `iteration`;
-        with breaking, `rtol` is 5e-4 and `most` 19 by default.
+        Fields of the settings by name: `rtol`, `log2_points`, `max_log2_points`, `seed`,
+        `iteration`;
+        with breaking, `rtol` is 5e-4 and `max_log2_points` 19 by default.
 
     Returns
     -------
@@ -320,7 +321,7 @@ def solving(
     """`solve` in steps, for a caller who runs them. What is asked is checked here, before."""
     check_model(model)
     alpha = check_alpha(alpha)
-    memory_limit.check_points(model, 2**BLOCK_LOG2)
+    memory_check.check_points(model, 2**BLOCK_LOG2)
     if isinstance(start, str):
         branch = BRANCHES.check(start, "start")
         return one_point(model, alpha, branch, BRANCHES[branch].start(model), settings)
@@ -339,5 +340,5 @@ def continuing(
     """A branch along `alphas` in steps, as `solving`."""
     check_model(model)
     grid = [check_alpha(alpha) for alpha in alphas]
-    memory_limit.check_points(model, 2**BLOCK_LOG2)
+    memory_check.check_points(model, 2**BLOCK_LOG2)
     return along(model, grid, BRANCHES.check(branch), settings, progress)

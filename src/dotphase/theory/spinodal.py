@@ -107,12 +107,12 @@ def limits_of(
     follower = Follower(model, branch, settings)
     passed: list[Solution] = []
     solution = yield from follower.at(inside)
-    if not solution.there:
+    if not solution.on_branch:
         return Limits()
     passed.append(solution)
     for alpha in np.geomspace(inside, outside, count)[1:]:
         solution, follower = yield from follower.ahead(float(alpha))
-        if not solution.there:
+        if not solution.on_branch:
             break
         passed.append(solution)
     loss = math.nan, math.nan
@@ -123,7 +123,7 @@ def limits_of(
     end = math.nan, math.nan
     if len(passed) < count:
         last, first = passed[-1].alpha, float(alpha)
-        places, there = [], attrgetter("there")
+        places, there = [], attrgetter("on_branch")
         for number in range(SEEDS):
             some = replace(settings, seed=settings.seed + number)
             place = yield from _bisection(model, branch, last, first, END_WIDTH, some, there)
@@ -158,7 +158,7 @@ def multiplier_root(
     yield from follower.at(before.alpha)
     for _ in range(ROOT_STEPS):
         solution = yield from follower.at(root)
-        if not solution.there:
+        if not solution.on_branch:
             break
         excess, error = _excess(solution)
         last, root = root, min(max(root - excess / slope, low), high)
@@ -178,7 +178,7 @@ def _bisection(
 ) -> Steps[BranchEnd]:
     """Where something ceases to hold between two alphas."""
     follower = Follower(model, branch, settings)
-    if not (yield from follower.at(good)).there:
+    if not (yield from follower.at(good)).on_branch:
         bad = good  # next to an end these points may have none any more
     while abs(good - bad) > accuracy * good:
         middle = (good + bad) / 2
@@ -238,7 +238,7 @@ def branch_end(
     outside = validation.number("outside", outside, above=0)
 
     def holds(solution: Solution) -> bool:
-        return solution.there and (solution.stability.trusted or not trusted)
+        return solution.on_branch and (solution.stability.trusted or not trusted)
 
     def look() -> Steps[BranchEnd | None]:
         good, bad = inside, outside

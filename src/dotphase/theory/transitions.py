@@ -65,7 +65,7 @@ class Transition:
 
     Examples
     --------
-    >>> found = dp.critical(dp.positional_semantic(), smallest=0.8, largest=2.0, log2_points=12)
+    >>> found = dp.critical(dp.positional_semantic(), alpha_min=0.8, alpha_max=2.0, log2_points=12)
     >>> [(one.before, one.after, one.kind) for one in found.transitions]
     [('positional', 'semantic', 'crossing')]
     """
@@ -105,7 +105,7 @@ class Survey:
 
     def fate(self, name: str) -> str:
         """What a branch is in all of the range: ``not found``, ``a saddle`` or ``a minimum``."""
-        row = [solution for solution in self.solved[name] if solution.there]
+        row = [solution for solution in self.solved[name] if solution.on_branch]
         if not row:
             return "not found"
         return "a minimum" if any(solution.is_minimum for solution in row) else "a saddle"
@@ -124,13 +124,15 @@ def candidates(model: Model) -> list[str]:
 
 
 def survey(
-    model: Model, smallest: float, largest: float, settings: SolverSettings
+    model: Model, alpha_min: float, alpha_max: float, settings: SolverSettings
 ) -> Steps[Survey]:
     """Every branch between two alphas."""
-    low, high = (math.log(end / FIRST) / math.log(FACTOR) for end in (smallest, largest))
+    low, high = (math.log(end / FIRST) / math.log(FACTOR) for end in (alpha_min, alpha_max))
     inside = [FIRST * FACTOR**k for k in range(math.ceil(low), math.floor(high) + 1)]
     ends = [
-        end for end in (smallest, largest) if all(abs(end / alpha - 1) > CLOSE for alpha in inside)
+        end
+        for end in (alpha_min, alpha_max)
+        if all(abs(end / alpha - 1) > CLOSE for alpha in inside)
     ]
     alphas = sorted({*inside, *ends})
     solved = {}
@@ -230,7 +232,7 @@ def _change(
         crossing = yield from _crossing(Pair(model, names, settings), *narrow)
         if crossing is not None:
             return crossing
-    elif high[0].there and _leads(narrow[1][0], names[1]):
+    elif high[0].on_branch and _leads(narrow[1][0], names[1]):
         root, error = yield from multiplier_root(model, low[0], high[0], settings)
         return _transition(root, error, "continuous", (narrow[0][0], narrow[1][1]))
     ends = [pair[0].alpha for pair in narrow]
@@ -364,7 +366,7 @@ def _passing(
     """Where the test error of a branch falls through a level between two alphas."""
     below = yield from follower.at(ends[1])
     above = yield from follower.at(ends[0])
-    if not (below.there and above.there):
+    if not (below.on_branch and above.on_branch):
         return math.nan, math.nan
     # Newton steps on a smooth, almost straight curve that falls. Its slope is taken from points
     # well apart: close ones differ by the tolerance of the solver as much as by their alpha.
@@ -375,7 +377,7 @@ def _passing(
         if abs(step) < 10 * SETTLED * here.alpha:
             break
         before, here = here, (yield from follower.at(here.alpha + step))
-        if not here.there:
+        if not here.on_branch:
             return math.nan, math.nan
         if abs(here.alpha - before.alpha) > 0.02 * here.alpha:
             rise = (here.test_error - before.test_error) / (here.alpha - before.alpha)
@@ -384,10 +386,10 @@ def _passing(
     return place, here.stderr["test_error"] / abs(slope)
 
 
-def outer_limit(name: str, smallest: float, largest: float) -> float:
+def outer_limit(name: str, alpha_min: float, alpha_max: float) -> float:
     """The end of the range towards which a branch is narrow."""
     upwards = BRANCHES[name].from_few or BRANCHES[name].vanishing == {"m", "theta"}
-    return largest if upwards else smallest
+    return alpha_max if upwards else alpha_min
 
 
 def nearest_minimum(found: Survey, name: str, towards: float) -> float | None:

@@ -1,1 +1,1 @@
-"""Training at finite dimension: starts, optimisers, runs over many seeds, curvature."""
+"""Training at finite dimension: starts, optimizers, runs over many seeds, curvature."""

@@ -29,7 +29,7 @@ from dotphase.numerics.outcome import Outcome
 from dotphase.training.loop import (
     Method,
     Objective,
-    Optimiser,
+    Optimizer,
     Progress,
     Schedule,
     advance,
@@ -40,18 +40,18 @@ T = TypeVar("T")
 
 
 class Recipe(eqx.Module):
-    """How to train: an optimiser with numbers, which are traced.
+    """How to train: an optimizer with numbers, which are traced.
 
     Attributes
     ----------
-    optimiser : how to step
+    optimizer : how to step
     minibatch : most sentences of a mini-batch
     lr, steps, tolerance : size of a step or of each, most steps, norm of the gradient at which to
         stop
-    momentum : share of the last step that is added, where the optimiser has it
+    momentum : share of the last step that is added, where the optimizer has it
     """
 
-    optimiser: Optimiser = eqx.field(static=True)
+    optimizer: Optimizer = eqx.field(static=True)
     minibatch: int = eqx.field(static=True)
     lr: Float[Array, "*steps"]
     steps: Int[Array, ""]
@@ -77,7 +77,7 @@ def train_one(
     model: Model, data: Prepared, recipe: Recipe, key: Array, weights: Weights
 ) -> Trained:
     """Train from given weights to the end; `key` is the randomness of mini-batches."""
-    end = optimise(model, data.reduced, recipe, key, weights, recipe.steps)
+    end = optimize(model, data.reduced, recipe, key, weights, recipe.steps)
     return finish(model, data, recipe, end)
 
 
@@ -89,11 +89,11 @@ def train_from(
 
 
 def begin_at(model: Model, data: Reduced, recipe: Recipe, key: Array, weights: Weights) -> Progress:
-    """A run before its first step, to go on with `optimise`."""
+    """A run before its first step, to go on with `optimize`."""
     return launch(*_method(model, data, recipe, key), weights)
 
 
-def optimise(
+def optimize(
     model: Model,
     data: Reduced,
     recipe: Recipe,
@@ -150,11 +150,11 @@ def record(
 
 def _method(model: Model, data: Reduced, recipe: Recipe, key: Array) -> tuple[Method, Schedule]:
     schedule = Schedule(recipe.lr, recipe.steps, recipe.tolerance, key, recipe.momentum)
-    return recipe.optimiser.build(objective(model, data, recipe.minibatch), schedule), schedule
+    return recipe.optimizer.build(objective(model, data, recipe.minibatch), schedule), schedule
 
 
 def objective(model: Model, data: Reduced, minibatch: int) -> Objective:
-    """The training loss as optimisers see it."""
+    """The training loss as optimizers see it."""
 
     def full(weights: Weights) -> tuple[Array, Weights]:
         return value_and_gradient(model, data, weights)

@@ -1,6 +1,6 @@
-"""The loop of an optimisation: begin, step, stop; and the parts that optimisers are made of.
+"""The loop of an optimization: begin, step, stop; and the parts that optimizers are made of.
 
-An `Optimiser` is built from an `Objective` and a `Schedule` and gives a `Method`: how to begin
+An `Optimizer` is built from an `Objective` and a `Schedule` and gives a `Method`: how to begin
 at some weights, and how to take one step. It is written for one run; many runs are trained
 by `jax.vmap` over all of it. The loop around it (`advance`) stops a run when the gradient
 is small enough, when its steps are spent, when it can make no more progress at the
@@ -36,7 +36,7 @@ BLOWN_UP = 1e3
 
 
 class Objective(NamedTuple):
-    """What an optimiser may ask of the training loss.
+    """What an optimizer may ask of the training loss.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Objective(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """Numbers of an optimisation, traced: changing them compiles nothing again.
+    """Numbers of an optimization, traced: changing them compiles nothing again.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Schedule(NamedTuple):
     steps : most steps
     tolerance : norm of the gradient at which to stop
     key : randomness of mini-batches
-    momentum : share of the last step that is added, by the optimiser of that name
+    momentum : share of the last step that is added, by the optimizer of that name
     """
 
     lr: Float[Array, "*steps"]
@@ -99,14 +99,14 @@ class Method(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Optimiser:
-    """An optimiser and its defaults.
+class Optimizer:
+    """An optimizer and its defaults.
 
     Attributes
     ----------
     build : ``(Objective, Schedule) -> Method``
     steps : most steps
-    lr : size of a step; None for an optimiser that chooses its own
+    lr : size of a step; None for an optimizer that chooses its own
     end_steps, end_lr : the same where many students are trained and only the end is looked at, so
         that steps may be larger than those of a path worth following; as above if not given
     """

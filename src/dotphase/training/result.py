@@ -23,7 +23,7 @@ class Training(Runs):
     runs : every `Run`
     seconds : wall time
     theory : numbers of the theory at this d, by mechanism, where they were asked for
-    budget : whether the number of steps is meant, as with optimisers that take steps of a fixed
+    budget : whether the number of steps is meant, as with optimizers that take steps of a fixed
         size, rather than a limit on the way to the tolerance
     path : loss, test error and overlaps of every run at every step, where they were recorded
 

@@ -20,19 +20,19 @@ from dotphase.finite_d.datasets import count_sentences, position_vectors
 from dotphase.finite_d.initialization import Prescribed, StartFunction, name_of, resolve
 from dotphase.finite_d.loss import Reduced, Weights
 from dotphase.finite_d.measurement import count_blocks, measure, measure_runs
+from dotphase.finite_d.nonfinite import diagnose_run
 from dotphase.finite_d.preparation import Prepared, prepare_runs
 from dotphase.finite_d.prng_keys import Purpose, keys_at
 from dotphase.finite_d.runs import Run, bytes_kept, keeping
 from dotphase.finite_d.test_error import attention_error, check_dims, quadrature
 from dotphase.model import Model
-from dotphase.model.nonfinite import blame
 from dotphase.numerics.outcome import Outcome
 from dotphase.numerics.quadrature import Rule
 from dotphase.runtime import interrupt, memory_limit
 from dotphase.runtime.precision import computing
 from dotphase.storage.labels import labelled
 from dotphase.storage.provenance import provenance
-from dotphase.training.kernel import Recipe, optimise, settled
+from dotphase.training.kernel import Recipe, optimize, settled
 from dotphase.training.kernel import record as follow
 from dotphase.training.loop import Progress
 from dotphase.training.result import Training
@@ -87,7 +87,7 @@ def train(
         train_loss, test_error, theta, m and q over seed and step. A run that ends before its last
         step stays where it is.
     settings : TrainingSettings, optional
-        Optimiser, steps, precision and so on.
+        Optimizer, steps, precision and so on.
     on_step, on_run : callable, optional
         Called with (steps taken, most steps) while a batch is trained, and with each `Run`.
     **changes
@@ -179,7 +179,7 @@ def _train_batch(
             model, data, recipe, keys, first, quadrature(model), settings.most_steps
         )
     else:
-        end = optimise_runs(model, data.reduced, recipe, keys, first, on_step)
+        end = optimize_runs(model, data.reduced, recipe, keys, first, on_step)
     blocks = count_blocks(settings.held_out)
     found = measure_runs(model, data, end.point.weights, quadrature(model), keys, blocks)
     outcomes = np.asarray(_settled(end.outcome, found["gradient_norm"], recipe))
@@ -190,8 +190,8 @@ def _train_batch(
         outcome, hint = Outcome(int(outcomes[lane])), ""
         if not all(np.isfinite(value[lane]) for value in values.values()):
             outcome, own = Outcome.NOT_FINITE, jax.tree.map(itemgetter(lane), data)
-            hint = f": {blame(model, own, weights[lane], quadrature(model))}"
-        elif outcome is Outcome.DIVERGED and settings.optimiser.lr is not None:
+            hint = f": {diagnose_run(model, own, weights[lane], quadrature(model))}"
+        elif outcome is Outcome.DIVERGED and settings.algorithm.lr is not None:
             hint = "; use smaller steps (lr)"
         run = Run(
             seed=int(number),
@@ -213,7 +213,7 @@ def cast(model: Model, dtype: np.dtype) -> Model:
     )
 
 
-def optimise_runs(
+def optimize_runs(
     model: Model,
     data: Reduced,
     recipe: Recipe,
@@ -246,7 +246,7 @@ def _advance(
     """Begin and take the first steps, or go on: most runs need the first alone to be compiled."""
 
     def one(data: Reduced, key: Array, where: Weights | Progress) -> Progress:
-        return optimise(model, data, recipe, Purpose.STEPS.of(key), where, until)
+        return optimize(model, data, recipe, Purpose.STEPS.of(key), where, until)
 
     return over_runs(one)(data, keys, where)
 

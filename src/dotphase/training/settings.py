@@ -15,8 +15,8 @@ from dotphase.errors import InvalidInput
 from dotphase.finite_d.datasets import check_dtype
 from dotphase.finite_d.measurement import HELD_OUT
 from dotphase.training.kernel import Recipe
-from dotphase.training.loop import Optimiser
-from dotphase.training.optimizers import OPTIMISERS
+from dotphase.training.loop import Optimizer
+from dotphase.training.optimizers import OPTIMIZERS
 
 #: Gradient norm over sqrt(d) at which training stops, by precision.
 TOLERANCE = {"float64": 1e-6, "float32": 1e-5}
@@ -34,21 +34,21 @@ class TrainingSettings:
 
     Parameters
     ----------
-    optimizer : name of an optimiser
+    optimizer : name of an optimizer
         One of `dotphase.training.optimizers`; see `dotphase.training.loop` for what a step is.
     steps : int, optional
-        Most steps; each optimiser has its own default.
+        Most steps; each optimizer has its own default.
     lr : float, sequence or callable, optional
-        Size of a step; of each step; or as a function of its number, from 0 on. Each optimiser has
+        Size of a step; of each step; or as a function of its number, from 0 on. Each optimizer has
         its own default.
     tolerance : float, optional
         Norm of the gradient over sqrt(d) at which a run has converged; 1e-6, and 1e-5 in single
         precision, if not given.
     minibatch : int
-        Sentences in a mini-batch of sgd; all of them where there are fewer. The other optimisers
+        Sentences in a mini-batch of sgd; all of them where there are fewer. The other optimizers
         take all at every step.
     momentum : float in [0, 1)
-        Share of the last step that the optimiser `momentum` adds.
+        Share of the last step that the optimizer `momentum` adds.
     held_out : int
         Fresh sentences for `test_error_sampled`, rounded up to whole blocks.
     scale : float, optional
@@ -83,8 +83,8 @@ class TrainingSettings:
     batch: int | None = None
 
     def __post_init__(self) -> None:
-        OPTIMISERS.check(self.optimizer, "optimizer")
-        if self.lr is not None and self.optimiser.lr is None:
+        OPTIMIZERS.check(self.optimizer, "optimizer")
+        if self.lr is not None and self.algorithm.lr is None:
             rule = f"must not be given: {self.optimizer} chooses its own steps"
             raise InvalidInput("lr", self.lr, rule)
         for name in ("tolerance", "scale"):
@@ -100,9 +100,9 @@ class TrainingSettings:
             step_sizes(self.lr, self.most_steps)
 
     @property
-    def optimiser(self) -> Optimiser:
-        """The optimiser of this name."""
-        return OPTIMISERS[self.optimizer]
+    def algorithm(self) -> Optimizer:
+        """Optimizer registered under the name `optimizer`."""
+        return OPTIMIZERS[self.optimizer]
 
     @property
     def precision(self) -> np.dtype:
@@ -111,33 +111,33 @@ class TrainingSettings:
 
     @property
     def most_steps(self) -> int:
-        """Most steps, those of the optimiser if no others are given."""
-        return self.optimiser.steps if self.steps is None else self.steps
+        """Most steps, those of the optimizer if no others are given."""
+        return self.algorithm.steps if self.steps is None else self.steps
 
     @property
     def budgeted(self) -> bool:
         """Whether the number of steps is meant, rather than a limit on the way to the tolerance."""
-        return self.optimiser.lr is not None
+        return self.algorithm.lr is not None
 
     @property
     def step_size(self) -> float | Float[np.ndarray, " steps"]:
-        """Size of a step, that of the optimiser if no other is given; of each step if they
+        """Size of a step, that of the optimizer if no other is given; of each step if they
         differ."""
-        lr = (self.optimiser.lr or 1.0) if self.lr is None else self.lr
+        lr = (self.algorithm.lr or 1.0) if self.lr is None else self.lr
         sizes = step_sizes(lr, self.most_steps)
         return float(sizes[0]) if constant(sizes) else sizes
 
     def for_the_end(self) -> TrainingSettings:
         """The same where many students are trained and only the end is looked at: steps that are
         not given may be larger than those of a path worth following."""
-        steps = self.optimiser.end_steps if self.steps is None else self.steps
-        return replace(self, steps=steps, lr=self.optimiser.end_lr if self.lr is None else self.lr)
+        steps = self.algorithm.end_steps if self.steps is None else self.steps
+        return replace(self, steps=steps, lr=self.algorithm.end_lr if self.lr is None else self.lr)
 
     def recipe(self, d: int) -> Recipe:
         """What compiled code takes."""
         kind, tolerance = self.precision, self.tolerance or TOLERANCE[self.precision.name]
         return Recipe(
-            optimiser=self.optimiser,
+            optimizer=self.algorithm,
             minibatch=self.minibatch,
             lr=jnp.asarray(self.step_size, kind),
             steps=jnp.asarray(self.most_steps),

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dotphase.config.registry import Choices
+from dotphase.config.registry import Registry
 
 if TYPE_CHECKING:
     import click
 
 #: Commands by name, in the order of the help.
-COMMANDS: Choices[click.Command] = Choices(
+COMMANDS: Registry[click.Command] = Registry(
     "command",
     "dotphase.cli.commands",
     "command",
     first=("solve", "curve", "critical", "diagram", "dynamics", "train", "amp", "compare",
-           "histogram", "study", "reproduce", "explore"),
+           "histogram", "study", "explore"),
 )  # fmt: skip

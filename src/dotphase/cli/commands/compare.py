@@ -47,7 +47,7 @@ SHOWN = {"train_loss": ".6f", "test_error": ".6f", "theta": ".4f", "m": ".4f"}
 @click.option("--amp", is_flag=True, help="Message passing as well.")
 @out_option
 @plot_option
-@task_options("theory", *SOLVER, rtol=1e-2, most=14)
+@task_options("theory", *SOLVER, rtol=1e-2, max_log2_points=14)
 @model_options
 @json_option
 def command(

@@ -34,7 +34,7 @@ from dotphase.cli.output import Files, print_json, progress_bar
 @option(DYNAMICS["ensemble"])
 @out_option
 @plot_option
-@task_options("theory", *SOLVER, rtol=1e-2, most=14)
+@task_options("theory", *SOLVER, rtol=1e-2, max_log2_points=14)
 @model_options
 @json_option
 def command(

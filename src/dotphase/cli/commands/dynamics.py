@@ -19,7 +19,8 @@ from dotphase.config.parameters import Number, OneOf, Parameter, Whole
 #: What a descent is, and how well it is to be known.
 PARAMETERS = (
     Parameter("alpha", Number(above=0), help="Sentences per dimension n/d, > 0."),
-    Parameter("start", OneOf("dotphase.finite_d.initializers:STARTS"), "semantic", "Where to begin."),
+    Parameter("start", OneOf("dotphase.finite_d.initializers:STARTS"), "semantic",
+              "Initial weights."),
     Parameter("theta0", Number(), None, "theta at the start, instead of the start's own."),
     Parameter("m0", Number(), None, "m at the start, instead of the start's own."),
     Parameter("q0", Number(at_least=0), None, "q at the start, instead of the start's own."),

@@ -38,7 +38,7 @@ SEQUENCES = ("BBCCDDBBBB", "ABCDEFGHIJ", "AAAAABBBCC")
 @click.option("--emergence", type=Checked(Several(Whole(1))), default=None, metavar="N,N,...",
               help="Also: what do free networks find on so many training sequences?")  # fmt: skip
 @click.option("--emergence-steps", type=COUNT, default=10_000,
-              help="Optimiser steps of the free networks.")  # fmt: skip
+              help="Optimizer steps of the free networks.")  # fmt: skip
 @click.option("--samples", type=Checked(Whole(10)), default=50_000,
               help="Sequences drawn; 70% are trained on.")  # fmt: skip
 @seed_option

@@ -60,4 +60,4 @@ def command(
     else:
         for result in filter(None, (solution, finite)):
             echo(result)
-    return 0 if solution.there else 3
+    return 0 if solution.on_branch else 3

@@ -55,7 +55,7 @@ def command(
 
     Says how many found which mechanism, with means for each, beside the theory at the same d.
 
-    Exit code 3: some run did not converge; all are still printed. Optimisers with steps of a fixed
+    Exit code 3: some run did not converge; all are still printed. Optimizers with steps of a fixed
     size (gd, adam, sgd, momentum) may end with their last step before that.
     """
 

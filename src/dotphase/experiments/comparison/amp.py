@@ -15,7 +15,7 @@ from dotphase.gamp.result import AmpRun, MessagePassing
 from dotphase.gamp.run import Rival, pass_messages
 from dotphase.gamp.settings import MessagePassingFields, MessagePassingSettings
 from dotphase.model import Model
-from dotphase.training.run import optimise_runs
+from dotphase.training.run import optimize_runs
 from dotphase.training.settings import TrainingSettings
 
 #: How the students are trained that fixed points are compared with.
@@ -84,5 +84,5 @@ def amp(
 def _trained(model: Model, data: Prepared, weights: Float[Weights, " runs"], keys: Array) -> Rival:
     """The minimum that L-BFGS finds, as a batch of one: `train` compiles the same."""
     d = weights.shape[1]
-    end = optimise_runs(model, data.reduced, TRAINED.recipe(d), keys, weights)
+    end = optimize_runs(model, data.reduced, TRAINED.recipe(d), keys, weights)
     return Rival(end.point.weights[0], float(end.point.value[0]) / d)

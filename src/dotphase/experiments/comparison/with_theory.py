@@ -55,7 +55,7 @@ def _expected(solution: Solution, d: int) -> Expected:
     """The numbers of a solution at dimension d, and what speaks against them."""
     if not solution.converged:
         return Expected(note=solution.message)
-    if not solution.on_branch:
+    if not solution.matches_branch:
         return Expected(note="no such branch at this alpha")
     finite = solution.at(d) if is_known(solution.model) else None
     values = {name: (finite or solution).value(name) for name in COMPARED}

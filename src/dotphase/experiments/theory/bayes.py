@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import xarray as xr
 
 from dotphase.config import validation
-from dotphase.finite_d.linear_layer import linear_test_error
 from dotphase.model import Model
+from dotphase.model.linear_layer import linear_test_error
 from dotphase.storage.provenance import provenance
 from dotphase.theory.bayes import bayes_optimal, transitions
 

@@ -14,9 +14,9 @@ from dotphase.errors import InvalidInput
 from dotphase.experiments.dynamics.descent_limits import ends
 from dotphase.experiments.theory.solution_variables import is_minimum, variables
 from dotphase.finite_d.initialization import Prescribed
-from dotphase.finite_d.linear_layer import linear_test_error
 from dotphase.model import Model
 from dotphase.model.definition import check_model
+from dotphase.model.linear_layer import linear_test_error
 from dotphase.numerics.crossings import last_fall
 from dotphase.storage.labels import labelled
 from dotphase.storage.provenance import provenance
@@ -25,7 +25,7 @@ from dotphase.theory.settings import SolverFields, SolverSettings, with_changes
 from dotphase.theory.solve import continue_in_alpha
 
 #: Precision of a curve: finer than a line in a plot, coarse enough to be quick.
-SETTINGS = SolverSettings(rtol=1e-2, most=14)
+SETTINGS = SolverSettings(rtol=1e-2, max_log2_points=14)
 #: What a line can be: minima of the training loss, or ends of gradient descent.
 ENGINES = ("state_evolution", "dynamics")
 
@@ -145,7 +145,7 @@ def _followed(
     )
     if d is not None:
         dataset.attrs["d"] = d
-        finite = [solution.at(d) if solution.there else None for solution in solutions]
+        finite = [solution.at(d) if solution.on_branch else None for solution in solutions]
         for name in ("train_loss", "test_error"):
             values = [np.nan if one is None else one.value(name) for one in finite]
             dataset[f"{name}_at_d"] = (dims, np.reshape(values, shape))

@@ -114,7 +114,7 @@ def assemble_diagram(
 
 def _lowest(choice: Sequence[Solution]) -> Solution:
     """The lowest minimum; where there is none, the lowest saddle; else the first."""
-    there = [solution for solution in choice if solution.there]
+    there = [solution for solution in choice if solution.on_branch]
     minima = [solution for solution in there if solution.is_minimum]
     return min(minima or there, key=lambda solution: solution.train_loss, default=choice[0])
 

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 from scipy.optimize import minimize_scalar
 
-from dotphase.finite_d.linear_layer import linear_test_error
+from dotphase.model.linear_layer import linear_test_error
 from dotphase.model.paper import positional_semantic
 from dotphase.numerics.quadrature import gauss_hermite
 from dotphase.storage.provenance import provenance

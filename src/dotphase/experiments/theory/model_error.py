@@ -58,7 +58,7 @@ def relative_changes(broken: Broken) -> dict[str, tuple[float, float, float]]:
     symmetric = broken.symmetric
     found = {}
     for name in LAWS:
-        value = abs(symmetric.value(name)) if broken.there else np.nan
+        value = abs(symmetric.value(name)) if broken.on_branch else np.nan
         value = value if value > 0 else np.nan
         changes = (symmetric.model_error[name], broken.shift[name], broken.shift_stderr[name])
         found[name] = (changes[0] / value, changes[1] / value, changes[2] / value)

@@ -1,8 +1,8 @@
-"""Which minimum an optimiser finds from random starts, by sample complexity and initial scale.
+"""Which minimum an optimizer finds from random starts, by sample complexity and initial scale.
 
-A cell is (alpha, seed): one data set, on which every optimiser starts from the same random
+A cell is (alpha, seed): one data set, on which every optimizer starts from the same random
 direction at every scale, so that maps differ by what they are about and not by their data. Data
-sets of all alphas are padded to one size and each optimiser is compiled once.
+sets of all alphas are padded to one size and each optimizer is compiled once.
 """
 
 from __future__ import annotations
@@ -81,14 +81,14 @@ def basins(
         one, standard deviations.
     d : int
         Dimension of a token.
-    optimizers : names of optimisers
+    optimizers : names of optimizers
         As in `train`; all of them start from the same weights on the same data.
     seeds : int
         Data sets, each with its own random direction, per alpha.
     start : str
         Direction to start in, as in `train`.
     lr, steps : mappings, optional
-        Step size and most steps of optimisers that are not to have their own for runs of which
+        Step size and most steps of optimizers that are not to have their own for runs of which
         only the end is looked at.
     minibatch : int
         Sentences in a mini-batch of sgd.

@@ -31,13 +31,13 @@ from dotphase.finite_d.batches import bytes_of_run, choose_batch, on_cpu, over_r
 from dotphase.finite_d.datasets import count_sentences, draw, position_vectors
 from dotphase.finite_d.initialization import StartFunction, begin, resolve
 from dotphase.finite_d.lanes import Work, in_lanes
-from dotphase.finite_d.linear_layer import linear_test_error
 from dotphase.finite_d.loss import Weights
 from dotphase.finite_d.overlaps import mechanisms_of
 from dotphase.finite_d.preparation import Prepared, prepare
 from dotphase.finite_d.prng_keys import Purpose, keys_at
 from dotphase.finite_d.test_error import attention_error, quadrature
 from dotphase.model import Model
+from dotphase.model.linear_layer import linear_test_error
 from dotphase.numerics.outcome import Outcome
 from dotphase.numerics.quadrature import Rule
 from dotphase.runtime import memory_limit
@@ -45,7 +45,7 @@ from dotphase.runtime.precision import in_double_precision
 from dotphase.storage.paths import check_writable
 from dotphase.storage.provenance import describe_model, provenance
 from dotphase.storage.result_cache import Kept
-from dotphase.training.kernel import Recipe, begin_at, finish, optimise
+from dotphase.training.kernel import Recipe, begin_at, finish, optimize
 from dotphase.training.loop import Progress
 from dotphase.training.settings import TrainingSettings
 
@@ -290,7 +290,7 @@ def _advance(rest: Any, recipe: Recipe, lanes: _Lane) -> tuple[Progress, Bool[Ar
         model = eqx.combine(arrays, rest)
 
         def go_on(now: Progress) -> Progress:
-            return optimise(model, data.reduced, recipe, key, now, now.taken + ROUND)
+            return optimize(model, data.reduced, recipe, key, now, now.taken + ROUND)
 
         runs = jax.vmap(go_on)(runs)
         return runs, jnp.all(runs.outcome != Outcome.RUNNING)

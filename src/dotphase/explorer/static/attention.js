@@ -14,7 +14,7 @@ const sentence = () => byId("sentence").value.trim();
 
 // Follow an answer about a point: asked again whenever a minimum of it is new or better known.
 export async function follow(answer, refuse) {
-  const stages = Object.entries(answer.value).map(([branch, found]) => [branch, found && found.stage, found && found.there]);
+  const stages = Object.entries(answer.value).map(([branch, found]) => [branch, found && found.stage, found && found.on_branch]);
   const key = JSON.stringify([answer.point, stages, sentence()]);
   if (key === shown) return;
   wanted = { key, query: { ...answer.point, sentence: sentence() }, point: JSON.stringify(answer.point) };

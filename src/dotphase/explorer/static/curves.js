@@ -105,7 +105,7 @@ function followed(data, axes, part) {
 
 function here(data, axes, part, numbers, size, symbol) {
   for (const [branch, found] of Object.entries(numbers.value)) {
-    if (!found || !found.there || vanishes(part, branch)) continue;
+    if (!found || !found.on_branch || vanishes(part, branch)) continue;
     data.push({ ...axes, x: [Number(numbers.point.alpha)], y: [scaled(part, valueOf(found, part), numbers.scale)], mode: "markers", name: branch, showlegend: false,
       hovertemplate: `${symbol ? "pinned, " : ""}${branch}: α %{x:.2f}, %{y:.4g}<extra></extra>`,
       marker: { size, symbol: symbol ?? SYMBOLS[branch], color: colour(branch), line: { color: ink("ink"), width: symbol ? 1 : 2 } } });

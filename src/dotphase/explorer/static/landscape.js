@@ -86,7 +86,7 @@ function build() {
     }
   }
   for (const [branch, found] of Object.entries(answer.value)) {
-    if (!found || !found.there) continue;
+    if (!found || !found.on_branch) continue;
     data.push({ x: [found.norms.m], y: [found.norms.theta], mode: "markers", name: branch, cliponaxis: false,
       hovertemplate: `${branch}: m %{x:.3f}, θ %{y:.4f}<extra></extra>`,
       marker: { size: 13, symbol: SYMBOLS[branch], color: colour(branch), line: { color: "#ffffff", width: 2 } } });

@@ -343,7 +343,7 @@ export function markMinima(answer) {
 
 function levels(panel, name) {
   return Object.entries(minima).flatMap(([branch, found]) => {
-    if (!found || !found.there) return [];
+    if (!found || !found.on_branch) return [];
     if (panel.level) return [[branch, found[panel.level]]];
     return (name === "theta") === (branch === "semantic") ? [[branch, found.norms[name]]] : [];
   });

@@ -41,8 +41,8 @@ function kindOf(verdict) {
 
 function trustOf(found) {
   if (!found) return "…";
-  if (!found.there && found.stage === "first look") return "no such fixed point at first look: searching further";
-  if (!found.there) return found.converged ? `no such fixed point was found: leads to the ${found.found} one` : found.message;
+  if (!found.on_branch && found.stage === "first look") return "no such fixed point at first look: searching further";
+  if (!found.on_branch) return found.converged ? `no such fixed point was found: leads to the ${found.found} one` : found.message;
   return `${found.stability.trusted ? "trusted" : "not trusted"}: ${found.stability.reason}`;
 }
 
@@ -51,7 +51,7 @@ function judged(answer) {
   const winner = answer.winner && answer.value[answer.winner];
   if (!winner) return "Looking for the minima…";
   const all = Object.values(answer.value);
-  const open = all.some((found) => !found || (!found.there && found.stage === "first look"));
+  const open = all.some((found) => !found || (!found.on_branch && found.stage === "first look"));
   if (!winner.stability.trusted) return `By this theory, which is not trusted here, the lowest minimum would be ${MEANS[answer.winner]}.`;
   return `The lowest minimum${open ? " found so far" : ""} is ${MEANS[answer.winner]}.`;
 }
@@ -68,14 +68,14 @@ export function show(answer) {
     const row = line(body, term(name, title));
     for (const branch of branches) {
       const found = answer.value[branch];
-      const there = found && found.there;
+      const there = found && found.on_branch;
       const value = there ? valueOf(found, name) : null;
       const made = cell(row, `${branch}-${name}`, value !== null ? withError(unit * value, unit * found.stderr[name]) : "—", value ?? undefined);
       if (there && found.stage === "first look") made.className = "first-look";
     }
     for (const branch of pinned) {
       const found = kept.value[branch];
-      const value = found && found.there ? unit * valueOf(found, name) : null;
+      const value = found && found.on_branch ? unit * valueOf(found, name) : null;
       const made = cell(row, `pinned-${branch}-${name}`, value === null ? "—" : String(Number(value.toPrecision(4))), value ?? undefined);
       made.className = "kept";
     }
@@ -83,15 +83,15 @@ export function show(answer) {
   const rows = [line(body, term("kind", "kind")), line(body, term("trusted", "trust")), line(body, term("precision", "precision"))];
   for (const branch of branches) {
     const found = answer.value[branch];
-    cell(rows[0], `${branch}-kind`, found && found.there ? kindOf(found.stability) : "—");
+    cell(rows[0], `${branch}-kind`, found && found.on_branch ? kindOf(found.stability) : "—");
     cell(rows[1], `${branch}-trust`, trustOf(found)).className = "why";
     const how = found ? (found.stage === "final" ? `final, 2^${found.log2_points} points` : `${found.stage}, refining`) : "searching";
     cell(rows[2], `${branch}-stage`, how).dataset.stage = found ? found.stage : "";
   }
   for (const branch of pinned) {
     const found = kept.value[branch];
-    rows[0].insertCell().textContent = found && found.there ? found.stability.kind : "—";
-    rows[1].insertCell().textContent = found && found.there ? (found.stability.trusted ? "trusted" : "not trusted") : "—";
+    rows[0].insertCell().textContent = found && found.on_branch ? found.stability.kind : "—";
+    rows[1].insertCell().textContent = found && found.on_branch ? (found.stability.trusted ? "trusted" : "not trusted") : "—";
     rows[2].insertCell().textContent = found ? found.stage : "";
     for (const row of rows) row.lastElementChild.className = "kept why";
   }
@@ -154,7 +154,7 @@ table("numbers", () => {
   for (const answer of [last, kept]) {
     if (!answer) continue;
     for (const [branch, found] of Object.entries(answer.value)) {
-      if (!found || !found.there) continue;
+      if (!found || !found.on_branch) continue;
       for (const [name] of QUANTITIES) {
         rows.push([branch, name, valueOf(found, name), found.stderr[name], found.stage, found.stability.trusted, answer.winner === branch, answer === kept]);
       }

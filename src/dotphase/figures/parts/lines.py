@@ -19,9 +19,9 @@ OVERLAPS = r"overlaps $\theta/\sigma^2$ and $m/\sigma^2$"
 #: Which theory a line is.
 MINIMA = "replica-symmetric minima"
 DESCENT = r"gradient descent, $d \to \infty$"
-#: Parameters of models in mathematics, and what optimisers are called.
+#: Parameters of models in mathematics, and what optimizers are called.
 SYMBOLS = {"omega": r"\omega", "sigma": r"\sigma", "ridge": r"\lambda"}
-OPTIMISERS = {"gd": "gradient descent", "adam": "Adam", "sgd": "SGD", "lbfgs": "L-BFGS"}
+OPTIMIZERS = {"gd": "gradient descent", "adam": "Adam", "sgd": "SGD", "lbfgs": "L-BFGS"}
 #: The overlap that each branch has, and how it is written.
 OWN = {"semantic": "theta", "positional": "m"}
 SCALED = {"theta": r"$\theta/\sigma^2$", "m": r"$m/\sigma^2$"}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dotphase.config.registry import Choices
+from dotphase.config.registry import Registry
 
 if TYPE_CHECKING:
     from dotphase.finite_d.initialization import Start
 
-STARTS: Choices[Start] = Choices(
+STARTS: Registry[Start] = Registry(
     "start", __name__, "START", first=("semantic", "positional", "mixed", "random")
 )

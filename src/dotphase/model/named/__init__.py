@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dotphase.config.parameters import Parameter, complete
-from dotphase.config.registry import Choices
+from dotphase.config.registry import Registry
 
 if TYPE_CHECKING:
     from dotphase.model.definition import Model
@@ -43,7 +43,7 @@ class NamedModel:
 #: The model that commands, studies and the page take if no other is named.
 PAPER = "positional-semantic"
 
-MODELS: Choices[NamedModel] = Choices(
+MODELS: Registry[NamedModel] = Registry(
     "model",
     "dotphase.model.named",
     "MODEL",

@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from dotphase.config.parameters import Parameter
-from dotphase.config.registry import Choices
+from dotphase.config.registry import Registry
 from dotphase.errors import InvalidInput
 from dotphase.model.load import Reference
 
@@ -55,7 +55,7 @@ class Task:
 
 
 #: Tasks by name.
-TASKS: Choices[Task] = Choices(
+TASKS: Registry[Task] = Registry(
     "task",
     "dotphase.study.tasks",
     "TASK",

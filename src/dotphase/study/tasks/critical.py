@@ -33,8 +33,8 @@ _BRANCHES = ("semantic", "positional")
 TASK = Task(
     compute,
     table(
-        Parameter("smallest", Number(above=0), 0.05, "Least alpha to search."),
-        Parameter("largest", Number(above=0), 8.0, "Largest alpha to search."),
+        Parameter("alpha_min", Number(above=0), 0.05, "Least alpha to search."),
+        Parameter("alpha_max", Number(above=0), 8.0, "Largest alpha to search."),
         Parameter("log2_points", LOG2, 17, "log2 of the Gaussian points."),
         Parameter("limits", Flag(), True, "Whether to look for where each branch ends, too."),
     ),

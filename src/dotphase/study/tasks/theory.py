@@ -25,7 +25,7 @@ def compute(model: Model, parameters: Mapping[str, Any], seed: int) -> Values:
         **full["norms"],
         **full["stability"],
         **{f"{name}_stderr": error for name, error in full["stderr"].items()},
-        "on_branch": solution.there,
+        "on_branch": solution.on_branch,
     }
 
 
@@ -46,7 +46,7 @@ TASK = Task(
         Parameter("rtol", Number(above=0), 2e-3,
                   "Relative standard error at which no more points are added."),
         Parameter("log2_points", LOG2, None, "log2 of a fixed number of Gaussian points."),
-        Parameter("most", LOG2, 20, "log2 of the most points on the way to that error."),
+        Parameter("max_log2_points", LOG2, 20, "log2 of the most points on the way to that error."),
     ),
     {
         **_NUMBERS,

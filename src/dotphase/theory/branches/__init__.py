@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dotphase.config.registry import Choices
+from dotphase.config.registry import Registry
 
 if TYPE_CHECKING:
     from dotphase.theory.branch import Branch
 
 #: Aligned with the teacher, with the positions, with neither, with both.
-BRANCHES: Choices[Branch] = Choices(
+BRANCHES: Registry[Branch] = Registry(
     "branch", __name__, "BRANCH", first=("semantic", "positional", "uninformed", "mixed")
 )

@@ -21,7 +21,7 @@ from dotphase.theory.settings import SolverFields, SolverSettings, with_changes
 from dotphase.theory.solve import solve_many, solve_many_broken
 
 #: How precisely to solve where nothing else is said.
-SETTINGS = SolverSettings(rtol=5e-4, most=17)
+SETTINGS = SolverSettings(rtol=5e-4, max_log2_points=17)
 #: Relative distance of the points between which the slope of the test error is taken.
 APART = 0.04
 
@@ -82,7 +82,7 @@ def broken_critical(
     Examples
     --------
     >>> model = dp.positional_semantic()
-    >>> found = dp.critical(model, smallest=0.8, largest=2.0, log2_points=12)
+    >>> found = dp.critical(model, alpha_min=0.8, alpha_max=2.0, log2_points=12)
     >>> broken = dp.analysis.broken_critical(model, found, inner=9, log2_points=12)
     >>> abs(broken.alpha_c_shift) < 0.01
     True

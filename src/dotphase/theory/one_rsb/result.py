@@ -124,9 +124,9 @@ class Broken(Shown):
     seconds: float
 
     @property
-    def there(self) -> bool:
+    def on_branch(self) -> bool:
         """Whether the branch asked for was found and the solver converged on it."""
-        return self.converged and self.symmetric.there
+        return self.converged and self.symmetric.on_branch
 
     @property
     def norms(self) -> dict[str, float]:

@@ -45,9 +45,9 @@ def breaking(
     """
     began = time.perf_counter()
     symmetric = yield from solving
-    if not symmetric.there or is_nothing(symmetric.overlaps, symmetric.model):
-        why = symmetric.message if not symmetric.there else "the student is zero"
-        return _unbroken(symmetric, symmetric.there, why, 0, 0, began)
+    if not symmetric.on_branch or is_nothing(symmetric.overlaps, symmetric.model):
+        why = symmetric.message if not symmetric.on_branch else "the student is zero"
+        return _unbroken(symmetric, symmetric.on_branch, why, 0, 0, began)
     walk = Walk(symmetric, settings, inner)
     inside = walk.problem.points_inside
     arrived = yield from walk.to_top()
@@ -67,7 +67,7 @@ def counting(
 ) -> Steps[Complexity | None]:
     """The complexity along y in steps; None where there is no branch, or no clusters."""
     symmetric = yield from solving
-    if not symmetric.there or is_nothing(symmetric.overlaps, symmetric.model):
+    if not symmetric.on_branch or is_nothing(symmetric.overlaps, symmetric.model):
         return None
     walk = Walk(symmetric, settings, inner)
     arrived = yield from walk.to_top()

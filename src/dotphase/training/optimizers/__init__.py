@@ -1,14 +1,14 @@
-"""How the training loss is minimised: one file for each optimiser, which defines `OPTIMISER`."""
+"""How the training loss is minimised: one file for each optimizer, which defines `OPTIMIZER`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dotphase.config.registry import Choices
+from dotphase.config.registry import Registry
 
 if TYPE_CHECKING:
-    from dotphase.training.loop import Optimiser
+    from dotphase.training.loop import Optimizer
 
-OPTIMISERS: Choices[Optimiser] = Choices(
-    "optimizer", __name__, "OPTIMISER", first=("lbfgs", "gd", "momentum", "adam", "sgd")
+OPTIMIZERS: Registry[Optimizer] = Registry(
+    "optimizer", __name__, "OPTIMIZER", first=("lbfgs", "gd", "momentum", "adam", "sgd")
 )

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import optax
 
-from dotphase.training.loop import Optimiser, first_order
+from dotphase.training.loop import Optimizer, first_order
 
-OPTIMISER = Optimiser(first_order(optax.adam), steps=2500, lr=0.01, end_steps=1500, end_lr=0.03)
+OPTIMIZER = Optimizer(first_order(optax.adam), steps=2500, lr=0.01, end_steps=1500, end_lr=0.03)

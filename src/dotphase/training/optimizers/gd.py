@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import optax
 
-from dotphase.training.loop import Optimiser, first_order
+from dotphase.training.loop import Optimizer, first_order
 
-OPTIMISER = Optimiser(first_order(optax.sgd), steps=5000, lr=0.15, end_steps=3000, end_lr=1.0)
+OPTIMIZER = Optimizer(first_order(optax.sgd), steps=5000, lr=0.15, end_steps=3000, end_lr=1.0)

@@ -15,7 +15,7 @@ import optax
 from jaxtyping import Array
 
 from dotphase.finite_d.loss import Weights
-from dotphase.training.loop import Fields, Method, Objective, Optimiser, Point, Schedule
+from dotphase.training.loop import Fields, Method, Objective, Optimizer, Point, Schedule
 
 #: Past steps that are remembered.
 MEMORY = 10
@@ -67,4 +67,4 @@ def lbfgs(objective: Objective, schedule: Schedule) -> Method:
     return Method(begin, step, lambda point: point.memory[3] >= PATIENCE)
 
 
-OPTIMISER = Optimiser(lbfgs, steps=2000, lr=None, end_steps=1000)
+OPTIMIZER = Optimizer(lbfgs, steps=2000, lr=None, end_steps=1000)

@@ -9,7 +9,7 @@ from typing import Any
 
 import optax
 
-from dotphase.training.loop import Method, Objective, Optimiser, Schedule, first_order
+from dotphase.training.loop import Method, Objective, Optimizer, Schedule, first_order
 
 
 def heavy_ball(objective: Objective, schedule: Schedule) -> Method:
@@ -21,4 +21,4 @@ def heavy_ball(objective: Objective, schedule: Schedule) -> Method:
     return first_order(transform)(objective, schedule)
 
 
-OPTIMISER = Optimiser(heavy_ball, steps=2000, lr=0.15, end_steps=1500, end_lr=1.0)
+OPTIMIZER = Optimizer(heavy_ball, steps=2000, lr=0.15, end_steps=1500, end_lr=1.0)

@@ -1,4 +1,4 @@
-"""`dotphase reproduce`: the figures and tables of the paper, compared line by line."""
+"""`python -m reproduction`: the figures and tables of the paper, compared line by line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dotphase.cli.output import print_json, progress_bar
 
 
 @click.command(
-    "reproduce", epilog="Example: dotphase reproduce transition gamp --quick --out reproduction"
+    "reproduce", epilog="Example: python -m reproduction transition gamp --quick --out reproduction"
 )
 @click.argument("names", metavar="[NAME ...]", nargs=-1)
 @click.option("--quick", "scale", flag_value="quick", default="quick",
@@ -62,9 +62,8 @@ def command(
         except KeyboardInterrupt:
             click.echo(f"dotphase: interrupted; finished parts are kept in {out}", err=True)
             return 130
-    from reproduction.verdict import OFF
-
     from dotphase.experiments.comparison.agreement import AGREES, DIFFERS
+    from reproduction.verdict import OFF
 
     counts = {verdict: report.count(verdict) for verdict in (AGREES, OFF, DIFFERS)}
     if as_json:

@@ -14,7 +14,7 @@ import pytest
 
 import dotphase as dp
 from dotphase.cli.main import _run
-from dotphase.config.registry import Choices
+from dotphase.config.registry import Registry
 from dotphase.study.tasks import compute_point
 
 
@@ -68,12 +68,12 @@ def trained(answer, paper, **new):
     return run
 
 
-def test_an_optimiser(add, answer, capsys, paper):
+def test_an_optimizer(add, answer, capsys, paper):
     add(
         "dotphase.training.optimizers",
         "lion_of_three_steps",
-        "import optax\nfrom dotphase.training.loop import Optimiser, first_order\n"
-        "OPTIMISER = Optimiser(first_order(optax.lion), steps=3, lr=0.01)\n",
+        "import optax\nfrom dotphase.training.loop import Optimizer, first_order\n"
+        "OPTIMIZER = Optimizer(first_order(optax.lion), steps=3, lr=0.01)\n",
     )
     assert trained(answer, paper, optimizer="lion_of_three_steps").iterations == 3
     assert helps(capsys, "train", "lion_of_three_steps")
@@ -150,21 +150,21 @@ def test_a_task(add):
 
 
 def test_options_of_a_running_program():
-    choices: Choices[int] = Choices("task", "dotphase.study.tasks", "TASK")
-    choices.register("answer", 42)
-    assert choices["answer"] == 42 and "answer" in choices.names()
+    registry: Registry[int] = Registry("task", "dotphase.study.tasks", "TASK")
+    registry.register("answer", 42)
+    assert registry["answer"] == 42 and "answer" in registry.names()
     with pytest.raises(dp.InvalidInput, match="is taken"):
-        choices.register("answer", 43)
-    choices.forget("answer")
-    assert "answer" not in choices
+        registry.register("answer", 43)
+    registry.forget("answer")
+    assert "answer" not in registry
 
 
-@pytest.mark.parametrize("text", ["OPTIMIZER = 1\n", "OPTIMISER = (\n", "import no_such_module\n"])
+@pytest.mark.parametrize("text", ["OPTIMISER = 1\n", "OPTIMIZER = (\n", "import no_such_module\n"])
 def test_a_file_that_defines_nothing_is_named_in_one_line(add, paper, text):
     add("dotphase.training.optimizers", "broken", text)
-    with pytest.raises(dp.InvalidInput, match="does not define OPTIMISER") as caught:
+    with pytest.raises(dp.InvalidInput, match="does not define OPTIMIZER") as caught:
         dp.train(paper, 2.0, 24, seeds=1, optimizer="broken")
-    assert "\n" not in str(caught.value) and "optimisers.broken" in str(caught.value)
+    assert "\n" not in str(caught.value) and "optimizers.broken" in str(caught.value)
 
 
 def test_a_parameter_is_set_or_swept_not_both(tmp_path, capsys):
