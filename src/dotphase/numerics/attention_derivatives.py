@@ -3,7 +3,7 @@
 The same as the entries written out in `dotphase.numerics.softmax_derivatives`, for any
 number of tokens. The loss is a sum over tokens i of quadratic functions of the rows S_i. With a_i
 and C the gradient and the Hessian of such a function, its derivatives in the scores ``z_ij = Q_i .
-K_j`` are 
+K_j`` are
     G_ij = S_ij b_ij,   b_ij = a_ij - S_i . a_i,
     M^i_jk = S_ij S_ik C_jk - u_ij S_ik - S_ij u_ik + delta_jk G_ij,
     u_ij = S_ij ((C S_i)_j + b_ij - S_i C S_i / 2),
