@@ -16,7 +16,7 @@ import numpy as np
 
 import dotphase as dp
 from dotphase.model.derivatives import loss_derivatives
-from dotphase.numerics.proximal_map import over_points
+from dotphase.numerics.proximal_map import vmap_points
 from dotphase.theory import branch_processes
 from textbook import Textbook
 
@@ -88,7 +88,7 @@ def floor(seconds: float, log2_points: int) -> dict[str, float]:
     """
     model = dp.positional_semantic(OMEGA)
     with jax.enable_x64(True):
-        derivatives = over_points(loss_derivatives(model))
+        derivatives = vmap_points(loss_derivatives(model))
         x, target = np.ones((2, 4096)), np.ones((2, 2, 4096))
         cost = jax.jit(derivatives).lower(x, target).compile().cost_analysis()
     each = (cost["flops"] + EXPONENTIAL * cost.get("transcendentals", 0.0)) / 4096

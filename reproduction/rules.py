@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Int
 
 from dotphase.model import Model
 from dotphase.numerics.crossings import last_fall
-from dotphase.numerics.proximal_map import Track
+from dotphase.numerics.proximal_map import ProxState
 from dotphase.numerics.quadrature import Rule
 from dotphase.runtime.precision import in_double_precision
 from dotphase.theory.overlaps import Overlaps
@@ -38,9 +38,9 @@ def _averages(
     overlaps: Overlaps,
     nodes: Float[Array, "dims nodes"],
     weights: Float[Array, " nodes"],
-    track: Track,
+    track: ProxState,
     call: Int[Array, ""],
-) -> tuple[Averages, Track]:
+) -> tuple[Averages, ProxState]:
     values, track = at_points(model, overlaps, nodes, track, call)
     return jax.tree.map(lambda part: part @ weights, values), track
 

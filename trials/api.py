@@ -43,7 +43,8 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         "max_log2_points": 14, "seed": 0, "iteration": None, "breaking": 0}),
     "Overlaps": (_overlaps, OVERLAPS._asdict()),
     "Iteration": (_iteration, {
-        "tolerance": 1e-4, "floor": 1e-3, "limit": 40, "step": 0.4, "memory": 3, "near": 0.5}),
+        "tolerance": 1e-4, "floor": 1e-3, "max_steps": 40, "step": 0.4, "anderson_depth": 3,
+        "near": 0.5}),
     "solve_many": (dp.solve_many, {
         "problems": [(PAPER, 2.0, "semantic")], "lanes": 1, "log2_points": 12}),
     "curve": (dp.curve, {

@@ -93,7 +93,7 @@ def cases(trial: Trial) -> None:
 def _compute(engine: str, model: dp.Model, alpha: float, start: str) -> Any:
     if engine == "solve":
         branch = "uninformed" if start == "random" else start
-        slow = dp.Iteration(limit=60)
+        slow = dp.Iteration(max_steps=60)
         return dp.solve(model, alpha, branch, log2_points=12, iteration=slow)
     if engine == "amp":
         return dp.amp(model, alpha, 20, seeds=1, start=start, iterations=20, held_out=256)

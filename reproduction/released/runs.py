@@ -32,7 +32,7 @@ from dotphase.finite_d.prng_keys import Purpose, keys_at
 from dotphase.finite_d.test_error import attention_error, linear_error, quadrature
 from dotphase.model import Model
 from dotphase.model.paper import positional_semantic
-from dotphase.numerics.proximal_map import over_points
+from dotphase.numerics.proximal_map import vmap_points
 from dotphase.numerics.quadrature import Rule
 from dotphase.runtime.precision import computing
 
@@ -225,7 +225,7 @@ def _train(
 
 def _linear_layer(model: Model, tokens: Array, teacher_weights: Array, used: Array) -> Array:
     """``W = (sum T x x^T)(sum x x^T)^{-1}`` over the sentences that count."""
-    target = over_points(model.teacher)(project(tokens, teacher_weights))
+    target = vmap_points(model.teacher)(project(tokens, teacher_weights))
     xx = token_products(tokens) * used
     labels, inputs = jnp.einsum("ikn,kln->il", target, xx), jnp.sum(xx, axis=-1)
     return jnp.linalg.solve(inputs, labels.T).T

@@ -6,15 +6,15 @@ import numpy as np
 
 from dotphase.finite_d.loss import limit_form
 from dotphase.gamp import force
-from dotphase.numerics.proximal_map import over_points
+from dotphase.numerics.proximal_map import vmap_points
 
 
 def test_sizes_of_blocks_do_not_matter(paper, rng, monkeypatch):
     """Nor what the last one is filled up with, nor sentences that do not count."""
     count, V = 400, 12.0 * jnp.ones((2, 1, 1))
     centre = rng.normal(size=(2, 1, count)) * 0.5
-    targets = over_points(paper.teacher)(rng.normal(size=(2, 1, count)) * 0.5)
-    form = over_points(partial(limit_form, paper))(targets)
+    targets = vmap_points(paper.teacher)(rng.normal(size=(2, 1, count)) * 0.5)
+    form = vmap_points(partial(limit_form, paper))(targets)
     some = force.Sentences(form, jnp.where(jnp.arange(count) < 380, 1.0, 0.0))
 
     def found(block, count):

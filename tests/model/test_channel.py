@@ -10,7 +10,7 @@ from dotphase.model import channels
 from dotphase.model.derivatives import loss_derivatives
 from dotphase.model.latent import Latent
 from dotphase.model.symmetry import sign_flips
-from dotphase.numerics.golden_section import search_on_a_line
+from dotphase.numerics.golden_section import golden_section_prox
 from models import softmax
 
 
@@ -128,7 +128,7 @@ def test_correlated_tokens_are_mixtures_of_independent_ones(paper, rng):
 @pytest.mark.parametrize("kind", ["hinge", "absolute"])
 def test_proximal_maps_with_kinks_agree_with_a_search(kind, rng):
     loss, given = getattr(channels, kind), getattr(channels, f"{kind}_proximal")
-    search = search_on_a_line(lambda x, y: loss(x[:, None], y))
+    search = golden_section_prox(lambda x, y: loss(x[:, None], y))
     omega, V = rng.normal(0, 2, (64, 1)), rng.uniform(0.1, 3, (64, 1, 1))
     found = jax.jit(jax.vmap(lambda *point: search(*point, 1.0)))(omega, V)
     wanted = np.asarray(jax.jit(jax.vmap(lambda *point: given(*point, 1.0)))(omega[..., None], V))

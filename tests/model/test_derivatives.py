@@ -14,7 +14,7 @@ from dotphase.model.derivatives import (
     softmax_loss,
     untied_loss,
 )
-from dotphase.numerics.proximal_map import over_points
+from dotphase.numerics.proximal_map import vmap_points
 from dotphase.numerics.taylor import differentiate
 from models import softmax
 
@@ -53,8 +53,8 @@ def test_closed_form_equals_autodiff(length, rank, student, products, rng):
     # A student written with matrix products: its autodiff shares nothing with the closed form.
     automatic = by_autodiff(_model(length, rank, products))
     assert {softmax_loss, untied_loss} & set(_uses(loss_derivatives(model)))
-    found = jax.jit(over_points(loss_derivatives(model)))(x, target)
-    expected = jax.jit(over_points(automatic))(x, target)
+    found = jax.jit(vmap_points(loss_derivatives(model)))(x, target)
+    expected = jax.jit(vmap_points(automatic))(x, target)
     for one, other in zip(found, expected, strict=True):
         one, other = np.asarray(jnp.asarray(one)), np.asarray(other)
         size = 1e-11 * (1 + np.abs(other).reshape(-1, count).max(axis=0))

@@ -99,6 +99,6 @@ def test_nan_everywhere_is_a_failure_not_a_number():
 
 
 def test_the_limit_is_kept():
-    result, asked = _solve(lambda x: x + 1.0, [1.0], Iteration(limit=17, memory=0))
+    result, asked = _solve(lambda x: x + 1.0, [1.0], Iteration(max_steps=17, anderson_depth=0))
     assert len(asked) == 17
     assert not result.outcome.success

@@ -10,11 +10,11 @@ from dotphase.model.derivatives import by_autodiff, loss_derivatives
 from dotphase.numerics import proximal_map as proximal_map_module
 from dotphase.numerics.proximal_map import (
     PROBES,
-    Problem,
-    Track,
-    over_points,
+    ProximalProblem,
+    ProxState,
     probe_directions,
     proximal_map,
+    vmap_points,
 )
 from dotphase.numerics.taylor import Derivatives
 from models import softmax, three_tokens
@@ -24,7 +24,7 @@ COUNT = 200
 
 def _problem(omega, variance, data):
     eye = np.eye(len(omega))
-    return Problem(omega, eye / variance, eye * np.sqrt(variance), np.asarray(data))
+    return ProximalProblem(omega, eye / variance, eye * np.sqrt(variance), np.asarray(data))
 
 
 @cache
@@ -34,7 +34,7 @@ def _step(loss):
 
 
 def _run(loss, problem, calls, start=None):
-    track = Track.fresh(problem.omega if start is None else start)
+    track = ProxState.initial(problem.omega if start is None else start)
     for call in range(calls):
         track = _step(loss)(problem, track, call)
     return track
@@ -42,7 +42,7 @@ def _run(loss, problem, calls, start=None):
 
 @cache
 def _values(loss):
-    return jax.jit(over_points(lambda z, d: loss(z, d).value))
+    return jax.jit(vmap_points(lambda z, d: loss(z, d).value))
 
 
 def _objective(loss, problem, x):
@@ -55,7 +55,7 @@ def _paper_problem(rng, spread, variance):
     """Points of the paper's model, as many in every test."""
     h = rng.normal(size=(2, 1, COUNT)) * 0.5
     mixing = np.array([[0.6, 0.4], [0.4, 0.6]])[..., None]
-    targets = 0.7 * over_points(dp.softmax_attention)(h) + 0.3 * mixing
+    targets = 0.7 * vmap_points(dp.softmax_attention)(h) + 0.3 * mixing
     return _problem(rng.normal(size=(2, COUNT)) * spread, variance, targets)
 
 
@@ -81,8 +81,8 @@ def test_global_minimum_against_a_dense_grid(loss, rng, variance):
 def test_points_with_two_minima_are_found_and_take_the_lower(loss, rng):
     problem = _paper_problem(rng, 0.15, 40.0)
     track = _run(loss, problem, PROBES)
-    assert 0.05 < np.mean(track.rival) < 0.95
-    assert np.all(track.suspect | ~track.rival)
+    assert 0.05 < np.mean(track.bistable) < 0.95
+    assert np.all(track.nonconvex | ~track.bistable)
     # Sign symmetry: the problem at -omega has the mirrored minima with the same values.
     flipped = problem._replace(omega=-problem.omega)
     here, there = (
@@ -95,7 +95,7 @@ def test_points_with_two_minima_are_found_and_take_the_lower(loss, rng):
 def test_minimisers_are_stationary_and_those_of_the_general_path(loss, rng):
     problem = _paper_problem(rng, 0.4, 20.0)
     track = _run(loss, problem, 6)
-    slope = jnp.stack(over_points(lambda z, d: loss(z, d).gradient)(track.x, problem.data))
+    slope = jnp.stack(vmap_points(lambda z, d: loss(z, d).gradient)(track.x, problem.data))
     pull = problem.precision @ (np.asarray(track.x) - problem.omega)
     assert np.max(np.abs(slope + pull)) < 1e-8
     plain = dp.Model(teacher=softmax, student=softmax, length=2, sigma=0.5, positions=np.eye(2))
@@ -109,7 +109,7 @@ def test_one_call_settles_every_point(loss, rng, variance):
     problem = _paper_problem(rng, 0.4, variance)
     for start in (None, np.asarray(_run(loss, problem, 1).x) + 0.02 * np.sqrt(variance)):
         track = _run(loss, problem, 1, start)
-        slope = jnp.stack(over_points(lambda z, d: loss(z, d).gradient)(track.x, problem.data))
+        slope = jnp.stack(vmap_points(lambda z, d: loss(z, d).gradient)(track.x, problem.data))
         pull = problem.precision @ (np.asarray(track.x) - problem.omega)
         assert np.max(np.abs(slope + pull)) * np.sqrt(variance) < 1e-7
 
@@ -127,13 +127,13 @@ def test_quadratic_loss_has_its_closed_form(rng):
     track = _run(loss, _problem(omega, 2.0, targets), 1)
     expected = (omega / 2.0 + curvature * targets) / (0.5 + curvature)
     np.testing.assert_allclose(track.x, expected, rtol=1e-10)
-    assert not np.any(track.suspect)
+    assert not np.any(track.nonconvex)
 
 
 def test_three_tokens_are_global_too(rng):
     model, count = three_tokens(), 60
     omega = rng.normal(size=(3, count)) * 0.4
-    targets = over_points(model.teacher)(rng.normal(size=(3, 1, count)) * 0.5)
+    targets = vmap_points(model.teacher)(rng.normal(size=(3, 1, count)) * 0.5)
     problem = _problem(omega, 30.0, targets)
     loss = loss_derivatives(model)
     found = _objective(loss, problem, _run(loss, problem, PROBES).x)
@@ -145,11 +145,11 @@ def test_three_tokens_are_global_too(rng):
 def test_points_in_chunks_are_those_of_all_at_once(rng, monkeypatch):
     model, count = dp.positional_semantic_length(5), 2 * proximal_map_module.CHUNK
     loss, omega = loss_derivatives(model), rng.normal(size=(5, count)) * 0.4
-    targets = over_points(model.teacher)(rng.normal(size=(5, 1, count)) * 0.5)
+    targets = vmap_points(model.teacher)(rng.normal(size=(5, 1, count)) * 0.5)
     problem = _problem(omega, 30.0, targets)
 
     def found():
-        step = jax.jit(lambda problem: proximal_map(loss, problem, Track.fresh(omega), 3))
+        step = jax.jit(lambda problem: proximal_map(loss, problem, ProxState.initial(omega), 3))
         track = step(problem)
         slope = jax.jit(lambda problem, x: proximal_map_module.response(loss, problem, x))
         return *track, slope(problem, track.x), step.lower(problem).as_text()

@@ -1,21 +1,26 @@
 import numpy as np
 import pytest
 
-from dotphase.numerics.quadrature import BLOCK_LOG2, SCRAMBLES, SMALLEST_LOG2, gaussian_blocks
+from dotphase.numerics.quadrature import (
+    LOG2_BLOCK_SIZE,
+    MIN_QUADRATURE_LOG2,
+    N_SCRAMBLES,
+    gaussian_blocks,
+)
 
 
 def test_same_seed_same_points_other_seed_other_points():
-    first = gaussian_blocks(SMALLEST_LOG2, 2, 2, 0)
+    first = gaussian_blocks(MIN_QUADRATURE_LOG2, 2, 2, 0)
     gaussian_blocks.cache_clear()
-    np.testing.assert_array_equal(first, gaussian_blocks(SMALLEST_LOG2, 2, 2, 0))
-    assert not np.allclose(first, gaussian_blocks(SMALLEST_LOG2, 2, 2, 1))
+    np.testing.assert_array_equal(first, gaussian_blocks(MIN_QUADRATURE_LOG2, 2, 2, 0))
+    assert not np.allclose(first, gaussian_blocks(MIN_QUADRATURE_LOG2, 2, 2, 1))
 
 
 @pytest.mark.parametrize("halved", [False, True])
 def test_blocks_have_one_shape_and_more_points_extend_the_sequence(halved):
-    small = gaussian_blocks(SMALLEST_LOG2, 3, 3, 5, halved)
-    large = gaussian_blocks(SMALLEST_LOG2 + 2, 3, 3, 5, halved)
-    shape = (SCRAMBLES, 2**BLOCK_LOG2 // SCRAMBLES, 6)
+    small = gaussian_blocks(MIN_QUADRATURE_LOG2, 3, 3, 5, halved)
+    large = gaussian_blocks(MIN_QUADRATURE_LOG2 + 2, 3, 3, 5, halved)
+    shape = (N_SCRAMBLES, 2**LOG2_BLOCK_SIZE // N_SCRAMBLES, 6)
     blocks = 1 if halved else 2
     assert small.shape == (blocks, *shape)
     assert large.shape == (4 * blocks, *shape)
@@ -44,6 +49,6 @@ def test_images_make_odd_moments_vanish_and_points_are_normal(student, teacher):
 def test_scrambles_are_independent():
     points = gaussian_blocks(14, 2, 2, 0)
     means = np.mean(points[..., 0] ** 4, axis=(0, 2))
-    assert np.unique(np.round(means, 12)).size == SCRAMBLES
-    error = means.std(ddof=1) / np.sqrt(SCRAMBLES)
+    assert np.unique(np.round(means, 12)).size == N_SCRAMBLES
+    error = means.std(ddof=1) / np.sqrt(N_SCRAMBLES)
     assert abs(means.mean() - 3) < 5 * error

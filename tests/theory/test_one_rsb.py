@@ -41,7 +41,7 @@ def solved(model, start, parisi):
     """A fixed point at a given y, and its averages."""
     problem = problem_at(model, start, parisi)
     search = Search(problem, SETTINGS, Memory())
-    settled = Iteration(tolerance=1e-5, floor=1e-3, limit=80)
+    settled = Iteration(tolerance=1e-5, floor=1e-3, max_steps=80)
     point = run([iterate(search, problem.pack(opened(start, 0.15)), 12, settled)])[0]
     return problem, run([search.evaluate(point.x, 12)])[0]
 

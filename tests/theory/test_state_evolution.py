@@ -8,7 +8,7 @@ from jax.extend.core import jaxprs_in_params
 
 import dotphase as dp
 from app_tools import wait_for
-from dotphase.numerics.quadrature import SCRAMBLES
+from dotphase.numerics.quadrature import N_SCRAMBLES
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.coordinates import Coordinates
 from dotphase.theory.expectations import (
@@ -19,7 +19,7 @@ from dotphase.theory.expectations import (
     device_blocks,
 )
 from dotphase.theory.overlaps import Overlaps
-from dotphase.theory.stability import mean_responses
+from dotphase.theory.responses import mean_responses
 from dotphase.theory.state_evolution import (
     conjugates,
     draw_fields,
@@ -117,7 +117,7 @@ def test_next_overlaps_keep_the_relations_between_tokens(paper):
 
 def test_scrambles_average_to_the_mean(paper):
     answer = AverageQuery(Evaluator(paper), _overlaps(0.1, 0.2, 10.0, 0.05), 13, 0).alone()
-    assert answer.averages.loss.shape == (SCRAMBLES,)
+    assert answer.averages.loss.shape == (N_SCRAMBLES,)
     np.testing.assert_allclose(answer.mean.loss, answer.averages.loss.mean())
 
 
@@ -236,7 +236,7 @@ def test_averages_and_responses_call_no_lapack(student, rank):
     model = dp.positional_semantic_length(6 // rank).replace(student=student, student_rank=rank)
     overlaps = BRANCHES["semantic"].start(model)
     dims = model.length * (model.student_rank + model.teacher_rank)
-    points = np.ones((dims, 4 * SCRAMBLES))
+    points = np.ones((dims, 4 * N_SCRAMBLES))
 
     def both(overlaps, points):
         track = fresh_track(model, overlaps, points)

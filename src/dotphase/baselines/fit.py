@@ -36,7 +36,7 @@ from dotphase.finite_d.prng_keys import Purpose
 from dotphase.finite_d.test_error import linear_error, quadrature
 from dotphase.model.definition import Model, refuse
 from dotphase.model.linear_layer import linear_test_error
-from dotphase.numerics.proximal_map import over_points
+from dotphase.numerics.proximal_map import vmap_points
 from dotphase.numerics.statistics import error_if_known
 from dotphase.runtime.precision import in_double_precision
 
@@ -148,7 +148,7 @@ def baseline(
 
 def labels(model: Model, data: Dataset) -> Float[Array, "n tokens d"]:
     """``y = T x`` of every sentence."""
-    target = over_points(model.teacher)(project(data.tokens, data.teacher_weights))
+    target = vmap_points(model.teacher)(project(data.tokens, data.teacher_weights))
     return jnp.einsum("kln,nld->nkd", target, data.tokens)
 
 

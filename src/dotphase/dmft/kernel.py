@@ -40,7 +40,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from dotphase.model import Model
-from dotphase.numerics.proximal_map import over_points
+from dotphase.numerics.proximal_map import vmap_points
 
 #: Directions shorter than this many times the rounding error are none.
 TINY = 64.0
@@ -193,7 +193,7 @@ def launch(
     right = right.at[:t].set(shown)
     sigma = jnp.asarray(model.sigma)[:, None, None]
     heads = jnp.einsum("ks,lsn->lkn", begun.teacher @ shown[:, :base].T, teacher)
-    target = over_points(model.label)(sigma * heads, noise)
+    target = vmap_points(model.label)(sigma * heads, noise)
     left = tuple(jnp.zeros((r * room, n), dtype) for _ in range(length))
     fields = tuple(
         jnp.zeros((len(right), n), dtype).at[:t].set(rows.astype(dtype)) for rows in teacher
@@ -255,7 +255,7 @@ def _step(given: Given, key: Array, now: State) -> State:
         + m[l][:, None]
         for l in range(length)
     ])  # fmt: skip
-    losses, force = over_points(jax.value_and_grad(model.energy))(h, now.target)
+    losses, force = vmap_points(jax.value_and_grad(model.energy))(h, now.target)
     loss = n / rule.d * jnp.mean(losses) + ridge / 2 * jnp.sum(w**2)
     if rule.batched:
         chosen = jax.random.permutation(for_batch, n) < rule.batch_fraction * n

@@ -12,7 +12,7 @@ from dotphase.dmft.kernel import Records
 from dotphase.finite_d.test_error import count_fields
 from dotphase.model import Model
 from dotphase.numerics.linalg import matrix_sqrt
-from dotphase.numerics.proximal_map import over_points
+from dotphase.numerics.proximal_map import vmap_points
 from dotphase.numerics.quadrature import Rule, gauss_hermite, sobol_rule
 
 #: Most dimensions of a product rule, its order in each, and log2 of the points otherwise.
@@ -46,8 +46,8 @@ def test_errors(
         top = jnp.concatenate([teacher, noted.theta.T], axis=1)
         gram = jnp.concatenate([top, jnp.concatenate([noted.theta, noted.C], axis=1)])
         fields = sigma * jnp.einsum("ij,ljn->lin", matrix_sqrt(gram), zeta)
-        target = over_points(model.label)(fields[:, :t], noise)
-        missed = over_points(model.missed)(fields[:, t:] + noted.m[..., None], target)
+        target = vmap_points(model.label)(fields[:, :t], noise)
+        missed = vmap_points(model.missed)(fields[:, t:] + noted.m[..., None], target)
         return model.test_factor * jnp.dot(missed, jnp.asarray(rule.weights))
 
     return jax.lax.map(one, records)

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 from dotphase.finite_d.datasets import Dataset
 from dotphase.finite_d.loss import project, token_products
 from dotphase.model import Model
-from dotphase.numerics.proximal_map import over_points
+from dotphase.numerics.proximal_map import vmap_points
 
 
 def mixing_moments(
@@ -19,7 +19,7 @@ def mixing_moments(
     ``sum_mu |y - W x|^2/(2d) = const - tr(B W^T) + 1/2 tr(W C W^T)``. Of padded data sets `used`
     says which sentences count.
     """
-    target = over_points(model.label)(project(data.tokens, data.teacher_weights), data.noise.T)
+    target = vmap_points(model.label)(project(data.tokens, data.teacher_weights), data.noise.T)
     xx = token_products(data.tokens)
     if used is not None:
         xx = used * xx

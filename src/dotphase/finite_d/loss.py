@@ -30,7 +30,7 @@ from dotphase.model import Model
 from dotphase.model.derivatives import channel_loss, has_closed_form
 from dotphase.numerics.attention_derivatives import Rows, tied_attention_derivatives
 from dotphase.numerics.linalg import UNROLL_LIMIT, Entries, dot, parts, total
-from dotphase.numerics.proximal_map import Explicit, over_points
+from dotphase.numerics.proximal_map import ExplicitProx, vmap_points
 from dotphase.numerics.softmax_derivatives import Row, softmax_derivatives
 from dotphase.numerics.taylor import Derivatives, differentiate
 
@@ -69,7 +69,7 @@ def reduce(model: Model, data: Dataset) -> Reduced:
     x, p = data.tokens, positions_of(model, data)
     n, _, d = x.shape
     h = project(x, data.teacher_weights)
-    target = over_points(model.label)(h, data.noise.T)
+    target = vmap_points(model.label)(h, data.noise.T)
     if model.loss is not None:
         return Reduced(x + p, target, jnp.ones(n, x.dtype))
     xx = token_products(x)
@@ -184,13 +184,13 @@ def sentence_losses(
     model: Model, reduced: Reduced, x: Float[Array, "tokens r n"]
 ) -> Float[Array, " n"]:
     """``ell(X_mu)`` of every sentence."""
-    return over_points(lambda some, form: sentence_loss(model, some, form))(x, reduced.form)
+    return vmap_points(lambda some, form: sentence_loss(model, some, form))(x, reduced.form)
 
 
 def data_loss(model: Model, reduced: Reduced, x: Float[Array, "tokens r n"]) -> Float[Array, ""]:
     """``sum_mu ell(X_mu)``, of the envelope where the loss has kinks."""
     if model.proximal is not None:
-        losses = over_points(_envelope(model))(x.reshape(-1, x.shape[-1]), reduced.form)
+        losses = vmap_points(_envelope(model))(x.reshape(-1, x.shape[-1]), reduced.form)
     else:
         losses = sentence_losses(model, reduced, x)
     return jnp.sum(reduced.used * losses)
@@ -200,10 +200,10 @@ def _envelope(model: Model) -> Callable[[Array, Any], Array]:
     """Moreau envelope of the loss of one sentence, fields flattened; its slope is
     ``(X - prox(X))/s``."""
     explicit = channel_loss(model, None)
-    assert isinstance(explicit, Explicit)
+    assert isinstance(explicit, ExplicitProx)
 
     def nearest(x: Array, form: Any) -> Array:
-        return explicit.minimiser(x, SMOOTHING * jnp.eye(len(x), dtype=x.dtype), form)
+        return explicit.minimizer(x, SMOOTHING * jnp.eye(len(x), dtype=x.dtype), form)
 
     @jax.custom_jvp
     def envelope(x: Array, form: Any) -> Array:

@@ -25,7 +25,7 @@ from dotphase.finite_d.preparation import Prepared
 from dotphase.finite_d.prng_keys import Purpose
 from dotphase.finite_d.test_error import attention_error, linear_error
 from dotphase.model import Model
-from dotphase.numerics.proximal_map import over_points
+from dotphase.numerics.proximal_map import vmap_points
 from dotphase.numerics.quadrature import Rule
 
 #: Held-out sentences for the sampled test error.
@@ -145,7 +145,7 @@ def held_out_error(
         fresh = reduce(model, sentences)
         fields = project(fresh.z, weights)
         if model.loss is not None:
-            errors = over_points(model.missed)(fields, fresh.form)
+            errors = vmap_points(model.missed)(fields, fresh.form)
         else:
             errors = 2 * sentence_losses(model, fresh, fields) / model.length
         return (totals[0] + jnp.sum(errors), totals[1] + jnp.sum(errors**2)), None

@@ -24,7 +24,7 @@ from jaxtyping import Array, Float
 
 from dotphase.model import Model, memory_check
 from dotphase.model.spectrum import Spectrum
-from dotphase.numerics.proximal_map import over_points
+from dotphase.numerics.proximal_map import vmap_points
 from dotphase.numerics.quadrature import Rule, gauss_hermite, sobol_rule
 
 #: Most dimensions of a product rule, its order in each, and log2 of the points otherwise.
@@ -86,7 +86,7 @@ def attention_error(
     if not model.plain:
         return field_error(model, weights, teacher_weights, positions, rule)
     h, x, moments = both_fields(model, weights, teacher_weights, positions, rule)
-    target, answer = over_points(model.teacher)(h), over_points(model.student)(x)
+    target, answer = vmap_points(model.teacher)(h), vmap_points(model.student)(x)
     return _error(target, answer, moments, positions, rule) / model.length
 
 
@@ -127,12 +127,12 @@ def field_error(
         u = jnp.einsum("lk,kip->lip", model.mixer.astype(u.dtype), u)
     h, x = u[:, :t], u[:, t:]
     seen = directions @ both / np.sqrt(d)
-    loading = over_points(model.loading)(z).astype(u.dtype)
+    loading = vmap_points(model.loading)(z).astype(u.dtype)
     x = x + jnp.einsum("ldp,dr->lrp", loading, seen[:, t:])
     if model.latent is not None:
         count = model.latent.directions
         h = h + jnp.einsum("ldp,dt->ltp", loading[:, -count:], seen[-count:, :t])
-    missed = over_points(model.missed)(x, over_points(model.label)(h, z))
+    missed = vmap_points(model.missed)(x, vmap_points(model.label)(h, z))
     return model.test_factor * jnp.dot(missed, jnp.asarray(rule.weights, missed.dtype))
 
 
@@ -145,7 +145,7 @@ def linear_error(
     """``E |T x - W x|^2/(d L)`` of a linear layer across positions."""
     nowhere = jnp.zeros((model.length, teacher_weights.shape[0]), teacher_weights.dtype)
     u, moments = _fields(model, teacher_weights, nowhere, rule)
-    target = over_points(model.teacher)(u)
+    target = vmap_points(model.teacher)(u)
     answer = jnp.broadcast_to(layer[..., None], target.shape)
     return _error(target, answer, moments, nowhere, rule) / model.length
 

@@ -19,7 +19,13 @@ from dotphase.finite_d.batches import on_cpu
 from dotphase.finite_d.loss import sentence_derivatives
 from dotphase.model import Model
 from dotphase.numerics.linalg import inverses, matrix_sqrt, matvec
-from dotphase.numerics.proximal_map import Problem, Track, over_points, proximal_map, response
+from dotphase.numerics.proximal_map import (
+    ProximalProblem,
+    ProxState,
+    proximal_map,
+    response,
+    vmap_points,
+)
 from dotphase.runtime.threads import over_blocks
 
 #: Sentences in a block: on an accelerator many, where a block takes the same time for any number.
@@ -47,7 +53,7 @@ class Block(NamedTuple):
     g: Float[Array, "tokens r block"]
     response: Float[Array, "tokens r r"]
     rivals: Float[Array, ""]
-    track: Track
+    track: ProxState
 
 
 def cut(tree: Any) -> tuple[Any, ...]:
@@ -70,9 +76,9 @@ def join(blocks: Sequence[Array], count: int) -> Array:
 
 
 @eqx.filter_jit
-def fresh(centre: Float[Array, "tokens r block"]) -> Track:
+def fresh(centre: Float[Array, "tokens r block"]) -> ProxState:
     """Where the proximal map begins: at the centres."""
-    return Track.fresh(centre.reshape(-1, centre.shape[-1]))
+    return ProxState.initial(centre.reshape(-1, centre.shape[-1]))
 
 
 def apply_force(
@@ -80,7 +86,7 @@ def apply_force(
     centres: Sequence[Float[Array, "tokens r block"]],
     V: Float[Array, "tokens r r"],
     sentences: Sequence[Sentences],
-    tracks: Sequence[Track],
+    tracks: Sequence[ProxState],
     call: Int[Array, ""],
 ) -> list[Block]:
     """The proximal map at the centres of all blocks, its force, and how the force responds."""
@@ -97,22 +103,22 @@ def _on_block(
     model: Model,
     centre: Float[Array, "tokens r block"],
     sentences: Sentences,
-    track: Track,
+    track: ProxState,
     V: Float[Array, "tokens r r"],
     call: Int[Array, ""],
 ) -> Block:
     """``dg/dc = V^{-1} ((V^{-1} + H)^{-1} V^{-1} - 1)``, H the Hessian of the loss at the
-    minimiser."""
+    minimizer."""
     length, r, _ = centre.shape
     flat = centre.reshape(length * r, -1)
     blocks = jax.scipy.linalg.block_diag
     precision = blocks(*inverses(V))
-    problem = Problem(flat, precision, blocks(*matrix_sqrt(V)), sentences.form)
+    problem = ProximalProblem(flat, precision, blocks(*matrix_sqrt(V)), sentences.form)
     derivatives, used = sentence_derivatives(model), sentences.used
     track = proximal_map(derivatives, problem, track, call)
-    g = jnp.where(used > 0, over_points(lambda away: matvec(precision, away))(track.x - flat), 0.0)
+    g = jnp.where(used > 0, vmap_points(lambda away: matvec(precision, away))(track.x - flat), 0.0)
     slopes = jnp.where(used > 0, response(derivatives, problem, track.x), 0.0)
     slopes = jnp.sum(slopes, axis=-1).reshape(length, r, length, r)
     own = jnp.stack([slopes[l, :, l] for l in range(length)])
-    rivals = jnp.sum(used * track.rival)
+    rivals = jnp.sum(used * track.bistable)
     return Block(g.reshape(centre.shape), (own + own.swapaxes(1, 2)) / 2, rivals, track)

@@ -37,7 +37,7 @@ from dotphase.finite_d.loss import Reduced, Weights, collect, project
 from dotphase.gamp.force import Block, Sentences, apply_force, cut, fresh, join
 from dotphase.model import Model
 from dotphase.numerics.linalg import inverses
-from dotphase.numerics.proximal_map import Track
+from dotphase.numerics.proximal_map import ProxState
 
 
 class State(NamedTuple):
@@ -54,7 +54,7 @@ class State(NamedTuple):
     weights: Weights
     memory: Float[Array, "tokens r n"]
     V: Float[Array, "tokens r r"]
-    tracks: tuple[Track, ...]
+    tracks: tuple[ProxState, ...]
 
 
 class Info(NamedTuple):

@@ -29,8 +29,8 @@ from dotphase.gamp.force import Sentences, apply_force, cut, fresh
 from dotphase.gamp.iteration import bounded
 from dotphase.model import Model
 from dotphase.model.symmetry import sign_flips
-from dotphase.numerics.proximal_map import Track, over_points
-from dotphase.numerics.quadrature import IMAGES
+from dotphase.numerics.proximal_map import ProxState, vmap_points
+from dotphase.numerics.quadrature import ANTITHETIC_SIGNS
 from dotphase.runtime import interrupt
 
 #: Paths, images included.
@@ -113,8 +113,8 @@ class Paths:
         if left > NEW * max(covariance[known], 1e-300):
             row[known] = np.sqrt(left)
         self.rows.append(row)
-        base = self.rng.standard_normal((self.model.length, 1, PATHS // len(IMAGES)))
-        images = np.asarray([image[mirrored] for image in IMAGES])[None, :, None] * base
+        base = self.rng.standard_normal((self.model.length, 1, PATHS // len(ANTITHETIC_SIGNS)))
+        images = np.asarray([image[mirrored] for image in ANTITHETIC_SIGNS])[None, :, None] * base
         self.noise.append(images.reshape(self.model.length, PATHS))
         total = np.tensordot(row, np.stack(self.noise), axes=1)
         return np.asarray(self.model.sigma)[:, None] * total
@@ -143,7 +143,7 @@ def predict(
     drawn = np.random.default_rng([seed, 6]).standard_normal((model.normals, PATHS))
     sentences = _sentences(model, jnp.asarray(h), jnp.asarray(drawn))
     forces: list[np.ndarray] = []
-    tracks: list[Track] = []
+    tracks: list[ProxState] = []
     result = []
     for step in range(iterations + 1):
         interrupt.check()
@@ -226,6 +226,6 @@ def _sentences(
     model: Model, h: Float[Array, "tokens t paths"], noise: Float[Array, "normals paths"]
 ) -> tuple[Sentences, ...]:
     """Losses of the paths as those of sentences: in the limit tokens are orthogonal."""
-    target = over_points(model.label)(h, noise)
-    form = target if model.loss is not None else over_points(partial(limit_form, model))(target)
+    target = vmap_points(model.label)(h, noise)
+    form = target if model.loss is not None else vmap_points(partial(limit_form, model))(target)
     return cut(Sentences(form, jnp.ones(PATHS)))

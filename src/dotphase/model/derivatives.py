@@ -22,9 +22,9 @@ from dotphase.numerics.attention_derivatives import (
     tied_attention_derivatives,
     untied_attention_derivatives,
 )
-from dotphase.numerics.golden_section import search_on_a_line
+from dotphase.numerics.golden_section import golden_section_prox
 from dotphase.numerics.linalg import UNROLL_LIMIT, Entries, dot, parts
-from dotphase.numerics.proximal_map import Explicit, Minimiser
+from dotphase.numerics.proximal_map import ExplicitProx, Minimizer
 from dotphase.numerics.softmax_derivatives import Row, softmax_derivatives
 from dotphase.numerics.taylor import Derivatives, differentiate
 from dotphase.numerics.untied_softmax_derivatives import untied_derivatives
@@ -37,7 +37,7 @@ def loss_derivatives(model: Model) -> Differentiated:
 
     X is flattened over tokens and rank, and given as an array or as a tuple of its entries. Where
     tokens are correlated, X are the fields of the independent tokens that they are mixed from. A
-    loss with kinks comes with its minimiser (`dotphase.numerics.proximal_map.Explicit`).
+    loss with kinks comes with its minimizer (`dotphase.numerics.proximal_map.ExplicitProx`).
     """
     if model.loss is not None or model.correlation is not None:
         return channel_loss(model, model.mixer)
@@ -65,17 +65,17 @@ def channel_loss(model: Model, mixer: Float[Array, "tokens tokens"] | None) -> D
 
     if model.proximal is None:
         return derivatives
-    return Explicit(derivatives, _minimiser(model, loss, mixer))
+    return ExplicitProx(derivatives, _minimiser(model, loss, mixer))
 
 
 def _minimiser(
     model: Model, loss: Callable[[Array, Any], Array], mixer: Float[Array, "tokens tokens"] | None
-) -> Minimiser:
+) -> Minimizer:
     """The model's proximal map of flattened, independent fields."""
     if model.proximal == "search":
-        return search_on_a_line(loss)
+        return golden_section_prox(loss)
 
-    def minimiser(omega: Array, V: Array, target: Any) -> Array:
+    def minimizer(omega: Array, V: Array, target: Any) -> Array:
         shape = (model.length, model.student_rank)
         if mixer is None:
             return model.proximal(omega.reshape(shape), V, target).reshape(-1)
@@ -84,7 +84,7 @@ def _minimiser(
         found = model.proximal(mixed, mix @ V @ mix.T, target).reshape(-1)
         return jnp.linalg.solve(mix, found)
 
-    return minimiser
+    return minimizer
 
 
 def by_autodiff(model: Model) -> Differentiated:

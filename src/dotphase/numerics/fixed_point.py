@@ -1,10 +1,6 @@
 """Fixed points of a map that is costly, noisy and full of other fixed points.
 
-`fixed_point` is a generator: it yields the point it wants evaluated and is sent the value
-of the map there. The caller decides how the map is evaluated, so that many solvers can
-share one batched call, and a solver never knows of its neighbours.
-
-The rules it keeps:
+The rules that `fixed_point` keeps:
 
 - convergence is judged by the undamped residual ``F(x) - x``, and the point returned is
   one at which that residual was measured;
@@ -17,7 +13,7 @@ The rules it keeps:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -48,14 +44,14 @@ class Iteration:
     ----------
     tolerance : undamped relative residual at which to stop
     floor : residual that is accepted when the iteration makes no more progress
-    limit : most evaluations of the map
+    max_steps : largest number of evaluations of the map
     step : share of the way to F(x) that a damped step goes (1 is undamped)
-    memory : past residuals used by Anderson's acceleration; 0 turns it off
+    anderson_depth : past residuals used by Anderson's acceleration; 0 turns it off
     near : residual below which acceleration starts
 
     Examples
     --------
-    >>> slow = dp.Iteration(step=0.2, memory=0, limit=1000)
+    >>> slow = dp.Iteration(step=0.2, anderson_depth=0, max_steps=1000)
     >>> solution = dp.solve(dp.positional_semantic(), 2.0, log2_points=12, iteration=slow)
     >>> solution.converged
     True
@@ -63,17 +59,17 @@ class Iteration:
 
     tolerance: float = 1e-6
     floor: float = 2e-4
-    limit: int = 400
+    max_steps: int = 400
     step: float = 0.4
-    memory: int = 5
+    anderson_depth: int = 5
     near: float = 0.5
 
     def __post_init__(self) -> None:
         for name in ("tolerance", "floor", "near"):
             validation.number(name, getattr(self, name), at_least=0)
         validation.number("step", self.step, above=0, at_most=1)
-        validation.whole("limit", self.limit, at_least=1)
-        validation.whole("memory", self.memory, at_least=0)
+        validation.whole("max_steps", self.max_steps, at_least=1)
+        validation.whole("anderson_depth", self.anderson_depth, at_least=0)
 
 
 PATIENCE = 12
@@ -82,15 +78,26 @@ LONGEST_JUMP = 0.5
 
 
 def fixed_point(
+    function: Callable[[Vector], Vector],
     start: Vector,
     scale: Callable[[Vector], Vector],
     admissible: Callable[[Vector], bool],
     settings: Iteration,
-) -> Generator[Vector, Vector, FixedPoint]:
-    """Iterate from `start`; yields points, is sent the map there, returns a `FixedPoint`.
+) -> FixedPoint:
+    """Iterate a map from `start` with damping and Anderson acceleration.
 
-    `scale` gives the sizes against which the entries of the residual at x are measured,
-    `admissible` says whether a point lies where the map is defined, as the first one must.
+    Parameters
+    ----------
+    function : callable
+        The map.
+    start : array
+        Admissible first point.
+    scale : callable
+        Sizes against which the entries of the residual at x are measured.
+    admissible : callable
+        Returns True where the map is defined.
+    settings : Iteration
+        Damping, acceleration and tolerances.
     """
     step = settings.step
     x = last_good = start
@@ -101,8 +108,8 @@ def fixed_point(
     accelerated = False
     without_progress = failures = 0
 
-    for count in range(1, settings.limit + 1):
-        image = yield x
+    for count in range(1, settings.max_steps + 1):
+        image = function(x)
         if not (np.all(np.isfinite(image)) and admissible(image)):
             failures += 1
             # Half way back to the last point whose image was usable; from the very first
@@ -148,11 +155,11 @@ def fixed_point(
         previous = (x, residual, size)
         xs.append(x)
         residuals.append(residual)
-        del xs[: -settings.memory - 1], residuals[: -settings.memory - 1]
+        del xs[: -settings.anderson_depth - 1], residuals[: -settings.anderson_depth - 1]
 
         accelerated = False
         proposal = x + step * residual
-        if settings.memory and len(xs) > 1 and size < settings.near:
+        if settings.anderson_depth and len(xs) > 1 and size < settings.near:
             jump = _anderson(xs, residuals, scale(x))
             if _acceptable(jump - x, residual, scale(x)) and admissible(jump):
                 proposal, accelerated = jump, True
@@ -160,7 +167,7 @@ def fixed_point(
 
     assert best is not None
     if best.residual <= settings.floor:
-        return replace(best, iterations=settings.limit, outcome=Outcome.NOISE_FLOOR)
+        return replace(best, iterations=settings.max_steps, outcome=Outcome.NOISE_FLOOR)
     return best
 
 

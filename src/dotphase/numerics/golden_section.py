@@ -10,13 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from dotphase.numerics.proximal_map import Minimiser
+from dotphase.numerics.proximal_map import Minimizer
 
 #: Places looked at, and how often what is left is cut.
 PLACES, CUTS = 65, 40
 
 
-def search_on_a_line(loss: Callable[[Array, Any], Array]) -> Minimiser:
+def golden_section_prox(loss: Callable[[Array, Any], Array]) -> Minimizer:
     """The proximal map of a loss of one field, kinks or not, by looking.
 
     The minimum lies where ``(X - omega)^2/(2 V)`` is at most the loss at omega: the best of
@@ -25,7 +25,7 @@ def search_on_a_line(loss: Callable[[Array, Any], Array]) -> Minimiser:
     golden = (np.sqrt(5) - 1) / 2
 
     @jax.custom_jvp
-    def minimiser(omega: Array, V: Array, data: Any) -> Array:
+    def minimizer(omega: Array, V: Array, data: Any) -> Array:
         def objective(x: Array) -> Array:
             return 0.5 * (x - omega[0]) ** 2 / V[0, 0] + loss(x[None], data)
 
@@ -43,11 +43,11 @@ def search_on_a_line(loss: Callable[[Array, Any], Array]) -> Minimiser:
         low, high = jax.lax.fori_loop(0, CUTS, cut, (best - step, best + step))
         return ((low + high) / 2)[None]
 
-    @minimiser.defjvp
+    @minimizer.defjvp
     def slope(given: Any, moved: Any) -> tuple[Array, Array]:
         omega, V, data = given
         step = 1e-4 * jnp.sqrt(V[0, 0])
-        ahead, behind = (minimiser(omega + sign * step, V, data) for sign in (1.0, -1.0))
-        return minimiser(*given), (ahead - behind) / (2 * step) * moved[0]
+        ahead, behind = (minimizer(omega + sign * step, V, data) for sign in (1.0, -1.0))
+        return minimizer(*given), (ahead - behind) / (2 * step) * moved[0]
 
-    return minimiser
+    return minimizer

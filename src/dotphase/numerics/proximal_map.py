@@ -18,7 +18,7 @@ it is needed:
 4. suspect points are minimised again from other starts and keep the best: those that have
    shown a second minimum at every call, the others in turn.
 
-The state carried between calls is a `Track`; a caller that changes omega and V a little
+The state carried between calls is a `ProxState`; a caller that changes omega and V a little
 and calls again pays for two or three evaluations a point.
 
 Points lie on the last axis of every array, so that the compiler vectorises over them. Inside, those
@@ -63,7 +63,7 @@ from dotphase.numerics.taylor import Derivatives
 #: `data` is any pytree.
 Loss = Callable[[Entries, Any], Derivatives]
 #: ``(omega, V, data) -> X`` of one point, flattened.
-Minimiser = Callable[[Array, Array, Any], Array]
+Minimizer = Callable[[Array, Array, Any], Array]
 
 #: Most steps that all points take, and one in how many has not settled while they do.
 FULL_STEPS, MANY = 7, 8
@@ -90,39 +90,39 @@ BACK = 0.25
 PROBES = 16
 
 
-class Track(NamedTuple):
+class ProxState(NamedTuple):
     """What the map remembers of its points between two calls.
 
     Attributes
     ----------
-    x : minimisers, flattened over tokens and rank
-    suspect : points whose objective was seen not to be convex
-    rival : points that were seen to have a second minimum
+    x : minimizers, flattened over tokens and rank
+    nonconvex : points whose objective was seen not to be convex
+    bistable : points that were seen to have a second minimum
     """
 
     x: Float[Array, "dims points"]
-    suspect: Bool[Array, " points"]
-    rival: Bool[Array, " points"]
+    nonconvex: Bool[Array, " points"]
+    bistable: Bool[Array, " points"]
 
     @classmethod
-    def fresh(cls, omega: Float[Array, "dims points"]) -> Track:
+    def initial(cls, omega: Float[Array, "dims points"]) -> ProxState:
         """Where to start when nothing is known: at the centres of the quadratic part."""
         nowhere = jnp.zeros(omega.shape[-1], bool)
         return cls(omega, nowhere, nowhere)
 
 
 @dataclass(frozen=True, eq=False)
-class Explicit:
+class ExplicitProx:
     """A loss whose proximal map is given: one with kinks, where Newton steps do not settle."""
 
     derivatives: Loss
-    minimiser: Minimiser
+    minimizer: Minimizer
 
     def __call__(self, x: Entries, data: Any) -> Derivatives:
         return self.derivatives(x, data)
 
 
-class Problem(NamedTuple):
+class ProximalProblem(NamedTuple):
     """Prox problems with one V; points on the last axis of every other leaf.
 
     Attributes
@@ -170,24 +170,26 @@ def probe_directions(dims: int) -> Float[np.ndarray, "probes dims"]:
     return direction * (0.5 + 0.5 * uniform[:, dims:])
 
 
-def over_points(function: Callable[..., Any]) -> Callable[..., Any]:
+def vmap_points(function: Callable[..., Any]) -> Callable[..., Any]:
     """`jax.vmap` over the last axis of every argument and result."""
     return jax.vmap(function, in_axes=-1, out_axes=-1)
 
 
-def proximal_map(loss: Loss, problem: Problem, track: Track, call: Int[Array, ""]) -> Track:
+def proximal_map(
+    loss: Loss, problem: ProximalProblem, track: ProxState, call: Int[Array, ""]
+) -> ProxState:
     """Move every point to its global minimum, starting from where the last call has left it.
 
     The loss of one point comes with its derivatives and must not be negative; the running number of
     the call chooses the probe.
     """
     problem, track = jax.tree.map(jnp.asarray, (problem, track))
-    if isinstance(loss, Explicit):
+    if isinstance(loss, ExplicitProx):
         V = problem.spread @ problem.spread
-        x = over_points(lambda omega, data: loss.minimiser(omega, V, data))
+        x = vmap_points(lambda omega, data: loss.minimizer(omega, V, data))
         return track._replace(x=x(problem.omega, problem.data))
 
-    def some(omega: Array, data: Any, track: Track) -> Track:
+    def some(omega: Array, data: Any, track: ProxState) -> ProxState:
         return _globally(loss, problem._replace(omega=omega, data=data), track, call)
 
     return _in_chunks(some, problem.omega, problem.data, track)
@@ -212,7 +214,9 @@ def _in_chunks(function: Callable[..., Any], omega: Float[Array, "dims points"],
     return jax.tree.map(joined, jax.lax.map(lambda part: function(*part), parts))
 
 
-def _globally(loss: Loss, problem: Problem, track: Track, call: Int[Array, ""]) -> Track:
+def _globally(
+    loss: Loss, problem: ProximalProblem, track: ProxState, call: Int[Array, ""]
+) -> ProxState:
     """`proximal_map` of a smooth loss, for all points at once."""
     dims, count = problem.omega.shape
     axis = 0 if dims > UNROLL_LIMIT else -1
@@ -234,12 +238,12 @@ def _globally(loss: Loss, problem: Problem, track: Track, call: Int[Array, ""]) 
         many_left, lambda carry: (carry[0] + 1, newton.step(carry[1])), begun
     )
     value, convex = newton.look(_in_ball(now.value, problem, probe, axis))
-    suspect = track.suspect | ~convex | (value < now.value)
+    suspect = track.nonconvex | ~convex | (value < now.value)
     in_turn = (jnp.arange(count) + call) % TURNS == 0
-    chosen = track.rival | (suspect & in_turn)
+    chosen = track.bistable | (suspect & in_turn)
     unsettled = ~newton.settled(now)
 
-    def improve(number: Array, part: _Guess, some: Problem) -> _Guess:
+    def improve(number: Array, part: _Guess, some: ProximalProblem) -> _Guess:
         """Minimise from where a point is, from its mirror image, or from the probe."""
         origins = (lambda: part.x, lambda: -part.x, lambda: _in_ball(part.reach, some, probe, axis))
         origin = jax.lax.switch(number, origins)
@@ -252,22 +256,22 @@ def _globally(loss: Loss, problem: Problem, track: Track, call: Int[Array, ""]) 
             x=jnp.where(jnp.expand_dims(lower, 1 + axis), x, part.x),
             value=jnp.where(lower, value, part.value),
             reach=jnp.where(own, value, part.reach),
-            rival=part.rival | (~own & apart & settled),
+            bistable=part.bistable | (~own & apart & settled),
         )
 
     def attempt(number: Array, guess: _Guess) -> _Guess:
         selected = jnp.where(number == 0, unsettled, chosen)
         return _where_selected(selected, partial(improve, number), guess, problem, axis)
 
-    guess = _Guess(newton.end(now), now.value, now.value, track.rival)
+    guess = _Guess(newton.end(now), now.value, now.value, track.bistable)
     guess = jax.lax.fori_loop(0, len(MORE_STEPS), attempt, guess)
-    return Track(jnp.moveaxis(guess.x, axis, -1), suspect, guess.rival)
+    return ProxState(jnp.moveaxis(guess.x, axis, -1), suspect, guess.bistable)
 
 
 def response(
-    loss: Loss, problem: Problem, x: Float[Array, "dims points"]
+    loss: Loss, problem: ProximalProblem, x: Float[Array, "dims points"]
 ) -> Float[Array, "dims dims points"]:
-    """``G = dg/domega = V^{-1} (dX/domega - 1)`` at the minimisers x.
+    """``G = dg/domega = V^{-1} (dX/domega - 1)`` at the minimizers x.
 
     ``dX/domega = (V^{-1} + d^2 ell)^{-1} V^{-1}`` where the loss is smooth.
     """
@@ -286,17 +290,17 @@ def response(
         ]
         return tuple(tuple(dot(precision[i], moved[k]) for k in range(size)) for i in range(size))
 
-    if not isinstance(loss, Explicit):
+    if not isinstance(loss, ExplicitProx):
         return _in_chunks(
-            lambda x, data: jnp.asarray(over_points(smooth)(entries(x), data)), x, problem.data
+            lambda x, data: jnp.asarray(vmap_points(smooth)(entries(x), data)), x, problem.data
         )
-    V, minimiser = problem.spread @ problem.spread, loss.minimiser
+    V, minimizer = problem.spread @ problem.spread, loss.minimizer
 
     def given(omega: Array, data: Any) -> Array:
-        slope = jax.jacfwd(lambda centre: minimiser(centre, V, data))(omega)
+        slope = jax.jacfwd(lambda centre: minimizer(centre, V, data))(omega)
         return precision @ (slope - jnp.eye(size))
 
-    return over_points(given)(problem.omega, problem.data)
+    return vmap_points(given)(problem.omega, problem.data)
 
 
 class _Guess(NamedTuple):
@@ -305,7 +309,7 @@ class _Guess(NamedTuple):
     x: Float[Array, "dims points"]
     value: Float[Array, " points"]
     reach: Float[Array, " points"]
-    rival: Bool[Array, " points"]
+    bistable: Bool[Array, " points"]
 
 
 def _each(function: Callable[..., Any], axis: int) -> Callable[..., Any]:
@@ -321,7 +325,7 @@ def _split(x: Float[Array, "dims points"], axis: int) -> Any:
     return entries(x) if axis else x
 
 
-def _newton(loss: Loss, problem: Problem, axis: int) -> _Pieces:
+def _newton(loss: Loss, problem: ProximalProblem, axis: int) -> _Pieces:
     """The pieces of a batched Newton iteration.
 
     An iterate is no more than what cannot be computed again: the compiler makes one kernel of
@@ -395,7 +399,7 @@ class _Pieces(NamedTuple):
 
 
 def _minimise(
-    loss: Loss, x: Float[Array, "dims points"], some: Problem, steps: Array, axis: int
+    loss: Loss, x: Float[Array, "dims points"], some: ProximalProblem, steps: Array, axis: int
 ) -> tuple[Float[Array, "dims points"], Float[Array, " points"], Bool[Array, " points"]]:
     """Newton steps for a batch until all have settled or `steps` are spent: where they are, their
     objectives, which have settled."""
@@ -413,7 +417,10 @@ def _minimise(
 
 
 def _in_ball(
-    value: Float[Array, " points"], problem: Problem, probe: Float[Array, " dims"], axis: int
+    value: Float[Array, " points"],
+    problem: ProximalProblem,
+    probe: Float[Array, " dims"],
+    axis: int,
 ) -> Float[Array, "dims points"]:
     """The probe, mapped into each point's ball ``(X - omega)^T V^{-1} (X - omega) <= 2 E``."""
     reach = jnp.sqrt(2 * jnp.maximum(value, 0.0))
@@ -423,9 +430,9 @@ def _in_ball(
 
 def _where_selected(
     selected: Bool[Array, " points"],
-    improve: Callable[[_Guess, Problem], _Guess],
+    improve: Callable[[_Guess, ProximalProblem], _Guess],
     guess: _Guess,
-    problem: Problem,
+    problem: ProximalProblem,
     axis: int,
 ) -> _Guess:
     """Apply `improve` to the selected points only, in chunks of fixed size.

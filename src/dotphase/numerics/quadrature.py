@@ -23,13 +23,13 @@ from scipy.special import ndtri
 from dotphase.numerics.sobol import sobol_points
 
 #: Independent scrambles; their spread is the quadrature error.
-SCRAMBLES = 8
+N_SCRAMBLES = 8
 #: Signs of (xi, y) in the antithetic images.
-IMAGES = ((1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0))
+ANTITHETIC_SIGNS = ((1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0))
 #: log2 of the number of points in one block, and of the smallest quadrature there is: a block
 #: of points that stand for their mirror images too.
-BLOCK_LOG2 = 11
-SMALLEST_LOG2 = BLOCK_LOG2 + 1
+LOG2_BLOCK_SIZE = 11
+MIN_QUADRATURE_LOG2 = LOG2_BLOCK_SIZE + 1
 
 
 class Rule(NamedTuple):
@@ -77,7 +77,7 @@ def gaussian_blocks(
     Parameters
     ----------
     log2_points : int
-        log2 of the number of points in all, at least `SMALLEST_LOG2`.
+        log2 of the number of points in all, at least `MIN_QUADRATURE_LOG2`.
     student_dims, teacher_dims : int
         Dimensions of ``xi`` (L r) and of ``y`` (L t).
     seed : int
@@ -89,20 +89,20 @@ def gaussian_blocks(
 
     Returns
     -------
-    array of shape (blocks, SCRAMBLES, points, student_dims + teacher_dims + others)
+    array of shape (blocks, N_SCRAMBLES, points, student_dims + teacher_dims + others)
         Every image of a point lies in the same block and scramble as the point.
     """
     dims = student_dims + teacher_dims + others
-    kept = IMAGES[::2] if halved else IMAGES
-    blocks = 2 ** (log2_points - BLOCK_LOG2) // (2 if halved else 1)
-    per_block = 2**BLOCK_LOG2 // (SCRAMBLES * len(kept))
-    base = np.empty((SCRAMBLES, blocks, per_block, dims))
-    for scramble, child in enumerate(np.random.SeedSequence(seed).spawn(SCRAMBLES)):
+    kept = ANTITHETIC_SIGNS[::2] if halved else ANTITHETIC_SIGNS
+    blocks = 2 ** (log2_points - LOG2_BLOCK_SIZE) // (2 if halved else 1)
+    per_block = 2**LOG2_BLOCK_SIZE // (N_SCRAMBLES * len(kept))
+    base = np.empty((N_SCRAMBLES, blocks, per_block, dims))
+    for scramble, child in enumerate(np.random.SeedSequence(seed).spawn(N_SCRAMBLES)):
         normal = normal_points(dims, blocks * per_block, np.random.default_rng(child))
         base[scramble] = normal.reshape(blocks, per_block, dims)
     signs = np.asarray([[s] * student_dims + [u] * (teacher_dims + others) for s, u in kept])
     images = base[:, :, None] * signs[None, None, :, None]
-    points = images.reshape(SCRAMBLES, blocks, -1, dims).swapaxes(0, 1)
+    points = images.reshape(N_SCRAMBLES, blocks, -1, dims).swapaxes(0, 1)
     points = np.ascontiguousarray(points)
     points.setflags(write=False)
     return points
