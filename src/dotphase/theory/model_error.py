@@ -28,7 +28,7 @@ import numpy as np
 
 from dotphase.model import Model
 from dotphase.theory.overlaps import NOTHING, Overlaps, norms_of
-from dotphase.theory.stability import Responses
+from dotphase.theory.responses import Responses
 from dotphase.theory.state_evolution import Averages, conjugates, resolvent
 
 #: Factor, power of the jumps, and weight of f in the exponent, for each result.

@@ -17,25 +17,14 @@ is the median of the values that the scrambles give, not the value of their mean
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from dotphase.model import Model
-from dotphase.model.derivatives import loss_derivatives
-from dotphase.numerics.proximal_map import Track, response
-from dotphase.numerics.quadrature import SCRAMBLES
-from dotphase.theory.density_derivatives import conjugate_slopes
 from dotphase.theory.overlaps import Conjugates, Overlaps
-from dotphase.theory.state_evolution import (
-    Averages,
-    conjugates,
-    draw_fields,
-    prox_problem,
-    resolvent,
-)
+from dotphase.theory.responses import Responses
+from dotphase.theory.state_evolution import Averages, conjugates, resolvent
 
 #: Relative change of the loss or of an overlap by replica symmetry breaking above which the theory
 #: is not trusted.
@@ -50,22 +39,6 @@ UNDECIDED = "whether it is a minimum is not determined"
 TOWARDS = {"theta": "semantic", "m": "positional"}
 #: Standard errors by which a multiplier must differ from one.
 CLEAR = 2.0
-
-
-class Responses(NamedTuple):
-    """Averages of the response ``G = dg/domega`` of the proximal map.
-
-    Attributes
-    ----------
-    jacobian : ``E[G_ll]`` for each token, one row per scramble
-    squared : ``E[G_kn (x) G_kn]`` for each pair of tokens, as (r r, r r) matrices
-    slopes : how the conjugates over alpha change with the coordinates of the overlaps, but for
-        those of V (`dotphase.theory.multipliers`)
-    """
-
-    jacobian: Float[Array, "scrambles tokens r r"]
-    squared: Float[Array, "scrambles tokens tokens r*r r*r"]
-    slopes: Conjugates
 
 
 @dataclass(frozen=True)
@@ -146,26 +119,6 @@ class Stability:
     def described(self) -> str:
         """The kind in words, as ``saddle (towards semantic)``."""
         return self.kind + (f" (towards {', '.join(self.towards)})" if self.towards else "")
-
-
-def mean_responses(
-    model: Model,
-    overlaps: Overlaps,
-    points: Float[Array, "dims scrambles*points"],
-    track: Track,
-    directions: Overlaps,
-) -> Responses:
-    """Averages over one block of ``G = V^{-1} (H^{-1} V^{-1} - 1)``, H the prox Hessian."""
-    fields = draw_fields(model, overlaps, points)
-    problem = prox_problem(overlaps, fields)
-    length, r = model.length, model.student_rank
-    g = response(loss_derivatives(model), problem, track.x)
-    g = g.reshape(length, r, length, r, SCRAMBLES, -1)
-    jacobian = jnp.stack([jnp.mean(g[k, :, k], axis=-1) for k in range(length)])
-    squared = jnp.einsum("kalbsn,kcldsn->sklacbd", g, g) / g.shape[-1]
-    shape = (SCRAMBLES, length, length, r * r, r * r)
-    slopes = conjugate_slopes(model, overlaps, points, track, directions)
-    return Responses(jnp.moveaxis(jacobian, -1, 0), squared.reshape(shape), slopes)
 
 
 def spreading(
