@@ -83,21 +83,24 @@ def keep(name: str) -> None:
 
 def draw() -> None:
     """One panel for each model."""
-    from dotphase.figures.parts.style import COLOURS, drawing, ink, save
+    from dotphase.figures.parts.style import COLORS, ink_color, new_figure, save
 
     kept = json.loads(DATA.read_text())
     names = [name for name in CASES if name in kept]
     rows = -(-len(names) // COLUMNS)
-    with drawing(None, rows, COLUMNS, size=(11, 2.1 * rows), squeeze=False) as (figure, axes):
+    with new_figure(None, rows, COLUMNS, size=(11, 2.1 * rows), squeeze=False) as (
+        figure,
+        axes,
+    ):
         for axis in axes.flat[len(names) :]:
             axis.set_axis_off()
         for axis, name in zip(axes.flat, names, strict=False):
             found = {key: np.asarray(value) for key, value in kept[name].items()}
-            colour = COLOURS[CASES[name].branch]
+            colour = COLORS[CASES[name].branch]
             theory = axis.errorbar(found["alpha"], found["theory"], found["theory_stderr"],
                                    color=colour, lw=1.2)  # fmt: skip
             trained = axis.errorbar(found["alpha"], found["training"], found["training_stderr"],
-                                    fmt="o", color=ink(), ms=3.5, mfc="none")  # fmt: skip
+                                    fmt="o", color=ink_color(), ms=3.5, mfc="none")  # fmt: skip
             axis.set_title(name, fontsize=9)
             axis.set_ylim(0, 1.1 * max(np.nanmax(found["theory"]), np.nanmax(found["training"])))
             axis.set_xlabel(r"$\alpha$")

@@ -131,30 +131,30 @@ def lowest(cell: xr.Dataset) -> str:
 
 def draw(found: dict[str, xr.Dataset]) -> None:
     """One panel for each model: the lowest minimum in theory (squares) and trained (circles)."""
-    from dotphase.figures.parts.style import COLOURS, drawing, ink
+    from dotphase.figures.parts.style import COLORS, ink_color, new_figure
 
     size = (2.7 * len(found), 2.9)
-    with drawing(FIGURE, size=size, columns=len(found)) as (figure, axes):
+    with new_figure(FIGURE, size=size, columns=len(found)) as (figure, axes):
         for axis, (name, grid) in zip(np.atleast_1d(axes), found.items(), strict=True):
             for omega in grid["omega"].values:
                 for alpha in grid["alpha"].values:
                     cell = grid.sel(omega=omega, alpha=alpha)
                     axis.plot(
-                        alpha, omega, "s", ms=15, alpha=0.4, mew=0, color=COLOURS[lowest(cell)]
+                        alpha, omega, "s", ms=15, alpha=0.4, mew=0, color=COLORS[lowest(cell)]
                     )
                     names, counts = np.unique(cell["trained_mechanism"].values, return_counts=True)
-                    colour = COLOURS.get(str(names[np.argmax(counts)]), COLOURS["uninformed"])
+                    colour = COLORS.get(str(names[np.argmax(counts)]), COLORS["uninformed"])
                     axis.plot(alpha, omega, "o", ms=6, color=colour,
                               mfc="none" if len(names) > 1 else colour)  # fmt: skip
             for line in lines_of(grid):
                 place, error, height = (np.asarray(part) for part in zip(*line, strict=True))
-                axis.errorbar(place, height, xerr=error, color=ink(), lw=1, marker=".", ms=3)
+                axis.errorbar(place, height, xerr=error, color=ink_color(), lw=1, marker=".", ms=3)
             axis.set(title=CASES[name].title, xlabel=r"$\alpha$", xscale="log")
             axis.set_ylim(0, 1.2 * float(grid["omega"].max()))
             axis.set_xticks(grid["alpha"].values, [f"{a:g}" for a in grid["alpha"].values])
             axis.minorticks_off()
         np.atleast_1d(axes)[0].set_ylabel(r"$\omega$")
-        marks = [axis.plot([], [], "o", color=COLOURS[name], label=name)[0]
+        marks = [axis.plot([], [], "o", color=COLORS[name], label=name)[0]
                  for name in ("positional", "mixed", "semantic")]  # fmt: skip
         figure.legend(handles=marks, loc="outside lower center", ncols=3)
 

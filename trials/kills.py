@@ -103,10 +103,10 @@ def _kill(trial: Trial, out: Path, cache: Path, whom: str, usual: float) -> None
 DRAW = """
 import sys, time
 import xarray as xr
-from dotphase.figures.parts.style import drawing
+from dotphase.figures.parts.style import new_figure
 print("ready", flush=True)
 while True:
-    with drawing(sys.argv[1], size=(3, 2)) as (figure, axis):
+    with new_figure(sys.argv[1], size=(3, 2)) as (figure, axis):
         axis.plot([1, 2, 3])
 """
 

@@ -13,7 +13,7 @@ from dotphase import plot
 from dotphase.experiments.training.averages import mean_and_error
 from dotphase.experiments.training.basins import basin_shares, basins
 from dotphase.experiments.training.descent import descent
-from dotphase.figures.parts.lines import OPTIMIZERS
+from dotphase.figures.parts.lines import OPTIMIZER_LABELS
 from dotphase.model.paper import positional_semantic
 from dotphase.theory.gradient_flow import flow_field, flow_fixed_points, population_flow
 from reproduction.item import Datasets, Item
@@ -133,7 +133,7 @@ def remarks(datasets: Datasets) -> list[str]:
                     f"s = {scale:g}, alpha = {alpha:g}"
                 )
         lines.append(
-            f"{OPTIMIZERS[str(name)]} ends in the semantic minimum in " + "; ".join(parts)
+            f"{OPTIMIZER_LABELS[str(name)]} ends in the semantic minimum in " + "; ".join(parts)
             + f" ({runs.sizes['seed']} data sets each, d = {runs.attrs['d']})."
         )  # fmt: skip
     # Mini-batches never let the gradient vanish.

@@ -43,8 +43,8 @@ def draw(datasets: Datasets) -> Any:
     label = r"$\epsilon_{\rm lin} - \epsilon_g$  $[10^{-3}]$"
     columns = [
         Panel(r"$|\theta|/\sigma^2$", "viridis", lowest["theta"] / scale,
-              runs["theta"].mean("seed") / scale, centred=False),
-        Panel(r"$|m|$", "viridis", lowest["m"], runs["m"].mean("seed"), centred=False),
+              runs["theta"].mean("seed") / scale, centered=False),
+        Panel(r"$|m|$", "viridis", lowest["m"], runs["m"].mean("seed"), centered=False),
         Panel(label, "RdBu", 1e3 * theory["test_gain"], gain),
     ]  # fmt: skip
     return plot.panels(columns, theory, runs, theory)

@@ -35,11 +35,11 @@ def __getattr__(name: str) -> Any:
 
 def _with_axes(function: Callable[..., Any]) -> Callable[..., Any]:
     """A figure that also takes `ax`."""
-    from dotphase.figures.parts.style import drawing_into
+    from dotphase.figures.parts.style import use_axes
 
     @wraps(function)
     def drawn(*args: Any, ax: Any = None, **kwargs: Any) -> Any:
-        with drawing_into(ax):
+        with use_axes(ax):
             return function(*args, **kwargs)
 
     return drawn

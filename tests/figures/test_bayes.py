@@ -2,7 +2,7 @@ import numpy as np
 
 import dotphase as dp
 import made_up
-from dotphase.figures.parts.lines import THIN
+from dotphase.figures.parts.lines import THIN_LINE
 
 
 def test_all_lines_are_drawn():
@@ -18,6 +18,6 @@ def test_all_lines_are_drawn():
 def test_lines_are_thin_where_the_theory_is_not_trusted():
     """Up to the first point that is, and no further."""
     axis = dp.plot.bayes(made_up.curve(), made_up.bayes()).axes[0]
-    thin = [line for line in axis.lines if line.get_linewidth() == THIN]
+    thin = [line for line in axis.lines if line.get_linewidth() == THIN_LINE]
     (shown,) = [line.get_ydata() for line in thin if np.isfinite(line.get_ydata()).any()]
     np.testing.assert_array_equal(np.isfinite(shown), [False, True, True, False])

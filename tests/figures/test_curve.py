@@ -33,12 +33,12 @@ def test_branches_crossing_and_baseline_are_drawn(dataset, tmp_path):
     assert overlap.get_lines()
 
 
-def test_pixels_show_both_colours(dataset, tmp_path):
+def test_pixels_show_both_colors(dataset, tmp_path):
     path = tmp_path / "a.png"
     dp.plot.curve(dataset, path)
     pixels = (matplotlib.image.imread(path)[..., :3] * 255).round().astype(int).reshape(-1, 3)
-    for colour in [(0, 0x72, 0xB2), (0xD5, 0x5E, 0)]:
-        assert np.sum(np.all(pixels == colour, axis=1)) > 200
+    for color in [(0, 0x72, 0xB2), (0xD5, 0x5E, 0)]:
+        assert np.sum(np.all(pixels == color, axis=1)) > 200
 
 
 def test_figures_are_not_left_open():

@@ -10,7 +10,7 @@ import xarray as xr
 
 import dotphase as dp
 from dotphase.cli.output import Files
-from dotphase.figures.parts.style import drawing
+from dotphase.figures.parts.style import new_figure
 from dotphase.storage.paths import check_folder, check_writable
 
 
@@ -49,7 +49,7 @@ def test_names_up_to_the_limit_of_the_disk_are_taken(tmp_path):
 
 def test_a_figure_is_refused_before_it_is_drawn(tmp_path):
     told = r"^path = .*must end in .png or .svg or .pdf"
-    with pytest.raises(dp.InvalidInput, match=told), drawing(tmp_path / "a.txt", size=(1, 1)):
+    with pytest.raises(dp.InvalidInput, match=told), new_figure(tmp_path / "a.txt", size=(1, 1)):
         raise AssertionError("something was drawn")
 
 

@@ -37,7 +37,7 @@ from dotphase.explorer.trainings import (
     read_training,
     starts,
 )
-from dotphase.figures.parts.style import COLOURS, COLOURS_ON_DARK
+from dotphase.figures.parts.style import COLORS, DARK_THEME_COLORS
 from dotphase.theory.overlaps import Overlaps
 
 Query = Mapping[str, str]
@@ -122,7 +122,7 @@ class Explorer:
             "starts": starts(self.default.model()),
             "attention": self.default.model().loss is None,
             "lesson": limits() if family.is_paper else None,
-            "colours": {"light": COLOURS, "dark": COLOURS_ON_DARK},
+            "colours": {"light": COLORS, "dark": DARK_THEME_COLORS},
         }
 
     def point(self, query: Query) -> dict[str, Any]:

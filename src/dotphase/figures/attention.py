@@ -7,7 +7,7 @@ from typing import Any
 
 import xarray as xr
 
-from dotphase.figures.parts.style import drawing
+from dotphase.figures.parts.style import new_figure
 
 #: Matrices of at most so many tokens have their numbers written into them.
 NUMBERED = 6
@@ -29,7 +29,7 @@ def attention(matrices: xr.DataArray, path: str | Path | None = None) -> Any:
     names, length = matrices["who"].values.tolist(), matrices.sizes["token"]
     top = float(matrices.max())
     size = (2.4 * len(names) + 0.6, 2.6)
-    with drawing(path, 1, len(names), size=size, squeeze=False) as (figure, axes):
+    with new_figure(path, 1, len(names), size=size, squeeze=False) as (figure, axes):
         for axis, name in zip(axes.flat, names, strict=True):
             weights = matrices.sel(who=name).values
             image = axis.imshow(weights, vmin=0, vmax=top, cmap="viridis")

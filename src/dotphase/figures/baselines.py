@@ -7,18 +7,18 @@ from typing import Any
 
 import xarray as xr
 
-from dotphase.figures.parts.lines import ALPHA, TEST_ERROR, linear_level, seed_points
-from dotphase.figures.parts.style import COLOURS, drawing, ink
+from dotphase.figures.parts.lines import ALPHA, TEST_ERROR, plot_linear_baseline, plot_seed_means
+from dotphase.figures.parts.style import COLORS, ink_color, new_figure
 
-#: Look of each learner: colour, marker and line.
+#: Look of each learner: color, marker and line.
 LOOKS = {
-    "attention, semantic start": (COLOURS["semantic"], "o", "-"),
-    "attention, positional start": (COLOURS["positional"], "s", "-"),
-    "attention without positions": (COLOURS["random"], "^", "--"),
-    "attention on positions only": (COLOURS["bayes"], "v", "--"),
-    "perceptron on positions": (COLOURS["mixed"], "P", ":"),
-    "perceptron on tokens": (COLOURS["uninformed"], "D", "-"),
-    "kernel ridge regression": (COLOURS["linear"], "X", "-"),
+    "attention, semantic start": (COLORS["semantic"], "o", "-"),
+    "attention, positional start": (COLORS["positional"], "s", "-"),
+    "attention without positions": (COLORS["random"], "^", "--"),
+    "attention on positions only": (COLORS["bayes"], "v", "--"),
+    "perceptron on positions": (COLORS["mixed"], "P", ":"),
+    "perceptron on tokens": (COLORS["uninformed"], "D", "-"),
+    "kernel ridge regression": (COLORS["linear"], "X", "-"),
 }
 
 
@@ -38,13 +38,13 @@ def baselines(errors: xr.Dataset, path: str | Path | None = None) -> Any:
     >>> errors = errors.assign_coords(learner=["perceptron on tokens"], alpha=[2.0])
     >>> figure = dp.plot.baselines(errors.assign_attrs(d=40), "baselines.png")
     """
-    with drawing(path, size=(6.6, 4.0)) as (figure, axis):
-        linear_level(axis, errors["linear_limit"])
+    with new_figure(path, size=(6.6, 4.0)) as (figure, axis):
+        plot_linear_baseline(axis, errors["linear_limit"])
         for name in errors["learner"].values.tolist():
-            colour, marker, dashes = LOOKS.get(name.partition(", $")[0], (ink(), ".", "-"))
+            color, marker, dashes = LOOKS.get(name.partition(", $")[0], (ink_color(), ".", "-"))
             values = errors["test_error"].sel(learner=name)
-            style = {"color": colour, "marker": marker, "ls": dashes, "label": name}
-            seed_points(axis, values, **style)
+            style = {"color": color, "marker": marker, "ls": dashes, "label": name}
+            plot_seed_means(axis, values, **style)
         axis.set(xscale="log", yscale="log", xlabel=ALPHA, ylabel=TEST_ERROR)
         alphas = errors["alpha"].values
         axis.set_xticks(alphas, [f"{alpha:g}" for alpha in alphas])

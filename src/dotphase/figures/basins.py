@@ -9,8 +9,7 @@ import numpy as np
 import xarray as xr
 
 from dotphase.experiments.training.basins import basin_shares
-from dotphase.figures.parts.lines import OPTIMIZERS
-from dotphase.figures.parts.style import COLOURS, drawing, ink, page
+from dotphase.figures.parts.style import COLORS, ink_color, new_figure, page_color
 
 
 def basins(runs: xr.Dataset, path: str | Path | None = None) -> Any:
@@ -35,22 +34,22 @@ def basins(runs: xr.Dataset, path: str | Path | None = None) -> Any:
     alphas, scales = share["alpha"].values, share["scale"].values
     size = (0.9 + len(kinds) * max(2.1, 0.36 * len(alphas)), 0.7 + 1.75 * len(names))
     shared = {"squeeze": False, "sharex": True, "sharey": True}
-    with drawing(path, len(names), len(kinds), size=size, **shared) as (figure, axes):
+    with new_figure(path, len(names), len(kinds), size=size, **shared) as (figure, axes):
         for row, name in zip(axes, names, strict=True):
             for axis, kind in zip(row, kinds, strict=True):
-                colours = LinearSegmentedColormap.from_list(kind, [page(), COLOURS[kind]])
+                colors = LinearSegmentedColormap.from_list(kind, [page_color(), COLORS[kind]])
                 values = share.sel(optimizer=name, found=kind).values
-                axis.imshow(values, origin="lower", aspect="auto", cmap=colours, vmin=0, vmax=1)
+                axis.imshow(values, origin="lower", aspect="auto", cmap=colors, vmin=0, vmax=1)
                 for (i, j), value in np.ndenumerate(values):
                     axis.text(
                         j, i, f"{100 * value:.0f}", ha="center", va="center", fontsize=7,
-                        color="#FFFFFF" if value > 0.6 else ink(),
+                        color="#FFFFFF" if value > 0.6 else ink_color(),
                     )  # fmt: skip
                 axis.grid(False)
                 axis.set_xticks(range(len(alphas)), [f"{value:g}" for value in alphas])
                 axis.set_yticks(range(len(scales)), [f"{value:g}" for value in scales])
                 axis.tick_params(length=0, labelsize=8)
-            row[0].set_ylabel(f"{OPTIMIZERS.get(name, name)}\ninitial scale $s$")
+            row[0].set_ylabel(f"{OPTIMIZER_LABELS.get(name, name)}\ninitial scale $s$")
         for top, bottom, kind in zip(axes[0], axes[-1], kinds, strict=True):
             top.set_title(f"{kind} (% of runs)")
             bottom.set_xlabel(r"$\alpha = n/d$")

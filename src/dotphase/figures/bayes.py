@@ -10,12 +10,12 @@ import xarray as xr
 from dotphase.figures.parts.lines import (
     ALPHA,
     TEST_ERROR,
-    branch_line,
-    hollow_entry,
-    linear_level,
-    scientific,
+    add_hollow_entry,
+    plot_branch,
+    plot_linear_baseline,
+    use_scientific_ticks,
 )
-from dotphase.figures.parts.style import COLOURS, MARKERS, drawing
+from dotphase.figures.parts.style import COLORS, MARKERS, new_figure
 
 
 def bayes(curve: xr.Dataset, best: xr.Dataset, path: str | Path | None = None) -> Any:
@@ -36,29 +36,29 @@ def bayes(curve: xr.Dataset, best: xr.Dataset, path: str | Path | None = None) -
     >>> figure = dp.plot.bayes(branches, best, "bayes.png")
     """
     curve, best = curve.sortby("alpha"), best.sortby("alpha")
-    with drawing(path, size=(5.2, 3.6)) as (figure, axis):
-        linear_level(axis, curve["linear_test_error"])
+    with new_figure(path, size=(5.2, 3.6)) as (figure, axis):
+        plot_linear_baseline(axis, curve["linear_test_error"])
         doubtful = False
         for name in curve["branch"].values.tolist():
             branch = curve.sel(branch=name)
             mark = {"marker": MARKERS[name]}
-            doubtful |= branch_line(
-                axis, branch, branch["test_error"], hollow=mark, color=COLOURS[name],
+            doubtful |= plot_branch(
+                axis, branch, branch["test_error"], hollow=mark, color=COLORS[name],
                 label=f"attention, {name} minimum", **mark,
             )  # fmt: skip
-        colour = COLOURS["bayes"]
-        axis.plot(best["alpha"], best["test_error"], color=colour, lw=2.2, label="Bayes-optimal")
+        color = COLORS["bayes"]
+        axis.plot(best["alpha"], best["test_error"], color=color, lw=2.2, label="Bayes-optimal")
         if doubtful:
-            hollow_entry(axis)
+            add_hollow_entry(axis)
         top = axis.get_ylim()[1]
         for part, word in (("weak_recovery_alpha", "weak"), ("exact_recovery_alpha", "exact")):
             where = float(best[part])
-            axis.axvline(where, color=colour, lw=0.9, ls=":")
+            axis.axvline(where, color=color, lw=0.9, ls=":")
             axis.annotate(
                 f"{word}\nrecovery", (where, top), xytext=(3, -2), textcoords="offset points",
                 va="top", fontsize=7.5, color="#555555",
             )  # fmt: skip
         axis.set(xlim=(0, None), ylim=(0, top), xlabel=ALPHA, ylabel=TEST_ERROR)
-        scientific(axis)
+        use_scientific_ticks(axis)
         axis.legend(loc="best")
     return figure

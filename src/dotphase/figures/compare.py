@@ -12,23 +12,23 @@ from dotphase.experiments.comparison.agreement import DIFFERS
 from dotphase.experiments.comparison.compare import LEFT, NO_BRANCH
 from dotphase.figures.parts.lines import (
     ALPHA,
-    DESCENT,
-    MINIMA,
-    SCALED,
+    GRADIENT_DESCENT,
+    OVERLAP_LABELS,
+    RS_MINIMA,
     TEST_ERROR,
     TRAIN_LOSS,
-    branch_line,
-    hollow_entry,
+    add_hollow_entry,
+    add_saddle_entry,
     is_saddle,
-    linear_level,
     overlap_scale,
-    saddle_entry,
-    scientific,
+    plot_branch,
+    plot_linear_baseline,
+    use_scientific_ticks,
 )
-from dotphase.figures.parts.style import COLOURS, MARKERS, drawing, ink, page
+from dotphase.figures.parts.style import COLORS, MARKERS, ink_color, new_figure, page_color
 
 #: What lines are, by the engine of the theory.
-THEORIES = {"state_evolution": MINIMA, "dynamics": DESCENT}
+THEORIES = {"state_evolution": RS_MINIMA, "dynamics": GRADIENT_DESCENT}
 #: Overlaps below this are zero by symmetry in the theory.
 SHOWN = 1e-6
 
@@ -55,56 +55,56 @@ def compare(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
     theory, training = (dataset.sel(engine=name) for name in ("theory", "training"))
     passed = dataset.sel(engine="amp") if "amp" in dataset["engine"] else None
     scale = overlap_scale(dataset)
-    with drawing(path, 1, 3, size=(10.4, 4.0)) as (figure, axes):
+    with new_figure(path, 1, 3, size=(10.4, 4.0)) as (figure, axes):
         loss, error, overlap = axes
         doubtful = ringed = False
         for name in dataset["branch"].values.tolist():
             branch = theory.sel(branch=name)
-            colour, marker = COLOURS.get(name, ink()), MARKERS.get(name, "D")
+            color, marker = COLORS.get(name, ink_color()), MARKERS.get(name, "D")
             panels = [(loss, "train_loss", 1.0, "-", name), (error, "test_error", 1.0, "-", None)]
             panels += [
                 (overlap, part, scale, dashes, f"{symbol}, {name}")
-                for (part, symbol), dashes in zip(SCALED.items(), ("-", "--"), strict=True)
+                for (part, symbol), dashes in zip(OVERLAP_LABELS.items(), ("-", "--"), strict=True)
                 if bool((branch[part].where(branch["on_branch"]) > SHOWN).any())
             ]
             differs, off = branch["verdict"] == DIFFERS, branch["verdict"].isin([LEFT, NO_BRANCH])
             for axis, part, size, dashes, label in panels:
-                doubtful |= branch_line(
+                doubtful |= plot_branch(
                     axis, branch, branch[part] / size, hollow={"marker": ".", "ms": 5},
-                    color=colour, ls=dashes, label=label,
+                    color=color, ls=dashes, label=label,
                 )  # fmt: skip
                 if branch["alpha"].size == 1:  # a line has no length there
                     there = (branch[part] / size).where(branch["on_branch"])
-                    axis.plot(branch["alpha"], there, "_", ms=30, mew=1.5, color=colour)
+                    axis.plot(branch["alpha"], there, "_", ms=30, mew=1.5, color=color)
                 ours = training.sel(branch=name)
-                for kept, edge, face in ((~off, ink(), colour), (off, colour, page())):
+                for kept, edge, face in ((~off, ink_color(), color), (off, color, page_color())):
                     axis.errorbar(
                         ours["alpha"], (ours[part] / size).where(kept),
-                        ours[f"{part}_stderr"] / size, fmt=marker, color=colour, mec=edge,
+                        ours[f"{part}_stderr"] / size, fmt=marker, color=color, mec=edge,
                         mfc=face, mew=0.6, lw=1,
                     )  # fmt: skip
                 ring = (ours[part] / size).where(differs)
                 ringed |= bool(np.isfinite(ring).any())
-                axis.plot(ours["alpha"], ring, "o", ms=11, mfc="none", mec=ink(), mew=1)
+                axis.plot(ours["alpha"], ring, "o", ms=11, mfc="none", mec=ink_color(), mew=1)
                 if passed is not None:
                     other = passed.sel(branch=name)
-                    axis.plot(other["alpha"], other[part] / size, "x", color=ink(), ms=6)
-        linear_level(error, dataset["linear_test_error"])
+                    axis.plot(other["alpha"], other[part] / size, "x", color=ink_color(), ms=6)
+        plot_linear_baseline(error, dataset["linear_test_error"])
         d, engine = dataset.attrs["d"], dataset.attrs.get("theory", "state_evolution")
-        loss.plot([], [], color=COLOURS["uninformed"], label=THEORIES[engine])
-        entries = {"marker": "o", "color": COLOURS["uninformed"], "ls": "none"}
-        loss.plot([], [], mec=ink(), label=f"training, $d = {d}$", **entries)
+        loss.plot([], [], color=COLORS["uninformed"], label=THEORIES[engine])
+        entries = {"marker": "o", "color": COLORS["uninformed"], "ls": "none"}
+        loss.plot([], [], mec=ink_color(), label=f"training, $d = {d}$", **entries)
         if passed is not None:
-            loss.plot([], [], "x", color=ink(), label="message passing")
+            loss.plot([], [], "x", color=ink_color(), label="message passing")
         if bool(theory["verdict"].isin([LEFT, NO_BRANCH]).any()):
-            hollow = entries | {"mfc": page(), "mec": COLOURS["uninformed"]}
+            hollow = entries | {"mfc": page_color(), "mec": COLORS["uninformed"]}
             loss.plot([], [], label="training, not on the branch", **hollow)
         if bool((is_saddle(theory) & theory["on_branch"]).any()):
-            saddle_entry(loss, colour=COLOURS["uninformed"])
+            add_saddle_entry(loss, color=COLORS["uninformed"])
         if doubtful:
-            hollow_entry(loss, colour=COLOURS["uninformed"])
+            add_hollow_entry(loss, color=COLORS["uninformed"])
         if ringed:
-            loss.plot([], [], "o", ms=11, mfc="none", mec=ink(), label="differs")
+            loss.plot([], [], "o", ms=11, mfc="none", mec=ink_color(), label="differs")
         for axis, text in zip(axes, (TRAIN_LOSS, TEST_ERROR, "overlaps"), strict=True):
             axis.set(xlabel=ALPHA, ylabel=text, ylim=(0, None))
         overlap.legend()
@@ -112,5 +112,5 @@ def compare(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
             handle for axis in (loss, error) for handle in axis.get_legend_handles_labels()[0]
         ]
         figure.legend(handles=handles, loc="outside lower center", ncols=5)
-        scientific(loss, error)
+        use_scientific_ticks(loss, error)
     return figure

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.ticker import NullFormatter
 
-from dotphase.figures.parts.style import COLOURS, drawing, ink
+from dotphase.figures.parts.style import COLORS, ink_color, new_figure
 
 if TYPE_CHECKING:
     from dotphase.theory.one_rsb.result import Complexity
@@ -23,7 +23,7 @@ def complexity(curve: Complexity, path: str | Path | None = None) -> Any:
     >>> curve = dp.analysis.complexity(model, 0.75, "positional", inner=9, log2_points=12)
     >>> figure = dp.plot.complexity(curve, "complexity.png")
     """
-    colour = COLOURS.get(curve.branch, ink())
+    color = COLORS.get(curve.branch, ink_color())
     gain = 1e6 * (curve.free_energy - curve.free_energy[0])
     above = 1e6 * (curve.energy - curve.free_energy.max())
     # The first value stands for zero and says nothing of the complexity; minima are counted from
@@ -41,15 +41,15 @@ def complexity(curve: Complexity, path: str | Path | None = None) -> Any:
         ("Parisi parameter $y$", r"$F(y) - F(0)$, $\times 10^6$"),
         (r"training loss above the lowest, $\times 10^6$", r"complexity $\times 10^4$"),
     )
-    with drawing(path, 1, 3, size=(10.4, 3.2)) as (figure, axes):
+    with new_figure(path, 1, 3, size=(10.4, 3.2)) as (figure, axes):
         for axis, (x, y, error), (across, along), part in zip(
             axes, panels, labels, shown, strict=True
         ):
             axis.errorbar(
                 np.asarray(x)[part], np.asarray(y)[part], np.asarray(error)[part],
-                color=colour, marker="o", ms=3, lw=1.2, capsize=2,
+                color=color, marker="o", ms=3, lw=1.2, capsize=2,
             )  # fmt: skip
-            axis.axhline(0, color=ink(), lw=0.7)
+            axis.axhline(0, color=ink_color(), lw=0.7)
             # Errors of few points may be larger than all values: these set the scale.
             reach = 1.6 * float(np.max(np.abs(np.asarray(y)[part])))
             axis.set(xlabel=across, ylabel=along, ylim=(-reach, reach))

@@ -8,16 +8,15 @@ from typing import Any
 import xarray as xr
 
 from dotphase.figures.parts.lines import (
+    ORDER_PARAMETERS,
     OVERLAPS,
-    OWN,
-    SCALED,
     TRAIN_LOSS,
-    against_dimension,
-    dimension_axis,
+    format_dimension_axis,
     overlap_scale,
-    scientific,
+    plot_against_dimension,
+    use_scientific_ticks,
 )
-from dotphase.figures.parts.style import COLOURS, MARKERS, drawing, ink
+from dotphase.figures.parts.style import COLORS, MARKERS, ink_color, new_figure
 
 
 def concentration(theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None = None) -> Any:
@@ -38,23 +37,23 @@ def concentration(theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None 
     >>> figure = dp.plot.concentration(branches.isel(alpha=1), runs, "concentration.png")
     """
     scale, d = overlap_scale(theory), runs["d"].values
-    with drawing(path, 1, 3, size=(10.4, 3.6)) as (figure, (loss, overlap, spread)):
-        against_dimension(loss, theory, runs, dict.fromkeys(OWN, "train_loss"))
-        against_dimension(overlap, theory, runs, OWN, scale)
+    with new_figure(path, 1, 3, size=(10.4, 3.6)) as (figure, (loss, overlap, spread)):
+        plot_against_dimension(loss, theory, runs, dict.fromkeys(ORDER_PARAMETERS, "train_loss"))
+        plot_against_dimension(overlap, theory, runs, ORDER_PARAMETERS, scale)
         loss.set_ylabel(TRAIN_LOSS)
         overlap.set_ylabel(OVERLAPS)
-        scientific(loss)
+        use_scientific_ticks(loss)
         figure.legend(*loss.get_legend_handles_labels(), loc="outside upper left", ncols=4)
-        for start, name in OWN.items():
+        for start, name in ORDER_PARAMETERS.items():
             values, error = spread_over_runs(runs[name].sel(start=start) / scale)
             spread.errorbar(
-                d, values, error, capsize=2, lw=1, fmt=MARKERS[start], color=COLOURS[start],
-                label=f"of {SCALED[name]}",
+                d, values, error, capsize=2, lw=1, fmt=MARKERS[start], color=COLORS[start],
+                label=f"of {OVERLAP_LABELS[name]}",
             )  # fmt: skip
             if start == "semantic":
                 guide = float(values[-1]) * (d / d[-1]) ** -0.5
-                spread.plot(d, guide, color=ink(), lw=0.9, ls="--", label=r"$d^{-1/2}$")
-        dimension_axis(spread, d)
+                spread.plot(d, guide, color=ink_color(), lw=0.9, ls="--", label=r"$d^{-1/2}$")
+        format_dimension_axis(spread, d)
         spread.set(yscale="log", ylabel="spread over runs")
         spread.legend()
     return figure

@@ -10,20 +10,18 @@ import xarray as xr
 
 from dotphase.figures.parts.lines import (
     ALPHA,
-    DESCENT,
-    MINIMA,
-    SCALED,
+    OVERLAP_LABELS,
     TEST_ERROR,
     TRAIN_LOSS,
-    branch_line,
-    hollow_entry,
+    add_hollow_entry,
+    add_saddle_entry,
     is_saddle,
-    linear_level,
     overlap_scale,
-    saddle_entry,
-    scientific,
+    plot_branch,
+    plot_linear_baseline,
+    use_scientific_ticks,
 )
-from dotphase.figures.parts.style import COLOURS, MARKERS, drawing, ink
+from dotphase.figures.parts.style import COLORS, MARKERS, ink_color, new_figure
 
 
 def curve(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
@@ -45,21 +43,21 @@ def curve(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
     """
     dataset = dataset.sortby("alpha")
     scale = overlap_scale(dataset)
-    with drawing(path, 1, 3, size=(10.2, 3.3)) as (figure, axes):
+    with new_figure(path, 1, 3, size=(10.2, 3.3)) as (figure, axes):
         loss, error, overlap = axes
         doubtful = False
         for name in dataset["branch"].values.tolist():
             branch = dataset.sel(branch=name)
             mark = {"marker": MARKERS[name]}
-            style = mark | {"color": COLOURS[name]}
-            doubtful |= branch_line(
+            style = mark | {"color": COLORS[name]}
+            doubtful |= plot_branch(
                 loss, branch, branch["train_loss"], hollow=mark, label=name, **style
             )
-            branch_line(error, branch, branch["test_error"], hollow=mark, **style)
-            for (part, symbol), dashes in zip(SCALED.items(), ("-", "--"), strict=True):
+            plot_branch(error, branch, branch["test_error"], hollow=mark, **style)
+            for (part, symbol), dashes in zip(OVERLAP_LABELS.items(), ("-", "--"), strict=True):
                 shown = (branch[part] / scale).where(branch[part] > 1e-6)
                 if bool(shown.where(branch["on_branch"]).notnull().any()):
-                    branch_line(
+                    plot_branch(
                         overlap, branch, shown, hollow=mark, ls=dashes,
                         label=f"{symbol}, {name}", **style,
                     )  # fmt: skip
@@ -67,12 +65,12 @@ def curve(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
         if np.isfinite(crossing):
             label = rf"$\alpha_c = {crossing:.3f} \pm {float(dataset['crossing_stderr']):.3f}$"
             for axis, text in ((loss, label), (error, None)):
-                axis.axvline(crossing, color=ink(), lw=1.1, ls=":", label=text)
-        linear_level(error, dataset["linear_test_error"])
+                axis.axvline(crossing, color=ink_color(), lw=1.1, ls=":", label=text)
+        plot_linear_baseline(error, dataset["linear_test_error"])
         if doubtful:
-            hollow_entry(loss, colour=COLOURS["uninformed"])
+            add_hollow_entry(loss, color=COLORS["uninformed"])
         if bool(is_saddle(dataset).any()):
-            saddle_entry(loss, colour=COLOURS["uninformed"])
+            add_saddle_entry(loss, color=COLORS["uninformed"])
         if not bool(dataset["on_branch"].any()):
             loss.text(0.5, 0.5, "nothing was found", ha="center", transform=loss.transAxes)
         labels = {TRAIN_LOSS: "lower right", TEST_ERROR: "lower left", "overlaps": "best"}
@@ -82,8 +80,8 @@ def curve(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
                 axis.legend(loc=place)
         for axis in (loss, error):
             axis.set_ylim(bottom=0)
-            scientific(axis)
+            use_scientific_ticks(axis)
         ends = dataset.attrs.get("engine") == "dynamics"
-        which = f"ends of {DESCENT}" if ends else rf"{MINIMA}, $d \to \infty$"
+        which = f"ends of {GRADIENT_DESCENT}" if ends else rf"{RS_MINIMA}, $d \to \infty$"
         figure.suptitle(which, fontsize=10)
     return figure

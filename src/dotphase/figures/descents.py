@@ -10,16 +10,16 @@ import xarray as xr
 
 from dotphase.figures.parts.lines import (
     ALPHA,
-    DESCENT,
-    MINIMA,
-    at_one_value,
-    branch_line,
+    GRADIENT_DESCENT,
+    RS_MINIMA,
     overlap_scale,
-    seed_points,
+    plot_branch,
+    plot_seed_means,
+    squeeze_parameter,
 )
-from dotphase.figures.parts.style import MARKERS, drawing, ink
+from dotphase.figures.parts.style import MARKERS, ink_color, new_figure
 
-#: Colours of Okabe and Ito for the members of a column.
+#: Colors of Okabe and Ito for the members of a column.
 SHADES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9")
 #: What is shown of each start.
 ROWS = {
@@ -51,22 +51,25 @@ def descents(columns: Mapping[str, Sequence[Member]], path: str | Path | None = 
     >>> figure = dp.plot.descents({"": [("two tokens", minima, ends, runs)]}, "descents.png")
     """
     size = (0.6 + 3.3 * len(columns), 5.6)
-    with drawing(path, 2, len(columns), size=size, sharex="col", squeeze=False) as (figure, axes):
+    with new_figure(path, 2, len(columns), size=size, sharex="col", squeeze=False) as (
+        figure,
+        axes,
+    ):
         for column, (title, members) in zip(axes.T, columns.items(), strict=True):
-            for colour, (label, minima, ends, runs) in zip(SHADES, members, strict=False):
+            for color, (label, minima, ends, runs) in zip(SHADES, members, strict=False):
                 for axis, (start, (part, _)) in zip(column, ROWS.items(), strict=True):
                     scale = overlap_scale(ends) if part == "theta" else 1.0
                     hollow = {"marker": MARKERS[start], "ms": 3.5}
                     end = ends.sortby("alpha").sel(branch=start)
-                    branch_line(
-                        axis, end, end[part] / scale, hollow=hollow, color=colour, label=label
+                    plot_branch(
+                        axis, end, end[part] / scale, hollow=hollow, color=color, label=label
                     )
                     branch = minima.sortby("alpha").sel(branch=start)
                     shown = branch[part].where(branch["on_branch"].astype(bool)) / scale
-                    axis.plot(branch["alpha"], shown, color=colour, ls=(0, (3, 2)), lw=1.0)
-                    trained = at_one_value(runs)[part].sel(start=start) / scale
-                    style = {"fmt": MARKERS[start], "ms": 4.5, "mec": ink(), "mew": 0.5}
-                    seed_points(axis, trained, color=colour, **style)
+                    axis.plot(branch["alpha"], shown, color=color, ls=(0, (3, 2)), lw=1.0)
+                    trained = squeeze_parameter(runs)[part].sel(start=start) / scale
+                    style = {"fmt": MARKERS[start], "ms": 4.5, "mec": ink_color(), "mew": 0.5}
+                    plot_seed_means(axis, trained, color=color, **style)
             column[0].set_title(title)
             column[0].legend()
             column[1].set_xlabel(ALPHA)
@@ -75,8 +78,8 @@ def descents(columns: Mapping[str, Sequence[Member]], path: str | Path | None = 
         for axis, (_, text) in zip(axes[:, 0], ROWS.values(), strict=True):
             axis.set_ylabel(text)
         told = axes[1, 0]
-        told.plot([], [], color=ink(), label=DESCENT)
-        told.plot([], [], color=ink(), ls=(0, (3, 2)), lw=1.0, label=MINIMA)
-        told.plot([], [], "s", color=ink(), ls="none", label="trained students")
+        told.plot([], [], color=ink_color(), label=GRADIENT_DESCENT)
+        told.plot([], [], color=ink_color(), ls=(0, (3, 2)), lw=1.0, label=RS_MINIMA)
+        told.plot([], [], "s", color=ink_color(), ls="none", label="trained students")
         told.legend(handles=told.get_legend_handles_labels()[0][-3:])
     return figure

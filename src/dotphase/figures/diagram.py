@@ -10,17 +10,17 @@ import xarray as xr
 from dotphase.experiments.dynamics.filled_diagram import filled_difference
 from dotphase.figures.parts.lines import ALPHA, LOSS_GAP, SYMBOLS
 from dotphase.figures.parts.maps import (
-    critical_lines,
-    draw_map,
-    filled_cells,
-    kind_entries,
-    kind_map,
-    largest,
-    missing_entry,
+    add_kind_entries,
+    add_missing_entry,
+    mark_filled_cells,
+    max_abs,
+    plot_critical_lines,
+    plot_kind_map,
+    plot_map,
 )
-from dotphase.figures.parts.style import drawing, ink
+from dotphase.figures.parts.style import ink_color, new_figure
 
-#: What is shown, its label, its colours, and what the upper and the lower half of them mean.
+#: What is shown, its label, its colors, and what the upper and the lower half of them mean.
 PANELS = (
     ("loss_difference", LOSS_GAP, "PuOr", "positional\nis lower", "semantic\nis lower"),
     (
@@ -54,27 +54,27 @@ def diagram(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
     """
     parameter = str(dataset.attrs["parameter"])
     gap, reached = filled_difference(dataset)
-    with drawing(path, 2, 2, size=(9.6, 7.4), sharex=True, sharey=True) as (figure, axes):
-        for axis, (name, title, colours, upper, lower) in zip(axes[0], PANELS, strict=True):
+    with new_figure(path, 2, 2, size=(9.6, 7.4), sharex=True, sharey=True) as (figure, axes):
+        for axis, (name, title, colors, upper, lower) in zip(axes[0], PANELS, strict=True):
             field = 1e3 * (gap if name == "loss_difference" else dataset[name])
-            limit = largest(field)
-            mesh = draw_map(axis, field, parameter, colours, -limit, limit)
+            limit = max_abs(field)
+            mesh = plot_map(axis, field, parameter, colors, -limit, limit)
             bar = figure.colorbar(mesh, ax=axis, label=title + r"  $[10^{-3}]$")
             bar.ax.set_title(upper, fontsize="small")
             bar.ax.set_xlabel(lower, fontsize="small")
-            critical_lines(axis, dataset, parameter, ink())
-        filled_cells(axes[0, 0], reached, parameter)
-        missing_entry(axes[0, 0], "one branch is no minimum (below)", mec="none")
+            plot_critical_lines(axis, dataset, parameter, ink_color())
+        mark_filled_cells(axes[0, 0], reached, parameter)
+        add_missing_entry(axes[0, 0], "one branch is no minimum (below)", mec="none")
         if bool(dataset["test_gain"].isnull().any()):
-            missing_entry(axes[0, 1], "no minimum at all (below)", mec="none")
+            add_missing_entry(axes[0, 1], "no minimum at all (below)", mec="none")
             axes[0, 1].legend(loc="lower right", bbox_to_anchor=(1, 1))
         axes[0, 0].legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
         for axis, name in zip(axes[1], dataset["branch"].values, strict=True):
-            mesh = kind_map(axis, dataset.sel(branch=name), parameter)
+            mesh = plot_kind_map(axis, dataset.sel(branch=name), parameter)
             figure.colorbar(mesh, ax=axis, label="minimum: model error [%]", extend="max")
             axis.set_title(f"{name} branch")
             axis.set_xlabel(ALPHA)
-        kind_entries(axes[1, 1])
+        add_kind_entries(axes[1, 1])
         figure.legend(*axes[1, 1].get_legend_handles_labels(), loc="outside lower center", ncols=4)
         for axis in axes[:, 0]:
             axis.set_ylabel(f"${SYMBOLS.get(parameter, parameter)}$")

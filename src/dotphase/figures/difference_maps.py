@@ -9,9 +9,9 @@ import numpy as np
 import xarray as xr
 
 from dotphase.figures.parts.lines import ALPHA
-from dotphase.figures.parts.style import drawing
+from dotphase.figures.parts.style import new_figure
 
-#: Quantities of the columns, and the largest difference that colours show.
+#: Quantities of the columns, and the largest difference that colors show.
 SHOWN, LIMIT = ("train_loss", "test_error"), 4.0
 
 
@@ -37,7 +37,10 @@ def difference_maps(rows: xr.Dataset, path: str | Path | None = None) -> Any:
     kinds = [pair for pair in dict.fromkeys(words) if _is_map(rows, pair)]
     size = (4.0 * len(SHOWN), 2.1 * max(len(kinds), 1) + 0.4)
     shared = {"squeeze": False, "sharey": True}
-    with drawing(path, max(len(kinds), 1), len(SHOWN), size=size, **shared) as (figure, axes):
+    with new_figure(path, max(len(kinds), 1), len(SHOWN), size=size, **shared) as (
+        figure,
+        axes,
+    ):
         mesh = None
         for line, (name, start) in zip(axes, kinds, strict=False):
             for axis, quantity in zip(line, SHOWN, strict=True):

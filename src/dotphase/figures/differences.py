@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.figures.parts.style import COLOURS, drawing, ink
+from dotphase.figures.parts.style import COLORS, ink_color, new_figure
 
 #: Where histograms end, and how many bars they have.
 LIMIT, BARS = 4.5, 45
@@ -32,7 +32,7 @@ def differences(rows: xr.Dataset, path: str | Path | None = None) -> Any:
     names = list(dict.fromkeys(rows["table"].values.tolist()))
     edges = np.linspace(-LIMIT, LIMIT, BARS + 1)
     shared = {"sharex": True, "squeeze": False}
-    with drawing(path, 1, len(names), size=(2.5 * len(names) + 0.6, 2.9), **shared) as (
+    with new_figure(path, 1, len(names), size=(2.5 * len(names) + 0.6, 2.9), **shared) as (
         figure,
         axes,
     ):
@@ -43,11 +43,11 @@ def differences(rows: xr.Dataset, path: str | Path | None = None) -> Any:
                 np.clip(z, -LIMIT, LIMIT),
                 edges,
                 density=True,
-                color=COLOURS["semantic"],
+                color=COLORS["semantic"],
                 alpha=0.75,
             )
             x = np.linspace(-LIMIT, LIMIT, 200)
-            axis.plot(x, np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi), color=ink(), lw=1.2)
+            axis.plot(x, np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi), color=ink_color(), lw=1.2)
             spread = z.std(ddof=1) if z.size > 1 else np.nan
             axis.set_title(
                 f"{name}\n{z.size} values, mean {z.mean():+.2f}, width {spread:.2f}", fontsize=8

@@ -8,10 +8,16 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.figures.parts.lines import DESCENT, TEST_ERROR, TRAIN_LOSS, overlap_scale, scientific
-from dotphase.figures.parts.style import COLOURS, drawing, ink, page
+from dotphase.figures.parts.lines import (
+    GRADIENT_DESCENT,
+    TEST_ERROR,
+    TRAIN_LOSS,
+    overlap_scale,
+    use_scientific_ticks,
+)
+from dotphase.figures.parts.style import COLORS, ink_color, new_figure, page_color
 
-#: Overlaps: what stands for each, and its colour.
+#: Overlaps: what stands for each, and its color.
 OVERLAPS = {
     "theta": (r"$\theta/\sigma^2$", "semantic"),
     "m": ("$|m|$", "positional"),
@@ -47,38 +53,43 @@ def dynamics(
     """
     size = overlap_scale(theory)
     scales = {"theta": size, "q": size}
-    with drawing(path, 1, 3, size=(10.4, 3.4)) as (figure, axes):
-        panels = [(axes[0], "train_loss", ink(), DESCENT), (axes[1], "test_error", ink(), None)]
-        panels += [(axes[2], name, COLOURS[kind], text) for name, (text, kind) in OVERLAPS.items()]
-        for axis, name, colour, label in panels:
-            _line(axis, theory, name, scales.get(name, 1.0), colour, label)
+    with new_figure(path, 1, 3, size=(10.4, 3.4)) as (figure, axes):
+        panels = [
+            (axes[0], "train_loss", ink_color(), GRADIENT_DESCENT),
+            (axes[1], "test_error", ink_color(), None),
+        ]
+        panels += [(axes[2], name, COLORS[kind], text) for name, (text, kind) in OVERLAPS.items()]
+        for axis, name, color, label in panels:
+            _line(axis, theory, name, scales.get(name, 1.0), color, label)
             if training is not None:
-                _points(axis, training, name, scales.get(name, 1.0), colour)
+                _points(axis, training, name, scales.get(name, 1.0), color)
         if training is not None:
             d = training.attrs["d"]
-            axes[0].plot([], [], "o", color=ink(), mfc=page(), label=f"training, $d = {d}$")
+            axes[0].plot(
+                [], [], "o", color=ink_color(), mfc=page_color(), label=f"training, $d = {d}$"
+            )
         for axis, text in zip(axes, (TRAIN_LOSS, TEST_ERROR, "overlaps"), strict=True):
             axis.set(xlabel="step", ylabel=text)
         axes[2].set_ylim(bottom=0)
         axes[0].legend()
         axes[2].legend()
-        scientific(axes[0], axes[1])
+        use_scientific_ticks(axes[0], axes[1])
     return figure
 
 
 def _line(
-    axis: Any, theory: xr.Dataset, name: str, size: float, colour: str, label: str | None
+    axis: Any, theory: xr.Dataset, name: str, size: float, color: str, label: str | None
 ) -> None:
     """A line with its band, full as far as it is trusted and dotted beyond."""
     steps, trusted = theory["step"].values, theory["trusted"].values.astype(bool)
     values, error = theory[name].values / size, theory[f"{name}_stderr"].values / size
-    axis.plot(steps, np.where(trusted, values, np.nan), color=colour, label=label)
-    axis.plot(steps, np.where(trusted, np.nan, values), color=colour, ls=":")
+    axis.plot(steps, np.where(trusted, values, np.nan), color=color, label=label)
+    axis.plot(steps, np.where(trusted, np.nan, values), color=color, ls=":")
     band = values - 2 * error, values + 2 * error
-    axis.fill_between(steps, *band, color=colour, alpha=0.2, lw=0)
+    axis.fill_between(steps, *band, color=color, alpha=0.2, lw=0)
 
 
-def _points(axis: Any, training: xr.Dataset, name: str, size: float, colour: str) -> None:
+def _points(axis: Any, training: xr.Dataset, name: str, size: float, color: str) -> None:
     """Means over data sets at some of the steps: more of the early ones, where most happens."""
     last = training.sizes["step"] - 1
     marked = np.unique(np.round(last * np.linspace(0, 1, MARKED) ** 2).astype(int))
@@ -86,5 +97,5 @@ def _points(axis: Any, training: xr.Dataset, name: str, size: float, colour: str
     count = rows.sizes["seed"]
     error = rows.std("seed", ddof=1) / np.sqrt(count) if count > 1 else None
     axis.errorbar(
-        rows["step"], rows.mean("seed"), error, fmt="o", color=colour, mfc=page(), ms=4.5, lw=1
+        rows["step"], rows.mean("seed"), error, fmt="o", color=color, mfc=page_color(), ms=4.5, lw=1
     )

@@ -13,13 +13,13 @@ from dotphase.figures.parts.lines import (
     LOSS_GAP,
     OVERLAPS,
     TEST_ERROR,
+    add_slice_entries,
     label_slice,
-    slice_entries,
-    slice_panels,
+    plot_slice,
 )
-from dotphase.figures.parts.style import COLOURS, drawing, ink, page
+from dotphase.figures.parts.style import COLORS, ink_color, new_figure, page_color
 
-#: Colours of Okabe and Ito for the members of a family, in their order.
+#: Colors of Okabe and Ito for the members of a family, in their order.
 SHADES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#7F7F7F")
 
 
@@ -46,18 +46,18 @@ def family(
     >>> figure = dp.plot.family([("two tokens", branches, runs)], path="family.png")
     """
     rows, columns, size = (1, 3, (10.4, 3.4)) if lines is None else (2, 2, (8.6, 6.6))
-    with drawing(path, rows, columns, size=size) as (figure, axes):
+    with new_figure(path, rows, columns, size=size) as (figure, axes):
         panels = axes.ravel()[-3:]
         if lines is not None:
             _against_length(axes[0, 0], lines)
         for shade, (label, theory, runs) in zip(SHADES, members, strict=False):
-            slice_panels(panels, theory, runs, shade, label)
+            plot_slice(panels, theory, runs, shade, label)
         label_slice(panels)
         for panel, text in zip(panels, (LOSS_GAP, OVERLAPS, TEST_ERROR), strict=True):
             panel.set(xlabel=ALPHA, ylabel=text)
         panels[0].legend()
-        # What colours do not say, for all panels, where it covers none of them.
-        slice_entries(panels[1], members[0][2])
+        # What colors do not say, for all panels, where it covers none of them.
+        add_slice_entries(panels[1], members[0][2])
         handles = panels[1].get_legend_handles_labels()
         figure.legend(*handles, loc="outside lower center", ncols=3)
     return figure
@@ -66,15 +66,15 @@ def family(
 def _against_length(axis: Any, lines: xr.Dataset) -> None:
     length = lines["length"].values
     trusted = lines["trusted"].values.astype(bool)
-    for name, colour, marker in (("alpha_l", COLOURS["linear"], "^"), ("alpha_c", ink(), "o")):
+    for name, color, marker in (("alpha_l", COLORS["linear"], "^"), ("alpha_c", ink_color(), "o")):
         values, error = lines[name].values, lines[f"{name}_stderr"].values
         label = rf"$\{name}$, replica symmetric"
-        axis.errorbar(length, values, error, color=colour, lw=1.4, label=label)
-        for chosen, face in ((trusted, colour), (~trusted, page())):
-            axis.plot(length[chosen], values[chosen], marker, color=colour, mfc=face, ms=6)
+        axis.errorbar(length, values, error, color=color, lw=1.4, label=label)
+        for chosen, face in ((trusted, color), (~trusted, page_color())):
+            axis.plot(length[chosen], values[chosen], marker, color=color, mfc=face, ms=6)
     axis.errorbar(
         length + 0.08, lines["trained"], lines["trained_stderr"], fmt="D", ms=5, lw=1,
-        color=COLOURS["mixed"], label=r"$\alpha_c$, training",
+        color=COLORS["mixed"], label=r"$\alpha_c$, training",
     )  # fmt: skip
     axis.set(xlabel="tokens $L$ in a sentence", ylabel="critical sample complexity")
     axis.set(xticks=length, ylim=(0, None))

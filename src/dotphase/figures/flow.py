@@ -9,11 +9,22 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.figures.parts.lines import hollow_entry
-from dotphase.figures.parts.style import COLOURS, MARKERS, drawing, ink, page, quiet
+from dotphase.figures.parts.lines import add_hollow_entry
+from dotphase.figures.parts.style import (
+    COLORS,
+    MARKERS,
+    empty_color,
+    ink_color,
+    new_figure,
+    page_color,
+)
 
-#: Colour and name of each overlap along time.
-LINES = {"m": ("positional", "$m$"), "theta": ("semantic", r"$\theta$"), "q": ("mixed", "$q$")}
+#: Color and name of each overlap along time.
+OVERLAP_LINES = {
+    "m": ("positional", "$m$"),
+    "theta": ("semantic", r"$\theta$"),
+    "q": ("mixed", "$q$"),
+}
 
 
 def flow(
@@ -50,21 +61,21 @@ def flow(
     >>> figure = dp.plot.flow({2.0: field}, along, along, "flow.png")
     """
     panels = len(fields) + 1
-    with drawing(path, 1, panels, size=(3.5 * panels, 3.3)) as (figure, axes):
+    with new_figure(path, 1, panels, size=(3.5 * panels, 3.3)) as (figure, axes):
         for axis, (alpha, field) in zip(axes, fields.items(), strict=False):
             _field(axis, field)
             ridge = "no ridge" if np.isinf(alpha) else rf"ridge/$\alpha$ as at $\alpha$ = {alpha:g}"
             axis.set_title(f"flow at least $q$, {ridge}")
         axes[0].legend(loc="upper right")
         last = axes[-1]
-        for name, (kind, label) in LINES.items():
-            colour = COLOURS[kind]
-            last.plot(paths["tau"], paths[name], color=colour, label=f"{label}, flow")
+        for name, (kind, label) in OVERLAP_LINES.items():
+            color = COLORS[kind]
+            last.plot(paths["tau"], paths[name], color=color, label=f"{label}, flow")
             last.errorbar(
-                runs["tau"], runs[name], runs[f"{name}_stderr"], color=colour, ls="none",
-                marker=MARKERS[kind], mfc=page(), capsize=2, lw=1,
+                runs["tau"], runs[name], runs[f"{name}_stderr"], color=color, ls="none",
+                marker=MARKERS[kind], mfc=page_color(), capsize=2, lw=1,
             )  # fmt: skip
-        hollow_entry(last, "gradient descent", ink())
+        add_hollow_entry(last, "gradient descent", ink_color())
         last.set(xlabel=r"time $\tau$ (step size x steps x $\alpha$)", ylabel="overlaps")
         # Room for the legend above the curves.
         last.set_ylim(0, 1.45 * last.get_ylim()[1])
@@ -75,21 +86,23 @@ def flow(
 
 def _field(axis: Any, field: xr.Dataset) -> None:
     m, theta = field["m"].values, field["theta"].values
-    axis.contour(m, theta, field["loss"], levels=14, colors=quiet(), linewidths=0.8, zorder=1)
+    axis.contour(m, theta, field["loss"], levels=14, colors=empty_color(), linewidths=0.8, zorder=1)
     axis.streamplot(
-        m, theta, field["m_speed"].values, field["theta_speed"].values, color=ink(), density=0.9,
+        m, theta, field["m_speed"].values, field["theta_speed"].values, color=ink_color(), density=0.9,
         linewidth=0.7, arrowsize=0.8, broken_streamlines=True,
     )  # fmt: skip
     points = (field[f"point_{name}"].values for name in ("m", "theta", "stable"))
     for x, y, stable in zip(*points, strict=True):
         kind = ("mixed" if x > 0 else "semantic") if y > 0 else "positional" if x > 0 else ""
-        colour = COLOURS[kind or "uninformed"]
+        color = COLORS[kind or "uninformed"]
         axis.plot(
-            x, y, marker="o", ms=10, color=colour, mfc=colour if stable else page(), mew=2,
+            x, y, marker="o", ms=10, color=color, mfc=color if stable else page_color(), mew=2,
             ls="none", zorder=5, clip_on=False,
         )  # fmt: skip
-    axis.plot([], [], color=quiet(), lw=1.2, label="equal loss")
-    axis.plot([], [], "o", ms=8, color=ink(), label="minimum")
-    axis.plot([], [], "o", ms=8, color=ink(), mfc=page(), mew=1.6, label="saddle or maximum")
+    axis.plot([], [], color=empty_color(), lw=1.2, label="equal loss")
+    axis.plot([], [], "o", ms=8, color=ink_color(), label="minimum")
+    axis.plot(
+        [], [], "o", ms=8, color=ink_color(), mfc=page_color(), mew=1.6, label="saddle or maximum"
+    )
     axis.set(xlim=m[[0, -1]], ylim=theta[[0, -1]], xlabel="$m$", ylabel=r"$\theta$")
     axis.grid(False)

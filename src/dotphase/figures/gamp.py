@@ -8,8 +8,8 @@ from typing import Any
 
 import xarray as xr
 
-from dotphase.figures.parts.lines import PASSED, PASSED_PARTS, message_passing_lines
-from dotphase.figures.parts.style import drawing
+from dotphase.figures.parts.lines import AMP_FIELDS, AMP_OVERLAPS, plot_message_passing
+from dotphase.figures.parts.style import new_figure
 
 
 def gamp(runs: Mapping[str, xr.Dataset], path: str | Path | None = None) -> Any:
@@ -31,10 +31,10 @@ def gamp(runs: Mapping[str, xr.Dataset], path: str | Path | None = None) -> Any:
     >>> figure = dp.plot.gamp({"semantic": passing}, "gamp.png")
     """
     size = (4.4 * len(runs), 3.4)
-    with drawing(path, 1, len(runs), size=size, squeeze=False) as (figure, axes):
+    with new_figure(path, 1, len(runs), size=size, squeeze=False) as (figure, axes):
         for axis, (start, data) in zip(axes[0], runs.items(), strict=True):
-            shown = {name: [data[f"{name}_{part}"] for part in PASSED_PARTS] for name in PASSED}
-            message_passing_lines(axis, data["iteration"], shown)
+            shown = {name: [data[f"{name}_{part}"] for part in AMP_FIELDS] for name in AMP_OVERLAPS}
+            plot_message_passing(axis, data["iteration"], shown)
             d, alpha = data.attrs["d"], data.attrs["alpha"]
             axis.set_title(rf"{start} start, $d = {d}$, $\alpha = {alpha:g}$")
         axes[0, 0].set_ylabel("overlaps (lines: state evolution,\npoints: measured)")

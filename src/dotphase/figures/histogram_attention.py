@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dotphase.figures.parts.style import COLOURS, drawing, ink
+from dotphase.figures.parts.style import COLORS, ink_color, new_figure
 
 if TYPE_CHECKING:
     from dotphase.histogram import Network
@@ -29,7 +29,7 @@ def histogram_attention(
     Parameters
     ----------
     networks : mapping
-        Networks by what to call them; names of mechanisms get their colours.
+        Networks by what to call them; names of mechanisms get their colors.
     sequences : sequence of str
         Typed sequences, such as BBCCDDBBBB.
 
@@ -44,7 +44,10 @@ def histogram_attention(
     length = maps.shape[-1]
     rows, columns = maps.shape[:2]
     size = (3.3 * columns + 0.8, 3.0 * rows + 0.3)
-    with drawing(path, rows, columns, size=size, squeeze=False, sharex="col") as (figure, grid):
+    with new_figure(path, rows, columns, size=size, squeeze=False, sharex="col") as (
+        figure,
+        grid,
+    ):
         for row, name in enumerate(networks):
             for column, text in enumerate(sequences):
                 axes = grid[row, column]
@@ -58,7 +61,7 @@ def histogram_attention(
                 if row == 0:
                     axes.set_title(text)
                 if column == 0:
-                    axes.set_ylabel(name, color=COLOURS.get(name, ink()), fontweight="bold")
+                    axes.set_ylabel(name, color=COLORS.get(name, ink_color()), fontweight="bold")
         bar = figure.colorbar(image, ax=grid, shrink=0.7, pad=0.02)
         bar.set_label("weight on the token of the column")
         bar.outline.set_visible(False)
@@ -69,6 +72,6 @@ def _percentages(axes: Any, weights: Any, most: float) -> None:
     """The weights in per cent, where they are not nothing, in ink that the cell leaves visible."""
     for (row, column), weight in np.ndenumerate(weights):
         if weight >= LEAST:
-            colour = "#FFFFFF" if weight < 0.6 * most else "#000000"
+            color = "#FFFFFF" if weight < 0.6 * most else "#000000"
             text = f"{100 * weight:.0f}"
-            axes.text(column, row, text, ha="center", va="center", fontsize=5.5, color=colour)
+            axes.text(column, row, text, ha="center", va="center", fontsize=5.5, color=color)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from dotphase.figures.parts.style import COLOURS, drawing, ink
+from dotphase.figures.parts.style import COLORS, ink_color, new_figure
 
 if TYPE_CHECKING:
     from dotphase.histogram import Experiment
@@ -35,16 +35,16 @@ def histogram_curves(result: Experiment, path: str | Path | None = None) -> Any:
         # On a logarithmic axis; a run without an error sits at half an error.
         (np.maximum(1 - trained.accuracy, 0.5 / tokens), "held-out tokens counted wrong"),
     )
-    with drawing(path, 1, 2, size=(6.8, 2.9)) as (figure, both):
+    with new_figure(path, 1, 2, size=(6.8, 2.9)) as (figure, both):
         for axes, (values, label) in zip(both, shown, strict=True):
             for name in result.mechanisms:
-                rows, colour = result.rows(name), COLOURS[name]
+                rows, color = result.rows(name), COLORS[name]
                 width, alpha = (0.6, 0.35) if len(rows) > 1 else (1.4, 1.0)
                 for row in rows:
-                    axes.plot(epoch, values[row], color=colour, lw=width, alpha=alpha)
+                    axes.plot(epoch, values[row], color=color, lw=width, alpha=alpha)
                 # A mean would be that of the one bad run.
                 label_of = f"{name}, median and {len(rows)} runs" if len(rows) > 1 else name
-                axes.plot(epoch, np.median(values[rows], axis=0), color=colour, label=label_of)
+                axes.plot(epoch, np.median(values[rows], axis=0), color=color, label=label_of)
             axes.set_yscale("log")
             axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             axes.yaxis.set_major_formatter("{x:g}")
@@ -52,6 +52,6 @@ def histogram_curves(result: Experiment, path: str | Path | None = None) -> Any:
             axes.set(xlabel="epoch", ylabel=label)
         target = result.settings.get("target")
         if target:
-            both[1].axhline(1 - target, color=ink(), lw=0.8, ls=":", label="target")
+            both[1].axhline(1 - target, color=ink_color(), lw=0.8, ls=":", label="target")
         both[1].legend()
     return figure

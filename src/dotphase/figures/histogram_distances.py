@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dotphase.errors import InvalidInput
-from dotphase.figures.parts.style import COLOURS, MARKERS, drawing
+from dotphase.figures.parts.style import COLORS, MARKERS, new_figure
 
 if TYPE_CHECKING:
     from dotphase.histogram import Experiment
@@ -36,17 +36,17 @@ def histogram_distances(result: Experiment, path: str | Path | None = None) -> A
         (moved.summed_from_start, "from initialisation"),
         (moved.summed_after_release, "after release"),
     )
-    with drawing(path, size=(4.2, 3.2)) as (figure, axes):
+    with new_figure(path, size=(4.2, 3.2)) as (figure, axes):
         for shift, name in enumerate(result.mechanisms):
             rows = result.rows(name)
             for place, (values, _) in enumerate(kinds):
-                some, colour = values[rows], COLOURS[name]
+                some, color = values[rows], COLORS[name]
                 spread = np.linspace(-0.07, 0.07, len(rows)) if len(rows) > 1 else np.zeros(1)
                 centre = place + 0.3 * (shift - 0.5) * (len(result.mechanisms) > 1)
-                axes.scatter(centre + spread, some, s=16, alpha=0.7, color=colour, lw=0,
+                axes.scatter(centre + spread, some, s=16, alpha=0.7, color=color, lw=0,
                              marker=MARKERS[name], label=None if place else name)  # fmt: skip
                 axes.annotate(f"{some.mean():.3g}", (centre, some.max()), (0, 6), fontsize=8,
-                              textcoords="offset points", ha="center", color=colour)  # fmt: skip
+                              textcoords="offset points", ha="center", color=color)  # fmt: skip
         label = "distance, arrays added up"
         axes.set(yscale="log", xlim=(-0.5, 1.5), ylabel=label)
         axes.margins(y=0.12)

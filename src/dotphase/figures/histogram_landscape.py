@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dotphase.figures.parts.style import COLOURS, drawing, ink
+from dotphase.figures.parts.style import COLORS, ink_color, new_figure
 
 if TYPE_CHECKING:
     from dotphase.histogram import LossBetween
@@ -37,14 +37,14 @@ def histogram_landscape(
         (found.loss, found.aligned_loss, "held-out loss", "log"),
         (found.accuracy, found.aligned_accuracy, "held-out accuracy", "linear"),
     )
-    with drawing(path, 1, 2, size=(6.8, 2.9)) as (figure, both):
+    with new_figure(path, 1, 2, size=(6.8, 2.9)) as (figure, both):
         for axes, (plain, aligned, label, scale) in zip(both, shown, strict=True):
-            axes.plot(found.place, plain, color=ink(), label="as trained")
-            colour = COLOURS["mixed"]
-            axes.plot(found.place, aligned, color=colour, ls="--", label="symmetries aligned")
+            axes.plot(found.place, plain, color=ink_color(), label="as trained")
+            color = COLORS["mixed"]
+            axes.plot(found.place, aligned, color=color, ls="--", label="symmetries aligned")
             for place, name in enumerate(names):
-                colour = COLOURS.get(name, ink())
-                axes.plot(place, plain[-place], "o", color=colour, clip_on=False)
+                color = COLORS.get(name, ink_color())
+                axes.plot(place, plain[-place], "o", color=color, clip_on=False)
             axes.set(yscale=scale, xlim=(0, 1), ylabel=label)
             axes.set_xticks([0, 0.5, 1], [names[0], "half way", names[1]])
         both[0].legend()

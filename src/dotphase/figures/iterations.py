@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dotphase.figures.parts.lines import PASSED, PASSED_PARTS, message_passing_lines, run_title
-from dotphase.figures.parts.style import drawing
+from dotphase.figures.parts.lines import AMP_FIELDS, AMP_OVERLAPS, plot_message_passing, run_title
+from dotphase.figures.parts.style import new_figure
 
 if TYPE_CHECKING:
     from dotphase.gamp.result import MessagePassing
@@ -28,10 +28,11 @@ def iterations(result: MessagePassing, path: str | Path | None = None) -> Any:
     rows = [row for row in result.iterations if row["predicted"] is not None]
     # A single run has no standard error.
     shown = {
-        name: [[row[part][name] or 0.0 for row in rows] for part in PASSED_PARTS] for name in PASSED
+        name: [[row[part][name] or 0.0 for row in rows] for part in AMP_FIELDS]
+        for name in AMP_OVERLAPS
     }
-    with drawing(path, size=(4.6, 3.4)) as (figure, axis):
-        message_passing_lines(axis, [row["iteration"] for row in rows], shown)
+    with new_figure(path, size=(4.6, 3.4)) as (figure, axis):
+        plot_message_passing(axis, [row["iteration"] for row in rows], shown)
         axis.set_ylabel("overlap (lines: state evolution)")
         axis.set_title(f"{run_title(result)}, {len(result.runs)} runs")
         axis.legend()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dotphase.figures.parts.lines import TRAIN_LOSS
-from dotphase.figures.parts.style import drawing, ink, page
+from dotphase.figures.parts.style import ink_color, new_figure, page_color
 
 if TYPE_CHECKING:
     from dotphase.theory.landscape import Landscape
@@ -33,19 +33,21 @@ def landscape(surface: Landscape, path: str | Path | None = None) -> Any:
     >>> figure = dp.plot.landscape(surface, "landscape.png")
     """
     loss = np.ma.masked_invalid(surface.loss)
-    with drawing(path, size=(4.6, 3.8)) as (figure, axis):
+    with new_figure(path, size=(4.6, 3.8)) as (figure, axis):
         axis.grid(False)
         shades = axis.contourf(surface.m, surface.theta, loss, LEVELS, cmap="viridis")
-        axis.contour(surface.m, surface.theta, loss, LEVELS, colors=[page()], linewidths=0.4)
+        axis.contour(surface.m, surface.theta, loss, LEVELS, colors=[page_color()], linewidths=0.4)
         if not surface.trusted.all():
             doubt = np.where(surface.trusted, 0.0, 1.0)
             axis.contourf(
                 surface.m, surface.theta, doubt, [0.5, 1.5], colors="none", hatches=["////"]
             )
-            axis.plot([], [], "s", mfc="none", mec=ink(), label="hatched: theory not trusted")
+            axis.plot([], [], "s", mfc="none", mec=ink_color(), label="hatched: theory not trusted")
         for number, (m, theta, _) in enumerate(surface.minima):
             label = "minima" if number == 0 else None
-            axis.plot(m, theta, "o", color=page(), mec=ink(), ms=8, label=label, clip_on=False)
+            axis.plot(
+                m, theta, "o", color=page_color(), mec=ink_color(), ms=8, label=label, clip_on=False
+            )
         bar = figure.colorbar(shades, ax=axis, label=TRAIN_LOSS)
         bar.formatter.set_powerlimits((0, 0))
         axis.set(xlabel="$m$", ylabel=r"$\theta$", title=rf"$\alpha = {surface.alpha:g}$")

@@ -9,10 +9,10 @@ import numpy as np
 import xarray as xr
 
 from dotphase.figures.parts.lines import TEST_ERROR
-from dotphase.figures.parts.style import COLOURS, drawing, page
+from dotphase.figures.parts.style import COLORS, new_figure, page_color
 from dotphase.model.glm import ridge_regression
 
-#: Colours of the ridges, in their order.
+#: Colors of the ridges, in their order.
 ORDER = ("semantic", "positional", "mixed", "bayes", "linear")
 
 
@@ -33,16 +33,16 @@ def limits(ridge: xr.Dataset, path: str | Path | None = None) -> Any:
     >>> figure = dp.plot.limits(points, "limits.png")
     """
     alphas = np.geomspace(float(ridge["alpha"].min()), float(ridge["alpha"].max()), 200)
-    with drawing(path, 1, 2, size=(7.6, 3.3)) as (figure, axes):
+    with new_figure(path, 1, 2, size=(7.6, 3.3)) as (figure, axes):
         for axis, name, label in zip(axes, ("V", "test_error"), ("$V$", TEST_ERROR), strict=True):
             for kind, strength in zip(ORDER, ridge["ridge"].values, strict=False):
                 exact = [ridge_regression(float(alpha), float(strength))[name] for alpha in alphas]
-                colour = COLOURS[kind]
-                axis.plot(alphas, exact, color=colour, label=rf"$\lambda$ = {strength:g}")
+                color = COLORS[kind]
+                axis.plot(alphas, exact, color=color, label=rf"$\lambda$ = {strength:g}")
                 some = ridge.sel(ridge=strength)
-                axis.plot(some["alpha"], some[name], "o", ls="none", color=colour, mfc=page())
+                axis.plot(some["alpha"], some[name], "o", ls="none", color=color, mfc=page_color())
             axis.set(xscale="log", yscale="log", xlabel=r"$\alpha = n/d$", ylabel=label)
         axes[0].plot([], [], color="#888888", label="closed form")
-        axes[0].plot([], [], "o", ls="none", color="#888888", mfc=page(), label="solver")
+        axes[0].plot([], [], "o", ls="none", color="#888888", mfc=page_color(), label="solver")
         axes[0].legend()
     return figure

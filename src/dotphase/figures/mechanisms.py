@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dotphase.figures.parts.lines import run_title
-from dotphase.figures.parts.style import COLOURS, GREY, MARKERS, drawing
+from dotphase.figures.parts.style import COLORS, GRAY, MARKERS, new_figure
 
 if TYPE_CHECKING:
     from dotphase.training.result import Training
@@ -29,12 +29,12 @@ def mechanisms(training: Training, path: str | Path | None = None) -> Any:
     """
     runs = [run for run in training.runs if not run.diverged]
     scale = float(training.model.rho[0])
-    with drawing(path, size=(3.8, 3.4)) as (figure, axis):
+    with new_figure(path, size=(3.8, 3.4)) as (figure, axis):
         for name in sorted({run.mechanism for run in runs}):
             some = [run for run in runs if run.mechanism == name]
             axis.scatter(
                 [run.m for run in some], [run.theta / scale for run in some], s=18, alpha=0.75,
-                color=COLOURS.get(name, GREY), marker=MARKERS.get(name, "o"),
+                color=COLORS.get(name, GRAY), marker=MARKERS.get(name, "o"),
                 label=f"{name} ({len(some)})",
             )  # fmt: skip
         chance = np.sqrt(max((run.q for run in runs), default=0.0) / scale / training.d)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.figures.parts.style import COLOURS, MARKERS, drawing, ink
+from dotphase.figures.parts.style import COLORS, MARKERS, ink_color, new_figure
 
 #: Panels: their titles, and the results in them.
 PANELS = {
@@ -28,25 +28,25 @@ def model_error(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
     >>> figure = dp.plot.model_error(found, "model_error.png")
     """
     paper = (dataset["sigma"] == 0.5) & (dataset["ridge"] == 0.01) & (dataset["length"] == 2)
-    with drawing(path, 1, 3, size=(10.4, 3.4)) as (figure, axes):
+    with new_figure(path, 1, 3, size=(10.4, 3.4)) as (figure, axes):
         for axis, (title, results) in zip(axes, PANELS.items(), strict=True):
             for name in results:
                 for branch in ("semantic", "positional"):
                     rows = dataset.sel(result=name)
                     measured = np.abs(rows["measured"].values)
                     own = (dataset["branch"].values == branch) & (measured > 0)
-                    for some, face in ((paper, COLOURS[branch]), (~paper, "none")):
+                    for some, face in ((paper, COLORS[branch]), (~paper, "none")):
                         shown = own & some.values
                         axis.errorbar(
                             rows["estimated"].values[shown], measured[shown],
                             np.minimum(rows["stderr"].values[shown], 0.9 * measured[shown]),
                             ls="none", marker=MARKERS[branch], ms=4, lw=0.6,
-                            color=COLOURS[branch], mfc=face,
+                            color=COLORS[branch], mfc=face,
                         )  # fmt: skip
             low, high = 1e-6, 1.0
-            axis.plot([low, high], [low, high], color=ink(), lw=0.8)
+            axis.plot([low, high], [low, high], color=ink_color(), lw=0.8)
             axis.fill_between([low, high], [low / 2, high / 2], [2 * low, 2 * high],
-                              color=ink(), alpha=0.1, lw=0)  # fmt: skip
+                              color=ink_color(), alpha=0.1, lw=0)  # fmt: skip
             axis.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high), title=title)
             axis.set(xlabel="estimated from the jumps", ylabel="one step of breaking")
     return figure

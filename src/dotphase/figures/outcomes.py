@@ -10,9 +10,9 @@ import xarray as xr
 
 from dotphase.experiments.training.basins import basin_shares
 from dotphase.figures.parts.lines import ALPHA
-from dotphase.figures.parts.style import drawing
+from dotphase.figures.parts.style import new_figure
 
-#: Colours of Okabe and Ito, and markers.
+#: Colors of Okabe and Ito, and markers.
 SHADES = ("#7F7F7F", "#E69F00", "#009E73", "#0072B2", "#CC79A7")
 MARKERS = ("x", "o", "s", "D", "^")
 #: Rows of the figure.
@@ -37,16 +37,16 @@ def outcomes(found: Mapping[str, xr.Dataset], path: str | Path | None = None) ->
     scales = next(iter(shares.values()))["scale"].values
     size = (0.8 + 3.6 * len(scales), 0.7 + 1.9 * len(KINDS))
     shared = {"sharex": True, "sharey": True, "squeeze": False}
-    with drawing(path, len(KINDS), len(scales), size=size, **shared) as (figure, axes):
+    with new_figure(path, len(KINDS), len(scales), size=size, **shared) as (figure, axes):
         looks = zip(SHADES, MARKERS, shares.items(), strict=False)
-        for number, (colour, marker, (label, all_of)) in enumerate(looks):
+        for number, (color, marker, (label, all_of)) in enumerate(looks):
             for row, kind in zip(axes, KINDS, strict=True):
                 for axis, scale in zip(row, scales, strict=True):
                     some = all_of.sel(found=kind, scale=scale)
                     # A little aside, so that points do not hide each other.
                     axis.errorbar(
                         some["alpha"] + 0.04 * number, some["share"], some["stderr"],
-                        color=colour, marker=marker, ms=5, lw=1.2, elinewidth=0.8,
+                        color=color, marker=marker, ms=5, lw=1.2, elinewidth=0.8,
                         label=label,
                     )  # fmt: skip
         for axis, scale in zip(axes[0], scales, strict=True):

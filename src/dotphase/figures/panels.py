@@ -10,18 +10,18 @@ import xarray as xr
 
 from dotphase.figures.parts.lines import ALPHA
 from dotphase.figures.parts.maps import (
-    ONLY,
+    SINGLE_BRANCH_COLORS,
     Panel,
-    critical_lines,
-    draw_map,
-    filled_cells,
-    hatch,
-    hatch_entry,
-    largest,
-    lone_branches,
-    missing_entry,
+    add_hatch_entry,
+    add_missing_entry,
+    hatch_untrusted,
+    mark_filled_cells,
+    max_abs,
+    plot_critical_lines,
+    plot_map,
+    plot_single_branch_cells,
 )
-from dotphase.figures.parts.style import DARK, drawing, ink
+from dotphase.figures.parts.style import MAP_INK, ink_color, new_figure
 
 
 def panels(
@@ -54,32 +54,32 @@ def panels(
     """
     size = (4.7 * len(columns), 6.6)
     shared = {"sharex": True, "sharey": True, "squeeze": False}
-    with drawing(path, 2, len(columns), size=size, **shared) as (figure, axes):
+    with new_figure(path, 2, len(columns), size=size, **shared) as (figure, axes):
         for column, panel in zip(axes.T, columns, strict=True):
-            high = largest(panel.theory, panel.trained)
-            low = -high if panel.centred else 0.0
+            high = max_abs(panel.theory, panel.trained)
+            low = -high if panel.centered else 0.0
             for axis, field in zip(column, (panel.theory, panel.trained), strict=True):
-                mesh = draw_map(axis, field, "omega", panel.colours, low, high)
-                critical_lines(axis, theory if lines is None else lines, "omega")
+                mesh = plot_map(axis, field, "omega", panel.colors, low, high)
+                plot_critical_lines(axis, theory if lines is None else lines, "omega")
             if columns[0].comparison:
-                column[0].set_facecolor(ONLY["none"])
+                column[0].set_facecolor(SINGLE_BRANCH_COLORS["none"])
             if panel.comparison:
-                lone_branches(column[0], panel.theory, theory, "omega")
-            doubtful = hatch(column[0], theory, "omega")
+                plot_single_branch_cells(column[0], panel.theory, theory, "omega")
+            doubtful = hatch_untrusted(column[0], theory, "omega")
             if panel.reached is not None:
-                filled_cells(column[0], panel.reached, "omega")
+                mark_filled_cells(column[0], panel.reached, "omega")
             figure.colorbar(mesh, ax=column)
             column[0].set_title(panel.title)
             column[1].set_xlabel(ALPHA)
         first = axes[0, 0]
         if doubtful:
-            hatch_entry(first)
+            add_hatch_entry(first)
         first.set_ylabel(r"$\omega$   (theory)")
         axes[1, 0].set_ylabel(rf"$\omega$   (training, $d = {runs.attrs['d']}$)")
         if bool(columns[0].theory.isnull().any()) and not columns[0].comparison:
-            missing_entry(first, mec=ink(), mew=0.4)
+            add_missing_entry(first, mec=ink_color(), mew=0.4)
         # The lines are dark on every page, like the maps below them are bright.
-        style = {"facecolor": "#FFFFFF", "labelcolor": DARK, "ncols": 3, "framealpha": 1.0}
+        style = {"facecolor": "#FFFFFF", "labelcolor": MAP_INK, "ncols": 3, "framealpha": 1.0}
         handles, labels = first.get_legend_handles_labels()
         if handles:
             figure.legend(handles, labels, loc="outside upper left", **style)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.figures.parts.style import COLOURS, drawing, ink
+from dotphase.figures.parts.style import COLORS, ink_color, new_figure
 
 
 def quadrature(
@@ -33,15 +33,15 @@ def quadrature(
     >>> rules = xr.Dataset({"alpha_c": ("rule", [1.24, 1.3]), "nodes": ("rule", [57, 256])})
     >>> figure = dp.plot.quadrature(points, rules, 1.241, "quadrature.png")
     """
-    with drawing(path, size=(5.2, 3.5)) as (figure, axis):
-        axis.axhline(published, color=ink(), lw=1, ls=":", label="published")
-        nodes, found, colour = rules["nodes"], rules["alpha_c"], COLOURS["linear"]
-        colour_of = {"color": COLOURS["positional"], "label": "released procedure"}
-        axis.plot(nodes[0], found[0], "^", ms=7, **colour_of)
-        axis.plot(nodes[1:], found[1:], "s--", lw=0.9, color=colour, label="Gauss-Hermite")
+    with new_figure(path, size=(5.2, 3.5)) as (figure, axis):
+        axis.axhline(published, color=ink_color(), lw=1, ls=":", label="published")
+        nodes, found, color = rules["nodes"], rules["alpha_c"], COLORS["linear"]
+        color_of = {"color": COLORS["positional"], "label": "released procedure"}
+        axis.plot(nodes[0], found[0], "^", ms=7, **color_of)
+        axis.plot(nodes[1:], found[1:], "s--", lw=0.9, color=color, label="Gauss-Hermite")
         axis.errorbar(
             points["nodes"], points["alpha_c"], 2 * np.asarray(points["alpha_c_stderr"]), fmt="o-",
-            color=COLOURS["semantic"], capsize=2, lw=1.2, label="Sobol, two standard errors",
+            color=COLORS["semantic"], capsize=2, lw=1.2, label="Sobol, two standard errors",
         )  # fmt: skip
         axis.set(xscale="log", xlabel="nodes", ylabel=r"$\alpha_c$ at $\omega = 0.3$")
         axis.legend()

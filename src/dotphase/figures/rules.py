@@ -10,15 +10,15 @@ import numpy as np
 import xarray as xr
 
 from dotphase.figures.parts.lines import (
-    DESCENT,
+    GRADIENT_DESCENT,
     TRAIN_LOSS,
+    add_theory_entries,
     overlap_scale,
-    scientific,
-    theory_entries,
+    use_scientific_ticks,
 )
-from dotphase.figures.parts.style import drawing, ink
+from dotphase.figures.parts.style import ink_color, new_figure
 
-#: Colours of Okabe and Ito, and markers, one for each rule.
+#: Colors of Okabe and Ito, and markers, one for each rule.
 SHADES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
 MARKERS = ("o", "s", "D", "^")
 #: Points that are shown of a training.
@@ -28,7 +28,7 @@ SHOWN = 10
 def rules(
     paths: Mapping[str, tuple[xr.Dataset, xr.Dataset | None]], path: str | Path | None = None
 ) -> Any:
-    """Training loss and theta against the steps, a colour for each rule.
+    """Training loss and theta against the steps, a color for each rule.
 
     Parameters
     ----------
@@ -43,13 +43,13 @@ def rules(
     >>> along = dp.dynamics(dp.positional_semantic(), alpha=2.0, **rule, **small)
     >>> figure = dp.plot.rules({"gradient descent": (along.dataset(), None)}, "rules.png")
     """
-    with drawing(path, 1, 2, size=(8.6, 3.5)) as (figure, axes):
-        for colour, marker, (label, (theory, runs)) in zip(
+    with new_figure(path, 1, 2, size=(8.6, 3.5)) as (figure, axes):
+        for color, marker, (label, (theory, runs)) in zip(
             SHADES, MARKERS, paths.items(), strict=False
         ):
             parts = (("train_loss", 1.0), ("theta", overlap_scale(theory)))
             for axis, (name, scale) in zip(axes, parts, strict=True):
-                shown = {"color": colour, "label": label if axis is axes[0] else None}
+                shown = {"color": color, "label": label if axis is axes[0] else None}
                 axis.plot(theory["step"][1:], theory[name][1:] / scale, **shown)
                 if runs is None:
                     continue
@@ -60,13 +60,13 @@ def rules(
                 error = some.std("seed", ddof=1) / np.sqrt(count) if count > 1 else None
                 axis.errorbar(
                     some["step"], some.mean("seed"), error, fmt=marker, ms=4.5, lw=0.9,
-                    color=colour, mec=ink(), mew=0.5,
+                    color=color, mec=ink_color(), mew=0.5,
                 )  # fmt: skip
         for axis, text in zip(axes, (TRAIN_LOSS, r"$\theta/\sigma^2$"), strict=True):
             axis.set(xlabel="step", ylabel=text, xscale="log")
-        scientific(axes[0])
+        use_scientific_ticks(axes[0])
         axes[0].legend()
         trained = [runs for _, runs in paths.values() if runs is not None]
-        theory_entries(axes[1], DESCENT, *trained[:1])
+        add_theory_entries(axes[1], GRADIENT_DESCENT, *trained[:1])
         axes[1].legend()
     return figure

@@ -9,20 +9,20 @@ import numpy as np
 import xarray as xr
 
 from dotphase.figures.parts.lines import (
-    OWN,
+    ORDER_PARAMETERS,
     TEST_ERROR,
-    against_dimension,
-    overlap_plane,
     overlap_scale,
-    scientific,
+    plot_against_dimension,
+    plot_overlap_plane,
+    use_scientific_ticks,
 )
-from dotphase.figures.parts.style import MARKERS, drawing, ink
+from dotphase.figures.parts.style import MARKERS, ink_color, new_figure
 
 
 def scatter_by_dimension(
     theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None = None
 ) -> Any:
-    """Every run in the plane of m and theta, coloured by d, and the test error against d.
+    """Every run in the plane of m and theta, colored by d, and the test error against d.
 
     Parameters
     ----------
@@ -40,22 +40,22 @@ def scatter_by_dimension(
     """
     scale, d = overlap_scale(theory), runs["d"].values
     ends = {"vmin": np.log10(d[0]), "vmax": np.log10(d[-1]) + 1e-9}
-    with drawing(path, 1, 2, size=(8.6, 3.7)) as (figure, (plane, error)):
+    with new_figure(path, 1, 2, size=(8.6, 3.7)) as (figure, (plane, error)):
         shown = None
-        for start in OWN:
+        for start in ORDER_PARAMETERS:
             some = runs.sel(start=start).transpose("d", "seed")
             shown = plane.scatter(
                 some["m"] / scale, some["theta"] / scale, s=10, marker=MARKERS[start], alpha=0.8,
                 c=np.repeat(np.log10(d), some.sizes["seed"]), cmap="viridis", lw=0, zorder=2,
                 **ends,
             )  # fmt: skip
-            plane.plot([], [], MARKERS[start], ls="none", color=ink(), label=f"{start} start")
-        overlap_plane(plane, theory, scale)
+            plane.plot([], [], MARKERS[start], ls="none", color=ink_color(), label=f"{start} start")
+        plot_overlap_plane(plane, theory, scale)
         plane.set_ylabel(r"$|\theta|/\sigma^2$")
         figure.colorbar(shown, ax=plane, label=r"$\log_{10} d$")
-        against_dimension(error, theory, runs, dict.fromkeys(OWN, "test_error"))
+        plot_against_dimension(error, theory, runs, dict.fromkeys(ORDER_PARAMETERS, "test_error"))
         error.set_ylabel(TEST_ERROR)
-        scientific(error)
+        use_scientific_ticks(error)
         plane.legend(loc="upper right")
         error.legend()
     return figure

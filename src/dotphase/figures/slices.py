@@ -14,13 +14,13 @@ from dotphase.figures.parts.lines import (
     OVERLAPS,
     SYMBOLS,
     TEST_ERROR,
+    add_slice_entries,
     label_slice,
-    slice_entries,
-    slice_panels,
+    plot_slice,
 )
-from dotphase.figures.parts.style import drawing
+from dotphase.figures.parts.style import new_figure
 
-#: Colours of Okabe and Ito for the values of a parameter.
+#: Colors of Okabe and Ito for the values of a parameter.
 SHADES = ("#56B4E9", "#0072B2", "#CC79A7", "#E69F00")
 
 Slice = tuple[float, xr.Dataset, xr.Dataset]
@@ -42,18 +42,21 @@ def slices(columns: Mapping[str, Sequence[Slice]], path: str | Path | None = Non
     >>> figure = dp.plot.slices({"omega": [(0.3, branches, runs)]}, path="slices.png")
     """
     size = (3.5 * len(columns), 8.2)
-    with drawing(path, 3, len(columns), size=size, sharex=True, squeeze=False) as (figure, axes):
+    with new_figure(path, 3, len(columns), size=size, sharex=True, squeeze=False) as (
+        figure,
+        axes,
+    ):
         for column, (parameter, some) in zip(axes.T, columns.items(), strict=True):
-            for colour, (value, theory, runs) in zip(SHADES, some, strict=False):
+            for color, (value, theory, runs) in zip(SHADES, some, strict=False):
                 label = rf"${SYMBOLS.get(parameter, parameter)} = {value:g}$"
-                slice_panels(column, theory, runs, colour, label)
+                plot_slice(column, theory, runs, color, label)
             label_slice(column)
             column[0].legend()
             column[2].set_xlabel(ALPHA)
         for axis, text in zip(axes[:, 0], (LOSS_GAP, OVERLAPS, TEST_ERROR), strict=True):
             axis.set_ylabel(text)
         first = axes[1, 0]
-        slice_entries(first, runs)
+        add_slice_entries(first, runs)
         first.plot([], [], " ", label="lines end where a branch ends")
         figure.legend(*first.get_legend_handles_labels(), loc="outside upper center", ncols=4)
     return figure

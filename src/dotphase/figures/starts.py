@@ -7,8 +7,8 @@ from typing import Any
 
 import xarray as xr
 
-from dotphase.figures.parts.lines import OPTIMIZERS, overlap_plane, overlap_scale
-from dotphase.figures.parts.style import COLOURS, MARKERS, drawing
+from dotphase.figures.parts.lines import OPTIMIZER_LABELS, overlap_scale, plot_overlap_plane
+from dotphase.figures.parts.style import COLORS, MARKERS, new_figure
 
 #: Sizes that are said above each panel.
 SIZES = {"d": "d", "alpha": r"\alpha"}
@@ -34,21 +34,24 @@ def starts(theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None = None)
     scale = overlap_scale(theory)
     kinds = list(runs["optimizer"].values)
     shared = {"sharex": True, "sharey": True, "squeeze": False}
-    with drawing(path, 1, len(kinds), size=(4.1 * len(kinds), 3.6), **shared) as (figure, axes):
+    with new_figure(path, 1, len(kinds), size=(4.1 * len(kinds), 3.6), **shared) as (
+        figure,
+        axes,
+    ):
         for axis, kind in zip(axes[0], kinds, strict=True):
             for start in runs["start"].values:
                 some = runs.sel(optimizer=kind, start=start)
                 axis.plot(
                     some["m"] / scale, some["theta"] / scale, ls="none", alpha=0.8,
-                    marker=MARKERS.get(str(start), "v"), color=COLOURS[str(start)],
+                    marker=MARKERS.get(str(start), "v"), color=COLORS[str(start)],
                     # Random starts often end on top of others: hollow and larger.
                     ms=9 if start == "random" else 5, mfc="none" if start == "random" else None,
                     label=f"{start} start",
                 )  # fmt: skip
-            overlap_plane(axis, theory, scale)
+            plot_overlap_plane(axis, theory, scale)
             told = [(name, symbol) for name, symbol in SIZES.items() if name in runs.attrs]
             sizes = [rf"${symbol} = {runs.attrs[name]:g}$" for name, symbol in told]
-            axis.set_title(", ".join([OPTIMIZERS.get(str(kind), str(kind)), *sizes]))
+            axis.set_title(", ".join([OPTIMIZER_LABELS.get(str(kind), str(kind)), *sizes]))
         axes[0, 0].set_ylabel(r"$|\theta|/\sigma^2$")
         axes[0, 0].legend()
     return figure

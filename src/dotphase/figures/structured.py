@@ -11,17 +11,25 @@ import xarray as xr
 
 from dotphase.figures.parts.lines import (
     ALPHA,
-    MINIMA,
+    RS_MINIMA,
     TEST_ERROR,
-    at_one_value,
-    branch_legend,
-    scientific,
-    seed_points,
+    add_branch_entries,
+    plot_seed_means,
+    squeeze_parameter,
+    use_scientific_ticks,
 )
-from dotphase.figures.parts.style import COLOURS, MARKERS, STYLES, drawing, ink, page, quiet
+from dotphase.figures.parts.style import (
+    COLORS,
+    LINE_STYLES,
+    MARKERS,
+    empty_color,
+    ink_color,
+    new_figure,
+    page_color,
+)
 
-#: Colours of the exponents, in their order.
-SHADES = (COLOURS["random"], COLOURS["semantic"], COLOURS["linear"])
+#: Colors of the exponents, in their order.
+SHADES = (COLORS["random"], COLORS["semantic"], COLORS["linear"])
 
 Spectra = Mapping[float, tuple[xr.Dataset, xr.Dataset]]
 Real = Mapping[str, tuple[xr.Dataset, ...]]
@@ -51,13 +59,13 @@ def structured(
     >>> figure = dp.plot.structured({0.0: (branches, runs)}, lines, {}, "structured.png")
     """
     panels = 3 if real else 2
-    with drawing(path, 1, panels, size=(3.7 * panels, 3.5)) as (figure, axes):
-        for colour, (exponent, (theory, runs)) in zip(SHADES, spectra.items(), strict=False):
-            _errors(axes[0], exponent, theory, runs, colour)
-        branch_legend(axes[0])
+    with new_figure(path, 1, panels, size=(3.7 * panels, 3.5)) as (figure, axes):
+        for color, (exponent, (theory, runs)) in zip(SHADES, spectra.items(), strict=False):
+            _errors(axes[0], exponent, theory, runs, color)
+        add_branch_entries(axes[0])
         axes[0].set(xlabel=ALPHA, ylabel=TEST_ERROR)
         axes[0].set_ylim(0, 1.4 * axes[0].get_ylim()[1])
-        scientific(axes[0])
+        use_scientific_ticks(axes[0])
         axes[0].legend(ncols=2, loc="upper right")
         _critical(axes[1], critical)
         if real:
@@ -65,18 +73,18 @@ def structured(
     return figure
 
 
-def _errors(axis: Any, exponent: float, theory: xr.Dataset, runs: xr.Dataset, colour: str) -> None:
+def _errors(axis: Any, exponent: float, theory: xr.Dataset, runs: xr.Dataset, color: str) -> None:
     theory = theory.sortby("alpha")
-    for branch, style in STYLES.items():
+    for branch, style in LINE_STYLES.items():
         line = theory.sel(branch=branch)
         usable = line["on_branch"].astype(bool) & line["trusted"].astype(bool)
         label = rf"$i^{{-{exponent:g}}}$" if exponent else "white"
         axis.plot(
-            line["alpha"], line["test_error"].where(usable), color=colour, ls=style,
+            line["alpha"], line["test_error"].where(usable), color=color, ls=style,
             label=label if branch == "semantic" else None,
         )  # fmt: skip
-        values = at_one_value(runs)["test_error"].sel(start=branch)
-        seed_points(axis, values, fmt=MARKERS[branch], ms=4.5, color=colour, capsize=2)
+        values = squeeze_parameter(runs)["test_error"].sel(start=branch)
+        plot_seed_means(axis, values, fmt=MARKERS[branch], ms=4.5, color=color, capsize=2)
 
 
 def _critical(axis: Any, critical: xr.Dataset) -> None:
@@ -85,16 +93,18 @@ def _critical(axis: Any, critical: xr.Dataset) -> None:
     missing = exponents[~np.isfinite(critical["alpha_c"].values)]
     if missing.size:
         left = (missing[0] + exponents[exponents < missing[0]].max(initial=0.0)) / 2
-        axis.axvspan(left, exponents[-1] + 0.04, color=quiet(), lw=0, label="losses do not cross")
+        axis.axvspan(
+            left, exponents[-1] + 0.04, color=empty_color(), lw=0, label="losses do not cross"
+        )
         axis.set_xlim(exponents[0] - 0.04, exponents[-1] + 0.04)
-    for name, label, colour, marker in (
-        ("alpha_c", r"$\alpha_c$: losses cross", ink(), "D"),
-        ("alpha_l", r"$\alpha_l$: better than the linear layer", COLOURS["linear"], "v"),
+    for name, label, color, marker in (
+        ("alpha_c", r"$\alpha_c$: losses cross", ink_color(), "D"),
+        ("alpha_l", r"$\alpha_l$: better than the linear layer", COLORS["linear"], "v"),
     ):
         values, error = critical[name], critical[f"{name}_stderr"]
-        axis.errorbar(critical["exponent"], values, error, color=colour, marker=marker, label=label)
+        axis.errorbar(critical["exponent"], values, error, color=color, marker=marker, label=label)
         hollow = values.where(~trusted)
-        axis.plot(critical["exponent"], hollow, marker, color=colour, mfc=page(), zorder=3)
+        axis.plot(critical["exponent"], hollow, marker, color=color, mfc=page_color(), zorder=3)
     axis.set(xlabel="exponent of the spectrum", ylabel=r"critical $\alpha$", ylim=(0, None))
     axis.legend(loc="lower left")
 
@@ -104,21 +114,21 @@ def _tokens(axis: Any, real: Real) -> None:
     alpha = 0.0
     for place, (theory, like, rows) in enumerate(real.values()):
         alpha = float(rows["alpha"].max())
-        for branch in STYLES:
-            colour = COLOURS[branch]
+        for branch in LINE_STYLES:
+            color = COLORS[branch]
             level = float(theory["test_error"].sel(branch=branch).sel(alpha=alpha))
-            axis.plot([place - 0.3, place + 0.3], [level, level], color=colour)
-            for shift, runs, fill in ((-0.12, like, page()), (0.12, rows, colour)):
+            axis.plot([place - 0.3, place + 0.3], [level, level], color=color)
+            for shift, runs, fill in ((-0.12, like, page_color()), (0.12, rows, color)):
                 values = runs["test_error"].sel(start=branch).sel(alpha=[alpha])
-                seed_points(
-                    axis, values, [place + shift], fmt=MARKERS[branch], ms=4.5, color=colour,
+                plot_seed_means(
+                    axis, values, [place + shift], fmt=MARKERS[branch], ms=4.5, color=color,
                     mfc=fill, capsize=2,
                 )  # fmt: skip
-    for fill, label in ((page(), "Gaussian, same spectrum"), (ink(), "real tokens")):
-        axis.plot([], [], "o", color=ink(), mfc=fill, label=label)
-    axis.plot([], [], color=ink(), label=MINIMA)
+    for fill, label in ((page_color(), "Gaussian, same spectrum"), (ink_color(), "real tokens")):
+        axis.plot([], [], "o", color=ink_color(), mfc=fill, label=label)
+    axis.plot([], [], color=ink_color(), label=RS_MINIMA)
     axis.set_xticks(range(len(real)), list(real))
     axis.set_ylabel(rf"{TEST_ERROR} at $\alpha = {alpha:g}$")
     axis.set_ylim(0, 1.45 * axis.get_ylim()[1])
-    scientific(axis)
+    use_scientific_ticks(axis)
     axis.legend(loc="upper right", ncols=2)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.figures.parts.lines import ALPHA, LOSS_GAP, SYMBOLS, hollow_entry
-from dotphase.figures.parts.maps import draw_map, largest
-from dotphase.figures.parts.style import DARK, drawing, ink, page
+from dotphase.figures.parts.lines import ALPHA, LOSS_GAP, SYMBOLS, add_hollow_entry
+from dotphase.figures.parts.maps import max_abs, plot_map
+from dotphase.figures.parts.style import MAP_INK, ink_color, new_figure, page_color
 
 
 def trained_diagram(means: xr.Dataset, lines: xr.Dataset, path: str | Path | None = None) -> Any:
@@ -45,32 +45,32 @@ def trained_diagram(means: xr.Dataset, lines: xr.Dataset, path: str | Path | Non
         means["alpha_c_stderr"] / means["alpha_c"], theory["alpha_c_stderr"] / theory["alpha_c"]
     )
     trusted = (theory["trusted"] == 1).values
-    with drawing(path, 1, 2, size=(9.6, 3.9), sharey=True) as (figure, axes):
+    with new_figure(path, 1, 2, size=(9.6, 3.9), sharey=True) as (figure, axes):
         field = 1e3 * means["loss_difference"]
-        limit = largest(field)
-        mesh = draw_map(axes[0], field, parameter, "PuOr", -limit, limit)
+        limit = max_abs(field)
+        mesh = plot_map(axes[0], field, parameter, "PuOr", -limit, limit)
         bounds = axes[0].axis()
         label = LOSS_GAP + rf"  $[10^{{-3}}]$, trained, $d = {means.attrs['d']}$"
         figure.colorbar(mesh, ax=axes[0], label=label)
         line = r"$\alpha_c$, replica symmetric"
-        axes[0].plot(lines["alpha_c"], lines[parameter], color=DARK, label=line)
+        axes[0].plot(lines["alpha_c"], lines[parameter], color=MAP_INK, label=line)
         axes[0].set(xlabel=ALPHA, ylabel=symbol)
-        axes[1].axvline(0, color=ink(), lw=0.7)
+        axes[1].axvline(0, color=ink_color(), lw=0.7)
         for some, filled in ((trusted, True), (~trusted, False)):
             style = {"fmt": "o", "ms": 4, "lw": 1.0}
             part, noise = means.isel({parameter: some}), error[some]
             axes[0].errorbar(
-                part["alpha_c"], part[parameter], xerr=part["alpha_c_stderr"], color=DARK,
-                mfc=DARK if filled else "#FFFFFF", label="trained" if filled else None, **style,
+                part["alpha_c"], part[parameter], xerr=part["alpha_c_stderr"], color=MAP_INK,
+                mfc=MAP_INK if filled else "#FFFFFF", label="trained" if filled else None, **style,
             )  # fmt: skip
             axes[1].errorbar(
-                100 * (ratio[some] - 1), part[parameter], xerr=100 * noise, color=ink(),
-                mfc=ink() if filled else page(), **style,
+                100 * (ratio[some] - 1), part[parameter], xerr=100 * noise, color=ink_color(),
+                mfc=ink_color() if filled else page_color(), **style,
             )  # fmt: skip
         axes[1].set_xlabel(r"$\alpha_c$ trained less theory  [%]")
         if not trusted.all():
-            hollow_entry(axes[1], colour=ink())
+            add_hollow_entry(axes[1], color=ink_color())
             axes[1].legend()
         axes[0].axis(bounds)
-        axes[0].legend(loc="upper left", facecolor="#FFFFFF", labelcolor=DARK)
+        axes[0].legend(loc="upper left", facecolor="#FFFFFF", labelcolor=MAP_INK)
     return figure

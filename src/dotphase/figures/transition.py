@@ -11,25 +11,24 @@ import xarray as xr
 
 from dotphase.figures.parts.lines import (
     ALPHA,
-    DESCENT,
+    GRADIENT_DESCENT,
     LOSS_GAP,
-    MINIMA,
-    OWN,
-    SCALED,
+    ORDER_PARAMETERS,
+    RS_MINIMA,
     TEST_ERROR,
-    at_one_value,
-    branch_line,
-    gap_line,
-    hollow_entry,
+    add_hollow_entry,
+    add_saddle_entry,
     is_saddle,
-    linear_level,
     loss_gap,
     overlap_scale,
-    saddle_entry,
-    scientific,
-    seed_points,
+    plot_branch,
+    plot_linear_baseline,
+    plot_loss_gap,
+    plot_seed_means,
+    squeeze_parameter,
+    use_scientific_ticks,
 )
-from dotphase.figures.parts.style import COLOURS, MARKERS, drawing, ink
+from dotphase.figures.parts.style import COLORS, MARKERS, ink_color, new_figure
 
 #: Look of the other theory, where there are two.
 MINIMUM: dict[str, Any] = {"ls": (0, (3, 2)), "lw": 1.0}
@@ -66,39 +65,44 @@ def transition(
     >>> figure = dp.plot.transition(branches, known, runs, "transition.png")
     """
     theory, scale = theory.sortby("alpha"), overlap_scale(theory)
-    runs = None if runs is None else at_one_value(runs)
-    with drawing(path, 1, 3, size=(10.4, 3.4)) as (figure, axes):
+    runs = None if runs is None else squeeze_parameter(runs)
+    with new_figure(path, 1, 3, size=(10.4, 3.4)) as (figure, axes):
         difference, overlap, error = axes
         _difference(difference, theory, runs, ends)
-        for name in OWN:
-            branch, colour = theory.sel(branch=name), COLOURS[name]
+        for name in ORDER_PARAMETERS:
+            branch, color = theory.sel(branch=name), COLORS[name]
             shown = (
-                (overlap, OWN[name], scale, f"{SCALED[OWN[name]]}, {name}"),
+                (
+                    overlap,
+                    ORDER_PARAMETERS[name],
+                    scale,
+                    f"{OVERLAP_LABELS[ORDER_PARAMETERS[name]]}, {name}",
+                ),
                 (error, "test_error", 1.0, name),
             )
             for axis, part, size, label in shown:
                 hollow = {"marker": MARKERS[name], "ms": 4}
-                style: dict[str, Any] = {"color": colour, "label": label}
+                style: dict[str, Any] = {"color": color, "label": label}
                 if ends is not None:
                     end = ends.sortby("alpha").sel(branch=name)
-                    branch_line(axis, end, end[part] / size, hollow=hollow, **style)
-                    style = {"color": colour} | MINIMUM
-                branch_line(axis, branch, branch[part] / size, hollow=hollow, **style)
+                    plot_branch(axis, end, end[part] / size, hollow=hollow, **style)
+                    style = {"color": color} | MINIMUM
+                plot_branch(axis, branch, branch[part] / size, hollow=hollow, **style)
                 if runs is not None:
-                    seed_points(
+                    plot_seed_means(
                         axis, runs[part].sel(start=name) / size, fmt=MARKERS[name], ms=5,
-                        color=colour, mec=ink(), mew=0.6,
+                        color=color, mec=ink_color(), mew=0.6,
                     )  # fmt: skip
-        linear_level(error, critical["linear_test_error"], "linear layer")
+        plot_linear_baseline(error, critical["linear_test_error"], "linear layer")
         if bool(is_saddle(theory).any()):
-            saddle_entry(error)
+            add_saddle_entry(error)
         for axis in axes:
             for name, dashes in (("alpha_c", "-"), ("alpha_l", ":")):
                 place = float(critical[name])
                 if np.isfinite(place):
                     text = rf"$\{name} = {place:.3f}$" if axis is difference else None
-                    axis.axvline(place, color=ink(), lw=1, ls=dashes, label=text)
-        scientific(difference, error)
+                    axis.axvline(place, color=ink_color(), lw=1, ls=dashes, label=text)
+        use_scientific_ticks(difference, error)
         overlap.set_ylim(bottom=0)
         error.set_ylim(bottom=0)
         for axis, text in zip(axes, (LOSS_GAP, "overlaps", TEST_ERROR), strict=True):
@@ -110,16 +114,16 @@ def transition(
 def _difference(
     axis: Any, theory: xr.Dataset, runs: xr.Dataset | None, ends: xr.Dataset | None
 ) -> None:
-    colour = COLOURS["mixed"]
-    style: dict[str, Any] = {"color": colour, "label": MINIMA}
-    axis.axhline(0, color=ink(), lw=0.7)
+    color = COLORS["mixed"]
+    style: dict[str, Any] = {"color": color, "label": RS_MINIMA}
+    axis.axhline(0, color=ink_color(), lw=0.7)
     if ends is not None:
         reached = loss_gap(ends.sortby("alpha")["train_loss"], "branch")
-        axis.plot(reached["alpha"], reached, color=colour, label=DESCENT)
+        axis.plot(reached["alpha"], reached, color=color, label=GRADIENT_DESCENT)
         style |= MINIMUM
-    if gap_line(axis, theory, **style):
-        hollow_entry(axis, colour=colour)
+    if plot_loss_gap(axis, theory, **style):
+        add_hollow_entry(axis, color=color)
     if runs is not None:
         label = f"training, $d = {runs.attrs['d']}$"
         trained = loss_gap(runs["train_loss"], "start")
-        seed_points(axis, trained, label=label, fmt="D", ms=4, color=ink(), lw=1.6)
+        plot_seed_means(axis, trained, label=label, fmt="D", ms=4, color=ink_color(), lw=1.6)

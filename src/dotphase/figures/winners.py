@@ -10,8 +10,8 @@ import numpy as np
 import xarray as xr
 
 from dotphase.figures.parts.lines import ALPHA
-from dotphase.figures.parts.maps import doubtful_cells
-from dotphase.figures.parts.style import COLOURS, DARK, drawing
+from dotphase.figures.parts.maps import untrusted_cells
+from dotphase.figures.parts.style import COLORS, MAP_INK, new_figure
 
 NAMES = ("positional", "semantic", "mixed")
 
@@ -34,21 +34,21 @@ def winners(maps: Sequence[tuple[str, xr.Dataset]], path: str | Path | None = No
 
     shared = {"sharex": True, "sharey": True, "squeeze": False}
     size = (3.2 * len(maps) + 0.4, 3.4)
-    with drawing(path, 1, len(maps), size=size, **shared) as (figure, axes):
+    with new_figure(path, 1, len(maps), size=size, **shared) as (figure, axes):
         for axis, (title, theory) in zip(axes[0], maps, strict=True):
             winner = mechanism(theory).transpose("omega", "alpha")
             index = np.select([winner == name for name in NAMES], range(len(NAMES)), np.nan)
             axis.pcolormesh(
                 theory["alpha"], theory["omega"], index, shading="nearest", vmin=-0.5,
-                vmax=len(NAMES) - 0.5, cmap=ListedColormap([COLOURS[name] for name in NAMES]),
+                vmax=len(NAMES) - 0.5, cmap=ListedColormap([COLORS[name] for name in NAMES]),
                 alpha=0.8,
             )  # fmt: skip
             axis.grid(False)
-            for row, column in zip(*np.nonzero(doubtful_cells(theory, "omega")), strict=True):
-                axis.plot(theory["alpha"][column], theory["omega"][row], "x", color=DARK)
+            for row, column in zip(*np.nonzero(untrusted_cells(theory, "omega")), strict=True):
+                axis.plot(theory["alpha"][column], theory["omega"][row], "x", color=MAP_INK)
             axis.set(title=title, xlabel=ALPHA)
         axes[0, 0].set_ylabel(r"$\omega$")
-        patches = [Patch(color=COLOURS[name], alpha=0.8, label=name) for name in NAMES]
+        patches = [Patch(color=COLORS[name], alpha=0.8, label=name) for name in NAMES]
         figure.legend(handles=patches, loc="outside lower center", ncols=len(NAMES))
     return figure
 

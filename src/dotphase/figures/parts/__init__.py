@@ -1,1 +1,1 @@
-"""What figures share: the look, and the parts that they are drawn from."""
+"""Style and plotting functions shared by the figures."""

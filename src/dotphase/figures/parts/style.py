@@ -1,4 +1,4 @@
-"""One look for all figures: colour-blind safe, readable in print."""
+"""Style of all figures: color-blind safe, readable in print, for light and dark pages."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from dotphase.errors import InvalidInput
 from dotphase.storage.files import replacing
 from dotphase.storage.paths import FIGURES, check_writable
 
-#: Colours of Okabe and Ito, by what they stand for.
-COLOURS = {
+#: Okabe-Ito color of each mechanism or baseline.
+COLORS = {
     "semantic": "#0072B2",
     "positional": "#D55E00",
     "uninformed": "#7F7F7F",
@@ -25,19 +25,23 @@ COLOURS = {
     "random": "#56B4E9",
     "bayes": "#E69F00",
 }
-#: The same on a dark page, from the lighter ones of Okabe and Ito.
-COLOURS_ON_DARK = COLOURS | {
+#: The same on dark pages, from the lighter Okabe-Ito colors.
+DARK_THEME_COLORS = COLORS | {
     "semantic": "#56B4E9",
     "positional": "#E69F00",
     "uninformed": "#A7A7A7",
 }
 MARKERS = {"semantic": "o", "positional": "s", "uninformed": "^", "mixed": "D"}
-#: Lines of the two branches, where colours stand for something else.
-STYLES = {"semantic": "-", "positional": "--"}
-#: Ink on maps, which are bright on every page, and grey for what belongs to nothing.
-DARK, GREY = "#222222", "#666666"
-#: A smaller file may change this share of the pixels by more than this much, of 255.
-SHARE, SHIFT = 0.002, 12
+#: Line style of each branch in figures whose colors have another meaning.
+LINE_STYLES = {"semantic": "-", "positional": "--"}
+#: Color of lines and text on maps, which are bright on every page.
+MAP_INK = "#222222"
+#: Color of legend entries that belong to no branch.
+GRAY = "#666666"
+#: Largest invisible change of a color channel, of 255.
+MAX_PIXEL_CHANGE = 12
+#: Fraction of pixels that a smaller file may change visibly.
+MAX_CHANGED_FRACTION = 0.002
 
 _SETTINGS: Any = {
     "font.size": 9,
@@ -68,7 +72,7 @@ _shade: ContextVar[str] = ContextVar("shade", default="light")
 
 @contextmanager
 def theme(shade: Literal["light", "dark"] | str) -> Iterator[None]:
-    """Draw what is drawn inside for light or for dark pages."""
+    """Use the colors of light or dark pages inside this context."""
     token = _shade.set(shade if shade in _SHADES else "light")
     try:
         yield
@@ -76,18 +80,18 @@ def theme(shade: Literal["light", "dark"] | str) -> Iterator[None]:
         _shade.reset(token)
 
 
-def ink() -> str:
-    """Colour of text and of lines that belong to no branch."""
+def ink_color() -> str:
+    """Return the color of text and of lines that belong to no branch."""
     return _SHADES[_shade.get()][0]
 
 
-def page() -> str:
-    """Colour of the page, for hollow markers."""
+def page_color() -> str:
+    """Return the color of the page, which fills open markers."""
     return _SHADES[_shade.get()][1]
 
 
-def quiet() -> str:
-    """Colour of areas where there is nothing to show."""
+def empty_color() -> str:
+    """Return the color of areas without values."""
     return _SHADES[_shade.get()][3]
 
 
@@ -98,32 +102,32 @@ def _settings() -> Any:
     return {
         **_SETTINGS,
         "grid.color": lines,
-        "hatch.color": DARK,
+        "hatch.color": MAP_INK,
         **dict.fromkeys(inks, text),
         **dict.fromkeys(pages, background),
     }
 
 
-#: Axes of the user's own that the next figure is drawn into.
-_given: ContextVar[Any] = ContextVar("given", default=None)
+#: The caller's axes, which the next figure is drawn into.
+_user_axes: ContextVar[Any] = ContextVar("user_axes", default=None)
 
 
 @contextmanager
-def drawing_into(axes: Any) -> Iterator[None]:
-    """Draw the figure made inside into Matplotlib axes that are there already, if any are given."""
-    token = _given.set(axes)
+def use_axes(axes: Any) -> Iterator[None]:
+    """Draw the next figure into existing Matplotlib axes, unless `axes` is None."""
+    token = _user_axes.set(axes)
     try:
         yield
     finally:
-        _given.reset(token)
+        _user_axes.reset(token)
 
 
-def _user_axes(given: Any, rows: int, columns: int, squeeze: bool) -> tuple[Any, Any]:
-    """The figure of the user's axes, and the axes in the shape of the panels."""
-    panels = np.atleast_1d(np.asarray(given, object))
+def _arrange(axes: Any, rows: int, columns: int, squeeze: bool) -> tuple[Any, Any]:
+    """Return the figure of the given axes, and the axes in the shape of the panels."""
+    panels = np.atleast_1d(np.asarray(axes, object))
     if panels.size != rows * columns:
-        what = "a single Matplotlib axes" if rows * columns == 1 else f"{rows * columns} axes"
-        raise InvalidInput("ax", f"{panels.size} axes", f"must be {what}, one for each panel")
+        needed = "a single Matplotlib axes" if rows * columns == 1 else f"{rows * columns} axes"
+        raise InvalidInput("ax", f"{panels.size} axes", f"must be {needed}, one for each panel")
     panels = panels.reshape(rows, columns)
     figure = panels.flat[0].figure
     if not squeeze:
@@ -133,10 +137,10 @@ def _user_axes(given: Any, rows: int, columns: int, squeeze: bool) -> tuple[Any,
 
 @contextmanager
 def house_style() -> Iterator[Any]:
-    """`matplotlib.pyplot` in the style of the project, without changing the user's settings.
+    """Provide `matplotlib.pyplot` in the style of the project, without changing user settings.
 
-    Figures made inside are taken out of pyplot's list of open ones at the end: they are returned
-    to the caller, and would otherwise pile up.
+    Figures made inside are closed in pyplot at the end, so that open figures do not accumulate;
+    the caller still holds them.
     """
     if matplotlib.get_backend().lower() not in ("agg", "module://matplotlib_inline.backend_inline"):
         matplotlib.use("agg", force=False)
@@ -152,7 +156,7 @@ def house_style() -> Iterator[Any]:
 
 
 @contextmanager
-def drawing(
+def new_figure(
     path: str | Path | None,
     rows: int = 1,
     columns: int = 1,
@@ -160,38 +164,40 @@ def drawing(
     size: tuple[float, float],
     **axes: Any,
 ) -> Iterator[tuple[Any, Any]]:
-    """A figure with its axes in the style of the project, written to `path` at the end if given.
+    """Make a figure with its axes in the style of the project, and write it to `path` at the end.
 
     Parameters
     ----------
     path : path, optional
-        Where to write it (.png, .svg or .pdf).
-    rows, columns, size
-        Panels, and inches of the whole.
+        File to write (.png, .svg or .pdf).
+    rows, columns : int
+        Number of panels.
+    size : (float, float)
+        Width and height of the figure in inches.
     **axes
-        As for `matplotlib.pyplot.subplots`.
+        Further arguments of `matplotlib.pyplot.subplots`.
     """
     if path is not None:
         check_writable("path", path, FIGURES)
     with house_style() as pyplot:
-        given = _given.get()
-        if given is None:
+        user_axes = _user_axes.get()
+        if user_axes is None:
             shape = {"figsize": size, "layout": "constrained"}
             figure, panels = pyplot.subplots(rows, columns, **shape, **axes)
         else:
-            figure, panels = _user_axes(given, rows, columns, axes.get("squeeze", True))
+            figure, panels = _arrange(user_axes, rows, columns, axes.get("squeeze", True))
         yield figure, panels
         if path is not None:
             save(figure, path)
 
 
 def save(figure: Any, path: str | Path, *, small: bool = False) -> Path:
-    """Write a figure as PNG, SVG or PDF, by the ending of `path`, with fixed metadata.
+    """Write a figure as PNG, SVG or PDF, by the suffix of `path`, with fixed metadata.
 
     Parameters
     ----------
     small : bool
-        Give a PNG a palette where that changes no colour visibly: a third of the size.
+        Reduce a PNG to a palette if no color changes visibly: a third of the size.
     """
     target = Path(path)
     metadata = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
@@ -204,13 +210,13 @@ def save(figure: Any, path: str | Path, *, small: bool = False) -> Path:
 
 
 def _shrink(path: Path) -> None:
-    """Give a PNG a palette of 128 colours, unless that is seen, as in maps of many colours."""
+    """Reduce a PNG to a palette of 128 colors, unless this is visible, as in colorful maps."""
     from PIL import Image
 
-    with Image.open(path) as drawn:
-        full = drawn.convert("RGB")
-    few = full.quantize(128, dither=Image.Dither.NONE)
-    shift = np.abs(np.asarray(full, int) - np.asarray(few.convert("RGB"), int)).max(axis=-1)
+    with Image.open(path) as image:
+        full = image.convert("RGB")
+    palette = full.quantize(128, dither=Image.Dither.NONE)
+    change = np.abs(np.asarray(full, int) - np.asarray(palette.convert("RGB"), int)).max(axis=-1)
     # Single pixels at the edges of lines may change; areas may not.
-    unseen = np.mean(shift > SHIFT) < SHARE
-    (few if unseen else full).save(path, optimize=True)
+    invisible = np.mean(change > MAX_PIXEL_CHANGE) < MAX_CHANGED_FRACTION
+    (palette if invisible else full).save(path, optimize=True)
