@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from dotphase.experiments.training.basins import basin_shares
+from dotphase.figures.parts.lines import OPTIMIZER_LABELS
 from dotphase.figures.parts.style import COLORS, ink_color, new_figure, page_color
 
 

@@ -9,6 +9,7 @@ import xarray as xr
 
 from dotphase.figures.parts.lines import (
     ORDER_PARAMETERS,
+    OVERLAP_LABELS,
     OVERLAPS,
     TRAIN_LOSS,
     format_dimension_axis,

@@ -10,7 +10,9 @@ import xarray as xr
 
 from dotphase.figures.parts.lines import (
     ALPHA,
+    GRADIENT_DESCENT,
     OVERLAP_LABELS,
+    RS_MINIMA,
     TEST_ERROR,
     TRAIN_LOSS,
     add_hollow_entry,

@@ -88,8 +88,8 @@ def _field(axis: Any, field: xr.Dataset) -> None:
     m, theta = field["m"].values, field["theta"].values
     axis.contour(m, theta, field["loss"], levels=14, colors=empty_color(), linewidths=0.8, zorder=1)
     axis.streamplot(
-        m, theta, field["m_speed"].values, field["theta_speed"].values, color=ink_color(), density=0.9,
-        linewidth=0.7, arrowsize=0.8, broken_streamlines=True,
+        m, theta, field["m_speed"].values, field["theta_speed"].values, color=ink_color(),
+        density=0.9, linewidth=0.7, arrowsize=0.8, broken_streamlines=True,
     )  # fmt: skip
     points = (field[f"point_{name}"].values for name in ("m", "theta", "stable"))
     for x, y, stable in zip(*points, strict=True):

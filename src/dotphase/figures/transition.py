@@ -14,6 +14,7 @@ from dotphase.figures.parts.lines import (
     GRADIENT_DESCENT,
     LOSS_GAP,
     ORDER_PARAMETERS,
+    OVERLAP_LABELS,
     RS_MINIMA,
     TEST_ERROR,
     add_hollow_entry,

@@ -3,8 +3,8 @@
 Between two averages a solver works in Python, of which one thread runs at a time: threads share two
 cores to little avail. A worker (``python -m dotphase.theory.branch_processes``) is asked one
 chain at a time, and answers with every solution, then with all of them: pickled, between
-a program and its own workers alone, never from disk. What cannot be done that way (models that another process cannot be
-told of, workers that die) is left to whoever asked.
+a program and its own workers alone, never from disk. What cannot be done that way (models that
+another process cannot be told of, workers that die) is left to whoever asked.
 """
 
 from __future__ import annotations
