@@ -121,9 +121,9 @@ def draw(datasets: Datasets) -> dict[str, Any]:
         for name, (label, _) in RULES.items()
     }
     return {
-        "": plot.descents(columns),
+        "": plot.descent_limits(columns),
         "random": plot.outcomes(random),
-        "rules": plot.rules(rules),
+        "rules": plot.optimizers(rules),
     }
 
 

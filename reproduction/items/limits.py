@@ -30,7 +30,7 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
 
 def draw(datasets: Datasets) -> Any:
     """V and the test error of ridge regression against alpha."""
-    return plot.limits(datasets["theory-ridge"])
+    return plot.ridge_regression(datasets["theory-ridge"])
 
 
 def compare(datasets: Datasets) -> list[Row]:

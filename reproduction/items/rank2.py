@@ -47,7 +47,7 @@ def draw(datasets: Datasets) -> Any:
         Panel(r"$|m|$", "viridis", lowest["m"], runs["m"].mean("seed"), centered=False),
         Panel(label, "RdBu", 1e3 * theory["test_gain"], gain),
     ]  # fmt: skip
-    return plot.panels(columns, theory, runs, theory)
+    return plot.map_columns(columns, theory, runs, theory)
 
 
 def compare(datasets: Datasets) -> list[Row]:

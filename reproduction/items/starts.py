@@ -36,7 +36,7 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
 
 def draw(datasets: Datasets) -> Any:
     """Overlaps of every run, one panel for each optimizer, with the minima of the theory."""
-    return plot.starts(datasets["theory"], datasets["runs"])
+    return plot.scatter_by_start(datasets["theory"], datasets["runs"])
 
 
 def compare(datasets: Datasets) -> list[Row]:

@@ -105,7 +105,7 @@ def draw(datasets: Datasets) -> Any:
         for kind in KINDS
         if f"runs-real-{kind}" in datasets
     }
-    return plot.structured(spectra, datasets["theory-critical"], real)
+    return plot.structured_tokens(spectra, datasets["theory-critical"], real)
 
 
 def compare(datasets: Datasets) -> list[Row]:

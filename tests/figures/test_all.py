@@ -36,14 +36,14 @@ def drawn():
         "histogram_emergence": (made_up.emergence(),),
         "histogram_landscape": (made_up.landscape(),),
         "iterations": (made_up.passing(),),
-        "limits": (made_up.ridge(),),
+        "ridge_regression": (made_up.ridge(),),
         "mechanisms": (made_up.training(),),
-        "panels": ([gain], diagram, grid),
+        "map_columns": ([gain], diagram, grid),
         "phase_maps": (diagram, grid),
         "quadrature": (made_up.sobol(), made_up.rules(), 1.241),
         "slices": ({"omega": [(0.3, curve, runs)]},),
-        "starts": (curve.isel(alpha=3), made_up.starts()),
-        "structured": (
+        "scatter_by_start": (curve.isel(alpha=3), made_up.starts()),
+        "structured_tokens": (
             {0.0: (curve, runs)},
             made_up.critical("exponent", [0.0, 1.0]),
             {"words": tokens},

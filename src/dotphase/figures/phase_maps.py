@@ -8,7 +8,7 @@ from typing import Any
 import xarray as xr
 
 from dotphase.experiments.dynamics.filled_diagram import filled_difference
-from dotphase.figures.panels import panels
+from dotphase.figures.map_columns import map_columns
 from dotphase.figures.parts.lines import LOSS_GAP, loss_gap
 from dotphase.figures.parts.maps import Panel, gain_panel
 
@@ -24,7 +24,7 @@ def phase_maps(
     Parameters
     ----------
     theory, runs, lines
-        As for `panels`.
+        As for `map_columns`.
 
     Examples
     --------
@@ -39,4 +39,4 @@ def phase_maps(
         Panel(label, "PuOr", 1e3 * gap, 1e3 * difference, comparison=True, reached=reached),
         gain_panel(theory, runs),
     ]
-    return panels(columns, theory, runs, lines, path)
+    return map_columns(columns, theory, runs, lines, path)

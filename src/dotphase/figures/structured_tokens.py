@@ -35,7 +35,7 @@ Spectra = Mapping[float, tuple[xr.Dataset, xr.Dataset]]
 Real = Mapping[str, tuple[xr.Dataset, ...]]
 
 
-def structured(
+def structured_tokens(
     spectra: Spectra, critical: xr.Dataset, real: Real, path: str | Path | None = None
 ) -> Any:
     """Three panels; the last one only where there are runs on real tokens.
@@ -56,7 +56,7 @@ def structured(
     >>> runs = dp.grid(dp.positional_semantic, [1.5, 2.0], [0.2, 0.4], d=40, seeds=2)
     >>> names = ("alpha_c", "alpha_c_stderr", "alpha_l", "alpha_l_stderr", "trusted")
     >>> lines = xr.Dataset({name: ("exponent", [1.0]) for name in names}, {"exponent": [0.0]})
-    >>> figure = dp.plot.structured({0.0: (branches, runs)}, lines, {}, "structured.png")
+    >>> figure = dp.plot.structured_tokens({0.0: (branches, runs)}, lines, {}, "structured.png")
     """
     panels = 3 if real else 2
     with new_figure(path, 1, panels, size=(3.7 * panels, 3.5)) as (figure, axes):

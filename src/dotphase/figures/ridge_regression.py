@@ -10,13 +10,13 @@ import xarray as xr
 
 from dotphase.figures.parts.lines import TEST_ERROR
 from dotphase.figures.parts.style import COLORS, new_figure, page_color
-from dotphase.model.glm import ridge_regression
+from dotphase.model import glm
 
 #: Colors of the ridges, in their order.
 ORDER = ("semantic", "positional", "mixed", "bayes", "linear")
 
 
-def limits(ridge: xr.Dataset, path: str | Path | None = None) -> Any:
+def ridge_regression(ridge: xr.Dataset, path: str | Path | None = None) -> Any:
     """V and the test error against alpha: lines are closed forms, points the solver's.
 
     Parameters
@@ -30,13 +30,15 @@ def limits(ridge: xr.Dataset, path: str | Path | None = None) -> Any:
     >>> points = xr.Dataset(coords={"ridge": [0.1], "alpha": [0.5, 2.0]})
     >>> for name in ("V", "test_error"):
     ...     points[name] = (("ridge", "alpha"), [[1.0, 0.5]])
-    >>> figure = dp.plot.limits(points, "limits.png")
+    >>> figure = dp.plot.ridge_regression(points, "limits.png")
     """
     alphas = np.geomspace(float(ridge["alpha"].min()), float(ridge["alpha"].max()), 200)
     with new_figure(path, 1, 2, size=(7.6, 3.3)) as (figure, axes):
         for axis, name, label in zip(axes, ("V", "test_error"), ("$V$", TEST_ERROR), strict=True):
             for kind, strength in zip(ORDER, ridge["ridge"].values, strict=False):
-                exact = [ridge_regression(float(alpha), float(strength))[name] for alpha in alphas]
+                exact = [
+                    glm.ridge_regression(float(alpha), float(strength))[name] for alpha in alphas
+                ]
                 color = COLORS[kind]
                 axis.plot(alphas, exact, color=color, label=rf"$\lambda$ = {strength:g}")
                 some = ridge.sel(ridge=strength)

@@ -24,7 +24,7 @@ from dotphase.figures.parts.maps import (
 from dotphase.figures.parts.style import MAP_INK, ink_color, new_figure
 
 
-def panels(
+def map_columns(
     columns: Sequence[Panel],
     theory: xr.Dataset,
     runs: xr.Dataset,
@@ -50,7 +50,7 @@ def panels(
     >>> cells = dp.diagram(dp.positional_semantic, [1.0, 2.0], [0.2, 0.4], log2_points=12)
     >>> runs = dp.grid(dp.positional_semantic, [1.5, 2.0], [0.2, 0.4], d=40, seeds=2)
     >>> gain = gain_panel(cells, runs)
-    >>> figure = dp.plot.panels([gain, gain], cells, runs, path="panels.png")
+    >>> figure = dp.plot.map_columns([gain, gain], cells, runs, path="panels.png")
     """
     size = (4.7 * len(columns), 6.6)
     shared = {"sharex": True, "sharey": True, "squeeze": False}

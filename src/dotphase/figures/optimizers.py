@@ -25,7 +25,7 @@ MARKERS = ("o", "s", "D", "^")
 SHOWN = 10
 
 
-def rules(
+def optimizers(
     paths: Mapping[str, tuple[xr.Dataset, xr.Dataset | None]], path: str | Path | None = None
 ) -> Any:
     """Training loss and theta against the steps, a color for each rule.
@@ -41,7 +41,7 @@ def rules(
     >>> rule = {"steps": 5, "lr": 4.0}
     >>> small = {"log2_ensemble": 8, "repetitions": 2, "rtol": None}
     >>> along = dp.dynamics(dp.positional_semantic(), alpha=2.0, **rule, **small)
-    >>> figure = dp.plot.rules({"gradient descent": (along.dataset(), None)}, "rules.png")
+    >>> figure = dp.plot.optimizers({"gradient descent": (along.dataset(), None)}, "rules.png")
     """
     with new_figure(path, 1, 2, size=(8.6, 3.5)) as (figure, axes):
         for color, marker, (label, (theory, runs)) in zip(

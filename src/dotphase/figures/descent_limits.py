@@ -30,7 +30,7 @@ ROWS = {
 Member = tuple[str, xr.Dataset, xr.Dataset, xr.Dataset]
 
 
-def descents(columns: Mapping[str, Sequence[Member]], path: str | Path | None = None) -> Any:
+def descent_limits(columns: Mapping[str, Sequence[Member]], path: str | Path | None = None) -> Any:
     """Overlaps that gradient descent reaches against alpha, from both starts.
 
     Full lines: the dynamics in the limit of large d; dashed: minima of replica-symmetric theory,
@@ -48,7 +48,7 @@ def descents(columns: Mapping[str, Sequence[Member]], path: str | Path | None = 
     >>> small = {"log2_ensemble": 8, "repetitions": 2, "steps": 5, "lr": 4.0}
     >>> ends = dp.curve(dp.positional_semantic(), [1.0, 2.0], engine="dynamics", **small)
     >>> runs = dp.grid(dp.positional_semantic, [1.5, 2.0], [0.2, 0.4], d=40, seeds=2)
-    >>> figure = dp.plot.descents({"": [("two tokens", minima, ends, runs)]}, "descents.png")
+    >>> figure = dp.plot.descent_limits({"": [("two tokens", minima, ends, runs)]}, "descents.png")
     """
     size = (0.6 + 3.3 * len(columns), 5.6)
     with new_figure(path, 2, len(columns), size=size, sharex="col", squeeze=False) as (

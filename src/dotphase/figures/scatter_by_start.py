@@ -14,7 +14,7 @@ from dotphase.figures.parts.style import COLORS, MARKERS, new_figure
 SIZES = {"d": "d", "alpha": r"\alpha"}
 
 
-def starts(theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None = None) -> Any:
+def scatter_by_start(theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None = None) -> Any:
     """Scatter of ``(m, theta)`` of every run; one panel for each optimizer.
 
     Parameters
@@ -29,7 +29,7 @@ def starts(theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None = None)
     >>> branches = dp.curve(dp.positional_semantic(), [1.0, 2.0], log2_points=12)
     >>> runs = dp.grid(dp.positional_semantic, [1.5, 2.0], [0.2, 0.4], d=40, seeds=2)
     >>> runs = runs.isel(omega=0, alpha=1, drop=True).expand_dims(optimizer=["lbfgs"])
-    >>> figure = dp.plot.starts(branches.isel(alpha=1), runs, "starts.png")
+    >>> figure = dp.plot.scatter_by_start(branches.isel(alpha=1), runs, "starts.png")
     """
     scale = overlap_scale(theory)
     kinds = list(runs["optimizer"].values)
