@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import dotphase
-from dotphase.config.formatting import with_error
-from dotphase.config.serialization import plain
+from dotphase.config.formatting import format_value
+from dotphase.config.serialization import to_json_types
 from dotphase.experiments.comparison.agreement import AGREES, DIFFERS
 from dotphase.storage.files import write_text
 from reproduction.verdict import OFF, OUTSIDE, UNDECIDED, Row
@@ -55,7 +55,7 @@ def _document(report: Report) -> dict[str, Any]:
             for outcome in report.outcomes
         ],
     }
-    return dict(plain(document))
+    return dict(to_json_types(document))
 
 
 def markdown(report: Report) -> str:
@@ -160,9 +160,9 @@ def _section(outcome: ItemResult) -> list[str]:
 def _line(row: Row) -> str:
     at = ", ".join(f"{name} = {_short(value)}" for name, value in row.at.items())
     error = row.reference_error
-    value = f"{row.reference:g}" if error is None else with_error(row.reference, error)
+    value = f"{row.reference:g}" if error is None else format_value(row.reference, error)
     cells = [
-        row.quantity, at, _origin(row.origin), value, with_error(row.ours, row.stderr),
+        row.quantity, at, _origin(row.origin), value, format_value(row.ours, row.stderr),
         _difference(row), _catches(row), MARKS[row.verdict], row.why,
     ]  # fmt: skip
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

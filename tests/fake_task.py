@@ -7,7 +7,7 @@ import signal
 import time
 from pathlib import Path
 
-from dotphase.config.parameters import Number, OneOf, Parameter, Text, table
+from dotphase.config.parameters import Choice, Number, Parameter, Text, table
 from dotphase.study.tasks import TASKS, Result, Task
 
 
@@ -33,7 +33,7 @@ FAKE = Task(
     compute,
     table(
         Parameter("x", Number()),
-        Parameter("kind", OneOf(("good", "bad", "deadly", "chatty", "vague")), "good"),
+        Parameter("kind", Choice(("good", "bad", "deadly", "chatty", "vague")), "good"),
         Parameter("wait_for", Text(), ""),
         Parameter("seconds", Number(at_least=0), 0.0),
     ),

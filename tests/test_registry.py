@@ -155,7 +155,7 @@ def test_options_of_a_running_program():
     assert registry["answer"] == 42 and "answer" in registry.names()
     with pytest.raises(dp.InvalidInput, match="is taken"):
         registry.register("answer", 43)
-    registry.forget("answer")
+    registry.unregister("answer")
     assert "answer" not in registry
 
 

@@ -28,7 +28,7 @@ PAPER = (
 #: What goes beyond it; a new item follows these by itself.
 BEYOND = ("structured", "lengths", "untied", "dynamics", "descents", "bayes", "limits", "baselines")
 
-ITEMS: Registry[Item] = Registry("item", __name__, "ITEM", first=PAPER + BEYOND)
+ITEMS: Registry[Item] = Registry("item", __name__, "ITEM", order=PAPER + BEYOND)
 
 
 def in_order(names: Iterable[str]) -> tuple[str, ...]:

@@ -79,5 +79,5 @@ def test_amp_prints_one_json_object(tmp_path):
 
 
 def test_bad_input_names_the_field():
-    with pytest.raises(click.BadParameter, match="1: must be a whole number >= 2"):
+    with pytest.raises(click.BadParameter, match="1: must be an integer >= 2"):
         run(train.command, "--d", "1", "--alpha", "1")

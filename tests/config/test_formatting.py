@@ -2,7 +2,7 @@
 
 import pytest
 
-from dotphase.config.formatting import Description, Shown, with_error, with_errors
+from dotphase.config.formatting import Description, Printable, format_value, format_with_model_error
 
 
 @pytest.mark.parametrize(
@@ -12,15 +12,15 @@ from dotphase.config.formatting import Description, Shown, with_error, with_erro
      (5.03e-6, 3.5e-7, "5.03e-06 ± 3.5e-07"), (1.2, float("nan"), "1.2 ± nan")],
 )  # fmt: skip
 def test_a_number_has_the_digits_of_its_error(value, error, shown):
-    assert with_error(value, error) == shown
+    assert format_value(value, error) == shown
 
 
 def test_the_error_of_the_theory_is_told_where_it_counts():
-    assert with_errors(1.0, 0.01, 0.0001) == "1.000 ± 0.010"
-    assert "+ 0.020 (symmetry breaking)" in with_errors(1.0, 0.01, 0.02)
+    assert format_with_model_error(1.0, 0.01, 0.0001) == "1.000 ± 0.010"
+    assert "+ 0.020 (symmetry breaking)" in format_with_model_error(1.0, 0.01, 0.02)
 
 
-class Result(Shown):
+class Result(Printable):
     description = Description("a <result>", (("q", "1 ± 2"),), ("NOT TRUSTED: why", "fine"))
 
 

@@ -23,8 +23,8 @@ def added():
     STARTS.register("half", Start(half))
     OPTIMIZERS.register("lion", Optimizer(first_order(optax.lion), steps=STEPS, lr=0.01))
     yield
-    STARTS.forget("half")
-    OPTIMIZERS.forget("lion")
+    STARTS.unregister("half")
+    OPTIMIZERS.unregister("lion")
 
 
 def test_one_entry_serves_every_experiment(paper, added):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase.config.parameters import REQUIRED, Flag, Number, Whole
+from dotphase.config.parameters import REQUIRED, Flag, Integer, Number
 from dotphase.model.load import Reference, find_model
 from dotphase.model.named import MODELS, PAPER
 
@@ -19,8 +19,8 @@ FILE = Path(__file__).parents[1] / "my_models.py"
 
 def test_a_function_of_a_file_is_a_family():
     family = find_model(f"{FILE}:three_tokens")
-    kinds = {name: type(one.kind) for name, one in family.parameters.items()}
-    assert kinds == {"weight": Number, "ridge": Number, "rank": Whole, "wide": Flag}
+    kinds = {name: type(one.type) for name, one in family.parameters.items()}
+    assert kinds == {"weight": Number, "ridge": Number, "rank": Integer, "wide": Flag}
     assert family.parameters["weight"].default == 0.3
     assert family.help == "Three tokens, two of them at the same position."
     model = dp.load_model(f"{FILE}:three_tokens", weight=0.1, wide=True)
@@ -112,7 +112,7 @@ def test_every_named_model_builds_from_its_defaults():
         model = dp.load_model(name)
         assert isinstance(model, dp.Model) and family.help
         for parameter in family.parameters.values():
-            assert parameter.kind.check(parameter.name, parameter.default) == parameter.default
+            assert parameter.type.check(parameter.name, parameter.default) == parameter.default
     spread = dp.load_model(PAPER, exponent=0.5, atoms=4)
     np.testing.assert_allclose(spread.spectrum.weights, np.full(4, 0.25))
     assert dp.load_model("ridge-regression", ridge=0.1).ridge == 0.1

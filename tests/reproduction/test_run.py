@@ -53,7 +53,7 @@ def fakes():
         ITEMS.register(name, item)
     yield calls
     for name in items:
-        ITEMS.forget(name)
+        ITEMS.unregister(name)
 
 
 def test_report_says_everything_and_a_failure_stops_nothing(fakes, tmp_path):
@@ -86,7 +86,7 @@ def test_other_items_of_a_report_stay_in_it(fakes, tmp_path, monkeypatch):
         after = json.loads((tmp_path / "report.json").read_text())["items"]
         assert [item["name"] for item in after] == ["a-good"]
     finally:
-        ITEMS.forget("b-good")
+        ITEMS.unregister("b-good")
 
 
 def test_parts_are_computed_once_for_the_same_sizes(fakes, tmp_path):

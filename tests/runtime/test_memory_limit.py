@@ -59,7 +59,7 @@ def test_sizes_that_cannot_be(paper, field, ask):
 
 @pytest.mark.parametrize("value", [10**30, 10**5000, float("inf"), "1", True, None], ids=repr_short)
 def test_numbers_that_are_none(value):
-    for check in (validation.number, validation.whole):
+    for check in (validation.number, validation.integer):
         with pytest.raises(dp.InvalidInput) as caught:
             check("n", value, at_least=0, **({"at_most": 1} if check is validation.number else {}))
         assert len(str(caught.value)) < 300

@@ -144,7 +144,7 @@ def test_files_that_cannot_be_read(tmp_path):
 
 def test_values_that_do_not_fit_together_are_refused_before_the_first_point():
     sweep = {"alpha": [1.0], "kinds": [2, 3], "length": [3, 2]}
-    with pytest.raises(dp.InvalidInput, match="kinds = 3: must be a whole number >= 2 and <= 2"):
+    with pytest.raises(dp.InvalidInput, match="kinds = 3: must be an integer >= 2 and <= 2"):
         dp.Study("theory", sweep=sweep)
 
 
@@ -157,7 +157,7 @@ def test_too_many_points_are_refused():
 def test_defaults_are_allowed_values(task):
     for name, parameter in TASKS[task].parameters.items():
         if parameter.default is not REQUIRED and parameter.default is not None:
-            assert parameter.kind.check(name, parameter.default) == parameter.default
+            assert parameter.type.check(name, parameter.default) == parameter.default
 
 
 def test_the_example_is_a_study():

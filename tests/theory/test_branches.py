@@ -58,7 +58,7 @@ def strong():
 
     BRANCHES.register("strong", Branch(start, frozenset({"theta"}), from_few=True))
     yield "strong"
-    BRANCHES.forget("strong")
+    BRANCHES.unregister("strong")
 
 
 def test_a_registered_branch_is_found_by_solve_and_curve(paper, strong):

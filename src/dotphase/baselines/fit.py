@@ -124,9 +124,9 @@ def baseline(
     refuse(model, "a baseline", "loss", "noise", "latent", "correlation")
     n = count_sentences(model, alpha, d)
     fit = KINDS[validation.choice("kind", kind, KINDS)]
-    root = jax.random.key(validation.whole("seed", seed, at_least=0))
+    root = jax.random.key(validation.integer("seed", seed, at_least=0))
     results = []
-    for number in range(validation.whole("seeds", seeds, at_least=1)):
+    for number in range(validation.integer("seeds", seeds, at_least=1)):
         key = jax.random.fold_in(root, number)
         data = sample(model, d, n, key)
         fitted = fit(model, data, Purpose.BASELINE.of(key))

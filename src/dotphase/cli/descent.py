@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from dotphase.cli.options import refuse_given
-from dotphase.config.parameters import Number, OneOf, Parameter, Whole
+from dotphase.config.parameters import Choice, Integer, Number, Parameter
 
 ENGINE = Parameter(
-    "engine", OneOf(("state_evolution", "dynamics")), "state_evolution",
+    "engine", Choice(("state_evolution", "dynamics")), "state_evolution",
     "Minima of the loss, or where gradient descent ends.",
 )  # fmt: skip
 #: What the dynamics takes, and what state evolution does.
 DYNAMICS = {
     "lr": Parameter("lr", Number(above=0), None, "Dynamics: size of a step [default: 4 or less]."),
-    "steps": Parameter("steps", Whole(1), None, "Dynamics: steps to take [default: to the end]."),
+    "steps": Parameter("steps", Integer(1), None, "Dynamics: steps to take [default: to the end]."),
     "momentum": Parameter("momentum", Number(at_least=0), 0.0, "Dynamics: share of the last step."),
-    "ensemble": Parameter("ensemble", Whole(6, 24), 12, "Dynamics: log2 of the sentences."),
+    "ensemble": Parameter("ensemble", Integer(6, 24), 12, "Dynamics: log2 of the sentences."),
 }
 SOLVER = ("log2_points", "rtol", "max_log2_points")
 

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 import click
 
 from dotphase.cli.commands import COMMANDS
-from dotphase.config.validation import unknown
+from dotphase.config.validation import unknown_name
 from dotphase.errors import InvalidInput
 from dotphase.runtime import interrupt
 
@@ -47,7 +47,7 @@ class _Commands(click.Group):
         if args and args[0] == "reproduce":
             raise InvalidInput("command", args[0], "is now `python -m reproduction`, in a checkout")
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            raise InvalidInput("command", args[0], unknown("command", args[0], COMMANDS))
+            raise InvalidInput("command", args[0], unknown_name("command", args[0], COMMANDS))
         return super().resolve_command(ctx, args)
 
 

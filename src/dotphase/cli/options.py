@@ -14,15 +14,15 @@ from dotphase.cli import compiling
 from dotphase.config import validation
 from dotphase.config.parameters import (
     REQUIRED,
+    Choice,
     Flag,
-    Kind,
+    Integer,
     Number,
-    OneOf,
     Parameter,
+    ParameterType,
     Text,
-    Whole,
-    complete,
-    read_settings,
+    fill_defaults,
+    parse_assignments,
 )
 from dotphase.errors import InvalidInput
 from dotphase.model.named import MODELS, PAPER, NamedModel
@@ -36,7 +36,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Checked(click.ParamType):
     """A value of some kind; the message names the value and what is allowed."""
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: ParameterType) -> None:
         self.kind = kind
 
     @property
@@ -51,7 +51,7 @@ class Checked(click.ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The value from its text."""
         try:
-            return (self.kind.read if isinstance(value, str) else self.kind.check)("", value)
+            return (self.kind.parse if isinstance(value, str) else self.kind.check)("", value)
         except InvalidInput as error:
             self.fail(str(error).partition(" = ")[2], param, ctx)
 
@@ -67,15 +67,15 @@ class Grid:
         """A list of numbers."""
         return [self.bound.check(field, each) for each in value]
 
-    def read(self, field: str, text: str) -> list[float]:
+    def parse(self, field: str, text: str) -> list[float]:
         """The numbers that ``A:B:N`` stands for."""
         parts = text.split(":")
         if len(parts) == 1 and "," not in text:
-            return [self.bound.read(field, text)]
+            return [self.bound.parse(field, text)]
         if len(parts) != 3 or not parts[2].isdecimal() or not 1 <= int(parts[2]) <= 100_000:
             rule = "must be A:B:N, from A to B in N >= 1 points, as in 0.5:2:20"
             raise InvalidInput(field, text, rule)
-        first, last = (self.bound.read(field, part) for part in parts[:2])
+        first, last = (self.bound.parse(field, part) for part in parts[:2])
         count = int(parts[2])
         if count == 1:
             return [first]
@@ -88,7 +88,7 @@ class Grid:
 class Several:
     """Different values of a kind with commas between them."""
 
-    kind: Kind
+    kind: ParameterType
     label = "A,B,..."
 
     def check(self, field: str, value: Any) -> list[Any]:
@@ -98,22 +98,22 @@ class Several:
             raise InvalidInput(field, value, "must have no value twice")
         return values
 
-    def read(self, field: str, text: str) -> list[Any]:
+    def parse(self, field: str, text: str) -> list[Any]:
         """The values that a text lists."""
         parts = [part.strip() for part in text.split(",")]
         try:
-            return self.check(field, [self.kind.read(field, part) for part in parts])
+            return self.check(field, [self.kind.parse(field, part) for part in parts])
         except InvalidInput as error:
             rule = error.allowed.replace("must be", "must each be")
             raise InvalidInput(field, text, f"{rule}, with commas between") from None
 
 
-COUNT = Checked(Whole(1))
+COUNT = Checked(Integer(1))
 
 alphas_option = click.option(
     "--alphas", type=Checked(Grid(Number(above=0))), required=True, help="Grid of alpha."
 )
-seed_option = click.option("--seed", type=Checked(Whole(0)), default=0, help="Seed.")
+seed_option = click.option("--seed", type=Checked(Integer(0)), default=0, help="Seed.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 plot_option = click.option(
     "--plot", default=None, metavar="F.png", help="Figure to draw (.png, .svg, .pdf)."
@@ -125,14 +125,14 @@ ALIASES = {"branch": "--start", "start": "--branch", "ridge": "--lambda"}
 
 def branches_option(help: str) -> Callable[[F], F]:
     """``--branches``."""
-    kind = Checked(Several(OneOf("dotphase.theory.branches:BRANCHES")))
+    kind = Checked(Several(Choice("dotphase.theory.branches:BRANCHES")))
     return click.option("--branches", type=kind, default="semantic,positional", help=help)
 
 
 def where_options(function: F) -> F:
     """The options that say where the points of a study are computed."""
     options = [
-        click.option("--engine", type=Checked(OneOf(("local", "dask", "here"))), default="local",
+        click.option("--engine", type=Checked(Choice(("local", "dask", "here"))), default="local",
                      help="Processes here, a Dask cluster, or this process alone."),
         click.option("--scheduler", default=None, metavar="ADDRESS",
                      help="Existing Dask cluster; without it one is started here."),
@@ -150,14 +150,14 @@ def option(parameter: Parameter, **changes: Any) -> Callable[[F], F]:
     also = (ALIASES[name],) if name in ALIASES else ()
     shown: dict[str, Any] = {"help": parameter.help}
     shown |= {"required": True} if parameter.default is REQUIRED else {"default": parameter.default}
-    if isinstance(parameter.kind, Flag):
+    if isinstance(parameter.type, Flag):
         both = f"{flag}/--no-{flag[2:]}" if parameter.default is True else flag
         return click.option(both, name, is_flag=True, **shown)
-    add: Callable[[F], F] = click.option(flag, *also, name, type=Checked(parameter.kind), **shown)
-    return _also_points(add, parameter.kind) if name == "log2_points" else add
+    add: Callable[[F], F] = click.option(flag, *also, name, type=Checked(parameter.type), **shown)
+    return _also_points(add, parameter.type) if name == "log2_points" else add
 
 
-def _also_points(add: Callable[[F], F], kind: Kind) -> Callable[[F], F]:
+def _also_points(add: Callable[[F], F], kind: ParameterType) -> Callable[[F], F]:
     """``--points``, the name of ``--log2-points`` in version 0.1, is taken with a note."""
 
     def note(context: click.Context, option: click.Parameter, value: int | None) -> None:
@@ -228,16 +228,16 @@ class Asked:
     def along(self, name: str, values: Sequence[float]) -> Callable[[float], Model]:
         """The model as a function of one of its parameters, which may have these values."""
         if name not in self.family.parameters:
-            rule = validation.unknown("parameter of the model", name, self.family.parameters)
+            rule = validation.unknown_name("parameter of the model", name, self.family.parameters)
             raise InvalidInput("parameter", name, rule)
-        kind = self.family.parameters[name].kind
-        if not isinstance(kind, Number | Whole):
+        kind = self.family.parameters[name].type
+        if not isinstance(kind, Number | Integer):
             raise InvalidInput("parameter", name, "must be a number to be swept")
         if self.reference is not None and name in self.values:
             raise InvalidInput("set", f"{name}={self.values[name]}", "must not be swept as well")
 
         def value_of(number: float) -> Any:
-            whole = isinstance(kind, Whole) and float(number).is_integer()
+            whole = isinstance(kind, Integer) and float(number).is_integer()
             return kind.check(name, int(number) if whole else number)
 
         for value in values:
@@ -249,7 +249,10 @@ class Asked:
         if self.reference is None:
             return {"omega": self.values["omega"]}
         known = self.family.parameters
-        return {"model": self.reference, "parameters": complete(self.values, known, "the model")}
+        return {
+            "model": self.reference,
+            "parameters": fill_defaults(self.values, known, "the model"),
+        }
 
 
 class ModelName(Text):
@@ -308,7 +311,7 @@ def _asked(reference: str | None, settings: tuple[str, ...], paper: dict[str, An
     if reference not in MODELS:
         prepare_jax()
     family = find_model(reference)
-    return Asked(reference, family, read_settings(settings, family.parameters, reference))
+    return Asked(reference, family, parse_assignments(settings, family.parameters, reference))
 
 
 def prepare_jax() -> None:

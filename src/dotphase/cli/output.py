@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from dotphase.cli import compiling
-from dotphase.config.serialization import plain
+from dotphase.config.serialization import to_json_types
 
 #: Seconds of work before a progress bar appears.
 QUIET = 2.0
@@ -21,15 +21,15 @@ QUIET = 2.0
 
 def print_json(value: dict[str, Any]) -> None:
     """One JSON object on stdout; numbers that are not finite become null."""
-    click.echo(json.dumps(plain(value), allow_nan=False))
+    click.echo(json.dumps(to_json_types(value), allow_nan=False))
 
 
 def echo(result: object) -> None:
     """A result in words; on a terminal, what warns is red."""
-    from dotphase.config.formatting import ALARMS
+    from dotphase.config.formatting import WARNING_PREFIXES
 
     for line in str(result).split("\n"):
-        click.secho(line, fg="red" if line.lstrip().startswith(ALARMS) else None)
+        click.secho(line, fg="red" if line.lstrip().startswith(WARNING_PREFIXES) else None)
 
 
 class Files:

@@ -1,4 +1,4 @@
-"""How results read: numbers with their errors, and one description for terminal and notebook."""
+"""Text of results: numbers with standard errors, descriptions for terminal and notebook."""
 
 from __future__ import annotations
 
@@ -7,59 +7,59 @@ from dataclasses import dataclass
 
 import numpy as np
 
-#: Words with which a line begins that says what is wrong.
-ALARMS = ("NOT TRUSTED", "NOT CONVERGED", "NO RESULT", "NOT DETERMINED")
+#: Beginnings of lines that warn; printed in red.
+WARNING_PREFIXES = ("NOT TRUSTED", "NOT CONVERGED", "NO RESULT", "NOT DETERMINED")
 
-#: Numbers below this are written with an exponent.
-TINY = 1e-5
+#: Values below this are written in scientific notation.
+SCIENTIFIC_BELOW = 1e-5
 
-#: Results that are shown in words.
+#: Labels of quantities.
 LABELS = {"train_loss": "training loss", "test_error": "test error"}
 
 
 @dataclass(frozen=True)
 class Description:
-    """What a result says of itself.
+    """Content of a printed result.
 
     Attributes
     ----------
-    head : what it is, in one line
+    title : one line
     rows : names and values
-    notes : sentences below
+    notes : sentences below the table
     """
 
-    head: str
+    title: str
     rows: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
 
     def text(self) -> str:
-        """In lines, for a terminal."""
+        """Return lines for a terminal."""
         width = max([13, *(len(name) for name, _ in self.rows)])
         lines = [f"  {name:<{width}} {value}".rstrip() for name, value in self.rows]
-        return "\n".join([self.head, *lines, *(f"  {note}" for note in self.notes)])
+        return "\n".join([self.title, *lines, *(f"  {note}" for note in self.notes)])
 
     def html(self) -> str:
-        """As a table, for a notebook."""
+        """Return an HTML table for a notebook."""
         cell = 'style="text-align:left"'
         rows = "".join(
             f"<tr><th {cell}>{html.escape(name)}</th><td {cell}>{html.escape(value)}</td></tr>"
             for name, value in self.rows
         )
-        notes = "".join(f"<div{_alarm(note)}>{html.escape(note)}</div>" for note in self.notes)
-        head = f"<div{_alarm(self.head)}><b>{html.escape(self.head)}</b></div>"
-        return f"{head}<table>{rows}</table>{notes}"
+        notes = "".join(f"<div{_color(note)}>{html.escape(note)}</div>" for note in self.notes)
+        title = f"<div{_color(self.title)}><b>{html.escape(self.title)}</b></div>"
+        return f"{title}<table>{rows}</table>{notes}"
 
 
-def _alarm(line: str) -> str:
-    return ' style="color:#b3261e"' if line.startswith(ALARMS) else ""
+def _color(line: str) -> str:
+    return ' style="color:#b3261e"' if line.startswith(WARNING_PREFIXES) else ""
 
 
-class Shown:
-    """A result that reads well: `print` and notebooks show its `description`."""
+class Printable:
+    """Base class of results: `print` and notebooks show `description`."""
 
     @property
     def description(self) -> Description:
-        """What it says of itself."""
+        """Title, rows and notes."""
         raise NotImplementedError
 
     def __str__(self) -> str:
@@ -69,27 +69,35 @@ class Shown:
         return self.description.html()
 
 
-def with_errors(value: float, points: float, breaking: float) -> str:
-    """A number with its standard error and, where it counts, that of replica symmetry."""
-    shown = with_error(value, points)
-    if not breaking > points / 10 > 0:
-        return shown
-    digits = int(np.clip(1 - np.floor(np.log10(breaking)), 0, 12))
-    return f"{shown} (points) + {breaking:.{digits}f} (symmetry breaking)"
+def format_with_model_error(value: float, stderr: float, model_error: float) -> str:
+    """Format a number with its quadrature error and, unless negligible, the model error.
+
+    The model error estimates the effect of replica symmetry breaking.
+    """
+    text = format_value(value, stderr)
+    if not model_error > stderr / 10 > 0:
+        return text
+    digits = _significant_digits(model_error)
+    return f"{text} (points) + {model_error:.{digits}f} (symmetry breaking)"
 
 
-def with_error(value: float | None, error: float | None = None) -> str:
-    """A number and its standard error with matching digits, ``0.11480 ± 0.00012``."""
+def format_value(value: float | None, stderr: float | None = None) -> str:
+    """Format a number and its standard error with matching digits, ``0.11480 ± 0.00012``."""
     if value is None or np.isnan(value):
         return "none"
-    if error is None:
+    if stderr is None:
         return f"{value:.6g}"
-    if abs(value) < 1e-9 and error < 1e-9:
+    if abs(value) < 1e-9 and stderr < 1e-9:
         return "0"
-    if not np.isfinite(value) or not np.isfinite(error) or error <= 0:
-        suffix = "" if error == 0 else f" ± {error:.1g}"
+    if not np.isfinite(value) or not np.isfinite(stderr) or stderr <= 0:
+        suffix = "" if stderr == 0 else f" ± {stderr:.1g}"
         return f"{value:.6g}{suffix}"
-    if abs(value) < TINY:
-        return f"{value:.3g} ± {error:.2g}"
-    digits = int(np.clip(1 - np.floor(np.log10(error)), 0, 12))
-    return f"{value:.{digits}f} ± {error:.{digits}f}"
+    if abs(value) < SCIENTIFIC_BELOW:
+        return f"{value:.3g} ± {stderr:.2g}"
+    digits = _significant_digits(stderr)
+    return f"{value:.{digits}f} ± {stderr:.{digits}f}"
+
+
+def _significant_digits(error: float) -> int:
+    """Return the number of decimals that shows two significant digits of an error."""
+    return int(np.clip(1 - np.floor(np.log10(error)), 0, 12))

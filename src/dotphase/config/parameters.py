@@ -1,8 +1,8 @@
-"""Parameters that a user sets: by an option, in a study, with a slider.
+"""Parameters that a user sets as a command-line option, a study key or a slider.
 
-A `Parameter` has a name, a kind that says which values it may have, a default and a line of
-help. The options of the command line, the tables of studies and the sliders of the explorer are
-made from it, and check what they are given by it. Nothing heavy is imported here.
+A `Parameter` has a name, a type that checks its values, a default and one line of help. Options of
+the command line, tables of studies and sliders of the explorer are generated from the same
+declaration. Nothing heavy is imported.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from dotphase.config import validation
 from dotphase.errors import InvalidInput
 
 
-class Kind(Protocol):
-    """Which values are allowed."""
+class ParameterType(Protocol):
+    """Set of allowed values."""
 
     @property
     def label(self) -> str:
-        """What stands for such a value in help."""
+        """Placeholder for a value in help texts."""
         ...
 
     def check(self, field: str, value: Any) -> Any:
-        """`value` as JSON can hold it, or `InvalidInput`."""
+        """Return `value` in a JSON type, or raise `InvalidInput`."""
         ...
 
-    def read(self, field: str, text: str) -> Any:
-        """The value that a text stands for, or `InvalidInput`."""
+    def parse(self, field: str, text: str) -> Any:
+        """Convert text to a value, or raise `InvalidInput`."""
         ...
 
 
 @dataclass(frozen=True)
 class Number:
-    """A finite number inside bounds."""
+    """Finite numbers within bounds."""
 
     above: float | None = None
     at_least: float | None = None
@@ -44,57 +44,55 @@ class Number:
     label = "FLOAT"
 
     def check(self, field: str, value: Any) -> float:
-        """`value` as a float."""
+        """Return `value` as a float."""
         return validation.number(
             field, value, above=self.above, at_least=self.at_least, at_most=self.at_most
         )
 
-    def read(self, field: str, text: str) -> float:
-        """A number from text."""
+    def parse(self, field: str, text: str) -> float:
+        """Convert text to a float."""
         try:
-            value = float(text)
-        except ValueError:
-            return self.check(field, text)  # refuses it
-        try:
-            return self.check(field, value)
-        except InvalidInput as error:  # show what was typed
+            return self.check(field, float(text))
+        except InvalidInput as error:  # show the text, not the converted number
             raise InvalidInput(field, text, error.allowed) from None
+        except ValueError:
+            return self.check(field, text)  # raises with the allowed range
 
 
 @dataclass(frozen=True)
-class Whole:
-    """A whole number inside bounds."""
+class Integer:
+    """Integers within bounds."""
 
     at_least: int
     at_most: int | None = None
     label = "INTEGER"
 
     def check(self, field: str, value: Any) -> int:
-        """`value` as an int."""
-        return validation.whole(field, value, at_least=self.at_least, at_most=self.at_most)
+        """Return `value` as an int."""
+        return validation.integer(field, value, at_least=self.at_least, at_most=self.at_most)
 
-    def read(self, field: str, text: str) -> int:
-        """A whole number from text."""
-        short = re.fullmatch(r"[+-]?[0-9]{1,20}", text)
-        return self.check(field, int(text) if short else text)
+    def parse(self, field: str, text: str) -> int:
+        """Convert text to an int."""
+        is_integer = re.fullmatch(r"[+-]?[0-9]{1,20}", text)
+        return self.check(field, int(text) if is_integer else text)
 
 
-class Log2(Whole):
-    """log2 of a number of points, inside bounds."""
+class Log2(Integer):
+    """log2 of a number of points, within bounds."""
 
     def check(self, field: str, value: Any) -> int:
-        """`value` as an int."""
+        """Return `value` as an int."""
         return validation.log2(field, value, self.at_least, self.at_most or self.at_least)
 
 
 @dataclass(frozen=True)
-class OneOf:
-    """One of some words: given here, or the names of a list as ``module:NAME``."""
+class Choice:
+    """Names: a tuple, or the current names of a registry as ``module:NAME``."""
 
     options: tuple[str, ...] | str
 
     def names(self) -> tuple[str, ...]:
-        """The words there are now."""
+        """List the allowed names."""
         if not isinstance(self.options, str):
             return self.options
         module, _, name = self.options.partition(":")
@@ -102,30 +100,30 @@ class OneOf:
 
     @property
     def label(self) -> str:
-        """The words themselves."""
+        """All names."""
         return f"[{'|'.join(self.names())}]"
 
     def check(self, field: str, value: Any) -> str:
-        """One of the words."""
+        """Return `value` if it is an allowed name."""
         return validation.choice(field, value, self.names())
 
-    read = check
+    parse = check
 
 
 @dataclass(frozen=True)
 class Flag:
-    """Yes or no."""
+    """True or False."""
 
     label = "[true|false]"
 
     def check(self, field: str, value: Any) -> bool:
-        """True or false, and nothing that stands for them."""
+        """Return `value` if it is a bool; 0 and 1 are refused."""
         if not isinstance(value, bool):
-            validation.refuse(field, value, "must be true or false")
+            raise InvalidInput(field, value, "must be true or false")
         return value
 
-    def read(self, field: str, text: str) -> bool:
-        """``true`` or ``false``."""
+    def parse(self, field: str, text: str) -> bool:
+        """Convert ``true`` or ``false``."""
         return self.check(field, {"true": True, "false": False}.get(text.lower(), text))
 
 
@@ -136,12 +134,12 @@ class Text:
     label = "TEXT"
 
     def check(self, field: str, value: Any) -> str:
-        """A text."""
+        """Return `value` if it is a text."""
         if not isinstance(value, str):
-            validation.refuse(field, value, "must be a text")
+            raise InvalidInput(field, value, "must be a text")
         return value
 
-    read = check
+    parse = check
 
 
 class _Required:
@@ -149,20 +147,19 @@ class _Required:
         return "required"
 
 
-#: Stands for the default of a parameter that has none.
+#: Default of a parameter that must be given.
 REQUIRED = _Required()
 
 
 @dataclass(frozen=True)
 class Slider:
-    """How the explorer shows a number.
+    """Range of a number in the explorer.
 
     Attributes
     ----------
-    letter : symbol in front of it
-    low, high, step : as far as it reaches, and how finely; the step of a logarithmic slider is
-        one of the decimal logarithm
-    logarithmic : whether it moves in factors
+    letter : symbol shown before the slider
+    low, high, step : range and resolution; the step of a logarithmic slider is in log10
+    logarithmic : True if the slider moves in factors
     """
 
     letter: str
@@ -174,59 +171,60 @@ class Slider:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A value with a name.
+    """Declaration of a named value.
 
     Attributes
     ----------
-    name : as Python, studies and (with hyphens) the command line have it
-    kind : which values it may have
-    default : value if it is not given; `REQUIRED` if it must be
-    help : what it means, in one line
-    slider : how the explorer shows it, if it does
+    name : Python keyword, study key and, with hyphens, command-line option
+    type : allowed values
+    default : value if none is given; `REQUIRED` if there is no default
+    help : one line
+    slider : range in the explorer; None without a slider
     """
 
     name: str
-    kind: Kind
+    type: ParameterType
     default: Any = REQUIRED
     help: str = ""
     slider: Slider | None = None
 
 
 def table(*parameters: Parameter) -> dict[str, Parameter]:
-    """Parameters by name."""
+    """Return parameters by name."""
     return {parameter.name: parameter for parameter in parameters}
 
 
-def complete(
-    given: Mapping[str, Any], known: Mapping[str, Parameter], owner: str
+def fill_defaults(
+    values: Mapping[str, Any], parameters: Mapping[str, Parameter], owner: str
 ) -> dict[str, Any]:
-    """The values of all parameters: those given, checked, and the defaults of the others."""
-    for name in given:
-        if name not in known:
-            rule = validation.unknown(f"parameter of {owner}", name, known)
-            validation.refuse(name, given[name], rule)
-    missing = [n for n, one in known.items() if one.default is REQUIRED and n not in given]
-    if missing:
-        validation.refuse(missing[0], None, f"must be given for {owner}")
+    """Check values and add the defaults of the remaining parameters."""
+    for name, value in values.items():
+        if name not in parameters:
+            rule = validation.unknown_name(f"parameter of {owner}", name, parameters)
+            raise InvalidInput(name, value, rule)
+    for name, parameter in parameters.items():
+        if parameter.default is REQUIRED and name not in values:
+            raise InvalidInput(name, None, f"must be given for {owner}")
     return {
-        name: one.kind.check(name, given[name]) if name in given else one.default
-        for name, one in known.items()
+        name: parameter.type.check(name, values[name]) if name in values else parameter.default
+        for name, parameter in parameters.items()
     }
 
 
-def read_settings(
-    texts: Iterable[str], known: Mapping[str, Parameter], owner: str
+def parse_assignments(
+    texts: Iterable[str], parameters: Mapping[str, Parameter], owner: str
 ) -> dict[str, Any]:
-    """Values from texts ``name=value``, each read as its parameter says."""
+    """Convert texts ``name=value`` to values by name."""
     values: dict[str, Any] = {}
     for text in texts:
-        name, sign, value = text.partition("=")
+        name, equals, value = text.partition("=")
         name = name.strip()
-        if not sign:
-            validation.refuse("set", text, "must be name=value")
-        if name not in known:
-            validation.refuse("set", text, validation.unknown(f"parameter of {owner}", name, known))
+        if not equals:
+            raise InvalidInput("set", text, "must be name=value")
+        if name not in parameters:
+            rule = validation.unknown_name(f"parameter of {owner}", name, parameters)
+            raise InvalidInput("set", text, rule)
         if name in values:
-            validation.refuse("set", text, f"must not give {name} twice")
-        values[name] = known[name].kind.read(name, value.strip())
+            raise InvalidInput("set", text, f"must not give {name} twice")
+        values[name] = parameters[name].type.parse(name, value.strip())
     return values

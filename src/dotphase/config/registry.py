@@ -1,9 +1,9 @@
-"""One list for each choice: the files of a package, and what a program registers besides.
+"""Options by name: the modules of a package, and options that a program registers.
 
-A package that offers a choice (optimizers, starts, branches, models, items of the report,
-commands) has one file for each option, which defines it under a name that all of them share.
-The list of options is the list of files: it is known without importing any of them, so that the
-command line can name the options before anything heavy is loaded, and a new option is one new file.
+A package that offers a choice (optimizers, initializers, branches, models, commands, tasks) has one
+module for each option, which defines the option under an attribute name that all modules share. The
+list of options is the list of files. Nothing is imported to list names, so the command line can
+print the options quickly, and a new option is one new file.
 """
 
 from __future__ import annotations
@@ -21,75 +21,74 @@ from dotphase.errors import InvalidInput
 T = TypeVar("T")
 
 
-def _folder(path: str) -> tuple[str, int]:
-    """A folder and when its list of files last changed."""
-    return path, os.stat(path).st_mtime_ns if os.path.isdir(path) else 0
-
-
 @lru_cache(maxsize=64)
-def _files(*folders: tuple[str, int]) -> tuple[str, ...]:
-    """Names of the modules in folders; to list them at every use would take longer than a step of
-    a solver."""
-    found = pkgutil.iter_modules([path for path, _ in folders])
-    return tuple(info.name for info in found if not info.name.startswith("_"))
+def _module_names(*folders: tuple[str, int]) -> tuple[str, ...]:
+    """List the modules in folders; cached by modification time."""
+    modules = pkgutil.iter_modules([path for path, _ in folders])
+    return tuple(module.name for module in modules if not module.name.startswith("_"))
+
+
+def _modification_time(path: str) -> int:
+    return os.stat(path).st_mtime_ns if os.path.isdir(path) else 0
 
 
 class Registry(Mapping[str, T], Generic[T]):
-    """Options by name, each imported when it is first asked for.
+    """Options by name, each imported at its first use.
 
     Parameters
     ----------
-    what : str
-        What is chosen, as errors call it.
+    label : str
+        Name of the choice in error messages, such as "optimizer".
     package : str
-        Name of the package whose files are the options; names with a hyphen have files with
-        an underscore.
+        Package whose modules are the options. Modules of options with a hyphen have an underscore.
     attribute : str
-        What each file defines.
-    first : iterable of str
-        Names in the order in which they are listed; others follow in alphabetical order.
+        Name under which each module defines its option.
+    order : iterable of str
+        Names in the order of listing; the others follow alphabetically.
     """
 
-    def __init__(self, what: str, package: str, attribute: str, first: Iterable[str] = ()) -> None:
-        self.what, self.package, self.attribute = what, package, attribute
-        self._first = tuple(first)
+    def __init__(self, label: str, package: str, attribute: str, order: Iterable[str] = ()) -> None:
+        self.label, self.package, self.attribute = label, package, attribute
+        self._order = tuple(order)
         self._registered: dict[str, T] = {}
 
     def names(self) -> tuple[str, ...]:
-        """Names of all options; nothing is imported."""
-        found = set(self._registered)
-        for name in _files(*map(_folder, import_module(self.package).__path__)):
-            hyphened = name.replace("_", "-")
-            found.add(hyphened if hyphened in self._first else name)
-        known = [name for name in self._first if name in found]
-        return (*known, *sorted(found - set(known)))
+        """List all options without importing them."""
+        names = set(self._registered)
+        paths = import_module(self.package).__path__
+        for name in _module_names(*((path, _modification_time(path)) for path in paths)):
+            hyphenated = name.replace("_", "-")
+            names.add(hyphenated if hyphenated in self._order else name)
+        ordered = [name for name in self._order if name in names]
+        return (*ordered, *sorted(names - set(ordered)))
 
     def register(self, name: str, option: T) -> None:
-        """Offer another option in this process, under a name that is not taken."""
+        """Add an option in this process under an unused name."""
         if name in self.names():
-            validation.refuse(self.what, name, f"is taken; known are {', '.join(self)}")
+            rule = f"is already registered; known are {', '.join(self)}"
+            raise InvalidInput(self.label, name, rule)
         self._registered[name] = option
 
-    def forget(self, name: str) -> None:
-        """Withdraw an option that was registered."""
+    def unregister(self, name: str) -> None:
+        """Remove a registered option."""
         del self._registered[name]
 
     def check(self, value: object, field: str | None = None) -> str:
-        """`value` if it is the name of an option, or `InvalidInput`."""
-        return validation.choice(field or self.what, value, self.names())
+        """Return `value` if it is the name of an option, or raise `InvalidInput`."""
+        return validation.choice(field or self.label, value, self.names())
 
     def __getitem__(self, name: str) -> T:
         if name in self._registered:
             return self._registered[name]
         if name not in self.names():
             raise KeyError(name)
-        home = f"{self.package}.{name.replace('-', '_')}"
+        module = f"{self.package}.{name.replace('-', '_')}"
         try:
-            option: T = getattr(import_module(home), self.attribute)
+            option: T = getattr(import_module(module), self.attribute)
         except (AttributeError, ImportError, SyntaxError, TypeError) as error:
             reason = " ".join(str(error).split())
-            rule = f"has a file {home} that does not define {self.attribute} ({reason})"
-            raise InvalidInput(self.what, name, rule) from error
+            rule = f"has a file {module} that does not define {self.attribute} ({reason})"
+            raise InvalidInput(self.label, name, rule) from error
         return option
 
     def __contains__(self, name: object) -> bool:

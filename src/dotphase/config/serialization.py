@@ -1,4 +1,4 @@
-"""Results as plain values that JSON can hold."""
+"""Conversion of results to the types of JSON."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import math
 from typing import Any
 
 
-def fields_without(result: Any, *names: str) -> dict[str, Any]:
-    """The fields of a dataclass by name, but for some."""
+def fields_except(result: Any, *names: str) -> dict[str, Any]:
+    """Return the fields of a dataclass by name, without some of them."""
     return {name: value for name, value in vars(result).items() if name not in names}
 
 
-def plain(value: Any) -> Any:
-    """Dictionaries, lists, numbers and strings; numbers that are not finite become None."""
+def to_json_types(value: Any) -> Any:
+    """Convert arrays, tuples and mappings; numbers that are not finite become None."""
     if isinstance(value, dict):
-        return {str(key): plain(part) for key, part in value.items()}
+        return {str(key): to_json_types(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(part) for part in value]
+        return [to_json_types(item) for item in value]
     if hasattr(value, "tolist"):
-        return plain(value.tolist())
+        return to_json_types(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

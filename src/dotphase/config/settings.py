@@ -1,4 +1,4 @@
-"""Settings as frozen objects that public functions take as keywords."""
+"""Frozen settings objects whose fields public functions also accept as keywords."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ else:
     S = TypeVar("S")
 
 
-def changed(settings: S, changes: Mapping[str, Any]) -> S:
-    """The settings with some of them changed; a `TypeError` names those that there are."""
-    known = [field.name for field in fields(settings)]
+def replace_fields(settings: S, changes: Mapping[str, Any]) -> S:
+    """Replace fields of `settings`; an unknown field is a `TypeError` that suggests a name."""
+    names = [field.name for field in fields(settings)]
     for name in changes:
-        if name not in known:
-            near = [full for full in known if full.endswith(f"_{name}")]
-            near += get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"settings are {', '.join(known)}"
+        if name not in names:
+            near = [full for full in names if full.endswith(f"_{name}")]
+            near += get_close_matches(name, names, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"settings are {', '.join(names)}"
             raise TypeError(f"unknown keyword {name!r}; {hint}")
     return replace(settings, **changes)

@@ -1,4 +1,4 @@
-"""What the steps of a descent are: their sizes, for all or for each, momentum and batches."""
+"""Checks of the step sizes, momentum and batch fraction of a descent."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from jaxtyping import Float
 from dotphase.config import validation
 from dotphase.errors import InvalidInput
 
-#: What `lr` may be.
+#: Values that an argument `lr` accepts: one size, one per step, or a function of the step.
 StepSize = float | Sequence[float] | Callable[[int], float]
 
 
 def step_sizes(lr: Any, steps: int) -> Float[np.ndarray, " steps"]:
-    """The size of every step, all positive."""
+    """Return the size of every step, or raise `InvalidInput` unless all are positive."""
     allowed = f"must be a number > 0, {steps} of them, or a function of the step that gives them"
     try:
         values = [lr(step) for step in range(steps)] if callable(lr) else lr
@@ -25,28 +25,28 @@ def step_sizes(lr: Any, steps: int) -> Float[np.ndarray, " steps"]:
         raise InvalidInput("lr", lr, allowed) from None
     if isinstance(lr, bool) or sizes.shape not in ((), (steps,)):
         shape = " x ".join(map(str, sizes.shape))
-        raise InvalidInput("lr", lr, allowed + (f", and these are {shape}" if shape else ""))
-    wrong = np.flatnonzero(~(np.isfinite(sizes) & (sizes > 0)))
-    if wrong.size:
-        first = int(wrong[0])
-        where = f", and step {first} has {sizes[first]:g}" if sizes.ndim else ""
-        raise InvalidInput("lr", lr, allowed + where)
+        raise InvalidInput("lr", lr, allowed + (f"; the shape is {shape}" if shape else ""))
+    invalid = np.flatnonzero(~(np.isfinite(sizes) & (sizes > 0)))
+    if invalid.size:
+        first = int(invalid[0])
+        detail = f"; step {first} has {sizes[first]:g}" if sizes.ndim else ""
+        raise InvalidInput("lr", lr, allowed + detail)
     return np.broadcast_to(sizes, (steps,))
 
 
 def check_momentum(value: object) -> float:
-    """A valid momentum."""
+    """Return `value` if it is a momentum in [0, 1), or raise `InvalidInput`."""
     momentum = validation.number("momentum", value, at_least=0)
     if momentum >= 1:
         raise InvalidInput("momentum", value, "must be >= 0 and < 1")
     return momentum
 
 
-def check_fraction(value: object) -> float:
-    """A valid share of the sentences that a step sees."""
+def check_batch_fraction(value: object) -> float:
+    """Return `value` if it is a fraction of the sentences in (0, 1], or raise `InvalidInput`."""
     return validation.number("batch_fraction", value, above=0, at_most=1)
 
 
-def constant(sizes: Float[np.ndarray, " steps"]) -> bool:
-    """Whether all steps have one size."""
+def is_constant(sizes: Float[np.ndarray, " steps"]) -> bool:
+    """Return True if all steps have the same size."""
     return bool(np.ptp(sizes) == 0)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from dotphase.config.formatting import Description, Shown, with_error
-from dotphase.config.step_sizes import constant
+from dotphase.config.formatting import Description, Printable, format_value
+from dotphase.config.step_sizes import is_constant
 from dotphase.model import Model
 from dotphase.storage.provenance import provenance
 
@@ -44,7 +44,7 @@ class PathOverlaps(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Trajectory(Shown):
+class Trajectory(Printable):
     """Gradient descent step by step, as dynamical mean-field theory has it.
 
     Attributes
@@ -114,7 +114,7 @@ class Trajectory(Shown):
             "sentences", "repetitions", "seed", "seconds",
         )  # fmt: skip
         shown = {name: getattr(self, name) for name in told}
-        return {**shown, "lr": float(self.lr[0]) if constant(self.lr) else self.lr}
+        return {**shown, "lr": float(self.lr[0]) if is_constant(self.lr) else self.lr}
 
     def dataset(self) -> xr.Dataset:
         """The path as a labelled dataset over `step`, with an axis `repetition` for the samples."""
@@ -141,7 +141,7 @@ class Trajectory(Shown):
     def description(self) -> Description:
         """Some of the steps, with errors."""
         where = "d -> infinity" if self.d is None else f"d = {self.d}"
-        rule = f"lr = {self.lr[0]:g}" if constant(self.lr) else "lr by a schedule"
+        rule = f"lr = {self.lr[0]:g}" if is_constant(self.lr) else "lr by a schedule"
         rule += f", momentum {self.momentum:g}" if self.momentum else ""
         rule += f", batches of {self.batch_fraction:g} n" if self.batch_fraction < 1 else ""
         head = f"gradient descent at alpha = {self.alpha:g}, {where}, start {self.start}, {rule}"
@@ -149,7 +149,7 @@ class Trajectory(Shown):
         last = len(self.steps) - 1
         for step in sorted({round(last * (k / (SHOWN - 1)) ** 2) for k in range(SHOWN)}):
             cells = (
-                with_error(getattr(self, name)[step], self.stderr[name][step])
+                format_value(getattr(self, name)[step], self.stderr[name][step])
                 for name in QUANTITIES
             )
             rows.append((str(step), "".join(f"{cell:>24}" for cell in cells)))

@@ -11,8 +11,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from dotphase.config import validation
-from dotphase.config.settings import changed
-from dotphase.config.step_sizes import StepSize, check_fraction, check_momentum, step_sizes
+from dotphase.config.settings import replace_fields
+from dotphase.config.step_sizes import StepSize, check_batch_fraction, check_momentum, step_sizes
 from dotphase.dmft.ensemble import Descent, Repetition, repeat_many
 from dotphase.dmft.initialization import at_dimension, in_the_limit
 from dotphase.dmft.kernel import Beginning
@@ -102,11 +102,11 @@ def dynamics(
     True
     """
     began = time.perf_counter()
-    settings = changed(settings or DynamicsSettings(), changes)
+    settings = replace_fields(settings or DynamicsSettings(), changes)
     refuse_spectrum(model, "the dynamics")
     refuse(model, "the dynamics", "latent", "correlation")
     alpha = validation.number("alpha", alpha, above=0)
-    sizes = step_sizes(lr, validation.whole("steps", steps, at_least=1, at_most=MOST_STEPS))
+    sizes = step_sizes(lr, validation.integer("steps", steps, at_least=1, at_most=MOST_STEPS))
     sentences = None if d is None else count_sentences(model, alpha, d)
     descent = Descent(
         model=model,
@@ -115,7 +115,7 @@ def dynamics(
         d=d,
         lr=sizes,
         momentum=check_momentum(momentum),
-        batch_fraction=check_fraction(batch_fraction),
+        batch_fraction=check_batch_fraction(batch_fraction),
         dtype=check_dtype(settings.dtype),
         seed=settings.seed,
     )

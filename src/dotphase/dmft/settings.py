@@ -42,10 +42,10 @@ class DynamicsSettings:
     dtype: str = "float64"
 
     def __post_init__(self) -> None:
-        validation.whole("log2_ensemble", self.log2_ensemble, at_least=LEAST, at_most=24)
-        validation.whole("max_log2_ensemble", self.max_log2_ensemble, at_least=LEAST, at_most=24)
-        validation.whole("repetitions", self.repetitions, at_least=1, at_most=2**16)
-        validation.whole("seed", self.seed, at_least=0)
+        validation.integer("log2_ensemble", self.log2_ensemble, at_least=LEAST, at_most=24)
+        validation.integer("max_log2_ensemble", self.max_log2_ensemble, at_least=LEAST, at_most=24)
+        validation.integer("repetitions", self.repetitions, at_least=1, at_most=2**16)
+        validation.integer("seed", self.seed, at_least=0)
         if self.rtol is not None:
             validation.number("rtol", self.rtol, above=0)
         check_dtype(self.dtype)

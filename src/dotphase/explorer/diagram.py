@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.config.serialization import plain
+from dotphase.config.serialization import to_json_types
 from dotphase.errors import InvalidInput
 from dotphase.experiments.theory.diagram import SIDES, assemble_diagram
 from dotphase.experiments.theory.solution_variables import is_minimum
@@ -106,7 +106,7 @@ def describe(dataset: xr.Dataset) -> dict[str, Any]:
             np.isnan(gap), dataset[stored_diagrams.REACHED].transpose("omega", "alpha"), gap
         )
     trusted = np.where(wins, semantic["trusted"].values, positional["trusted"].values)
-    value: dict[str, Any] = plain(
+    value: dict[str, Any] = to_json_types(
         {
             "alpha": np.round(dataset["alpha"].values.astype(float), 6),
             "across": np.round(dataset[across].values.astype(float), 6),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from dotphase.config.parameters import OneOf
+from dotphase.config.parameters import Choice
 from dotphase.errors import InvalidInput
 from dotphase.explorer.point import Point, bounded, whole
 from dotphase.explorer.shared_jobs import Growing
@@ -101,7 +101,7 @@ def read_lesson(query: Mapping[str, str], point: Point) -> Lesson:
     if not can_be_watched(point):
         rule = "must be the paper's, with a student of one column, to be watched"
         raise InvalidInput("model", point.reference, rule)
-    begin = OneOf(STARTS).read("begin", query.get("begin", Lesson.begin))
+    begin = Choice(STARTS).parse("begin", query.get("begin", Lesson.begin))
     numbers = {
         name: bounded(name, query.get(name, str(getattr(Lesson, name))), *bounds)
         for name, bounds in (("lr", RATES), ("momentum", MOMENTA), ("scale", SCALES))

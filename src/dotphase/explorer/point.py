@@ -13,11 +13,11 @@ from typing import Any
 
 from dotphase.config.parameters import (
     REQUIRED,
+    Integer,
     Number,
     Parameter,
     Slider,
-    Whole,
-    read_settings,
+    parse_assignments,
     table,
 )
 from dotphase.errors import InvalidInput
@@ -61,7 +61,7 @@ class Entries:
                 return name
         return ",".join(f"{value:g}" for value in pair)
 
-    read = check
+    parse = check
 
 
 def matrix_of(mixing: str) -> list[list[float]]:
@@ -78,8 +78,8 @@ def _paper(mixing: str, **others: Any) -> Model:
 
 def _paper_parameters() -> dict[str, Parameter]:
     known = MODELS[PAPER].parameters
-    rank = replace(known["student_rank"], kind=Whole(*RANKS), slider=Slider("r", *RANKS, 1))
-    mixing = replace(known["mixing"], kind=Entries(), help="Positional attention of the teacher.")
+    rank = replace(known["student_rank"], type=Integer(*RANKS), slider=Slider("r", *RANKS, 1))
+    mixing = replace(known["mixing"], type=Entries(), help="Positional attention of the teacher.")
     return table(*(known[name] for name in ("omega", "sigma", "ridge")), mixing, rank)
 
 
@@ -136,20 +136,20 @@ def family(reference: str) -> Family:
         return Family(PAPER, named, "omega")
     found = find_model(reference)
     parameters = {name: _with_slider(one) for name, one in found.parameters.items()}
-    swept = [name for name, one in parameters.items() if isinstance(one.kind, Number)]
+    swept = [name for name, one in parameters.items() if isinstance(one.type, Number)]
     return Family(reference, replace(found, parameters=parameters), swept[0] if swept else None)
 
 
 def _with_slider(one: Parameter) -> Parameter:
     """A parameter with a slider: its own, that of the paper's of this name, or one around 1."""
     known = MODELS[PAPER].parameters.get(one.name)
-    if one.slider or not isinstance(one.kind, Number | Whole):
+    if one.slider or not isinstance(one.type, Number | Integer):
         return one
-    if known and known.slider and isinstance(one.kind, Number):
+    if known and known.slider and isinstance(one.type, Number):
         return replace(one, slider=known.slider)
     value = 1.0 if one.default is REQUIRED else float(one.default)
     low, high = min(0.0, 2 * value), max(1.0, 2 * value)
-    if isinstance(one.kind, Whole):
+    if isinstance(one.type, Integer):
         return replace(one, slider=Slider(one.name, int(low), int(max(high, 4)), 1))
     return replace(one, slider=Slider(one.name, low, high, round((high - low) / 100, DECIMALS)))
 
@@ -204,7 +204,7 @@ def first_point(reference: str | None, settings: Sequence[str]) -> Point:
     if reference is None and settings:
         raise InvalidInput("set", settings[0], "must be used with --model")
     name = reference or PAPER
-    given = read_settings(settings, family(name).named.parameters, name)
+    given = parse_assignments(settings, family(name).named.parameters, name)
     point = Point(reference=name, **given)
     for parameter, value in point.values:
         if value is REQUIRED:
@@ -221,24 +221,24 @@ def branches_of(model: Model) -> tuple[str, ...]:
 
 def bounded(field: str, text: str, low: float, high: float) -> float:
     """A number within bounds from text."""
-    value = Number(at_least=low, at_most=high).read(field, _short(field, text))
+    value = Number(at_least=low, at_most=high).parse(field, _short(field, text))
     return round(value, DECIMALS)
 
 
 def whole(field: str, text: str, low: int, high: int) -> int:
     """A whole number within bounds from text."""
-    return Whole(low, high).read(field, _short(field, text))
+    return Integer(low, high).parse(field, _short(field, text))
 
 
 def _read(one: Parameter, text: str) -> Any:
     """A parameter from text, no further than its slider where that is made for it."""
     text = _short(one.name, text)
     known = one if one.name == "alpha" else _paper_parameters().get(one.name)
-    if isinstance(one.kind, Number) and one.slider:
+    if isinstance(one.type, Number) and one.slider:
         if known and known.slider == one.slider:
             return bounded(one.name, text, one.slider.low, one.slider.high)
-        return round(one.kind.read(one.name, text), DECIMALS)
-    return one.kind.read(one.name, text)
+        return round(one.type.parse(one.name, text), DECIMALS)
+    return one.type.parse(one.name, text)
 
 
 def _short(field: str, text: str) -> str:

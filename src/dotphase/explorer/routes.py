@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dotphase.config.serialization import plain
+from dotphase.config.serialization import to_json_types
 from dotphase.errors import InvalidInput
 from dotphase.experiments.theory.attention import LAST_SENTENCE, attention_matrices
 from dotphase.explorer import branch_curves, diagram, landscape
@@ -71,7 +71,7 @@ class Explorer:
             "theory": self.theory,
             "snippets": self.snippets,
             "job": self.job,
-            "histogram": lambda query: plain(look(query.get("sequence") or EXAMPLE)),
+            "histogram": lambda query: to_json_types(look(query.get("sequence") or EXAMPLE)),
         }
         self.writes: dict[str, Read] = {
             "train": self.train, "descend": self.descend, "cancel": self.cancel,
@@ -130,7 +130,7 @@ class Explorer:
         point = self.read(query)
         best = self.solver.best(point, _window(query))
         facts = {"scale": float(point.model().rho[0]), "winner": _winner(best["value"])}
-        return plain({**best, "point": point.to_dict(), **facts})
+        return to_json_types({**best, "point": point.to_dict(), **facts})
 
     def attention(self, query: Query) -> dict[str, Any]:
         """Attention matrices at a point, and how good the numbers are that they are of."""
@@ -142,7 +142,7 @@ class Explorer:
             matrices = attention_matrices(point.model(), overlaps, sentence)
         stages = {branch: found and found["stage"] for branch, found in best.items()}
         facts = {"point": point.to_dict(), "stages": stages, "sentence": sentence}
-        return plain({**matrices, **facts})
+        return to_json_types({**matrices, **facts})
 
     def theory(self, query: Query) -> dict[str, Any]:
         """A descent in the limit of large d, as far as it is computed."""
@@ -174,11 +174,11 @@ class Explorer:
 
     def job(self, query: Query) -> dict[str, Any]:
         """How far a training is."""
-        return plain(self.trainings.get(query.get("job", "")).to_dict())
+        return to_json_types(self.trainings.get(query.get("job", "")).to_dict())
 
     def cancel(self, query: Query) -> dict[str, Any]:
         """End a training."""
-        return plain(self.trainings.cancel(query.get("job", "")).to_dict())
+        return to_json_types(self.trainings.cancel(query.get("job", "")).to_dict())
 
     def leave(self, query: Query) -> dict[str, Any]:
         """A window is closed: what a process computes for it alone ends."""
@@ -194,7 +194,7 @@ class Explorer:
         def read(query: Query) -> dict[str, Any]:
             growing = shelf.watch(self.read(query).at(**same), _window(query))
             with growing.lock:
-                return plain(growing.to_dict())
+                return to_json_types(growing.to_dict())
 
         return read
 

@@ -157,11 +157,11 @@ def _position(point: Point) -> tuple[np.ndarray, tuple[Any, ...]]:
     numbers, words = [np.log(point.alpha)], []
     for name, value in point.values:
         one = point.family.parameters[name]
-        if isinstance(one.kind, Number) and one.slider:
+        if isinstance(one.type, Number) and one.slider:
             low, high = one.slider.low, one.slider.high
             near = 0.5 * np.log(value) if one.slider.logarithmic else 4 * value / (high - low)
             numbers.append(near)
-        elif isinstance(one.kind, Entries):
+        elif isinstance(one.type, Entries):
             numbers += [2 * matrix_of(value)[i][i] for i in (0, 1)]
         else:
             words.append(value)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from dotphase.config.parameters import OneOf
+from dotphase.config.parameters import Choice
 from dotphase.errors import InvalidInput
 from dotphase.explorer.point import Point, whole
 from dotphase.explorer.subprocesses import Children
@@ -71,7 +71,7 @@ def read_training(query: Mapping[str, str], point: Point) -> dict[str, Any]:
         "d": whole("d", query.get("d", "500"), *DIMENSIONS),
         "seeds": whole("seeds", query.get("seeds", "4"), *SEEDS),
         "seed": whole("seed", query.get("seed", "0"), 0, LAST_SEED),
-        "start": OneOf(allowed).read("start", query.get("start", allowed[0])),
+        "start": Choice(allowed).parse("start", query.get("start", allowed[0])),
     }
 
 

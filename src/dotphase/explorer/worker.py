@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dotphase.config.serialization import plain
+from dotphase.config.serialization import to_json_types
 from dotphase.errors import InvalidInput
 
 #: How much this process gives way to others.
@@ -167,7 +167,7 @@ def attention(model: Any, theta: np.ndarray, m: np.ndarray, q: np.ndarray) -> di
 
 def tell(**what: Any) -> None:
     """One line for the page."""
-    print(json.dumps(plain(what), allow_nan=False), flush=True)
+    print(json.dumps(to_json_types(what), allow_nan=False), flush=True)
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ def choose_batch(asked: int | None, each: int, count: int, d: int, *, crowd: int
     """
     count, room = max(count, 1), memory_limit.available()
     if asked is not None:
-        asked = min(validation.whole("batch", asked, at_least=1), count)
+        asked = min(validation.integer("batch", asked, at_least=1), count)
         memory_limit.check_batch(asked, each, room, d)
         return asked
     memory_limit.check_batch(1, each, room, d)

@@ -51,7 +51,7 @@ class Dataset(NamedTuple):
 def count_sentences(model: Model, alpha: float, d: int) -> int:
     """``n = round(alpha d)``, after checking that a data set of that size makes sense."""
     check_model(model)
-    validation.whole("d", d, at_least=1)
+    validation.integer("d", d, at_least=1)
     if d < model.length:
         rule = f"must be >= the number of tokens {model.length}, to hold their positions"
         raise InvalidInput("d", d, rule)
@@ -89,7 +89,7 @@ def sample(
     (80, 2, 40)
     """
     check_model(model)
-    n, d = validation.whole("n", n, at_least=1), validation.whole("d", d, at_least=1)
+    n, d = validation.integer("n", n, at_least=1), validation.integer("d", d, at_least=1)
     count_sentences(model, n / d, d)
     kind = check_dtype(dtype)
     memory_limit.check_batch(1, n * model.length * d * kind.itemsize, memory_limit.available(), d)

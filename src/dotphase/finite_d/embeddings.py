@@ -113,7 +113,7 @@ def prepare(table: Any, kind: str = "raw") -> Tokens:
 
 def gaussian_like(tokens: Tokens, seed: int = 0) -> Tokens:
     """A table of as many Gaussian tokens with the same spectrum."""
-    rng = np.random.default_rng(validation.whole("seed", seed, at_least=0))
+    rng = np.random.default_rng(validation.integer("seed", seed, at_least=0))
     rows = rng.standard_normal(tokens.table.shape)
     scale = np.sqrt(np.asarray(tokens.spectrum.along(rows.shape[1]))[0])
     return Tokens(rows * scale, tokens.spectrum)

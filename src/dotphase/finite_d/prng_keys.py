@@ -32,7 +32,7 @@ def as_key(key: Any) -> Array:
         jnp.issubdtype(key.dtype, jax.dtypes.prng_key) or key.shape == (2,)
     ):
         return key
-    return jax.random.key(validation.whole("key", key, at_least=0))
+    return jax.random.key(validation.integer("key", key, at_least=0))
 
 
 @eqx.filter_jit

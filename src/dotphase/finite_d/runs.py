@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from jaxtyping import Float
 
-from dotphase.config.formatting import Description, Shown, with_error
-from dotphase.config.serialization import fields_without
+from dotphase.config.formatting import Description, Printable, format_value
+from dotphase.config.serialization import fields_except
 from dotphase.errors import Interrupted
 from dotphase.finite_d.overlaps import mechanism_of
 from dotphase.model import Model
@@ -123,7 +123,7 @@ class Run:
 
     def to_dict(self) -> dict[str, Any]:
         """The run as plain numbers and strings, without its weights."""
-        return {**fields_without(self, *UNSHOWN), "mechanism": self.mechanism}
+        return {**fields_except(self, *UNSHOWN), "mechanism": self.mechanism}
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class Expected:
     def shown(self, name: str, d: int) -> str:
         """A number with its error, and whether it is at this d or of the limit."""
         of = f"theory at d = {d}" if name in self.at_d else "theory"
-        return f"{of}: {with_error(self.values[name], self.stderr.get(name))}"
+        return f"{of}: {format_value(self.values[name], self.stderr.get(name))}"
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers by their names, with ``stderr`` and ``note``, ready for JSON."""
@@ -157,7 +157,7 @@ class Expected:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Runs(Shown):
+class Runs(Printable):
     """Runs that differ in their seed only, with means and standard errors; engines add to it.
 
     Attributes
@@ -288,7 +288,7 @@ class Runs(Shown):
         for name, value in mean.items():
             if value is None or not np.isfinite(value):
                 continue
-            shown = with_error(value, stderr[name])
+            shown = format_value(value, stderr[name])
             if name in theory.values:
                 shown = f"{shown:<24} {theory.shown(name, self.d)}"
             rows.append((name, shown))

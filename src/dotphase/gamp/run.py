@@ -80,7 +80,7 @@ def pass_messages(
     refuse_spectrum(model, "message passing")
     refuse(model, "message passing", "latent", "correlation")
     n = count_sentences(model, alpha, d)
-    seeds = validation.whole("seeds", seeds, at_least=1)
+    seeds = validation.integer("seeds", seeds, at_least=1)
     damping, begin = settings.damping_from(start), resolve(model, start)
     # Refuses what does not fit.
     check_run(model, n, d)

@@ -49,7 +49,7 @@ class MessagePassingSettings:
             validation.number("damping", self.damping, at_least=0, at_most=0.99)
         validation.number("tolerance", self.tolerance, above=0)
         for name, at_least in {"iterations": 1, "held_out": 2, "seed": 0}.items():
-            validation.whole(name, getattr(self, name), at_least=at_least)
+            validation.integer(name, getattr(self, name), at_least=at_least)
 
     def damping_from(self, start: object) -> float:
         """The damping of runs from a start."""

@@ -76,7 +76,7 @@ def loss_between(
     >>> dp.histogram.loss_between(*networks, split, places=3).barrier > 1
     True
     """
-    place = np.linspace(0.0, 1.0, validation.whole("places", places, at_least=2))
+    place = np.linspace(0.0, 1.0, validation.integer("places", places, at_least=2))
     ends = (second, align(first, second))
     curves = [row for end in ends for row in _along(first, end, split, place)]
     return LossBetween(place, *curves, *(float(distance(first, end)) for end in ends))

@@ -214,11 +214,13 @@ def emergence(
     began = time.perf_counter()
     task = Task() if task is None else task
     split = draw(task, seed)
-    sizes = [validation.whole("samples", n, at_least=1, at_most=len(split.train)) for n in samples]
+    sizes = [
+        validation.integer("samples", n, at_least=1, at_most=len(split.train)) for n in samples
+    ]
     if not sizes:
         raise InvalidInput("samples", list(samples), "must have at least one number")
     runs = check_runs(runs, task, dimension, hidden)
-    steps = validation.whole("steps", steps, at_least=1)
+    steps = validation.integer("steps", steps, at_least=1)
     starts, keys = _begin(task, runs, seed, dimension, hidden)
     rules = _no_rules(dimension, runs)
     found: list[list[np.ndarray]] = []

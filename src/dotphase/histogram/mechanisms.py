@@ -115,16 +115,16 @@ def run(
         raise InvalidInput("mechanism", mechanism, "must be both for the landscape between them")
     names = MECHANISMS if mechanism == "both" else (mechanism,)
     task = Task() if task is None else task
-    dimension = validation.whole("dimension", dimension, at_least=2)
-    hidden = validation.whole("hidden", hidden, at_least=1)
+    dimension = validation.integer("dimension", dimension, at_least=2)
+    hidden = validation.integer("hidden", hidden, at_least=1)
     runs = check_runs(runs, task, dimension, hidden)
     plan = Plan(epochs=epochs, target=target, batch=batch)
-    later = validation.whole("release_epochs", release_epochs, at_least=1)
+    later = validation.integer("release_epochs", release_epochs, at_least=1)
     identity = {
         "task": asdict(task),
         "mechanism": mechanism,
         "runs": runs,
-        "seed": validation.whole("seed", seed, at_least=0),
+        "seed": validation.integer("seed", seed, at_least=0),
         "target": target,
         "dimension": dimension,
         "hidden": hidden,

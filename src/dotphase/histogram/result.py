@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from dotphase.config.formatting import with_error
-from dotphase.config.serialization import fields_without
+from dotphase.config.formatting import format_value
+from dotphase.config.serialization import fields_except
 from dotphase.errors import InvalidInput
 from dotphase.histogram.between import LossBetween
 from dotphase.histogram.introspect import Statistics
@@ -180,7 +180,7 @@ class Experiment:
             for label, part in LABELS.items():
                 if part in shown:
                     mean, spread = shown[part]["mean"], shown[part]["std"]
-                    lines.append(f"  {label:<20} {with_error(mean, spread)}")
+                    lines.append(f"  {label:<20} {format_value(mean, spread)}")
         return "\n".join(lines)
 
     def save(self, path: str | Path) -> Path:
@@ -243,7 +243,7 @@ def load(path: str | Path) -> Experiment:
 
 def _trained_arrays(prefix: str, trained: Trained) -> dict[str, np.ndarray]:
     parts = {name: getattr(trained.networks, name) for name in NAMES}
-    numbers = fields_without(trained, "networks")
+    numbers = fields_except(trained, "networks")
     return {f"{prefix}.{key}": np.asarray(value) for key, value in (parts | numbers).items()}
 
 

@@ -36,9 +36,9 @@ class Task:
     samples: int = 50_000
 
     def __post_init__(self) -> None:
-        validation.whole("symbols", self.symbols, at_least=2, at_most=len(string.ascii_uppercase))
-        validation.whole("length", self.length, at_least=2)
-        validation.whole("samples", self.samples, at_least=10)
+        validation.integer("symbols", self.symbols, at_least=2, at_most=len(string.ascii_uppercase))
+        validation.integer("length", self.length, at_least=2)
+        validation.integer("samples", self.samples, at_least=10)
 
 
 class Split(NamedTuple):
@@ -76,7 +76,7 @@ def draw(task: Task, seed: int = 0) -> Split:
 
     # Twice the sequences and their counts, and who equals whom in each.
     memory_limit.check_kept("samples", task.samples, task.length * (16 + task.length))
-    generator = np.random.default_rng([validation.whole("seed", seed, at_least=0), 0x7A5C])
+    generator = np.random.default_rng([validation.integer("seed", seed, at_least=0), 0x7A5C])
     drawn = generator.integers(0, task.symbols, (task.samples, task.length), dtype=np.int32)
     different = generator.permutation(np.unique(drawn, axis=0))
     cut = int(TRAIN_SHARE * len(different))

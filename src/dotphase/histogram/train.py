@@ -93,9 +93,9 @@ class Plan:
 
     def __post_init__(self) -> None:
         validation.choice("optimizer", self.optimizer, OPTIMIZERS)
-        validation.whole("epochs", self.epochs, at_least=1)
-        validation.whole("batch", self.batch, at_least=1)
-        validation.whole("passes", self.passes, at_least=1)
+        validation.integer("epochs", self.epochs, at_least=1)
+        validation.integer("batch", self.batch, at_least=1)
+        validation.integer("passes", self.passes, at_least=1)
         if self.target is not None:
             validation.number("target", self.target, above=0, at_most=1)
 
@@ -201,7 +201,7 @@ def check_runs(runs: Any, task: Task, dimension: int, hidden: int) -> int:
     """A number of runs whose networks, starts and the optimizer's memories fit into memory."""
     numbers = dimension * (task.symbols + task.length + 4 * dimension + 2 * hidden)
     return memory_limit.check_kept(
-        "runs", validation.whole("runs", runs, at_least=1), 8 * 4 * numbers
+        "runs", validation.integer("runs", runs, at_least=1), 8 * 4 * numbers
     )
 
 

@@ -147,14 +147,14 @@ class Model(eqx.Module):
         latent: Latent | None = None,
         correlation: Any = None,
     ) -> None:
-        self.length = validation.whole("length", length, at_least=1, at_most=MOST_TOKENS)
+        self.length = validation.integer("length", length, at_least=1, at_most=MOST_TOKENS)
         for name, rank in (("teacher_rank", teacher_rank), ("student_rank", student_rank)):
-            setattr(self, name, validation.whole(name, rank, at_least=1, at_most=MOST_COLUMNS))
+            setattr(self, name, validation.integer(name, rank, at_least=1, at_most=MOST_COLUMNS))
         self.sigma = _check_sigma(sigma, self.length)
         self.positions = _check_positions(positions, self.length)
         self.ridge = np.asarray(validation.number("ridge", ridge, above=0.0))
         self.spectrum = _check_spectrum(spectrum, self.length)
-        self.noise = validation.whole("noise", noise, at_least=0)
+        self.noise = validation.integer("noise", noise, at_least=0)
         self.latent = _check_latent(latent, self.length, self.teacher_rank)
         self.correlation = _check_correlation(correlation, self.length)
         self.has_positions = latent is None or bool(np.any(self.positions))

@@ -64,7 +64,7 @@ class Latent(eqx.Module):
         teacher: Any = None,
         normals: int = 1,
     ) -> None:
-        self.normals = validation.whole("latent.normals", normals, at_least=1)
+        self.normals = validation.integer("latent.normals", normals, at_least=1)
         if callable(loadings):
             if probabilities is not None:
                 rule = "must not be given where the loadings are a function"

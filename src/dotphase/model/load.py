@@ -18,7 +18,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from dotphase.config.parameters import REQUIRED, Flag, Kind, Number, Parameter, Text, Whole
+from dotphase.config.parameters import (
+    REQUIRED,
+    Flag,
+    Integer,
+    Number,
+    Parameter,
+    ParameterType,
+    Text,
+)
 from dotphase.errors import InvalidInput
 from dotphase.model.named import MODELS, NamedModel
 
@@ -26,9 +34,9 @@ if TYPE_CHECKING:
     from dotphase.model.definition import Model
 
 #: Kinds of parameters by their annotation, or by the type of their default.
-KINDS: dict[type, Kind] = {
+KINDS: dict[type, ParameterType] = {
     float: Number(),
-    int: Whole(at_least=-(2**53), at_most=2**53),
+    int: Integer(at_least=-(2**53), at_most=2**53),
     bool: Flag(),
     str: Text(),
 }

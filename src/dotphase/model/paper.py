@@ -98,8 +98,8 @@ def positional_semantic(
     >>> dp.positional_semantic(omega=0.1, length=3).length
     3
     """
-    length = validation.whole("length", length, at_least=2)
-    kinds = validation.whole("kinds", kinds, at_least=2, at_most=length)
+    length = validation.integer("length", length, at_least=2)
+    kinds = validation.integer("kinds", kinds, at_least=2, at_most=length)
     omega = validation.number("omega", omega, at_least=0, at_most=1)
     named = isinstance(mixing, str) and mixing == "standard"
     matrix = kind_mixing(length, kinds) if named else read_mixing(mixing, length)

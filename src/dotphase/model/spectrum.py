@@ -97,7 +97,7 @@ def power_law(exponent: float, atoms: int = 32) -> Spectrum:
     >>> model = dp.positional_semantic(spectrum=steep)
     """
     exponent = validation.number("exponent", exponent, at_least=0)
-    atoms = validation.whole("atoms", atoms, at_least=1)
+    atoms = validation.integer("atoms", atoms, at_least=1)
     return Spectrum(np.arange(1.0, atoms + 1) ** -exponent)
 
 
@@ -143,7 +143,7 @@ def from_data(tokens: Any, atoms: int = 32) -> Spectrum:
     >>> measured.values.shape
     (1, 4)
     """
-    atoms = validation.whole("atoms", atoms, at_least=1)
+    atoms = validation.integer("atoms", atoms, at_least=1)
     table = np.asarray(tokens, dtype=np.float64)
     if table.ndim != 2 or len(table) < 2 or not np.all(np.isfinite(table)):
         raise InvalidInput("tokens", tokens, "must be finite numbers of shape (n >= 2, d)")

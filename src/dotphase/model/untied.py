@@ -28,7 +28,7 @@ def untied(model: Model, rank: int = 1) -> Model:
     >>> dp.untied(dp.positional_semantic()).student_rank
     2
     """
-    columns = 2 * validation.whole("rank", rank, at_least=1)
+    columns = 2 * validation.integer("rank", rank, at_least=1)
     return model.replace(student=untied_attention, student_rank=columns)
 
 

@@ -68,8 +68,8 @@ class Iteration:
         for name in ("tolerance", "floor", "near"):
             validation.number(name, getattr(self, name), at_least=0)
         validation.number("step", self.step, above=0, at_most=1)
-        validation.whole("max_steps", self.max_steps, at_least=1)
-        validation.whole("anderson_depth", self.anderson_depth, at_least=0)
+        validation.integer("max_steps", self.max_steps, at_least=1)
+        validation.integer("anderson_depth", self.anderson_depth, at_least=0)
 
 
 PATIENCE = 12

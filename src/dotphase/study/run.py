@@ -224,7 +224,7 @@ def check_where(on: str, scheduler: str | None = None, workers: int | None = Non
     if scheduler is not None and on != "dask":
         raise InvalidInput("scheduler", scheduler, "must be used with a Dask cluster")
     if workers is not None:
-        return validation.whole("workers", workers, at_least=1, at_most=1024)
+        return validation.integer("workers", workers, at_least=1, at_most=1024)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dotphase.config import validation
-from dotphase.config.parameters import REQUIRED, Number, Parameter, read_settings
+from dotphase.config.parameters import REQUIRED, Number, Parameter, parse_assignments
 from dotphase.errors import InvalidInput
 from dotphase.model.load import Reference
 from dotphase.model.named import PAPER
@@ -77,7 +77,7 @@ class Study:
     ) -> None:
         if not isinstance(task, str) or task not in TASKS:
             meant = task if isinstance(task, str) else ""
-            raise InvalidInput("task", task, validation.unknown("task", meant, TASKS))
+            raise InvalidInput("task", task, validation.unknown_name("task", meant, TASKS))
         reference, known = _parameters(task, model)
         for table, values in (("fixed", fixed), ("sweep", sweep)):
             if values is not None and not isinstance(values, Mapping):
@@ -88,7 +88,7 @@ class Study:
             if name in ("seed", "seeds"):
                 raise InvalidInput(field, name, "must be given as seeds, outside of the tables")
             if name not in known:
-                rule = validation.unknown(f"parameter of a {task} study", name, known)
+                rule = validation.unknown_name(f"parameter of a {task} study", name, known)
                 raise InvalidInput(field, name, rule)
         for name in sweep:
             if name in fixed:
@@ -97,7 +97,7 @@ class Study:
             if parameter.default is REQUIRED and name not in fixed and name not in sweep:
                 raise InvalidInput(name, None, f"must be fixed or swept in a {task} study")
         settled = {
-            name: parameter.kind.check(f"fixed.{name}", fixed[name])
+            name: parameter.type.check(f"fixed.{name}", fixed[name])
             if name in fixed
             else parameter.default
             for name, parameter in known.items()
@@ -221,7 +221,7 @@ def read_spec(path: str | Path, model: str | None = None, settings: Iterable[str
     given = _renamed(given)
     for key in given:
         if key not in KEYS:
-            raise InvalidInput("spec", key, validation.unknown("key", key, KEYS))
+            raise InvalidInput("spec", key, validation.unknown_name("key", key, KEYS))
     if "task" not in given:
         raise InvalidInput("task", None, "must be one of " + ", ".join(TASKS))
     for table in ("fixed", "sweep"):
@@ -240,7 +240,7 @@ def read_spec(path: str | Path, model: str | None = None, settings: Iterable[str
         given["model"] = Reference.parse(given["model"], file.parent)
     if settings:
         known = given.get("model", Reference(PAPER)).find().parameters
-        given["fixed"] |= read_settings(settings, known, "the model")
+        given["fixed"] |= parse_assignments(settings, known, "the model")
     return Study(**given)
 
 
@@ -280,7 +280,7 @@ def _values(field: str, given: Any, parameter: Parameter) -> tuple[Any, ...]:
     listed = given.tolist() if hasattr(given, "tolist") else list(given)
     if not 1 <= len(listed) <= MOST_VALUES:
         raise InvalidInput(field, listed, f"must have between 1 and {MOST_VALUES} values")
-    values = tuple(parameter.kind.check(field, value) for value in listed)
+    values = tuple(parameter.type.check(field, value) for value in listed)
     if len({json.dumps(value) for value in values}) != len(values):
         raise InvalidInput(field, listed, "must have no value twice")
     return values
@@ -290,12 +290,12 @@ def _grid(field: str, given: Mapping[str, Any]) -> list[float]:
     """Evenly spaced numbers from start to stop, both included."""
     for key in given:
         if key not in GRID_KEYS:
-            rule = validation.unknown("key of a grid", key, GRID_KEYS)
+            rule = validation.unknown_name("key of a grid", key, GRID_KEYS)
             raise InvalidInput(f"{field}.{key}", key, rule)
     for key in ("start", "stop", "count"):
         if key not in given:
             raise InvalidInput(field, dict(given), f"must have {key} as well")
-    count = validation.whole(f"{field}.count", given["count"], at_least=1, at_most=MOST_VALUES)
+    count = validation.integer(f"{field}.count", given["count"], at_least=1, at_most=MOST_VALUES)
     spacing = validation.choice(
         f"{field}.spacing", given.get("spacing", "linear"), ("linear", "log")
     )
@@ -310,15 +310,17 @@ def _grid(field: str, given: Mapping[str, Any]) -> list[float]:
     else:
         values = [first + (last - first) * step for step in steps]
     whole = all(isinstance(given[key], int) for key in ("start", "stop"))
-    # A grid such as 100, 200, ..., 500 serves parameters that are whole numbers.
+    # A grid such as 100, 200, ..., 500 serves parameters that are integers.
     whole = whole and all(value.is_integer() for value in values)
     return [int(value) for value in values] if whole else values
 
 
 def _seeds(given: Any) -> tuple[int, ...]:
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        return tuple(range(validation.whole("seeds", given, at_least=1, at_most=MOST_POINTS)))
-    seeds = tuple(validation.whole("seeds", seed, at_least=0, at_most=2**32 - 1) for seed in given)
+        return tuple(range(validation.integer("seeds", given, at_least=1, at_most=MOST_POINTS)))
+    seeds = tuple(
+        validation.integer("seeds", seed, at_least=0, at_most=2**32 - 1) for seed in given
+    )
     if not seeds or len(set(seeds)) != len(seeds):
-        raise InvalidInput("seeds", list(seeds), "must be a count or different whole numbers >= 0")
+        raise InvalidInput("seeds", list(seeds), "must be a count or different integers >= 0")
     return seeds

@@ -31,7 +31,7 @@ from scipy.optimize import brentq
 from scipy.special import gammaln
 
 from dotphase.config import validation
-from dotphase.config.formatting import Description, Shown, with_error
+from dotphase.config.formatting import Description, Printable, format_value
 from dotphase.errors import InvalidInput
 from dotphase.model.definition import Model, refuse, refuse_spectrum
 from dotphase.model.derivatives import is_softmax_attention
@@ -47,7 +47,7 @@ LOG2_POINTS = 13
 
 
 @dataclass(frozen=True)
-class BayesOptimal(Shown):
+class BayesOptimal(Printable):
     """What the data allow at one sample complexity.
 
     Attributes
@@ -90,7 +90,7 @@ class BayesOptimal(Shown):
         known = "all" if self.exact_recovery else "part" if self.weak_recovery else "nothing"
         rows = (
             ("overlap", f"{self.overlap:.6f} ({known} of the teacher)"),
-            ("test error", with_error(self.test_error, self.stderr)),
+            ("test error", format_value(self.test_error, self.stderr)),
         )
         return Description(f"Bayes-optimal at alpha = {self.alpha:g}", rows)
 
@@ -116,7 +116,7 @@ def bayes_optimal(model: Model, alpha: float, *, seed: int = 0) -> BayesOptimal:
     (True, False)
     """
     alpha = check_alpha(alpha)
-    seed = validation.whole("seed", seed, at_least=0)
+    seed = validation.integer("seed", seed, at_least=0)
     refuse_spectrum(model, "the Bayes-optimal line")
     refuse(model, "the Bayes-optimal line", "latent", "noise")
     informative = check_teacher(model)

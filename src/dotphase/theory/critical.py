@@ -19,8 +19,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
 
 from dotphase.config import validation
-from dotphase.config.formatting import Description, Shown, with_error, with_errors
-from dotphase.config.serialization import fields_without
+from dotphase.config.formatting import Description, Printable, format_value, format_with_model_error
+from dotphase.config.serialization import fields_except
 from dotphase.model import Model
 from dotphase.model.definition import check_model
 from dotphase.model.linear_layer import linear_test_error
@@ -51,7 +51,7 @@ SETTINGS = SolverSettings(log2_points=17)
 
 
 @dataclass(frozen=True)
-class Critical(Shown):
+class Critical(Printable):
     """Critical sample complexities of one model.
 
     Attributes
@@ -145,7 +145,7 @@ class Critical(Shown):
             "branch_end_stderr": {k: v.end_stderr for k, v in self.limits.items()},
         }
         return {
-            **fields_without(self, "limits"),
+            **fields_except(self, "limits"),
             "transitions": [one.to_dict() for one in self.transitions],
             "alpha_c_model_error": self.alpha_c_model_error,
             "stability_loss": self.stability_loss,
@@ -159,10 +159,10 @@ class Critical(Shown):
         where = f"for alpha from {self.alpha_min:g} to {self.alpha_max:g}"
         phases = ", then ".join(self.lowest) or "none"
         doubt = " ?" if self.transition is not None and not self.trusted else ""
-        place = with_errors(self.alpha_c, self.alpha_c_stderr, self.alpha_c_model_error)
+        place = format_with_model_error(self.alpha_c, self.alpha_c_stderr, self.alpha_c_model_error)
         rows = [
             ("alpha_c", place + doubt),
-            ("alpha_l", with_error(self.alpha_l, self.alpha_l_stderr)),
+            ("alpha_l", format_value(self.alpha_l, self.alpha_l_stderr)),
         ]
         rows += [("transition", str(one)) for one in self.transitions]
         for name, fate in self.branches.items():
@@ -180,9 +180,11 @@ def _told(name: str, limits: Limits) -> str:
     side = "up to" if outer_limit(name, 0.0, 1.0) == 1.0 else "from"
     told = ""
     if limits.stability_loss == limits.stability_loss:
-        told += f" {side} alpha = {with_error(limits.stability_loss, limits.stability_loss_stderr)}"
+        told += (
+            f" {side} alpha = {format_value(limits.stability_loss, limits.stability_loss_stderr)}"
+        )
     if limits.end == limits.end:
-        told += f", ends at alpha = {with_error(limits.end, limits.end_stderr)}"
+        told += f", ends at alpha = {format_value(limits.end, limits.end_stderr)}"
     return told or ", no end found"
 
 

@@ -92,7 +92,7 @@ def run(
     """Run computations to their ends: side by side in vmapped lanes, or spread over threads."""
     if lanes is None:
         lanes = 1 if jax.default_backend() == "cpu" else LANES
-    lanes = validation.whole("lanes", lanes, at_least=1, at_most=2**12)
+    lanes = validation.integer("lanes", lanes, at_least=1, at_most=2**12)
     report = progress or (lambda result: None)
     if lanes > 1:
         return _run_in_lanes(work, lanes, report)

@@ -32,7 +32,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from dotphase.config import validation
-from dotphase.config.formatting import LABELS, Description, Shown, with_error
+from dotphase.config.formatting import LABELS, Description, Printable, format_value
 from dotphase.model.definition import Model, refuse, refuse_spectrum
 from dotphase.numerics.proximal_map import over_points
 from dotphase.numerics.statistics import error_of_mean
@@ -53,7 +53,7 @@ TERMS = ("lengths", "cross", "positions")
 
 
 @dataclass(frozen=True)
-class AtDimension(Shown):
+class AtDimension(Printable):
     """A solution at finite dimension: the limit and its known terms of order 1/d.
 
     Attributes
@@ -116,7 +116,7 @@ class AtDimension(Shown):
         rows = []
         for name, label in LABELS.items():
             parts = " ".join(f"{value:+.3g} ({what})" for what, value in self.terms[name].items())
-            shown = with_error(self.value(name), self.stderr[name])
+            shown = format_value(self.value(name), self.stderr[name])
             rows.append((label, f"{shown} = limit + [{parts}]/d"))
         head = f"{self.solution.found} branch at alpha = {self.solution.alpha:g}, d = {self.d}"
         return Description(head, tuple(rows))
@@ -130,7 +130,7 @@ def is_known(model: Model) -> bool:
 @in_double_precision
 def at_dimension(solution: Solution, d: int) -> AtDimension:
     """The losses of a solution at dimension d."""
-    d = validation.whole("d", d, at_least=1)
+    d = validation.integer("d", d, at_least=1)
     model, overlaps = solution.model, solution.overlaps
     refuse_spectrum(model, "terms of order 1/d")
     refuse(model, "the expansion in 1/d", "loss", "latent", "correlation", "noise")

@@ -241,7 +241,7 @@ def information(
 ) -> Information:
     """What the labels of many sentences say of their fields, at one overlap."""
     length, t = model.length, model.teacher_rank
-    validation.whole("log2_points", log2_points, at_least=8, at_most=20)
+    validation.integer("log2_points", log2_points, at_least=8, at_most=20)
     rng = np.random.default_rng([seed, 4, repeat])
     # Independent ones: neighbours of a low-discrepancy sequence avoid each other.
     points = rng.standard_normal((2**log2_points, 2 * length * t + model.normals))

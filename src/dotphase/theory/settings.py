@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, TypedDict
 
 from dotphase.config import validation
-from dotphase.config.settings import changed
+from dotphase.config.settings import replace_fields
 from dotphase.errors import InvalidInput
 from dotphase.numerics.fixed_point import Iteration
 from dotphase.numerics.quadrature import SMALLEST_LOG2
@@ -50,7 +50,7 @@ class SolverSettings:
             "max_log2_points": validation.log2(
                 "max_log2_points", self.max_log2_points, SMALLEST_LOG2, LOG2_POINTS_LIMIT
             ),
-            "seed": validation.whole("seed", self.seed, at_least=0),
+            "seed": validation.integer("seed", self.seed, at_least=0),
         }
         if not isinstance(self.iteration, Iteration | None):
             raise InvalidInput("iteration", self.iteration, "must be None or a dp.Iteration")
@@ -103,7 +103,7 @@ def with_changes(
     """The settings a user means: those given, or a function's own, with some fields changed."""
     if "points" in changes:
         raise TypeError("points is called log2_points now")
-    return changed(settings or default, changes)
+    return replace_fields(settings or default, changes)
 
 
 def check_alpha(alpha: object) -> float:

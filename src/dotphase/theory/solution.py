@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-from dotphase.config.formatting import LABELS, Description, Shown, with_errors
-from dotphase.config.serialization import fields_without
+from dotphase.config.formatting import LABELS, Description, Printable, format_with_model_error
+from dotphase.config.serialization import fields_except
 from dotphase.model import Model
 from dotphase.theory.classification import belongs
 from dotphase.theory.overlaps import Overlaps, norms_of
@@ -23,7 +23,7 @@ UNSHOWN = ("model", "free_energy", "samples", "loss_slope")
 
 
 @dataclass(frozen=True)
-class Solution(Shown):
+class Solution(Printable):
     """One fixed point of state evolution, with everything needed to judge it.
 
     Attributes
@@ -123,7 +123,7 @@ class Solution(Shown):
     def to_dict(self) -> dict[str, Any]:
         """The solution as plain numbers, lists and strings, ready for JSON."""
         parts = self.overlaps._asdict()
-        return fields_without(self, *UNSHOWN) | {
+        return fields_except(self, *UNSHOWN) | {
             "overlaps": {name: np.asarray(part).tolist() for name, part in parts.items()},
             "norms": self.norms,
             "stability": dict(vars(self.stability)),
@@ -144,7 +144,9 @@ class Solution(Shown):
             head += f" (asked for {self.branch}: no such fixed point was found)"
         rows = []
         for name, value in values.items():
-            error = with_errors(value, self.stderr[name], self.model_error.get(name, 0.0))
+            error = format_with_model_error(
+                value, self.stderr[name], self.model_error.get(name, 0.0)
+            )
             linear = f"   linear layer {self.linear_test_error:.6f}"
             known = name == "test_error" and np.isfinite(self.linear_test_error)
             rows.append((LABELS.get(name, name), error + (linear if known else "")))

@@ -110,7 +110,7 @@ def solve(
     >>> round(solution.test_error, 4)
     0.0014
     """
-    if validation.whole("breaking", breaking, at_least=0, at_most=1) == 0:
+    if validation.integer("breaking", breaking, at_least=0, at_most=1) == 0:
         settings = with_changes(settings, DEFAULT, changes)
         return run([solving(model, alpha, start, settings)])[0]
     broken = solve_many_broken([(model, alpha, start)], inner=inner, settings=settings, **changes)
@@ -166,7 +166,7 @@ def _independent(model: Model) -> Model:
 
 
 def _check_inner(inner: int | None) -> int | None:
-    return None if inner is None else validation.whole("inner", inner, at_least=4, at_most=2**14)
+    return None if inner is None else validation.integer("inner", inner, at_least=4, at_most=2**14)
 
 
 @in_double_precision

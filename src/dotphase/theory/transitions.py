@@ -16,8 +16,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from dotphase.config.formatting import with_errors
-from dotphase.config.serialization import fields_without
+from dotphase.config.formatting import format_with_model_error
+from dotphase.config.serialization import fields_except
 from dotphase.model import Model
 from dotphase.numerics.crossings import straight_root
 from dotphase.theory.branches import BRANCHES
@@ -82,10 +82,10 @@ class Transition:
 
     def to_dict(self) -> dict[str, object]:
         """Plain numbers and strings, ready for JSON."""
-        return fields_without(self, "sides")
+        return fields_except(self, "sides")
 
     def __str__(self) -> str:
-        place = with_errors(self.alpha, self.stderr, self.model_error)
+        place = format_with_model_error(self.alpha, self.stderr, self.model_error)
         doubt = "" if self.trusted else " ?"
         return f"{self.before} -> {self.after} at alpha = {place}{doubt} ({KINDS[self.kind]})"
 

@@ -134,9 +134,9 @@ def curvature(
     """
     n = count_sentences(model, alpha, d)
     point = jnp.asarray(validation.array("weights", weights, (d, model.student_rank)))
-    count = validation.whole("count", count, at_least=1, at_most=point.size)
-    root = jax.random.key(validation.whole("seed", seed, at_least=0))
-    number = validation.whole("run", run, at_least=0)
+    count = validation.integer("count", count, at_least=1, at_most=point.size)
+    root = jax.random.key(validation.integer("seed", seed, at_least=0))
+    number = validation.integer("run", run, at_least=0)
     data = sample(model, d, n, keys_at(root, jnp.asarray([[number]]))[0])
     return smallest_curvatures(model, _reduce(model, data), point, count)
 

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from dotphase.config import validation
-from dotphase.config.settings import changed
+from dotphase.config.settings import replace_fields
 from dotphase.finite_d.batches import bytes_of_run, choose_batch, over_runs
 from dotphase.finite_d.datasets import count_sentences, position_vectors
 from dotphase.finite_d.initialization import Prescribed, StartFunction, name_of, resolve
@@ -112,11 +112,11 @@ def train(
     (True, 'semantic')
     """
     began = time.perf_counter()
-    settings = changed(settings or TrainingSettings(), changes)
+    settings = replace_fields(settings or TrainingSettings(), changes)
     n = count_sentences(model, alpha, d)
     begin = resolve(model, start, settings.scale)
-    seeds = validation.whole("seeds", seeds, at_least=1)
-    last = validation.whole("first", first, at_least=0) + seeds
+    seeds = validation.integer("seeds", seeds, at_least=1)
+    last = validation.integer("first", first, at_least=0) + seeds
     each = bytes_of_run(model, n, d, settings.precision)
     batch = choose_batch(settings.batch, each, seeds, d)
     check_dims(model)

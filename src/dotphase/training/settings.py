@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dotphase.config import validation
-from dotphase.config.step_sizes import StepSize, check_momentum, constant, step_sizes
+from dotphase.config.step_sizes import StepSize, check_momentum, is_constant, step_sizes
 from dotphase.errors import InvalidInput
 from dotphase.finite_d.datasets import check_dtype
 from dotphase.finite_d.measurement import HELD_OUT
@@ -93,7 +93,7 @@ class TrainingSettings:
         least = {"steps": 1, "minibatch": 1, "held_out": 2, "seed": 0, "batch": 1}
         for name, at_least in least.items():
             if getattr(self, name) is not None:
-                validation.whole(name, getattr(self, name), at_least=at_least)
+                validation.integer(name, getattr(self, name), at_least=at_least)
         check_momentum(self.momentum)
         check_dtype(self.dtype)
         if self.lr is not None:
@@ -125,7 +125,7 @@ class TrainingSettings:
         differ."""
         lr = (self.algorithm.lr or 1.0) if self.lr is None else self.lr
         sizes = step_sizes(lr, self.most_steps)
-        return float(sizes[0]) if constant(sizes) else sizes
+        return float(sizes[0]) if is_constant(sizes) else sizes
 
     def for_the_end(self) -> TrainingSettings:
         """The same where many students are trained and only the end is looked at: steps that are

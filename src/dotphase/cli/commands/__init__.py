@@ -14,6 +14,6 @@ COMMANDS: Registry[click.Command] = Registry(
     "command",
     "dotphase.cli.commands",
     "command",
-    first=("solve", "curve", "critical", "diagram", "dynamics", "train", "amp", "compare",
+    order=("solve", "curve", "critical", "diagram", "dynamics", "train", "amp", "compare",
            "histogram", "study", "explore"),
 )  # fmt: skip

@@ -21,12 +21,12 @@ from dotphase.cli.options import (
     task_options,
 )
 from dotphase.cli.output import Files, print_json, progress_bar
-from dotphase.config.parameters import Number, Parameter, Whole
+from dotphase.config.parameters import Integer, Number, Parameter
 
 #: Steps that theory and students share.
 STEPS = {
     "lr": Parameter("lr", Number(above=0), 4.0, "Dynamics: size of a step."),
-    "steps": Parameter("steps", Whole(1), 127, "Dynamics: steps to take."),
+    "steps": Parameter("steps", Integer(1), 127, "Dynamics: steps to take."),
 }
 #: Columns of the table, and how they are written.
 SHOWN = {"train_loss": ".6f", "test_error": ".6f", "theta": ".4f", "m": ".4f"}

@@ -93,7 +93,7 @@ def _print_table(dataset: Any) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from dotphase.config.formatting import with_error
+    from dotphase.config.formatting import format_value
     from dotphase.theory.branches import BRANCHES
 
     branches = dataset["branch"].values.tolist()
@@ -129,7 +129,7 @@ def _print_table(dataset: Any) -> None:
         click.echo(f"linear positional layer: test error {linear:.6f}")
     crossing = float(dataset["crossing"])
     if crossing == crossing:
-        place = with_error(crossing, float(dataset["crossing_stderr"]))
+        place = format_value(crossing, float(dataset["crossing_stderr"]))
         doubt = "" if _trusted_at(ordered, crossing) else " ? (theory not trusted there)"
         click.echo(f"the training losses cross at alpha_c = {place}{doubt}")
     else:

@@ -86,7 +86,7 @@ def command(
 
 def _print_lines(parameter: str, values: list[float], lines: dict[str, Any]) -> None:
     """The critical lines with errors, interpolated on the grid."""
-    from dotphase.config.formatting import with_error
+    from dotphase.config.formatting import format_value
 
     click.echo(f"{parameter:10s}" + "".join(f"{name:22s}" for name in LINES))
     for place, value in enumerate(values):
@@ -94,7 +94,7 @@ def _print_lines(parameter: str, values: list[float], lines: dict[str, Any]) -> 
         for name in LINES:
             at, error, trusted = (lines[f"{name}{w}"][place] for w in ("", "_stderr", "_trusted"))
             doubt = "" if trusted or at != at else " ?"
-            cells.append(f"{with_error(at, error) + doubt:22s}")
+            cells.append(f"{format_value(at, error) + doubt:22s}")
         click.echo(f"{value:<10.4f}{''.join(cells)}".rstrip())
     click.echo("interpolated on this grid; ?: theory not trusted there; dotphase critical: no grid")
 

@@ -14,12 +14,12 @@ from dotphase.cli.options import (
     plot_option,
 )
 from dotphase.cli.output import Files, print_json, progress_bar
-from dotphase.config.parameters import Number, OneOf, Parameter, Whole
+from dotphase.config.parameters import Choice, Integer, Number, Parameter
 
 #: What a descent is, and how well it is to be known.
 PARAMETERS = (
     Parameter("alpha", Number(above=0), help="Sentences per dimension n/d, > 0."),
-    Parameter("start", OneOf("dotphase.finite_d.initializers:STARTS"), "semantic",
+    Parameter("start", Choice("dotphase.finite_d.initializers:STARTS"), "semantic",
               "Initial weights."),
     Parameter("theta0", Number(), None, "theta at the start, instead of the start's own."),
     Parameter("m0", Number(), None, "m at the start, instead of the start's own."),
@@ -27,13 +27,13 @@ PARAMETERS = (
     Parameter("scale", Number(above=0), None,
               "Standard deviation of a random start's entries [default: 0.1]."),
     Parameter("lr", Number(above=0), help="Size of a step."),
-    Parameter("steps", Whole(1), help="Steps."),
+    Parameter("steps", Integer(1), help="Steps."),
     Parameter("momentum", Number(at_least=0), 0.0, "Share of the last step that is added."),
     Parameter("batch_fraction", Number(above=0, at_most=1), 1.0,
               "Share of the sentences that a step sees."),
-    Parameter("d", Whole(2), None, "Draw everything at this dimension [default: the limit]."),
-    Parameter("ensemble", Whole(6, 24), 12, "log2 of the sentences of a repetition."),
-    Parameter("repetitions", Whole(1), 8, "Independent repetitions."),
+    Parameter("d", Integer(2), None, "Draw everything at this dimension [default: the limit]."),
+    Parameter("ensemble", Integer(6, 24), 12, "log2 of the sentences of a repetition."),
+    Parameter("repetitions", Integer(1), 8, "Independent repetitions."),
     Parameter("rtol", Number(above=0), 0.01, "Relative standard error to reach."),
 )  # fmt: skip
 

@@ -9,7 +9,7 @@ import click
 
 from dotphase.cli.options import COUNT, Checked, Several, json_option, seed_option
 from dotphase.cli.output import Advance, print_json, progress_bar
-from dotphase.config.parameters import Number, Whole
+from dotphase.config.parameters import Integer, Number
 
 if TYPE_CHECKING:
     from dotphase.histogram import Emergence, Experiment
@@ -35,11 +35,11 @@ SEQUENCES = ("BBCCDDBBBB", "ABCDEFGHIJ", "AAAAABBBCC")
 @click.option("--release-epochs", type=COUNT, default=100,
               help="Epochs after the release.")  # fmt: skip
 @click.option("--landscape", is_flag=True, help="Loss between the two solutions.")
-@click.option("--emergence", type=Checked(Several(Whole(1))), default=None, metavar="N,N,...",
+@click.option("--emergence", type=Checked(Several(Integer(1))), default=None, metavar="N,N,...",
               help="Also: what do free networks find on so many training sequences?")  # fmt: skip
 @click.option("--emergence-steps", type=COUNT, default=10_000,
               help="Optimizer steps of the free networks.")  # fmt: skip
-@click.option("--samples", type=Checked(Whole(10)), default=50_000,
+@click.option("--samples", type=Checked(Integer(10)), default=50_000,
               help="Sequences drawn; 70% are trained on.")  # fmt: skip
 @seed_option
 @click.option("--out", default="histogram", metavar="DIR",

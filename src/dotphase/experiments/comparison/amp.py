@@ -7,7 +7,7 @@ from typing import Unpack
 
 from jaxtyping import Array, Float
 
-from dotphase.config.settings import changed
+from dotphase.config.settings import replace_fields
 from dotphase.finite_d.initialization import StartFunction
 from dotphase.finite_d.loss import Weights
 from dotphase.finite_d.preparation import Prepared
@@ -75,7 +75,7 @@ def amp(
         d,
         seeds=seeds,
         start=start,
-        settings=changed(settings or MessagePassingSettings(), changes),
+        settings=replace_fields(settings or MessagePassingSettings(), changes),
         rival=_trained,
         on_run=on_run,
     )

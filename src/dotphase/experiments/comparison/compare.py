@@ -107,8 +107,8 @@ def compare(
     (['theory', 'training'], 2)
     """
     both = [name for name in BRANCHES if name in STARTS]
-    names = validation.different("branches", branches, both)
-    validation.whole("seeds", seeds, at_least=2)
+    names = validation.distinct_choices("branches", branches, both)
+    validation.integer("seeds", seeds, at_least=2)
     tell = progress or (lambda engine: None)
     rule: dict[str, Any] = {}
     if engine == "dynamics":

@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 
 from dotphase.config import validation
-from dotphase.config.settings import changed
+from dotphase.config.settings import replace_fields
 from dotphase.dmft.result import QUANTITIES, Trajectory
 from dotphase.dmft.run import dynamics
 from dotphase.dmft.settings import DynamicsFields, DynamicsSettings
@@ -109,10 +109,10 @@ def ends(
     if not isinstance(starts, Mapping):
         names = [name_of(start) for start in starts]
         own = [name for name, one in zip(names, starts, strict=True) if not isinstance(one, str)]
-        validation.different("start", names, [*STARTS, *own])
+        validation.distinct_choices("start", names, [*STARTS, *own])
         starts = dict(zip(names, starts, strict=True))
     names = list(starts)
-    settings = changed(settings or SETTINGS, changes)
+    settings = replace_fields(settings or SETTINGS, changes)
     rule = {"momentum": momentum, "batch_fraction": batch_fraction, "scale": scale}
 
     def end(start: str | Prescribed, alpha: float) -> End:

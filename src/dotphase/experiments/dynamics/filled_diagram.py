@@ -12,7 +12,7 @@ from typing import Unpack
 import numpy as np
 import xarray as xr
 
-from dotphase.config.settings import changed
+from dotphase.config.settings import replace_fields
 from dotphase.dmft.settings import DynamicsFields, DynamicsSettings
 from dotphase.experiments.dynamics.descent_limits import DESCENT, End, descend, starts_of_training
 from dotphase.model import Model
@@ -69,7 +69,7 @@ def fill(
     True
     """
     parameter = str(dataset.attrs["parameter"])
-    settings = changed(settings or SETTINGS, changes)
+    settings = replace_fields(settings or SETTINGS, changes)
     missing = dataset["kind"] == "missing"
     found = {part: xr.full_like(dataset["train_loss"], np.nan) for part in REACHED}
     for value in dataset[parameter].values:

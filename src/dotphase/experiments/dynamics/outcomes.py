@@ -17,7 +17,7 @@ import numpy as np
 import xarray as xr
 
 from dotphase.config import validation
-from dotphase.config.step_sizes import check_fraction, check_momentum, step_sizes
+from dotphase.config.step_sizes import check_batch_fraction, check_momentum, step_sizes
 from dotphase.dmft.ensemble import Descent, Repetition, repeat_many
 from dotphase.dmft.initialization import at_dimension
 from dotphase.errors import InvalidInput
@@ -105,10 +105,13 @@ def outcomes(
     refuse(model, "the dynamics", "latent", "correlation")
     places = [validation.number("alpha", alpha, above=0) for alpha in alphas]
     widths = [validation.number("scale", scale, above=0) for scale in scales]
-    d, draws = validation.whole("d", d, at_least=2), validation.whole("draws", draws, at_least=1)
+    d, draws = (
+        validation.integer("d", d, at_least=2),
+        validation.integer("draws", draws, at_least=1),
+    )
     # Every step sees as many new directions; half of all are left unseen.
     least = (
-        2 * model.length * model.student_rank * (validation.whole("steps", steps, at_least=1) + 1)
+        2 * model.length * model.student_rank * (validation.integer("steps", steps, at_least=1) + 1)
     )
     shape = (len(places), draws, len(widths))
     values = {name: np.full(shape, np.nan) for name in _NUMBERS}
@@ -122,7 +125,7 @@ def outcomes(
                 d=d,
                 lr=step_sizes(size, steps),
                 momentum=check_momentum(momentum),
-                batch_fraction=check_fraction(batch_fraction),
+                batch_fraction=check_batch_fraction(batch_fraction),
                 dtype=check_dtype(dtype),
                 seed=seed,
             )

@@ -65,7 +65,7 @@ def attention(solution: Solution, *, sentence: int | None = None) -> xr.DataArra
     if sentence is None:
         points = normal_points(dims, SENTENCES, np.random.default_rng(0)).T
     else:
-        number = validation.whole("sentence", sentence, at_least=0, at_most=LAST_SENTENCE)
+        number = validation.integer("sentence", sentence, at_least=0, at_most=LAST_SENTENCE)
         points = np.random.default_rng([1, number]).standard_normal((dims, 1))
     fields = draw_fields(model, solution.overlaps, jnp.asarray(points))
     student = fields.omega.reshape(model.length, model.student_rank, -1)

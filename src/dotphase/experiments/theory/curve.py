@@ -134,7 +134,7 @@ def _followed(
 ) -> xr.Dataset:
     """Branches of state evolution."""
     grid = validation.grid("alphas", alphas, increasing=False)
-    names = validation.different("branches", branches, BRANCHES)
+    names = validation.distinct_choices("branches", branches, BRANCHES)
     settings = with_changes(settings, SETTINGS, changes)
     attributes = provenance(model, alphas=grid, branches=names, **settings.to_dict())
     found = continue_in_alpha(model, grid.tolist(), names, progress=progress, settings=settings)

@@ -122,7 +122,7 @@ def basins(
     for what, given in (("alphas", sizes), ("scales", widths), ("optimizers", optimizers)):
         if not given or len(set(given)) != len(given):  # type: ignore[arg-type]
             raise InvalidInput(what, given, "must be one or more different values")
-    seeds = validation.whole("seeds", seeds, at_least=1)
+    seeds = validation.integer("seeds", seeds, at_least=1)
     direction = resolve(model, start, 1.0)
     each = bytes_of_run(model, max(sizes), d, np.dtype("float64"))
     lanes = choose_batch(batch, each, len(sizes) * seeds, d)

@@ -91,7 +91,7 @@ def descent(
     if length <= 0:
         raise InvalidInput("positions", model.positions.tolist(), "must have p_1 not zero")
     n = count_sentences(model, alpha, d)
-    records = validation.whole("records", records, at_least=1)
+    records = validation.integer("records", records, at_least=1)
     until = validation.number("until", until, above=0)
     between = max(1, round(until / records / validation.number("step", step, above=0)))
     rest = q / rho - (theta / rho) ** 2 - m**2 / length
@@ -105,7 +105,7 @@ def descent(
     positions = position_vectors(model, d)
     _, sizes, modes = np.linalg.svd(positions, full_matrices=False)
     place = jnp.asarray(positions), jnp.asarray(modes[sizes > 1e-9])
-    numbers = jnp.arange(validation.whole("seeds", seeds, at_least=1))
+    numbers = jnp.arange(validation.integer("seeds", seeds, at_least=1))
     rows = [
         _follow(model, n, key, *place, start, settings.recipe(d), records, between)
         for key in keys_at(jax.random.key(seed), numbers[:, None])

@@ -158,7 +158,7 @@ def grid(
     models = stack([family(value) for value in places], parameter, d)
     model = models.members[0]
     sizes = [count_sentences(model, alpha, d) for alpha in alphas]
-    seeds = validation.whole("seeds", seeds, at_least=1)
+    seeds = validation.integer("seeds", seeds, at_least=1)
     settings = TrainingSettings(optimizer, steps, lr, seed=seed, batch=batch).for_the_end()
     for member in models.members:
         chosen = tuple(resolve(member, start) for start in starts)

@@ -49,8 +49,8 @@ def train_on_table(
     model = model.replace(spectrum=tokens.spectrum)
     d = tokens.table.shape[1]
     sizes = [count_sentences(model, alpha, d) for alpha in alphas]
-    seeds = validation.whole("seeds", seeds, at_least=1)
-    held_out = validation.whole("held_out", held_out, at_least=1)
+    seeds = validation.integer("seeds", seeds, at_least=1)
+    held_out = validation.integer("held_out", held_out, at_least=1)
     recipe = TrainingSettings(OPTIMIZER, seed=seed).for_the_end().recipe(d)
     chosen = tuple(resolve(model, start) for start in STARTS)
     positions, table = jnp.asarray(position_vectors(model, d)), jnp.asarray(tokens.table)

@@ -10,5 +10,5 @@ if TYPE_CHECKING:
     from dotphase.finite_d.initialization import Start
 
 STARTS: Registry[Start] = Registry(
-    "start", __name__, "START", first=("semantic", "positional", "mixed", "random")
+    "start", __name__, "START", order=("semantic", "positional", "mixed", "random")
 )

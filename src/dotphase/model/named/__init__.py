@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dotphase.config.parameters import Parameter, complete
+from dotphase.config.parameters import Parameter, fill_defaults
 from dotphase.config.registry import Registry
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class NamedModel:
 
     def build(self, **given: Any) -> Model:
         """The model of these parameters; the others have their defaults."""
-        return self.factory(**complete(given, self.parameters, "the model"))
+        return self.factory(**fill_defaults(given, self.parameters, "the model"))
 
 
 #: The model that commands, studies and the page take if no other is named.
@@ -47,7 +47,7 @@ MODELS: Registry[NamedModel] = Registry(
     "model",
     "dotphase.model.named",
     "MODEL",
-    first=(
+    order=(
         PAPER,
         "ridge-regression",
         "logistic",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dotphase.config.parameters import Number, Parameter, Whole, table
+from dotphase.config.parameters import Integer, Number, Parameter, table
 
 
 def parameters(*own: Parameter, length: int = 2, sigma: float = 0.5) -> Mapping[str, Parameter]:
@@ -12,7 +12,7 @@ def parameters(*own: Parameter, length: int = 2, sigma: float = 0.5) -> Mapping[
     return table(
         Parameter("omega", Number(at_least=0, at_most=1), 0.3, "Positional weight of the teacher."),
         *own,
-        Parameter("length", Whole(2), length, "Tokens in a sentence."),
+        Parameter("length", Integer(2), length, "Tokens in a sentence."),
         Parameter("sigma", Number(above=0), sigma, "Standard deviation of the tokens."),
         Parameter("ridge", Number(above=0), 0.01, "Penalty lambda."),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dotphase.config.parameters import OneOf, Parameter
+from dotphase.config.parameters import Choice, Parameter
 from dotphase.model.named import NamedModel
 from dotphase.model.named._attention import parameters
 
@@ -34,7 +34,7 @@ def _build(omega: float, labels: str, length: int, sigma: float, ridge: float) -
 MODEL = NamedModel(
     _build,
     parameters(
-        Parameter("labels", OneOf(("drawn", "likeliest")), "drawn",
+        Parameter("labels", Choice(("drawn", "likeliest")), "drawn",
                   "Whether a token's class is drawn from its row, or the largest entry of it."),
         sigma=1.0,
     ),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dotphase.config.parameters import Parameter, Whole
+from dotphase.config.parameters import Integer, Parameter
 from dotphase.model.named import NamedModel
 from dotphase.model.named._one_token import build, parameters
 
@@ -25,8 +25,8 @@ def _build(units: int, student_rank: int, sigma: float, ridge: float, noise: flo
 MODEL = NamedModel(
     _build,
     parameters(
-        Parameter("units", Whole(1), 2, "Hidden units of the teacher."),
-        Parameter("student_rank", Whole(1), 2, "Hidden units of the student."),
+        Parameter("units", Integer(1), 2, "Hidden units of the teacher."),
+        Parameter("student_rank", Integer(1), 2, "Hidden units of the student."),
     ),
     "A soft committee that learns another one.",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dotphase.config.parameters import Parameter, Whole
+from dotphase.config.parameters import Integer, Parameter
 from dotphase.model.named import NamedModel
 from dotphase.model.named._attention import parameters
 
@@ -30,7 +30,7 @@ def _build(omega: float, heads: int, length: int, sigma: float, ridge: float) ->
 MODEL = NamedModel(
     _build,
     parameters(
-        Parameter("heads", Whole(1), 2, "Heads of teacher and student, one column each."),
+        Parameter("heads", Integer(1), 2, "Heads of teacher and student, one column each."),
     ),
     "Several heads in teacher and student, averaged.",
 )  # fmt: skip

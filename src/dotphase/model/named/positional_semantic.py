@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dotphase.config import validation
-from dotphase.config.parameters import Flag, Number, Parameter, Slider, Whole, table
+from dotphase.config.parameters import Flag, Integer, Number, Parameter, Slider, table
 from dotphase.model.named import NamedModel
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Mixing:
         named = isinstance(value, str) and value in MIXING
         return value if named else read_mixing(value).tolist()
 
-    def read(self, field: str, text: str) -> Any:
+    def parse(self, field: str, text: str) -> Any:
         """A name, or the path of a file."""
         return text if text == "standard" else self.check(field, text)
 
@@ -40,7 +40,7 @@ def _build(exponent: float, atoms: int, **others: Any) -> Model:
 
 
 def _fits(length: int, kinds: int) -> None:
-    validation.whole("kinds", kinds, at_least=2, at_most=length)
+    validation.integer("kinds", kinds, at_least=2, at_most=length)
 
 
 #: The parameters of the family; options, study tables and sliders are made from these lines.
@@ -54,12 +54,12 @@ MODEL = NamedModel(
         Parameter("ridge", Number(above=0), 0.01,
                   "Penalty lambda.", Slider("λ", 1e-4, 1.0, 0.05, True)),
         Parameter("mixing", Mixing(), "standard", "Positional attention matrix A."),
-        Parameter("student_rank", Whole(1), 1, "Columns of the student's matrix."),
-        Parameter("length", Whole(2), 2, "Tokens in a sentence."),
-        Parameter("kinds", Whole(2), 2, "Kinds of positions, at most the length."),
+        Parameter("student_rank", Integer(1), 1, "Columns of the student's matrix."),
+        Parameter("length", Integer(2), 2, "Tokens in a sentence."),
+        Parameter("kinds", Integer(2), 2, "Kinds of positions, at most the length."),
         Parameter("untied", Flag(), False, "Give the student separate queries and keys."),
         Parameter("exponent", Number(at_least=0), 0.0, "Power law of the tokens' spectrum."),
-        Parameter("atoms", Whole(1), 32, "Different eigenvalues of that spectrum."),
+        Parameter("atoms", Integer(1), 32, "Different eigenvalues of that spectrum."),
     ),
     "The paper's: a teacher that mixes both mechanisms.",
     rules=((("length", "kinds"), _fits),),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dotphase.config.parameters import Number, OneOf, Parameter, Whole, table
+from dotphase.config.parameters import Choice, Integer, Number, Parameter, table
 from dotphase.model.named import NamedModel
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ MODEL = NamedModel(
     _build,
     table(
         Parameter("strength", Number(above=0), 4.0, "Squared length of the mark."),
-        Parameter("pooling", OneOf(("attention", "linear", "mean")), "attention",
+        Parameter("pooling", Choice(("attention", "linear", "mean")), "attention",
                   "How the student reads."),
-        Parameter("length", Whole(2), 3, "Tokens in a sentence."),
+        Parameter("length", Integer(2), 3, "Tokens in a sentence."),
         Parameter("noise", Number(at_least=0), 0.0, "Standard deviation of the labels' noise."),
         Parameter("ridge", Number(above=0), 0.01, "Penalty lambda."),
     ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dotphase.config.parameters import Number, OneOf, Parameter, Whole, table
+from dotphase.config.parameters import Choice, Integer, Number, Parameter, table
 from dotphase.model.named import NamedModel
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ MODEL = NamedModel(
     _build,
     table(
         Parameter("strength", Number(above=0), 9.0, "Squared length of the signal."),
-        Parameter("pooling", OneOf(("attention", "mean")), "attention", "How the student reads."),
-        Parameter("length", Whole(2), 3, "Tokens in a sentence."),
+        Parameter("pooling", Choice(("attention", "mean")), "attention", "How the student reads."),
+        Parameter("length", Integer(2), 3, "Tokens in a sentence."),
         Parameter("ridge", Number(above=0), 0.01, "Penalty lambda."),
     ),
     "Sparse-token classification: is a token marked?",

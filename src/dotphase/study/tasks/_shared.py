@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dotphase.config.parameters import Log2, Number, OneOf, Parameter, Whole
+from dotphase.config.parameters import Choice, Integer, Log2, Number, Parameter
 from dotphase.study.tasks import Result
 
 ALPHA = Parameter("alpha", Number(above=0), help="Sentences per dimension n/d, > 0.")
-DIMENSION = Parameter("d", Whole(2), help="Dimension of a token.")
+DIMENSION = Parameter("d", Integer(2), help="Dimension of a token.")
 START = Parameter(
-    "start", OneOf("dotphase.finite_d.initializers:STARTS"), "semantic", "Where to begin."
+    "start", Choice("dotphase.finite_d.initializers:STARTS"), "semantic", "Where to begin."
 )
-HELD_OUT = Parameter("held_out", Whole(2), 1024, "Sentences of the sampled test error.")
+HELD_OUT = Parameter("held_out", Integer(2), 1024, "Sentences of the sampled test error.")
 
 #: log2 of a number of Gaussian points.
 LOG2 = Log2(12, 24)

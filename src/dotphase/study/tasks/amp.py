@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dotphase.config.parameters import Number, Parameter, Whole, table
+from dotphase.config.parameters import Integer, Number, Parameter, table
 from dotphase.study.tasks import Result, Task, Values
 from dotphase.study.tasks._shared import ALPHA, DIMENSION, HELD_OUT, RUN, START
 
@@ -28,7 +28,7 @@ TASK = Task(
         START,
         Parameter("damping", Number(at_least=0, at_most=0.99), None,
                   "Share of the old values in a step [default: 0.5; positional 0.8]."),
-        Parameter("iterations", Whole(1), 400, "Most iterations."),
+        Parameter("iterations", Integer(1), 400, "Most iterations."),
         Parameter("tolerance", Number(above=0), 1e-8, "Relative change at which a run stops."),
         HELD_OUT,
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dotphase.config.parameters import Number, OneOf, Parameter, table
+from dotphase.config.parameters import Choice, Number, Parameter, table
 from dotphase.study.tasks import Result, Task, Values
 from dotphase.study.tasks._shared import ALPHA, LINEAR, LOG2, LOSSES
 
@@ -41,7 +41,7 @@ TASK = Task(
     compute,
     table(
         ALPHA,
-        Parameter("branch", OneOf("dotphase.theory.branches:BRANCHES"), "semantic",
+        Parameter("branch", Choice("dotphase.theory.branches:BRANCHES"), "semantic",
                   "Branch to follow."),
         Parameter("rtol", Number(above=0), 2e-3,
                   "Relative standard error at which no more points are added."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dotphase.config.parameters import Number, OneOf, Parameter, Whole, table
+from dotphase.config.parameters import Choice, Integer, Number, Parameter, table
 from dotphase.study.tasks import Task, Values
 from dotphase.study.tasks._shared import ALPHA, DIMENSION, HELD_OUT, RUN, START
 
@@ -28,18 +28,18 @@ TASK = Task(
         START,
         Parameter("scale", Number(above=0), None,
                   "Standard deviation of a random start's entries [default: 0.1]."),
-        Parameter("optimizer", OneOf("dotphase.training.optimizers:OPTIMIZERS"), "lbfgs",
+        Parameter("optimizer", Choice("dotphase.training.optimizers:OPTIMIZERS"), "lbfgs",
                   "How the training loss is minimised."),
-        Parameter("steps", Whole(1), None, "Most steps [default: the optimizer's own]."),
+        Parameter("steps", Integer(1), None, "Most steps [default: the optimizer's own]."),
         Parameter("lr", Number(above=0), None, "Size of a step [default: the optimizer's own]."),
         Parameter("tolerance", Number(above=0), None,
                   "Gradient norm/sqrt(d) at which a run stops [default: by precision]."),
-        Parameter("minibatch", Whole(1), 128, "Sentences of a step of sgd."),
+        Parameter("minibatch", Integer(1), 128, "Sentences of a step of sgd."),
         Parameter("momentum", Number(at_least=0), 0.9,
                   "Share of the last step that the optimizer momentum adds."),
         HELD_OUT,
-        Parameter("first", Whole(0), 0, "Number of the first run of a seed."),
-        Parameter("dtype", OneOf(("float64", "float32")), "float64", "Floating-point precision."),
+        Parameter("first", Integer(0), 0, "Number of the first run of a seed."),
+        Parameter("dtype", Choice(("float64", "float32")), "float64", "Floating-point precision."),
     ),
     RUN,
 )  # fmt: skip

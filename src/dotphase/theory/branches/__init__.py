@@ -15,5 +15,5 @@ if TYPE_CHECKING:
 
 #: Aligned with the teacher, with the positions, with neither, with both.
 BRANCHES: Registry[Branch] = Registry(
-    "branch", __name__, "BRANCH", first=("semantic", "positional", "uninformed", "mixed")
+    "branch", __name__, "BRANCH", order=("semantic", "positional", "uninformed", "mixed")
 )

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Unpack
 
-from dotphase.config.serialization import fields_without
+from dotphase.config.serialization import fields_except
 from dotphase.errors import InvalidInput
 from dotphase.model import Model
 from dotphase.runtime.precision import in_double_precision
@@ -56,7 +56,7 @@ class BrokenCritical:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, ready for JSON."""
-        return fields_without(self, "semantic", "positional", "linear")
+        return fields_except(self, "semantic", "positional", "linear")
 
 
 @in_double_precision

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from dotphase.config.formatting import LABELS, Description, Shown, with_error
-from dotphase.config.serialization import fields_without
+from dotphase.config.formatting import LABELS, Description, Printable, format_value
+from dotphase.config.serialization import fields_except
 from dotphase.theory.model_error import LAWS
 from dotphase.theory.one_rsb.parisi_path import Path
 from dotphase.theory.one_rsb.state_evolution import BrokenOverlaps
@@ -77,7 +77,7 @@ def complexity_of(symmetric: Solution, path: Path) -> Complexity:
 
 
 @dataclass(frozen=True)
-class Broken(Shown):
+class Broken(Printable):
     """One fixed point with one step of replica symmetry breaking.
 
     Attributes
@@ -140,7 +140,7 @@ class Broken(Shown):
         symmetric = self.symmetric.to_dict()
         return {
             **{name: symmetric[name] for name in ("alpha", "branch", "found")},
-            **fields_without(self, "overlaps", "symmetric", "curve"),
+            **fields_except(self, "overlaps", "symmetric", "curve"),
             "parisi": self.parisi if math.isfinite(self.parisi) else None,
             "parisi_range": list(self.parisi_range),
             "overlaps": parts,
@@ -168,9 +168,9 @@ class Broken(Shown):
         for name, value in results.items():
             note = ""
             if name in self.shift:
-                moved = with_error(self.shift[name], self.shift_stderr[name])
+                moved = format_value(self.shift[name], self.shift_stderr[name])
                 note = f"   from replica symmetry {moved}"
-            shown = with_error(value, self.stderr[name]) if math.isfinite(value) else "none"
+            shown = format_value(value, self.stderr[name]) if math.isfinite(value) else "none"
             rows.append((labels.get(name, name), shown + note))
         state = "converged" if self.converged else "NOT CONVERGED"
         end = (

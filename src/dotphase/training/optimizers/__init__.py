@@ -10,5 +10,5 @@ if TYPE_CHECKING:
     from dotphase.training.loop import Optimizer
 
 OPTIMIZERS: Registry[Optimizer] = Registry(
-    "optimizer", __name__, "OPTIMIZER", first=("lbfgs", "gd", "momentum", "adam", "sgd")
+    "optimizer", __name__, "OPTIMIZER", order=("lbfgs", "gd", "momentum", "adam", "sgd")
 )
