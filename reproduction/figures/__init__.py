@@ -1,0 +1,1 @@
+"""Figures of the reproduction: one file for each, drawn with `dotphase.plot.style`."""
