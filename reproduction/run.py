@@ -188,7 +188,7 @@ def _write_tables(tables: Mapping[str, xr.Dataset], folder: Path) -> tuple[str, 
 
 
 def _draw(draw: Callable[[Any], Any], datasets: Any, name: str, folder: Path) -> tuple[str, ...]:
-    from dotphase.figures.parts.style import house_style, save, theme
+    from dotphase.plot.style import house_style, save, theme
 
     paths = []
     for shade, suffix in (("light", ""), ("dark", "-dark")):

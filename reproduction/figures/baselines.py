@@ -7,8 +7,15 @@ from typing import Any
 
 import xarray as xr
 
-from dotphase.figures.parts.lines import ALPHA, TEST_ERROR, plot_linear_baseline, plot_seed_means
-from dotphase.figures.parts.style import COLORS, ink_color, new_figure
+from dotphase.plot.style import (
+    ALPHA,
+    COLORS,
+    TEST_ERROR,
+    ink_color,
+    new_figure,
+    plot_linear_baseline,
+    plot_seed_means,
+)
 
 #: Look of each learner: color, marker and line.
 LOOKS = {
@@ -22,21 +29,13 @@ LOOKS = {
 }
 
 
-def baselines(errors: xr.Dataset, path: str | Path | None = None) -> Any:
+def plot_baselines(errors: xr.Dataset, path: str | Path | None = None) -> Any:
     """Draw test errors of several learners on the same data sets.
 
     Parameters
     ----------
     errors : xarray.Dataset
         ``test_error`` over ``learner``, ``alpha`` and ``seed``, with the ``linear_limit``.
-
-    Examples
-    --------
-    >>> import xarray as xr
-    >>> over = ("learner", "alpha", "seed")
-    >>> errors = xr.Dataset({"test_error": (over, [[[0.002, 0.003]]]), "linear_limit": 0.002})
-    >>> errors = errors.assign_coords(learner=["perceptron on tokens"], alpha=[2.0])
-    >>> figure = dp.plot.baselines(errors.assign_attrs(d=40), "baselines.png")
     """
     with new_figure(path, size=(6.6, 4.0)) as (figure, axis):
         plot_linear_baseline(axis, errors["linear_limit"])

@@ -7,20 +7,23 @@ from typing import Any
 
 import xarray as xr
 
-from dotphase.figures.parts.lines import (
+from dotphase.plot.style import (
+    COLORS,
+    MARKERS,
     ORDER_PARAMETERS,
     OVERLAP_LABELS,
     OVERLAPS,
     TRAIN_LOSS,
     format_dimension_axis,
+    ink_color,
+    new_figure,
     overlap_scale,
     plot_against_dimension,
     use_scientific_ticks,
 )
-from dotphase.figures.parts.style import COLORS, MARKERS, ink_color, new_figure
 
 
-def concentration(theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None = None) -> Any:
+def plot_concentration(theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None = None) -> Any:
     """Mean and standard deviation over runs against d, and how the latter falls.
 
     Parameters
@@ -29,13 +32,6 @@ def concentration(theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None 
         The two branches at one alpha.
     runs : xarray.Dataset
         Dimensions ``d``, ``start`` and ``seed``.
-
-    Examples
-    --------
-    >>> branches = dp.curve(dp.positional_semantic(), [1.0, 2.0], log2_points=12)
-    >>> runs = dp.grid(dp.positional_semantic, [1.5, 2.0], [0.2, 0.4], d=40, seeds=2)
-    >>> runs = runs.isel(omega=0, alpha=1, drop=True).expand_dims(d=[40])
-    >>> figure = dp.plot.concentration(branches.isel(alpha=1), runs, "concentration.png")
     """
     scale, d = overlap_scale(theory), runs["d"].values
     with new_figure(path, 1, 3, size=(10.4, 3.6)) as (figure, (loss, overlap, spread)):

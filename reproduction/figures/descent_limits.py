@@ -8,16 +8,18 @@ from typing import Any
 
 import xarray as xr
 
-from dotphase.figures.parts.lines import (
+from dotphase.plot.style import (
     ALPHA,
     GRADIENT_DESCENT,
+    MARKERS,
     RS_MINIMA,
+    ink_color,
+    new_figure,
     overlap_scale,
     plot_branch,
     plot_seed_means,
     squeeze_parameter,
 )
-from dotphase.figures.parts.style import MARKERS, ink_color, new_figure
 
 #: Colors of Okabe and Ito for the members of a column.
 SHADES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9")
@@ -30,7 +32,9 @@ ROWS = {
 Member = tuple[str, xr.Dataset, xr.Dataset, xr.Dataset]
 
 
-def descent_limits(columns: Mapping[str, Sequence[Member]], path: str | Path | None = None) -> Any:
+def plot_descent_limits(
+    columns: Mapping[str, Sequence[Member]], path: str | Path | None = None
+) -> Any:
     """Overlaps that gradient descent reaches against alpha, from both starts.
 
     Full lines: the dynamics in the limit of large d; dashed: minima of replica-symmetric theory,
@@ -41,14 +45,6 @@ def descent_limits(columns: Mapping[str, Sequence[Member]], path: str | Path | N
     columns : mapping
         By title, at most five models each: a label, minima of `dotphase.curve`, ends of
         `dotphase.curve` with ``engine="dynamics"``, and runs of `dotphase.grid` at one value.
-
-    Examples
-    --------
-    >>> minima = dp.curve(dp.positional_semantic(), [1.0, 2.0], log2_points=12)
-    >>> small = {"log2_ensemble": 8, "repetitions": 2, "steps": 5, "lr": 4.0}
-    >>> ends = dp.curve(dp.positional_semantic(), [1.0, 2.0], engine="dynamics", **small)
-    >>> runs = dp.grid(dp.positional_semantic, [1.5, 2.0], [0.2, 0.4], d=40, seeds=2)
-    >>> figure = dp.plot.descent_limits({"": [("two tokens", minima, ends, runs)]}, "descents.png")
     """
     size = (0.6 + 3.3 * len(columns), 5.6)
     with new_figure(path, 2, len(columns), size=size, sharex="col", squeeze=False) as (

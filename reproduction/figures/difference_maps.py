@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.figures.parts.lines import ALPHA
-from dotphase.figures.parts.style import new_figure
+from dotphase.plot.style import ALPHA, new_figure
 
 #: Quantities of the columns, and the largest difference that colors show.
 SHOWN, LIMIT = ("train_loss", "test_error"), 4.0
 
 
-def difference_maps(rows: xr.Dataset, path: str | Path | None = None) -> Any:
+def plot_difference_maps(rows: xr.Dataset, path: str | Path | None = None) -> Any:
     """Maps over alpha and omega, a row for each table and start that has them.
 
     Parameters
@@ -23,15 +22,6 @@ def difference_maps(rows: xr.Dataset, path: str | Path | None = None) -> Any:
     rows : xarray.Dataset
         Values along ``row`` with ``table``, ``start``, ``quantity``, ``omega``, ``alpha`` and
         ``difference``.
-
-    Examples
-    --------
-    >>> import xarray as xr
-    >>> places = {"omega": ("row", [0.1, 0.2]), "alpha": ("row", [1.0, 2.0])}
-    >>> rows = xr.Dataset({"difference": ("row", [0.1, -0.4]), **places})
-    >>> for name, word in (("table", "maps"), ("start", "semantic"), ("quantity", "train_loss")):
-    ...     rows[name] = ("row", [word, word])
-    >>> figure = dp.plot.difference_maps(rows, "difference_maps.png")
     """
     words = zip(*(rows[name].values.tolist() for name in ("table", "start")), strict=True)
     kinds = [pair for pair in dict.fromkeys(words) if _is_map(rows, pair)]

@@ -8,26 +8,19 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.figures.parts.style import COLORS, ink_color, new_figure
+from dotphase.plot.style import COLORS, ink_color, new_figure
 
 #: Where histograms end, and how many bars they have.
 LIMIT, BARS = 4.5, 45
 
 
-def differences(rows: xr.Dataset, path: str | Path | None = None) -> Any:
+def plot_differences(rows: xr.Dataset, path: str | Path | None = None) -> Any:
     """A histogram for each table, with the unit normal that it should be.
 
     Parameters
     ----------
     rows : xarray.Dataset
         Values along ``row`` with ``table``, ``difference`` and ``stands_in``.
-
-    Examples
-    --------
-    >>> import xarray as xr
-    >>> rows = xr.Dataset({"difference": ("row", [0.1, -0.4]), "stands_in": ("row", [0, 0])})
-    >>> rows["table"] = ("row", ["maps", "maps"])
-    >>> figure = dp.plot.differences(rows, "differences.png")
     """
     names = list(dict.fromkeys(rows["table"].values.tolist()))
     edges = np.linspace(-LIMIT, LIMIT, BARS + 1)

@@ -8,22 +8,25 @@ from typing import Any
 
 import xarray as xr
 
-from dotphase.figures.parts.lines import (
+from dotphase.plot.style import (
     ALPHA,
+    COLORS,
     LOSS_GAP,
     OVERLAPS,
     TEST_ERROR,
     add_slice_entries,
+    ink_color,
     label_slice,
+    new_figure,
+    page_color,
     plot_slice,
 )
-from dotphase.figures.parts.style import COLORS, ink_color, new_figure, page_color
 
 #: Colors of Okabe and Ito for the members of a family, in their order.
 SHADES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#7F7F7F")
 
 
-def family(
+def plot_family(
     members: Sequence[tuple[str, xr.Dataset, xr.Dataset]],
     lines: xr.Dataset | None = None,
     path: str | Path | None = None,
@@ -38,12 +41,6 @@ def family(
     lines : xarray.Dataset, optional
         ``alpha_c`` and ``alpha_l`` over ``length``, with errors, and ``trained`` crossings: one
         more panel.
-
-    Examples
-    --------
-    >>> branches = dp.curve(dp.positional_semantic(), [1.0, 2.0], log2_points=12)
-    >>> runs = dp.grid(dp.positional_semantic, [1.5, 2.0], [0.2, 0.4], d=40, seeds=2)
-    >>> figure = dp.plot.family([("two tokens", branches, runs)], path="family.png")
     """
     rows, columns, size = (1, 3, (10.4, 3.4)) if lines is None else (2, 2, (8.6, 6.6))
     with new_figure(path, rows, columns, size=size) as (figure, axes):

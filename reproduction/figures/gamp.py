@@ -8,11 +8,10 @@ from typing import Any
 
 import xarray as xr
 
-from dotphase.figures.parts.lines import AMP_FIELDS, AMP_OVERLAPS, plot_message_passing
-from dotphase.figures.parts.style import new_figure
+from dotphase.plot.style import AMP_FIELDS, AMP_OVERLAPS, new_figure, plot_message_passing
 
 
-def gamp(runs: Mapping[str, xr.Dataset], path: str | Path | None = None) -> Any:
+def plot_gamp(runs: Mapping[str, xr.Dataset], path: str | Path | None = None) -> Any:
     """Measured overlaps as points, predicted ones as lines, a panel for each start.
 
     Parameters
@@ -20,15 +19,6 @@ def gamp(runs: Mapping[str, xr.Dataset], path: str | Path | None = None) -> Any:
     runs : mapping
         For each start a dataset with ``q``, ``m`` and ``theta``, each ``_measured``,
         ``_predicted`` and ``_stderr``, against ``iteration``.
-
-    Examples
-    --------
-    >>> import xarray as xr
-    >>> passing = xr.Dataset(coords={"iteration": [0, 1]}, attrs={"d": 100, "alpha": 2.0})
-    >>> for name in ("q", "m", "theta"):
-    ...     for part in ("measured", "predicted", "stderr"):
-    ...         passing[f"{name}_{part}"] = ("iteration", [0.1, 0.2])
-    >>> figure = dp.plot.gamp({"semantic": passing}, "gamp.png")
     """
     size = (4.4 * len(runs), 3.4)
     with new_figure(path, 1, len(runs), size=size, squeeze=False) as (figure, axes):

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.figures.parts.lines import (
+from dotphase.plot.style import (
     GRADIENT_DESCENT,
     TRAIN_LOSS,
     add_theory_entries,
+    ink_color,
+    new_figure,
     overlap_scale,
     use_scientific_ticks,
 )
-from dotphase.figures.parts.style import ink_color, new_figure
 
 #: Colors of Okabe and Ito, and markers, one for each rule.
 SHADES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
@@ -25,7 +26,7 @@ MARKERS = ("o", "s", "D", "^")
 SHOWN = 10
 
 
-def optimizers(
+def plot_optimizers(
     paths: Mapping[str, tuple[xr.Dataset, xr.Dataset | None]], path: str | Path | None = None
 ) -> Any:
     """Training loss and theta against the steps, a color for each rule.
@@ -35,13 +36,6 @@ def optimizers(
     paths : mapping
         By label, what `dotphase.dynamics` gives as a dataset, and the `path` of what
         `dotphase.train` gives with ``record=True`` and the same rule, or None.
-
-    Examples
-    --------
-    >>> rule = {"steps": 5, "lr": 4.0}
-    >>> small = {"log2_ensemble": 8, "repetitions": 2, "rtol": None}
-    >>> along = dp.dynamics(dp.positional_semantic(), alpha=2.0, **rule, **small)
-    >>> figure = dp.plot.optimizers({"gradient descent": (along.dataset(), None)}, "rules.png")
     """
     with new_figure(path, 1, 2, size=(8.6, 3.5)) as (figure, axes):
         for color, marker, (label, (theory, runs)) in zip(

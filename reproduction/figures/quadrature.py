@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.figures.parts.style import COLORS, ink_color, new_figure
+from dotphase.plot.style import COLORS, ink_color, new_figure
 
 
-def quadrature(
+def plot_quadrature(
     points: xr.Dataset, rules: xr.Dataset, published: float, path: str | Path | None = None
 ) -> Any:
     """How alpha_c depends on how the averages are taken.
@@ -24,14 +24,6 @@ def quadrature(
         ``alpha_c`` and ``nodes`` of fixed rules, the first those of the released procedure.
     published : float
         The published value.
-
-    Examples
-    --------
-    >>> import xarray as xr
-    >>> points = xr.Dataset({"alpha_c": ("nodes", [1.24, 1.25])}, {"nodes": [2**12, 2**14]})
-    >>> points["alpha_c_stderr"] = ("nodes", [0.01, 0.01])
-    >>> rules = xr.Dataset({"alpha_c": ("rule", [1.24, 1.3]), "nodes": ("rule", [57, 256])})
-    >>> figure = dp.plot.quadrature(points, rules, 1.241, "quadrature.png")
     """
     with new_figure(path, size=(5.2, 3.5)) as (figure, axis):
         axis.axhline(published, color=ink_color(), lw=1, ls=":", label="published")

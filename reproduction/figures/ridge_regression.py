@@ -8,37 +8,26 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.figures.parts.lines import TEST_ERROR
-from dotphase.figures.parts.style import COLORS, new_figure, page_color
-from dotphase.model import glm
+from dotphase.analysis import ridge_regression
+from dotphase.plot.style import COLORS, TEST_ERROR, new_figure, page_color
 
 #: Colors of the ridges, in their order.
 ORDER = ("semantic", "positional", "mixed", "bayes", "linear")
 
 
-def ridge_regression(ridge: xr.Dataset, path: str | Path | None = None) -> Any:
+def plot_ridge_regression(ridge: xr.Dataset, path: str | Path | None = None) -> Any:
     """V and the test error against alpha: lines are closed forms, points the solver's.
 
     Parameters
     ----------
     ridge : xarray.Dataset
         Of a study of the task ``regression`` over ridge and alpha.
-
-    Examples
-    --------
-    >>> import xarray as xr
-    >>> points = xr.Dataset(coords={"ridge": [0.1], "alpha": [0.5, 2.0]})
-    >>> for name in ("V", "test_error"):
-    ...     points[name] = (("ridge", "alpha"), [[1.0, 0.5]])
-    >>> figure = dp.plot.ridge_regression(points, "limits.png")
     """
     alphas = np.geomspace(float(ridge["alpha"].min()), float(ridge["alpha"].max()), 200)
     with new_figure(path, 1, 2, size=(7.6, 3.3)) as (figure, axes):
         for axis, name, label in zip(axes, ("V", "test_error"), ("$V$", TEST_ERROR), strict=True):
             for kind, strength in zip(ORDER, ridge["ridge"].values, strict=False):
-                exact = [
-                    glm.ridge_regression(float(alpha), float(strength))[name] for alpha in alphas
-                ]
+                exact = [ridge_regression(float(alpha), float(strength))[name] for alpha in alphas]
                 color = COLORS[kind]
                 axis.plot(alphas, exact, color=color, label=rf"$\lambda$ = {strength:g}")
                 some = ridge.sel(ridge=strength)

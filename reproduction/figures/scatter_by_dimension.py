@@ -8,18 +8,20 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.figures.parts.lines import (
+from dotphase.plot.style import (
+    MARKERS,
     ORDER_PARAMETERS,
     TEST_ERROR,
+    ink_color,
+    new_figure,
     overlap_scale,
     plot_against_dimension,
     plot_overlap_plane,
     use_scientific_ticks,
 )
-from dotphase.figures.parts.style import MARKERS, ink_color, new_figure
 
 
-def scatter_by_dimension(
+def plot_scatter_by_dimension(
     theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None = None
 ) -> Any:
     """Every run in the plane of m and theta, colored by d, and the test error against d.
@@ -30,13 +32,6 @@ def scatter_by_dimension(
         The two branches at one alpha; stars, and lines.
     runs : xarray.Dataset
         Dimensions ``d``, ``start`` and ``seed``.
-
-    Examples
-    --------
-    >>> branches = dp.curve(dp.positional_semantic(), [1.0, 2.0], log2_points=12)
-    >>> runs = dp.grid(dp.positional_semantic, [1.5, 2.0], [0.2, 0.4], d=40, seeds=2)
-    >>> runs = runs.isel(omega=0, alpha=1, drop=True).expand_dims(d=[40])
-    >>> figure = dp.plot.scatter_by_dimension(branches.isel(alpha=1), runs, "scatter.png")
     """
     scale, d = overlap_scale(theory), runs["d"].values
     ends = {"vmin": np.log10(d[0]), "vmax": np.log10(d[-1]) + 1e-9}

@@ -7,14 +7,22 @@ from typing import Any
 
 import xarray as xr
 
-from dotphase.figures.parts.lines import OPTIMIZER_LABELS, overlap_scale, plot_overlap_plane
-from dotphase.figures.parts.style import COLORS, MARKERS, new_figure
+from dotphase.plot.style import (
+    COLORS,
+    MARKERS,
+    OPTIMIZER_LABELS,
+    new_figure,
+    overlap_scale,
+    plot_overlap_plane,
+)
 
 #: Sizes that are said above each panel.
 SIZES = {"d": "d", "alpha": r"\alpha"}
 
 
-def scatter_by_start(theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None = None) -> Any:
+def plot_scatter_by_start(
+    theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None = None
+) -> Any:
     """Scatter of ``(m, theta)`` of every run; one panel for each optimizer.
 
     Parameters
@@ -23,13 +31,6 @@ def scatter_by_start(theory: xr.Dataset, runs: xr.Dataset, path: str | Path | No
         The branches at the alpha of the runs; drawn as stars.
     runs : xarray.Dataset
         Dimensions ``optimizer``, ``start`` and ``seed``.
-
-    Examples
-    --------
-    >>> branches = dp.curve(dp.positional_semantic(), [1.0, 2.0], log2_points=12)
-    >>> runs = dp.grid(dp.positional_semantic, [1.5, 2.0], [0.2, 0.4], d=40, seeds=2)
-    >>> runs = runs.isel(omega=0, alpha=1, drop=True).expand_dims(optimizer=["lbfgs"])
-    >>> figure = dp.plot.scatter_by_start(branches.isel(alpha=1), runs, "starts.png")
     """
     scale = overlap_scale(theory)
     kinds = list(runs["optimizer"].values)

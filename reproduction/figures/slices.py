@@ -8,7 +8,7 @@ from typing import Any
 
 import xarray as xr
 
-from dotphase.figures.parts.lines import (
+from dotphase.plot.style import (
     ALPHA,
     LOSS_GAP,
     OVERLAPS,
@@ -16,9 +16,9 @@ from dotphase.figures.parts.lines import (
     TEST_ERROR,
     add_slice_entries,
     label_slice,
+    new_figure,
     plot_slice,
 )
-from dotphase.figures.parts.style import new_figure
 
 #: Colors of Okabe and Ito for the values of a parameter.
 SHADES = ("#56B4E9", "#0072B2", "#CC79A7", "#E69F00")
@@ -26,7 +26,7 @@ SHADES = ("#56B4E9", "#0072B2", "#CC79A7", "#E69F00")
 Slice = tuple[float, xr.Dataset, xr.Dataset]
 
 
-def slices(columns: Mapping[str, Sequence[Slice]], path: str | Path | None = None) -> Any:
+def plot_slices(columns: Mapping[str, Sequence[Slice]], path: str | Path | None = None) -> Any:
     """Loss difference, overlaps and test error against alpha for several values of a parameter.
 
     Parameters
@@ -34,12 +34,6 @@ def slices(columns: Mapping[str, Sequence[Slice]], path: str | Path | None = Non
     columns : mapping
         For each parameter its values, at most four, each with the theory of `dotphase.curve`
         and the runs of `dotphase.grid` at one value.
-
-    Examples
-    --------
-    >>> branches = dp.curve(dp.positional_semantic(), [1.0, 2.0], log2_points=12)
-    >>> runs = dp.grid(dp.positional_semantic, [1.5, 2.0], [0.2, 0.4], d=40, seeds=2)
-    >>> figure = dp.plot.slices({"omega": [(0.3, branches, runs)]}, path="slices.png")
     """
     size = (3.5 * len(columns), 8.2)
     with new_figure(path, 3, len(columns), size=size, sharex=True, squeeze=False) as (

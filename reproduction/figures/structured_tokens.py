@@ -9,23 +9,21 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.figures.parts.lines import (
+from dotphase.plot.style import (
     ALPHA,
-    RS_MINIMA,
-    TEST_ERROR,
-    add_branch_entries,
-    plot_seed_means,
-    squeeze_parameter,
-    use_scientific_ticks,
-)
-from dotphase.figures.parts.style import (
     COLORS,
     LINE_STYLES,
     MARKERS,
+    RS_MINIMA,
+    TEST_ERROR,
+    add_branch_entries,
     empty_color,
     ink_color,
     new_figure,
     page_color,
+    plot_seed_means,
+    squeeze_parameter,
+    use_scientific_ticks,
 )
 
 #: Colors of the exponents, in their order.
@@ -35,7 +33,7 @@ Spectra = Mapping[float, tuple[xr.Dataset, xr.Dataset]]
 Real = Mapping[str, tuple[xr.Dataset, ...]]
 
 
-def structured_tokens(
+def plot_structured_tokens(
     spectra: Spectra, critical: xr.Dataset, real: Real, path: str | Path | None = None
 ) -> Any:
     """Three panels; the last one only where there are runs on real tokens.
@@ -48,15 +46,6 @@ def structured_tokens(
         alpha_c and alpha_l over ``exponent``.
     real : mapping
         For each kind of tokens theory, runs on Gaussian tokens and runs on real ones.
-
-    Examples
-    --------
-    >>> import xarray as xr
-    >>> branches = dp.curve(dp.positional_semantic(), [1.0, 2.0], log2_points=12)
-    >>> runs = dp.grid(dp.positional_semantic, [1.5, 2.0], [0.2, 0.4], d=40, seeds=2)
-    >>> names = ("alpha_c", "alpha_c_stderr", "alpha_l", "alpha_l_stderr", "trusted")
-    >>> lines = xr.Dataset({name: ("exponent", [1.0]) for name in names}, {"exponent": [0.0]})
-    >>> figure = dp.plot.structured_tokens({0.0: (branches, runs)}, lines, {}, "structured.png")
     """
     panels = 3 if real else 2
     with new_figure(path, 1, panels, size=(3.7 * panels, 3.5)) as (figure, axes):

@@ -9,18 +9,22 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.figures.parts.lines import (
+from dotphase.plot.style import (
     ALPHA,
+    COLORS,
     GRADIENT_DESCENT,
     LOSS_GAP,
+    MARKERS,
     ORDER_PARAMETERS,
     OVERLAP_LABELS,
     RS_MINIMA,
     TEST_ERROR,
     add_hollow_entry,
     add_saddle_entry,
+    ink_color,
     is_saddle,
     loss_gap,
+    new_figure,
     overlap_scale,
     plot_branch,
     plot_linear_baseline,
@@ -29,13 +33,12 @@ from dotphase.figures.parts.lines import (
     squeeze_parameter,
     use_scientific_ticks,
 )
-from dotphase.figures.parts.style import COLORS, MARKERS, ink_color, new_figure
 
 #: Look of the other theory, where there are two.
 MINIMUM: dict[str, Any] = {"ls": (0, (3, 2)), "lw": 1.0}
 
 
-def transition(
+def plot_transition(
     theory: xr.Dataset,
     critical: Mapping[Any, Any],
     runs: xr.Dataset | None = None,
@@ -57,13 +60,6 @@ def transition(
         From `dotphase.grid`, at one value.
     ends : xarray.Dataset, optional
         From `dotphase.curve` with ``engine="dynamics"``.
-
-    Examples
-    --------
-    >>> branches = dp.curve(dp.positional_semantic(), [1.0, 2.0], log2_points=12)
-    >>> runs = dp.grid(dp.positional_semantic, [1.5, 2.0], [0.2, 0.4], d=40, seeds=2)
-    >>> known = {"alpha_c": 1.251, "alpha_l": 1.494, "linear_test_error": 0.00197}
-    >>> figure = dp.plot.transition(branches, known, runs, "transition.png")
     """
     theory, scale = theory.sortby("alpha"), overlap_scale(theory)
     runs = None if runs is None else squeeze_parameter(runs)

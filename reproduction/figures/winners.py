@@ -9,25 +9,18 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.figures.parts.lines import ALPHA
-from dotphase.figures.parts.maps import untrusted_cells
-from dotphase.figures.parts.style import COLORS, MAP_INK, new_figure
+from dotphase.plot.style import ALPHA, COLORS, MAP_INK, new_figure, untrusted_cells
 
 NAMES = ("positional", "semantic", "mixed")
 
 
-def winners(maps: Sequence[tuple[str, xr.Dataset]], path: str | Path | None = None) -> Any:
+def plot_winners(maps: Sequence[tuple[str, xr.Dataset]], path: str | Path | None = None) -> Any:
     """Which mechanism has the lowest training loss, over alpha and omega.
 
     Parameters
     ----------
     maps : sequence of (title, dataset)
         From `dotphase.diagram`.
-
-    Examples
-    --------
-    >>> cells = dp.diagram(dp.positional_semantic, [1.0, 2.0], [0.2, 0.4], log2_points=12)
-    >>> figure = dp.plot.winners([("student of rank one", cells)], "winners.png")
     """
     from matplotlib.colors import ListedColormap
     from matplotlib.patches import Patch

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase import plot
 from dotphase.baselines.fit import baseline
 from dotphase.model import Model
 from dotphase.model.linear_layer import linear_test_error
 from dotphase.model.paper import positional_semantic
 from dotphase.training.run import train
+from reproduction.figures.baselines import plot_baselines
 from reproduction.item import Datasets, Item
 from reproduction.rows import finite_size, over_seeds, shown
 from reproduction.store import Parts
@@ -90,7 +90,7 @@ def _dataset(
 
 def draw(datasets: Datasets) -> Any:
     """Test errors against alpha; the linear layer is its limit."""
-    return plot.baselines(together(datasets).drop_sel(learner="linear layer"))
+    return plot_baselines(together(datasets).drop_sel(learner="linear layer"))
 
 
 def compare(datasets: Datasets) -> list[Row]:

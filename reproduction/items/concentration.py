@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase import plot
 from dotphase.experiments.theory.curve import curve
 from dotphase.model.paper import positional_semantic
+from reproduction.figures.concentration import plot_concentration
+from reproduction.figures.scatter_by_dimension import plot_scatter_by_dimension
 from reproduction.item import Datasets, Item
 from reproduction.released.grids import scaling_grids, trained
 from reproduction.rows import LOSSES, OVERLAP, number
@@ -39,7 +40,7 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
 def draw(datasets: Datasets) -> Any:
     """Means with standard deviations against d, theory as lines, and the spread itself."""
     pair = datasets["theory"], datasets["runs"]
-    return {"": plot.concentration(*pair), "scatter": plot.scatter_by_dimension(*pair)}
+    return {"": plot_concentration(*pair), "scatter": plot_scatter_by_dimension(*pair)}
 
 
 def spread_exponent(runs: xr.Dataset, start: str, name: str) -> tuple[float, float]:

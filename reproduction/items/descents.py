@@ -13,9 +13,11 @@ from dotphase.dmft.run import dynamics
 from dotphase.experiments.dynamics.outcomes import outcomes
 from dotphase.experiments.training.averages import mean_and_error
 from dotphase.experiments.training.basins import basin_shares, basins
-from dotphase.figures.parts.lines import SYMBOLS
 from dotphase.model.paper import positional_semantic
+from dotphase.plot.style import SYMBOLS
 from dotphase.training.run import train
+from reproduction.figures.descent_limits import plot_descent_limits
+from reproduction.figures.optimizers import plot_optimizers
 from reproduction.item import Datasets, Item
 from reproduction.rows import OVERLAP, finite_size, number, over_seeds
 from reproduction.store import Parts
@@ -121,9 +123,9 @@ def draw(datasets: Datasets) -> dict[str, Any]:
         for name, (label, _) in RULES.items()
     }
     return {
-        "": plot.descent_limits(columns),
+        "": plot_descent_limits(columns),
         "random": plot.outcomes(random),
-        "rules": plot.optimizers(rules),
+        "rules": plot_optimizers(rules),
     }
 
 

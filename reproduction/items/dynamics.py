@@ -13,8 +13,8 @@ from dotphase import plot
 from dotphase.experiments.training.averages import mean_and_error
 from dotphase.experiments.training.basins import basin_shares, basins
 from dotphase.experiments.training.descent import descent
-from dotphase.figures.parts.lines import OPTIMIZER_LABELS
 from dotphase.model.paper import positional_semantic
+from dotphase.plot.style import OPTIMIZER_LABELS
 from dotphase.theory.gradient_flow import flow_field, flow_fixed_points, population_flow
 from reproduction.item import Datasets, Item
 from reproduction.rows import number

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase import plot
 from dotphase.experiments.comparison.amp import amp
 from dotphase.model.paper import positional_semantic
+from reproduction.figures.gamp import plot_gamp
 from reproduction.item import Datasets, Item
 from reproduction.rows import OVERLAP
 from reproduction.store import Parts
@@ -49,7 +49,7 @@ def _run(start: str, d: int, seeds: int, iterations: int) -> xr.Dataset:
 
 def draw(datasets: Datasets) -> Any:
     """One panel for each start."""
-    return plot.gamp(datasets)
+    return plot_gamp(datasets)
 
 
 def compare(datasets: Datasets) -> list[Row]:

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase import plot
 from dotphase.experiments.theory.diagram import diagram
 from dotphase.experiments.theory.solution_variables import is_minimum
 from dotphase.experiments.training.averages import trained_crossing
-from dotphase.figures.winners import mechanism
 from dotphase.model.paper import positional_semantic
 from dotphase.numerics.crossings import last_fall
+from reproduction.figures.family import plot_family
+from reproduction.figures.winners import mechanism, plot_winners
 from reproduction.item import Datasets, Item
 from reproduction.rows import OVERLAP, finite_size, number, over_seeds, shown, usable
 from reproduction.store import Parts
@@ -89,9 +89,9 @@ def draw(datasets: Datasets) -> dict[str, Any]:
         (f"$L = {length}$", datasets[f"theory-{length}"], datasets[f"runs-{length}"])
         for length in _lengths(datasets)
     ]
-    figures = {"": plot.family(members, lines(datasets))}
+    figures = {"": plot_family(members, lines(datasets))}
     maps = _maps(datasets)
-    return figures | ({"ranks": plot.winners(maps)} if maps else {})
+    return figures | ({"ranks": plot_winners(maps)} if maps else {})
 
 
 def _maps(datasets: Datasets) -> list[tuple[str, xr.Dataset]]:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dotphase import plot
 from dotphase.experiments.theory.known_limits import NUMBERS, paper_limits
+from reproduction.figures.ridge_regression import plot_ridge_regression
 from reproduction.item import Datasets, Item
 from reproduction.rows import number
 from reproduction.store import Parts
@@ -30,7 +30,7 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
 
 def draw(datasets: Datasets) -> Any:
     """V and the test error of ridge regression against alpha."""
-    return plot.ridge_regression(datasets["theory-ridge"])
+    return plot_ridge_regression(datasets["theory-ridge"])
 
 
 def compare(datasets: Datasets) -> list[Row]:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase import plot
 from dotphase.model import Model
 from dotphase.model.paper import positional_semantic
 from dotphase.numerics.quadrature import gauss_hermite
 from reproduction.facts import Fact, facts
+from reproduction.figures.quadrature import plot_quadrature
 from reproduction.item import Datasets, Item
 from reproduction.released.procedure import critical, degree_seven
 from reproduction.rows import number
@@ -53,7 +53,7 @@ def _rules(model: Model, near: float, orders: list[int]) -> xr.Dataset:
 
 def draw(datasets: Datasets) -> Any:
     """alpha_c against the number of nodes."""
-    return plot.quadrature(datasets["points"], datasets["rules"], _published().value)
+    return plot_quadrature(datasets["points"], datasets["rules"], _published().value)
 
 
 def _published() -> Fact:

@@ -10,8 +10,8 @@ import xarray as xr
 
 from dotphase import plot
 from dotphase.experiments.theory.diagram import diagram
-from dotphase.figures.parts.maps import Panel
 from dotphase.model.paper import positional_semantic
+from dotphase.plot.style import Panel
 from reproduction.item import Datasets, Item
 from reproduction.released.grids import MORE_ALPHAS, RANK_TWO, trained
 from reproduction.rows import finite_size, usable

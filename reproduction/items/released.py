@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase import plot
 from dotphase.model.paper import positional_semantic
 from dotphase.theory.solve import solve_many
+from reproduction.figures.difference_maps import plot_difference_maps
+from reproduction.figures.differences import plot_differences
 from reproduction.item import Datasets, Item
 from reproduction.released import procedure
 from reproduction.released.grids import (
@@ -192,7 +193,7 @@ def _solutions(found: xr.Dataset, ours: xr.Dataset) -> xr.Dataset:
 def draw(datasets: Datasets) -> Any:
     """Histograms of the normalised differences, and where they are."""
     rows = compared(datasets["runs"])
-    return {"histograms": plot.differences(rows), "maps": plot.difference_maps(rows)}
+    return {"histograms": plot_differences(rows), "maps": plot_difference_maps(rows)}
 
 
 def compare(datasets: Datasets) -> list[Row]:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from dotphase import plot
 from dotphase.model.paper import positional_semantic
+from reproduction.figures.slices import plot_slices
 from reproduction.item import Datasets, Item, evenly
 from reproduction.released.grids import MAPS, Grid, slice_grid, trained
 from reproduction.rows import finite_size, number, shown, theory_and_training
@@ -60,7 +60,7 @@ def draw(datasets: Datasets) -> Any:
         for value in values:
             name = key(parameter, value)
             columns[parameter].append((value, datasets[f"theory-{name}"], datasets[f"runs-{name}"]))
-    return plot.slices(columns)
+    return plot_slices(columns)
 
 
 def compare(datasets: Datasets) -> list[Row]:

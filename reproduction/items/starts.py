@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dotphase import plot
 from dotphase.model.paper import positional_semantic
+from reproduction.figures.scatter_by_start import plot_scatter_by_start
 from reproduction.item import Datasets, Item
 from reproduction.rows import OVERLAP, differences
 from reproduction.store import Parts
@@ -36,7 +36,7 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
 
 def draw(datasets: Datasets) -> Any:
     """Overlaps of every run, one panel for each optimizer, with the minima of the theory."""
-    return plot.scatter_by_start(datasets["theory"], datasets["runs"])
+    return plot_scatter_by_start(datasets["theory"], datasets["runs"])
 
 
 def compare(datasets: Datasets) -> list[Row]:

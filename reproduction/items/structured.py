@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase import plot
 from dotphase.experiments.training.grid import grid
 from dotphase.experiments.training.real_tokens import train_on_table
 from dotphase.finite_d.embeddings import (
@@ -23,6 +22,7 @@ from dotphase.finite_d.embeddings import (
 from dotphase.model import Model
 from dotphase.model.paper import positional_semantic
 from dotphase.model.spectrum import power_law
+from reproduction.figures.structured_tokens import plot_structured_tokens
 from reproduction.item import Datasets, Item, evenly
 from reproduction.rows import (
     LOSSES,
@@ -105,7 +105,7 @@ def draw(datasets: Datasets) -> Any:
         for kind in KINDS
         if f"runs-real-{kind}" in datasets
     }
-    return plot.structured_tokens(spectra, datasets["theory-critical"], real)
+    return plot_structured_tokens(spectra, datasets["theory-critical"], real)
 
 
 def compare(datasets: Datasets) -> list[Row]:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase import plot
 from dotphase.model.paper import positional_semantic
 from reproduction.facts import Fact, facts
+from reproduction.figures.transition import plot_transition
 from reproduction.item import Datasets, Item, evenly
 from reproduction.released.grids import MAPS, trained
 from reproduction.released.runs import steps_of
@@ -47,7 +47,7 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
 def draw(datasets: Datasets) -> Any:
     """Theory as lines, trained students as points."""
     theories = datasets["theory"], datasets["critical"]
-    return plot.transition(*theories, datasets["runs"], ends=datasets["ends"])
+    return plot_transition(*theories, datasets["runs"], ends=datasets["ends"])
 
 
 def measured(runs: xr.Dataset, quantity: str) -> xr.DataArray:

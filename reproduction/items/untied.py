@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase import plot
 from dotphase.experiments.training.averages import trained_crossing
 from dotphase.model.paper import positional_semantic
+from reproduction.figures.family import plot_family
 from reproduction.item import Datasets, Item, evenly
 from reproduction.rows import finite_size, number, shown, theory_and_training
 from reproduction.store import Parts
@@ -53,7 +53,7 @@ def _students(datasets: Datasets) -> list[str]:
 def draw(datasets: Datasets) -> Any:
     """Tied and untied students against alpha."""
     parts = ("theory", "runs")
-    return plot.family(
+    return plot_family(
         [
             (name, *(per_column(datasets[f"{part}-{name}"], name) for part in parts))
             for name in _students(datasets)

@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from dotphase.experiments.training.averages import fitted_crossing, trained_crossing
-from dotphase.figures.concentration import spread_over_runs
+from reproduction.figures.concentration import spread_over_runs
 from reproduction.items import baselines, bayes, dynamics, lengths, limits, slices, untied
 from reproduction.store import Parts
 
@@ -122,7 +122,7 @@ def map_of(winners, found):
 
 
 def test_winners_are_named_by_their_mechanism():
-    from dotphase.figures.winners import mechanism, winners
+    from reproduction.figures.winners import mechanism, plot_winners
 
     some = map_of(
         [["semantic", "positional"], ["semantic", "none"]],
@@ -130,7 +130,7 @@ def test_winners_are_named_by_their_mechanism():
     )
     expected = [["mixed", "positional"], ["semantic", "none"]]
     np.testing.assert_array_equal(mechanism(some).values, expected)
-    figure = winners([("one", some), ("two", some)])
+    figure = plot_winners([("one", some), ("two", some)])
     assert len(figure.axes) == 2 and figure.axes[0].lines  # a cross where it is not trusted
 
 

@@ -1,9 +1,9 @@
 """Figures, each one function of a result: ``dp.plot.curve``, ``dp.plot.diagram``, ...
 
-The figures are the files of `dotphase.figures`, and each file has one function of its own name, so
-that a new figure is one new file. All of them take a `path` to write to (.png, .svg or .pdf) and
-return the Matplotlib figure; with `ax=`, an axes or as many as there are panels, they draw into a
-figure of yours.
+Each file of `dotphase.figures` defines one function of the same name, so that a new figure is one
+new file. All figures take a `path` to write to (.png, .svg or .pdf) and return the Matplotlib
+figure. With `ax=`, one Matplotlib axes or one for each panel, they draw into an existing figure.
+`dotphase.plot.style` has the building blocks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dotphase import figures
 
 
 def names() -> list[str]:
-    """Names of all figures; none is imported."""
+    """Return the names of all figures without importing any."""
     return sorted(info.name for info in pkgutil.iter_modules(figures.__path__) if not info.ispkg)
 
 
@@ -26,6 +26,8 @@ __all__ = names()
 
 
 def __getattr__(name: str) -> Any:
+    if name == "style":
+        return import_module("dotphase.plot.style")
     if name not in names():
         raise AttributeError(f"there is no figure {name!r}; known are {', '.join(names())}")
     function = getattr(import_module(f"dotphase.figures.{name}"), name)
@@ -34,15 +36,15 @@ def __getattr__(name: str) -> Any:
 
 
 def _with_axes(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A figure that also takes `ax`."""
+    """Add the argument `ax` to a figure."""
     from dotphase.figures.parts.style import use_axes
 
     @wraps(function)
-    def drawn(*args: Any, ax: Any = None, **kwargs: Any) -> Any:
+    def draw(*args: Any, ax: Any = None, **kwargs: Any) -> Any:
         with use_axes(ax):
             return function(*args, **kwargs)
 
-    return drawn
+    return draw
 
 
 def __dir__() -> list[str]:
