@@ -9,13 +9,14 @@ import xarray as xr
 
 import made_up
 from reproduction import figures
+from reproduction.figures.difference_maps import SHOWN
 
 NAMES = [info.name for info in iter_modules(figures.__path__)]
 
 
 def difference_rows():
-    """Normalized differences of two tables, one of them a map."""
-    alpha, omega = np.meshgrid([1.0, 2.0], [0.1, 0.2])
+    """Normalized differences of one table over alpha and omega, for each quantity."""
+    quantity, alpha, omega = np.meshgrid(SHOWN, [1.0, 2.0], [0.1, 0.2], indexing="ij")
     size = alpha.size
     columns = {
         "difference": np.linspace(-1, 1, size),
@@ -24,7 +25,7 @@ def difference_rows():
         "omega": omega.ravel(),
         "table": ["maps"] * size,
         "start": ["semantic"] * size,
-        "quantity": ["train_loss"] * size,
+        "quantity": quantity.ravel(),
     }
     return xr.Dataset({name: ("row", values) for name, values in columns.items()})
 
