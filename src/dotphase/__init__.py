@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from dotphase._lazy import load, read_stub
+from dotphase import _lazy
 
 #: Public names and the modules they live in.
-_HOMES = read_stub(__file__)
+_HOMES = _lazy.read_stub(__file__)
 
 #: What names of version 0.1 that have moved are called now.
 _RENAMED = {
@@ -42,7 +42,7 @@ __all__ = sorted([*_HOMES, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
-    value = _version() if name == "__version__" else load(__name__, _HOMES, name, _RENAMED)
+    value = _version() if name == "__version__" else _lazy.load(__name__, _HOMES, name, _RENAMED)
     globals()[name] = value
     return value
 

@@ -46,6 +46,9 @@ from dotphase.study.run import run_study as run_study
 from dotphase.study.spec import Study as Study
 from dotphase.study.spec import read_spec as read_spec
 
+# Files
+from dotphase.storage.results import load as load
+
 # Settings
 from dotphase.runtime.compilation_cache import keep_compiled as keep_compiled
 

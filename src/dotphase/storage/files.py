@@ -13,14 +13,16 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
 from dotphase.errors import InvalidInput
 from dotphase.storage.paths import beside
 from dotphase.storage.provenance import attribute
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 #: What reading a damaged file may raise: a header may ask for more memory than there is.
 UNREADABLE = (
@@ -68,6 +70,8 @@ def _as_bytes(dataset: xr.Dataset) -> Any:
 
 def as_read_back(dataset: xr.Dataset) -> xr.Dataset:
     """A dataset as it comes back from a file: texts have other types there."""
+    import xarray as xr
+
     with xr.open_dataset(io.BytesIO(_as_bytes(dataset)), engine="h5netcdf") as found:
         return found.load()
 
@@ -88,6 +92,7 @@ def digest_of(dataset: xr.Dataset) -> str:
 def read_dataset(path: Path) -> xr.Dataset:
     """A dataset in memory, its file closed."""
     import h5py
+    import xarray as xr
 
     if path.suffix == ".nc":
         h5py.File(path, "r").close()  # refuses a damaged file without a word on the terminal

@@ -1,0 +1,235 @@
+"""Results as files: `Result` is the base of all result classes, `load` reads them again.
+
+A file is netCDF. Its root is the labeled dataset of the result with provenance, for xarray and
+other programs. The group `FIELDS` contains every field of the result without loss
+(`dotphase.storage.encoding`); `load` reads that group.
+
+A result class becomes a saved one in two steps: it is a dataclass that inherits from `Result`, and
+`SAVED_CLASSES` names its module. A class overrides `dataset` for dimensions with names; `save` and
+`from_dataset` need no code of their own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Mapping
+from difflib import get_close_matches
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+import dotphase
+from dotphase.errors import InvalidInput
+from dotphase.storage import encoding, files
+from dotphase.storage.paths import as_path, check_writable
+from dotphase.storage.provenance import attribute, provenance
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+#: Version of the layout of files.
+FORMAT_VERSION = 1
+#: Group of a file with the encoded fields, and the variable with their JSON text.
+FIELDS, TEXT = "fields", "text"
+#: Attributes of the root.
+VERSION, CLASS, CHECKSUM = "format_version", "class", "checksum"
+#: Modules of the classes that files may contain, by the name of the class.
+SAVED_CLASSES = {
+    "Baseline": "dotphase.baselines.fit",
+    "BayesOptimal": "dotphase.theory.bayes",
+    "BranchEnd": "dotphase.theory.spinodal",
+    "Broken": "dotphase.theory.one_rsb.result",
+    "BrokenCritical": "dotphase.theory.one_rsb.critical",
+    "Complexity": "dotphase.theory.one_rsb.result",
+    "Critical": "dotphase.theory.critical",
+    "Curvature": "dotphase.training.hessian",
+    "Emergence": "dotphase.histogram.free",
+    "Experiment": "dotphase.histogram.result",
+    "Flow": "dotphase.theory.gradient_flow",
+    "Landscape": "dotphase.theory.landscape",
+    "MessagePassing": "dotphase.gamp.result",
+    "NumericalBayes": "dotphase.theory.numerical_posterior",
+    "Solution": "dotphase.theory.solution",
+    "Training": "dotphase.training.result",
+    "Trajectory": "dotphase.dmft.result",
+    "Transition": "dotphase.theory.transitions",
+}
+
+
+class Result:
+    """Base of result classes: a dataset with labels, and files that `dp.load` reads.
+
+    Examples
+    --------
+    >>> training = dp.train(dp.positional_semantic(), alpha=2.0, d=40, seeds=2)
+    >>> path = training.save("training.nc")
+    >>> dp.load(path).mean == training.mean
+    True
+    """
+
+    def dataset(self) -> xr.Dataset:
+        """Return the fields that are numbers or arrays as a dataset, the others as attributes."""
+        import xarray as xr
+
+        variables: dict[str, Any] = {}
+        for name, value in _fields(self).items():
+            if (
+                isinstance(value, np.ndarray | float | int)
+                and np.asarray(value).dtype.kind in "fiu"
+            ):
+                dims = [f"{name}_{axis}" for axis in range(np.ndim(value))]
+                variables[name] = (dims, value)
+        return xr.Dataset(variables, attrs=_provenance(self))
+
+    def save(self, path: str | Path) -> Path:
+        """Write the result to a netCDF file, which `dp.load` reads; return its path.
+
+        Parameters
+        ----------
+        path : path
+            The file, ending in .nc; an existing one is replaced.
+        """
+        return save_result(self, path)
+
+    @classmethod
+    def from_dataset(cls, dataset: xr.Dataset) -> Self:
+        """Restore a result from its encoded fields, the group "fields" of a file."""
+        arrays = {str(name): data.values for name, data in dataset.variables.items()}
+        result = encoding.decode(str(arrays.pop(TEXT)), arrays)
+        if type(result) is not cls:
+            raise encoding.Undecodable(f"contains a {type(result).__name__}, not a {cls.__name__}")
+        return result
+
+
+def save_result(result: Result, path: str | Path) -> Path:
+    """Write a result to a netCDF file; return its path."""
+    import xarray as xr
+
+    target = check_writable("path", path, (".nc",))
+    text, arrays = encoding.encode(result)
+    variables: dict[str, Any] = {TEXT: ((), text)}
+    for name, array in arrays.items():
+        dims = [f"{name}_{axis}" for axis in range(array.ndim)]
+        # Without a fill value every NaN keeps its bits.
+        variables[name] = (dims, array, {}, {"_FillValue": None})
+    root = result.dataset()
+    attributes = (
+        _provenance(result)
+        | dict(root.attrs)
+        | {
+            CLASS: type(result).__name__,
+            VERSION: FORMAT_VERSION,
+            CHECKSUM: _checksum(text, arrays),
+        }
+    )
+    root = root.assign_attrs({name: attribute(value) for name, value in attributes.items()})
+    tree = xr.DataTree.from_dict({"/": root, f"/{FIELDS}": xr.Dataset(variables)})
+    content = tree.to_netcdf(engine="h5netcdf")  # in memory: HDF5 crashes on a full disk
+    with files.replacing(target) as temporary:
+        temporary.write_bytes(content)
+    return target
+
+
+def load(path: str | Path) -> Any:
+    """Read a result that was written by its method ``save``.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    Result
+        An equal result of the same class. Functions of your own in its model are not in the file;
+        calling them raises `InvalidInput`.
+
+    Examples
+    --------
+    >>> training = dp.train(dp.positional_semantic(), alpha=2.0, d=40, seeds=2)
+    >>> path = training.save("training.nc")
+    >>> dp.load(path).runs[0].test_error == training.runs[0].test_error
+    True
+    """
+    file = as_path("path", path)
+    if not file.is_file():
+        raise InvalidInput("path", str(path), "must be a file written by .save()")
+    root, fields = _read(file)
+    result_class = _check_header(file, root)
+    try:
+        arrays = {str(name): data.values for name, data in fields.variables.items()}
+        if _checksum(str(arrays.pop(TEXT)), arrays) != root.get(CHECKSUM):
+            raise encoding.Undecodable("is damaged (its checksum differs)")
+        return result_class.from_dataset(fields)
+    except KeyError:
+        raise _refused(file, "is damaged (parts are missing)") from None
+    except encoding.Undecodable as error:
+        raise _refused(file, str(error)) from None
+
+
+def _read(file: Path) -> tuple[dict[str, Any], xr.Dataset]:
+    """Return the attributes of the root of a file, and its encoded fields."""
+    import h5py
+    import xarray as xr
+
+    try:
+        with h5py.File(file, "r") as opened:
+            is_result = CLASS in opened.attrs and VERSION in opened.attrs and FIELDS in opened
+        if is_result:
+            with xr.open_dataset(file, engine="h5netcdf") as root:
+                attributes = dict(root.attrs)
+            with xr.open_dataset(
+                file, engine="h5netcdf", group=FIELDS, mask_and_scale=False
+            ) as fields:
+                return attributes, fields.load()
+    except files.UNREADABLE:
+        pass
+    raise _refused(file, "is not a readable result of dotphase")
+
+
+def _check_header(file: Path, attributes: Mapping[str, Any]) -> type[Result]:
+    """Return the class of the result in a file; `InvalidInput` if this version cannot read it."""
+    version, name = attributes[VERSION], str(attributes[CLASS])
+    if version != FORMAT_VERSION:
+        software = attributes.get("software", "another version of dotphase")
+        rule = f"has format_version {version} ({software}); allowed is {FORMAT_VERSION}"
+        raise InvalidInput("path", str(file), rule)
+    if name not in SAVED_CLASSES:
+        near = get_close_matches(name, SAVED_CLASSES, n=1)
+        meant = f" (did you mean {near[0]}?)" if near else ""
+        rule = f"contains the unknown class {name!r}{meant}; allowed are {', '.join(SAVED_CLASSES)}"
+        raise InvalidInput("path", str(file), rule)
+    return getattr(import_module(SAVED_CLASSES[name]), name)
+
+
+def _refused(file: Path, reason: str) -> InvalidInput:
+    rule = f"{reason}; allowed are files written by .save() of dotphase {dotphase.__version__}"
+    return InvalidInput("path", str(file), rule)
+
+
+def _checksum(text: str, arrays: Mapping[str, np.ndarray]) -> str:
+    checksum = hashlib.blake2b(text.encode(), digest_size=16)
+    for name in sorted(arrays):
+        checksum.update(np.ascontiguousarray(arrays[name]).tobytes())
+    return checksum.hexdigest()
+
+
+def _fields(result: Any) -> dict[str, Any]:
+    return {field.name: getattr(result, field.name) for field in dataclasses.fields(result)}
+
+
+def _provenance(result: Result) -> dict[str, Any]:
+    """Provenance of a result: its model, its settings and its short fields."""
+    values = _fields(result)
+    settings = values.get("settings")
+    if dataclasses.is_dataclass(settings):
+        values |= _fields(settings)
+    short = {
+        name: value
+        for name, value in values.items()
+        if isinstance(value, bool | int | float | str) and np.asarray(value).dtype.kind != "O"
+    }
+    return provenance(values.get("model"), **short)
