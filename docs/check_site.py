@@ -165,7 +165,7 @@ def main(folder: str) -> int:
 
     site = Site(Path(folder))
     wrong = list(site.problems())
-    missing = {f"dotphase.{name}" for name in dotphase._HOMES} - documented(
+    missing = {f"dotphase.{name}" for name in dotphase.__all__} - documented(
         site.folder / "objects.inv"
     )
     wrong += [f"not in the API reference: {name}" for name in sorted(missing)]

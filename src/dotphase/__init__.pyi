@@ -1,6 +1,6 @@
-"""The public names: what `import dotphase as dp` offers, each declared here and nowhere else.
+"""Declarations of the public names, loaded at first use.
 
-A comment begins a group, which the API reference shows under the same name.
+Each comment begins a group of the API reference.
 """
 
 # Model

@@ -1,4 +1,4 @@
-"""The command line, also as ``python -m dotphase``: signals first, then everything else."""
+"""Entry point of the command ``dotphase`` and of ``python -m dotphase``."""
 
 import os
 import signal
@@ -6,7 +6,7 @@ import sys
 from types import FrameType
 
 
-def _leave(number: int, frame: FrameType | None) -> None:
+def _exit_interrupted(number: int, frame: FrameType | None) -> None:
     os.write(2, b"dotphase: interrupted\n")
     os._exit(130)
 
@@ -14,15 +14,15 @@ def _leave(number: int, frame: FrameType | None) -> None:
 def main() -> None:
     """Run the command line and exit with its code.
 
-    An interrupt before the command line is imported ends the program as one after it does.
+    Signal handlers come first, so that an interrupt during the imports also exits with 130.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
-        # Background jobs of a script are started with the interrupt ignored, and stay so.
+        # A shell starts background jobs with the interrupt ignored; keep it ignored.
         if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _leave)
-    from dotphase.cli.main import main as run
+            signal.signal(number, _exit_interrupted)
+    from dotphase.cli.main import main as run_command_line
 
-    sys.exit(run())
+    sys.exit(run_command_line())
 
 
 if __name__ == "__main__":

@@ -1,48 +1,44 @@
-"""Public names that are loaded on first use, declared once, in a stub that type checkers read."""
+"""Import the public names of a package at first use, as its stub ``__init__.pyi`` declares them.
+
+The interface is that of `lazy_loader.attach_stub`. That library is not used because the package
+must also import from a checkout in which only the numerical dependencies are installed.
+"""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
-from typing import Any, NamedTuple
+from os.path import splitext
 
 
-class Home(NamedTuple):
-    """Where a public name lives: a name of a module, which may differ from the public one."""
+def attach_stub(
+    package: str, file: str
+) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
+    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package.
 
-    module: str
-    name: str
-
-
-def read_stub(file: str) -> dict[str, Home]:
-    """Names that the stub beside a module imports, in its order, and their homes."""
-    stub = Path(file).with_suffix(".pyi")
-    return {
-        alias.asname or alias.name: Home(node.module, alias.name)
-        for node in ast.parse(stub.read_text(encoding="utf-8")).body
+    Parameters
+    ----------
+    package : its ``__name__``
+    file : its ``__file__``, beside which the stub lies
+    """
+    # pathlib and typing would double the time of `import dotphase`.
+    with open(splitext(file)[0] + ".pyi", encoding="utf-8") as stub:
+        tree = ast.parse(stub.read())
+    sources = {
+        alias.asname or alias.name: (node.module, alias.name)
+        for node in tree.body
         if isinstance(node, ast.ImportFrom) and node.module
         for alias in node.names
     }
+    names = sorted(sources)
 
+    def load(name: str) -> object:
+        if name not in sources:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module, attribute = sources[name]
+        if module != package and hasattr(import_module(module), attribute):
+            return getattr(import_module(module), attribute)
+        return import_module(f"{module}.{attribute}")
 
-def no_attribute(package: str, name: str, renamed: Mapping[str, str]) -> AttributeError:
-    """The error for a name that a package does not have; says what it is called now, if it is."""
-    if name in renamed:
-        return AttributeError(f"{name} is called {renamed[name]} now")
-    return AttributeError(f"module {package!r} has no attribute {name!r}")
-
-
-def load(
-    package: str, homes: Mapping[str, Home], name: str, renamed: Mapping[str, str] | None = None
-) -> Any:
-    """A public name of a package, imported from its home; `no_attribute` if there is none."""
-    if name not in homes:
-        raise no_attribute(package, name, renamed or {})
-    home = homes[name]
-    if home.module != package:
-        module = import_module(home.module)
-        if hasattr(module, home.name):
-            return getattr(module, home.name)
-    return import_module(f"{home.module}.{home.name}")
+    return load, lambda: names, names

@@ -1,19 +1,22 @@
-"""Errors a user can act on."""
+"""Exceptions of the public functions."""
 
 from __future__ import annotations
 
+#: Longest text of a value in an error message.
+MAX_VALUE_LENGTH = 120
+
 
 class InvalidInput(ValueError):
-    """A value outside what is allowed; the message names the field, the value and the rule.
+    """A value that is not allowed; the message has the field, the value and the rule.
 
     Parameters
     ----------
     field : str
-        Name of the argument or option as the user wrote it.
+        Name of the argument or option.
     value : object
-        What was given.
+        The rejected value.
     allowed : str
-        What is allowed, in words.
+        Rule that a value must satisfy.
 
     Examples
     --------
@@ -28,31 +31,31 @@ class InvalidInput(ValueError):
     def __init__(self, field: str, value: object, allowed: str) -> None:
         self.field, self.value, self.allowed = field, value, allowed
         try:
-            shown = " ".join(repr(value).split())
-        except Exception:  # a number with thousands of digits, or an object with faults
-            shown = f"(a {type(value).__name__} that cannot be shown)"
-        if len(shown) > 120:
-            shown = shown[:117] + "..."
-        super().__init__(f"{field} = {shown}: {allowed}")
+            text = " ".join(repr(value).split())
+        except Exception:  # an integer of thousands of digits, or an object with a broken repr
+            text = f"({type(value).__name__} without a printable value)"
+        if len(text) > MAX_VALUE_LENGTH:
+            text = text[: MAX_VALUE_LENGTH - 3] + "..."
+        super().__init__(f"{field} = {text}: {allowed}")
 
     def __reduce__(self) -> tuple[type[InvalidInput], tuple[str, object, str]]:
         return type(self), (self.field, self.value, self.allowed)
 
 
 class Interrupted(KeyboardInterrupt):
-    """An interrupt from the keyboard that came when part of the work was done.
+    """A keyboard interrupt that carries the finished part of a result.
 
     Parameters
     ----------
     finished : object
-        The result of what was finished, of the type that would have been returned.
+        Result of the finished work, of the type that the function returns.
 
     Examples
     --------
     >>> try:
     ...     raise dp.Interrupted(3)
-    ... except KeyboardInterrupt as stopped:
-    ...     print(stopped.finished)
+    ... except KeyboardInterrupt as interrupt:
+    ...     print(interrupt.finished)
     ...
     3
     """

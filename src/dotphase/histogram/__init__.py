@@ -7,7 +7,6 @@ dp.histogram.attention(result.network("semantic"), "BBCCDDBBBB")
 dp.histogram.predict(dp.histogram.shipped("positional"), "BBCCDDBBBB")
 """
 
-from dotphase._lazy import no_attribute
 from dotphase.histogram.between import LossBetween, loss_between
 from dotphase.histogram.free import Emergence, emergence, load_emergence, release
 from dotphase.histogram.introspect import (
@@ -47,14 +46,3 @@ __all__ = [
     "shipped",
     "statistics",
 ]
-
-_RENAMED = {
-    "Landscape": "dp.histogram.LossBetween",
-    "experiment": "dp.histogram.run",
-    "landscape": "dp.histogram.loss_between",
-    "load_experiment": "dp.histogram.load",
-}
-
-
-def __getattr__(name: str) -> object:
-    raise no_attribute(__name__, name, _RENAMED)

@@ -1,18 +1,10 @@
-"""What is solved and trained: tokens, teacher, student, ridge; and the models that come with it.
+"""Models: tokens, teacher, student and ridge, and the named models of the package.
 
-The names are declared in ``__init__.pyi`` and loaded on first use: the list of named models below
-this package is read without JAX.
+Names load at first use, so that the names of models are listed without importing JAX.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dotphase._lazy import attach_stub
 
-from dotphase import _lazy
-
-_HOMES = _lazy.read_stub(__file__)
-
-
-def __getattr__(name: str) -> Any:
-    value = globals()[name] = _lazy.load(__name__, _HOMES, name)
-    return value
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)
