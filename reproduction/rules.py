@@ -21,11 +21,11 @@ from dotphase.theory.overlaps import Overlaps
 from dotphase.theory.solve import solve
 from dotphase.theory.state_evolution import (
     Averages,
-    at_points,
     conjugates,
-    fresh_track,
+    initial_prox_state,
     next_overlaps,
     training_energy,
+    values_at_points,
 )
 
 #: Damping of the iteration, largest relative change at its end, and most iterations.
@@ -41,14 +41,14 @@ def _averages(
     track: ProxState,
     call: Int[Array, ""],
 ) -> tuple[Averages, ProxState]:
-    values, track = at_points(model, overlaps, nodes, track, call)
+    values, track = values_at_points(model, overlaps, nodes, track, call)
     return jax.tree.map(lambda part: part @ weights, values), track
 
 
 def _solve(model: Model, alpha: float, overlaps: Overlaps, rule: Rule) -> tuple[Overlaps, float]:
     """Damped iteration on one rule; the overlaps and the training loss where it settles."""
     nodes, weights = jnp.asarray(rule.points), jnp.asarray(rule.weights)
-    track = fresh_track(model, overlaps, nodes)
+    track = initial_prox_state(model, overlaps, nodes)
     for call in range(MOST):
         found, track = _averages(model, overlaps, nodes, weights, track, jnp.int32(call))
         found = Averages(*(np.asarray(part) for part in found))

@@ -52,10 +52,13 @@ def _students(datasets: Datasets) -> list[str]:
 
 def draw(datasets: Datasets) -> Any:
     """Tied and untied students against alpha."""
-    parts = ("theory", "runs")
     return plot_family(
         [
-            (name, *(per_column(datasets[f"{part}-{name}"], name) for part in parts))
+            (
+                name,
+                per_column(datasets[f"theory-{name}"], name),
+                per_column(datasets[f"runs-{name}"], name),
+            )
             for name in _students(datasets)
         ]
     )

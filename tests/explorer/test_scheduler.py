@@ -1,18 +1,18 @@
 """Background work: its order, its end, and how it gives way."""
 
 import threading
-from types import SimpleNamespace
 
 import pytest
 
 from dotphase.explorer.scheduler import Scheduler
 from dotphase.explorer.shared_jobs import Growing, Shelf
+from dotphase.theory.driver import before_evaluation
 
 
 @pytest.fixture
 def single():
     """One thread."""
-    scheduler = Scheduler(threads=1)
+    scheduler = Scheduler(slots=1)
     yield scheduler
     scheduler.close()
 
@@ -27,7 +27,8 @@ class Work:
 
     def job(self):
         for step in range(self.steps):
-            yield SimpleNamespace(alone=lambda step=step: self.log.append(f"{self.name}{step}"))
+            before_evaluation()
+            self.log.append(f"{self.name}{step}")
         return self.name
 
     def finish(self, result):
@@ -39,7 +40,7 @@ class Work:
         self.over.set()
 
     def begin(self, scheduler, priority):
-        scheduler.add(self.job(), priority, self.finish, self)
+        scheduler.add(self.job, priority, self.finish, self)
 
 
 def test_pressing_work_overtakes_and_equals_take_turns(single):
@@ -55,7 +56,7 @@ def test_pressing_work_overtakes_and_equals_take_turns(single):
 
 
 def test_what_is_less_pressing_waits_for_what_is_under_way():
-    scheduler, log = Scheduler(threads=2), []
+    scheduler, log = Scheduler(slots=2), []
     pressing, other = Work("p", 2, log), Work("o", 2, log)
     begun, go_on = threading.Event(), threading.Event()
 
@@ -65,7 +66,8 @@ def test_what_is_less_pressing_waits_for_what_is_under_way():
         log.append("p")
 
     def job():
-        yield SimpleNamespace(alone=slow)
+        before_evaluation()
+        slow()
 
     pressing.job = job
     try:
@@ -97,12 +99,10 @@ def test_an_error_is_told_and_the_rest_goes_on(single):
     bad, good = Work("b", 1, log), Work("g", 1, log)
 
     def broken():
+        before_evaluation()
         raise ArithmeticError("broken")
 
-    def job():
-        yield SimpleNamespace(alone=broken)
-
-    bad.job = job
+    bad.job = broken
     bad.begin(single, 0)
     good.begin(single, 1)
     assert bad.over.wait(20) and good.over.wait(20)

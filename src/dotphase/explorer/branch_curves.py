@@ -17,7 +17,7 @@ from dotphase.explorer.shared_jobs import Growing
 from dotphase.model import Model
 from dotphase.theory.settings import SolverSettings
 from dotphase.theory.solution import Solution
-from dotphase.theory.solve import continuing
+from dotphase.theory.solve import continue_one
 
 #: The grid of a curve, as text of the command line and as numbers.
 GRID = (0.1, 2.5, 25)
@@ -60,8 +60,8 @@ def begin(scheduler: Scheduler, point: Point, growing: Growing) -> None:
             sharpen(scheduler, model, names, found["alpha_c"], growing)
 
     for branch in names:
-        steps = continuing(model, alphas, branch, settings, partial(progress, branch))
-        scheduler.add(steps, PRIORITY, partial(finish, branch), growing)
+        job = partial(continue_one, model, alphas, branch, settings, partial(progress, branch))
+        scheduler.add(job, PRIORITY, partial(finish, branch), growing)
 
 
 def empty(alphas: list[float], names: tuple[str, ...]) -> dict[str, Any]:
@@ -89,8 +89,8 @@ def sharpen(
             growing.done = True
 
     for branch in names:
-        steps = continuing(model, grid.tolist(), branch, settings)
-        scheduler.add(steps, PRIORITY, partial(finish, branch), growing)
+        job = partial(continue_one, model, grid.tolist(), branch, settings)
+        scheduler.add(job, PRIORITY, partial(finish, branch), growing)
 
 
 def critical(

@@ -23,7 +23,7 @@ from dotphase.explorer.scheduler import Scheduler
 from dotphase.explorer.shared_jobs import Growing
 from dotphase.theory.settings import SolverSettings
 from dotphase.theory.solution import Solution
-from dotphase.theory.solve import continuing
+from dotphase.theory.solve import continue_one
 
 #: Every which line of the fine grid the coarse one has, and log2 of its points.
 COARSE, COARSE_POINTS = 3, 12
@@ -78,8 +78,8 @@ def compute(scheduler: Scheduler, point: Point, growing: Growing, every: int) ->
             growing.progress, growing.done = 1.0, True
 
     for index, (branch, model) in enumerate(jobs):
-        steps = continuing(model, alphas.tolist(), branch, settings)
-        scheduler.add(steps, PRIORITY, partial(finish, index), growing)
+        job = partial(continue_one, model, alphas.tolist(), branch, settings)
+        scheduler.add(job, PRIORITY, partial(finish, index), growing)
 
 
 def rows_of(point: Point) -> np.ndarray:

@@ -50,9 +50,9 @@ def begin(scheduler: Scheduler, point: Point, growing: Growing) -> None:
             growing.progress = len(rows) / SIZE
 
     try:
-        work = landscape_rows(model, point.alpha, m, theta)
+        jobs = landscape_rows(model, point.alpha, m, theta)
     except InvalidInput as error:
         growing.give_up(str(error))
         return
-    for index, steps in enumerate(work):
-        scheduler.add(steps, PRIORITY, partial(finish, index), growing)
+    for index, job in enumerate(jobs):
+        scheduler.add(job, PRIORITY, partial(finish, index), growing)

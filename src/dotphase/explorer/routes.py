@@ -24,7 +24,7 @@ from dotphase.explorer.lesson import (
 )
 from dotphase.explorer.point import Point, branches_of, whole
 from dotphase.explorer.presets import presets
-from dotphase.explorer.scheduler import LONGEST_STEP, Scheduler
+from dotphase.explorer.scheduler import MAX_EVALUATION, Scheduler
 from dotphase.explorer.shared_jobs import Growing, Shelf
 from dotphase.explorer.snippets import snippets
 from dotphase.explorer.solver import Solver
@@ -99,7 +99,7 @@ class Explorer:
         self.scheduler.close()
         self.solver.close()
         if self._warming is not None:
-            self._warming.join(LONGEST_STEP)
+            self._warming.join(MAX_EVALUATION)
 
     def read(self, query: Query) -> Point:
         """The point of a query. It is of the family that the page was started with."""

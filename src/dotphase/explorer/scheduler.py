@@ -1,9 +1,9 @@
-"""Background work in small steps, so that a first answer never waits for it.
+"""Background work with priorities, so that a first answer never waits for it.
 
-Solvers ask queries (`dotphase.theory.driver`). Every thread of the scheduler runs one query at a
-time, always of the most pressing tasks: what is less pressing than a query under way waits, because
-a query uses all cores. Between two queries tasks can be stopped, overtaken, or held while urgent
-work is done in another thread.
+Every task runs in a thread of its own, which waits before each evaluation of the averages
+(`dotphase.theory.driver.evaluation_hook`) until the scheduler grants it the next one. The most
+pressing tasks go first, few at a time, because an evaluation uses all cores. Between two
+evaluations a task can be stopped, overtaken, or held while a window waits for a first answer.
 """
 
 from __future__ import annotations
@@ -18,143 +18,165 @@ from typing import Any
 
 from dotphase.explorer.shared_jobs import Growing
 from dotphase.runtime.precision import in_double_precision
-from dotphase.theory.driver import Stepper, Steps
+from dotphase.theory.driver import evaluation_hook, run_quietly
 
-#: Longest time that background work is held for urgent work, in seconds.
-PATIENCE = 2.0
-#: Seconds that a single step may take at most, generously.
-LONGEST_STEP = 30.0
-#: How much background threads give way to others.
+#: Longest time that urgent work holds background work, in seconds.
+MAX_HOLD = 2.0
+#: Generous limit on the duration of one evaluation, in seconds.
+MAX_EVALUATION = 30.0
+#: Niceness of background threads.
 NICENESS = 5
+
+
+_run_in_double_precision = in_double_precision(run_quietly)
+
+
+class _Stopped(BaseException):
+    """Raised inside a task whose result is no longer wanted."""
 
 
 @dataclass(eq=False)
 class Task:
     """A computation in the background; see `Scheduler.add`."""
 
-    stepper: Stepper
+    job: Callable[[], Any]
     priority: int
     finish: Callable[[Any], None]
     owner: Growing
     number: int
-
-    def step(self) -> bool:
-        """Run one query; whether there is more to do."""
-        try:
-            if self.stepper.step():
-                return True
-            self.finish(self.stepper.result)
-        except Exception as error:
-            self.owner.fail(error)
-        return False
+    thread: threading.Thread | None = None
 
 
 class Scheduler:
-    """Threads that share the tasks, one query at a time."""
+    """Grants evaluations to background tasks, at most `slots` at a time."""
 
-    def __init__(self, threads: int = 2) -> None:
-        self._tasks: list[Task] = []
-        self._lock = threading.Condition()
+    def __init__(self, slots: int = 2) -> None:
+        self._slots = slots
+        self._condition = threading.Condition()
         self._numbers = itertools.count()
-        self._served: dict[int, int] = {}
-        self._under_way: list[Task] = []
-        self._urgent = 0
+        self._waiting: list[Task] = []
+        self._evaluating: list[Task] = []
+        self._last_turn: dict[int, int] = {}
+        self._holds: set[int] = set()
+        self._threads: set[threading.Thread] = set()
         self._closed = False
-        work = in_double_precision(self._work)
-        self._threads = [
-            threading.Thread(target=work, name=f"dotphase-background-{index}", daemon=True)
-            for index in range(threads)
-        ]
-        for thread in self._threads:
-            thread.start()
 
     def add(
-        self, steps: Steps[Any], priority: int, finish: Callable[[Any], None], owner: Growing
+        self, job: Callable[[], Any], priority: int, finish: Callable[[Any], None], owner: Growing
     ) -> None:
-        """Put work in the queue.
+        """Queue a computation.
 
         Parameters
         ----------
-        steps : generator of queries
-        priority : smaller is more pressing
-        finish : called with the result, in the thread that finished it
-        owner : told of an exception by its `fail`; its `stop` says that nobody wants the result
+        job : function without arguments that evaluates averages
+        priority : the smallest goes first
+        finish : receives the result, in the thread of the task
+        owner : receives an exception through `fail`; its event `stop` ends the task
         """
-        with self._lock:
-            self._tasks.append(Task(Stepper(steps), priority, finish, owner, next(self._numbers)))
-            self._lock.notify()
+        with self._condition:
+            self._waiting.append(Task(job, priority, finish, owner, next(self._numbers)))
+            self._grant()
 
     @contextmanager
     def urgent(self) -> Iterator[None]:
-        """While this lasts no new step of background work begins."""
-        with self._lock:
-            self._urgent += 1
+        """Hold all background work; for at most `MAX_HOLD`, in case the urgent work hangs."""
+        hold = next(self._numbers)
+        timer = threading.Timer(MAX_HOLD, self._release, (hold,))
+        timer.daemon = True
+        with self._condition:
+            self._holds.add(hold)
+        timer.start()
         try:
             yield
         finally:
-            with self._lock:
-                self._urgent = max(self._urgent - 1, 0)
-                self._lock.notify_all()
+            timer.cancel()
+            self._release(hold)
 
     def close(self) -> None:
-        """Finish the steps under way and begin no others.
+        """Finish the evaluations under way and end all tasks.
 
-        Compiled code must not be running when the interpreter ends.
+        Compiled code must not run when the interpreter ends.
         """
-        with self._lock:
+        with self._condition:
             self._closed = True
-            for task in self._tasks:
+            for task in self._waiting + self._evaluating:
                 task.owner.stop.set()
-            self._lock.notify_all()
-        for thread in self._threads:
-            thread.join(LONGEST_STEP)
+            threads = list(self._threads)
+            self._condition.notify_all()
+        for thread in threads:
+            thread.join(MAX_EVALUATION)
 
     def __len__(self) -> int:
-        """Tasks that wait; those of which a step is under way are not counted."""
-        with self._lock:
-            return len(self._tasks)
+        """Number of tasks that wait for an evaluation."""
+        with self._condition:
+            return len(self._waiting)
 
-    def _work(self) -> None:
-        with suppress(OSError, AttributeError):
-            # On Linux a thread can give way on its own; elsewhere it does so between steps only.
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
-        while (task := self._take()) is not None:
-            more = False
-            if task.owner.stop.is_set():
-                task.stepper.close()
-            else:
-                more = task.step()
-            with self._lock:
-                self._under_way.remove(task)
-                if more:
-                    self._tasks.append(task)
-                self._lock.notify_all()
+    def _release(self, hold: int) -> None:
+        with self._condition:
+            self._holds.discard(hold)
+            self._grant()
+
+    def _grant(self) -> None:
+        """Grant evaluations to the most pressing tasks; called with the lock held.
+
+        A task that is less pressing than an evaluation under way waits for its end.
+        """
+        while not self._closed and not self._holds and len(self._evaluating) < self._slots:
+            task = min(self._waiting, key=self._rank, default=None)
+            if task is None or any(task.priority > other.priority for other in self._evaluating):
+                break
+            self._waiting.remove(task)
+            self._evaluating.append(task)
+            owners = {id(other.owner) for other in self._waiting}
+            self._last_turn = {
+                owner: turn for owner, turn in self._last_turn.items() if owner in owners
+            } | {id(task.owner): next(self._numbers)}
+            if task.thread is None:
+                task.thread = threading.Thread(
+                    target=self._run, args=(task,), name="dotphase-background", daemon=True
+                )
+                self._threads.add(task.thread)
+                task.thread.start()
+        self._condition.notify_all()
 
     def _rank(self, task: Task) -> tuple[int, int, int]:
-        """The most pressing first; among equals those that belong together take turns."""
-        return task.priority, self._served.get(id(task.owner), -1), task.number
+        """The most pressing first; owners of equal priority take turns."""
+        return task.priority, self._last_turn.get(id(task.owner), -1), task.number
 
-    def _most_pressing(self, task: Task) -> bool:
-        """Whether nothing under way is more pressing."""
-        return all(task.priority <= other.priority for other in self._under_way)
+    def _run(self, task: Task) -> None:
+        """Run a task that was granted its first evaluation."""
+        with suppress(OSError, AttributeError):
+            # Linux has a niceness for each thread.
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+        first = itertools.count()
 
-    def _take(self) -> Task | None:
-        """The most pressing task, out of the list while a step of it is under way."""
-        with self._lock:
-            while not self._closed:
-                if self._urgent:
-                    # With a limit: a lost urgent thread must not stop everything for ever.
-                    if not self._lock.wait(PATIENCE):
-                        self._urgent = 0
-                elif self._tasks and self._most_pressing(task := min(self._tasks, key=self._rank)):
-                    self._tasks.remove(task)
-                    self._under_way.append(task)
-                    self._served = {
-                        group: turn
-                        for group, turn in self._served.items()
-                        if any(id(one.owner) == group for one in self._tasks)
-                    } | {id(task.owner): next(self._numbers)}
-                    return task
-                else:
-                    self._lock.wait()
-        return None
+        def before_evaluation() -> None:
+            if next(first) > 0:
+                self._wait_for_turn(task)
+            if task.owner.stop.is_set():
+                raise _Stopped
+
+        try:
+            with evaluation_hook(before_evaluation):
+                result = _run_in_double_precision(task.job)
+            task.finish(result)
+        except _Stopped:
+            pass
+        except Exception as error:
+            task.owner.fail(error)
+        finally:
+            with self._condition:
+                self._evaluating.remove(task)
+                self._threads.discard(threading.current_thread())
+                self._grant()
+
+    def _wait_for_turn(self, task: Task) -> None:
+        """End the last evaluation of a task and wait until the next one is granted."""
+        with self._condition:
+            self._evaluating.remove(task)
+            self._waiting.append(task)
+            self._grant()
+            self._condition.wait_for(lambda: self._closed or task in self._evaluating)
+            if task not in self._evaluating:
+                self._waiting.remove(task)
+                self._evaluating.append(task)

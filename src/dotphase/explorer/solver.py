@@ -23,14 +23,14 @@ from dotphase.explorer.shared_jobs import Growing, Shelf
 from dotphase.model import Model
 from dotphase.runtime.precision import in_double_precision
 from dotphase.theory import branches
-from dotphase.theory.driver import Stepper
+from dotphase.theory.driver import evaluation_hook
 from dotphase.theory.overlaps import Overlaps
 from dotphase.theory.settings import SolverSettings
 from dotphase.theory.solution import Solution
-from dotphase.theory.solve import solving
+from dotphase.theory.solve import solve_one
 
-#: log2 of the points of a first look.
-FIRST = 12
+#: Settings of a first look.
+FIRST_LOOK = SolverSettings(log2_points=12)
 #: How precise the final numbers are.
 FINAL = SolverSettings(rtol=5e-3, max_log2_points=15)
 #: Seconds that a first look may take; what is not found by then is left to the background.
@@ -95,15 +95,14 @@ class Solver:
         `dotphase.solve` does, takes seconds and is left to the background.
         """
         near = self._nearest(point, model, branch)
-        own = branches.BRANCHES[branch].start(model)
+        own = branches.BRANCHES[branch].initial_overlaps(model)
         solution: Solution | None = None
         for start in (own,) if near is None else (near, own):
-            stepper = Stepper(solving(model, point.alpha, start, SolverSettings(log2_points=FIRST)))
-            while not stepper.done:
-                if time.monotonic() > deadline:
-                    return solution
-                stepper.step()
-            solution = stepper.result
+            try:
+                with evaluation_hook(partial(_check_deadline, deadline)):
+                    solution = solve_one(model, point.alpha, start, FIRST_LOOK)
+            except _OutOfTime:
+                return solution
             if on_branch(solution, branch):
                 self._remember(point, branch, solution)
                 break
@@ -148,8 +147,17 @@ class Solver:
                 growing.done = growing.progress > 1 - 0.5 / len(names)
 
         for branch in names:
-            steps = solving(model, point.alpha, branch, FINAL)
-            self.scheduler.add(steps, PRIORITY, partial(finish, branch), growing)
+            job = partial(solve_one, model, point.alpha, branch, FINAL)
+            self.scheduler.add(job, PRIORITY, partial(finish, branch), growing)
+
+
+class _OutOfTime(Exception):
+    """Raised where a first look takes too long."""
+
+
+def _check_deadline(deadline: float) -> None:
+    if time.monotonic() > deadline:
+        raise _OutOfTime
 
 
 def _position(point: Point) -> tuple[np.ndarray, tuple[Any, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -42,3 +43,19 @@ ProgressCallback = Callable[[ProgressEvent], None]
 
 def report_nothing(event: ProgressEvent) -> None:
     """Ignore an event: the default callback."""
+
+
+class ProgressCounter:
+    """Counts the finished steps of a computation that several threads share, and reports them."""
+
+    def __init__(self, stage: str, total: int | None, progress: ProgressCallback | None) -> None:
+        self._stage, self._total = stage, total
+        self._report = progress or report_nothing
+        self._lock = threading.Lock()
+        self._done = 0
+
+    def finish(self, result: Any = None) -> None:
+        """Report one more finished step."""
+        with self._lock:
+            self._done += 1
+            self._report(ProgressEvent(self._stage, self._done, self._total, result))

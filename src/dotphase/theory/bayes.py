@@ -37,7 +37,7 @@ from dotphase.model.definition import Model, refuse, refuse_spectrum
 from dotphase.model.derivatives import is_softmax_attention
 from dotphase.model.paper import MixedTeacher
 from dotphase.model.validation import call_many
-from dotphase.numerics.quadrature import SCRAMBLES, normal_points
+from dotphase.numerics.quadrature import N_SCRAMBLES, normal_points
 from dotphase.numerics.statistics import mean_and_error
 from dotphase.runtime.precision import in_double_precision
 from dotphase.theory.settings import check_alpha
@@ -240,7 +240,7 @@ def test_error_at(model: Model, overlap: float, seed: int = 0) -> tuple[float, f
 
 @lru_cache(maxsize=4)
 def _points(dims: int, seed: int) -> tuple[Float[np.ndarray, "n dims"], ...]:
-    children = np.random.SeedSequence([seed, 2]).spawn(SCRAMBLES)
+    children = np.random.SeedSequence([seed, 2]).spawn(N_SCRAMBLES)
     return tuple(
         normal_points(dims, 2**LOG2_POINTS, np.random.default_rng(child)) for child in children
     )

@@ -1,4 +1,4 @@
-"""What a branch is, and the start that the known ones share."""
+"""Branches of fixed points, and the initialization that the known ones share."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ class Branch:
 
     Attributes
     ----------
-    start : overlaps in its basin, for a model
-    vanishing : which of m and theta are zero on it; branches in which the same ones vanish
-        belong together, and a fixed point is named after the first of them
-    from_few : whether it is followed from few data upwards, where its basin is widest, or from
-        many downwards. From the wrong end it is easily missed for a weak look-alike.
+    initial_overlaps : overlaps in its basin, for a model
+    vanishing : which of m and theta are zero on it. A fixed point is named after the first branch
+        on which the same ones vanish.
+    continue_upwards : whether it is followed from small alpha upwards, where its basin is widest,
+        or from large alpha downwards. From the other end a weak look-alike is often found instead.
     """
 
-    start: Callable[[Model], Overlaps]
+    initial_overlaps: Callable[[Model], Overlaps]
     vanishing: frozenset[str] = frozenset()
-    from_few: bool = False
+    continue_upwards: bool = False
 
 
-def aligned(model: Model, semantic: int = 0, positional: int | None = None) -> Overlaps:
-    """A student whose columns have mechanisms.
+def aligned_overlaps(model: Model, semantic: int = 0, positional: int | None = None) -> Overlaps:
+    """Overlaps of columns aligned with the teacher or the positions.
 
     Parameters
     ----------
     semantic : int
-        How many of the first columns are aligned with those of the teacher.
+        Number of first columns that are aligned with those of the teacher.
     positional : int, optional
-        The column that is aligned with the positions. Columns left over start uninformed.
+        Index of the column that is aligned with the positions. Other columns are uninformed.
     """
     r, t = model.student_rank, model.teacher_rank
     rho = np.asarray(model.rho)[:, None, None]
-    # Unequal sizes: columns that start the same would stay the same by symmetry.
+    # Unequal sizes break the symmetry between columns.
     weight = np.diag(0.3 * 0.8 ** np.arange(r))
     theta, m, first = np.zeros((r, t)), np.zeros((model.directions, r)), np.arange(semantic)
     theta[first, first] = 0.8 * np.sqrt(weight[first, first])

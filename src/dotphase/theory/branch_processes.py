@@ -17,6 +17,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -109,8 +110,8 @@ def in_processes(
 def main() -> None:
     """Answer until the input ends, which it does as well when whoever asked is gone."""
     from dotphase.runtime.precision import in_double_precision
-    from dotphase.theory.driver import run_alone
-    from dotphase.theory.solve import continuing
+    from dotphase.theory.driver import run_quietly
+    from dotphase.theory.solve import continue_one
 
     answers = open(subprocesses.take_over_output(), "wb")  # noqa: SIM115 (until the process ends)
     questions: queue.SimpleQueue[Asked] = queue.SimpleQueue()
@@ -120,10 +121,10 @@ def main() -> None:
         pickle.dump(answer, answers)
         answers.flush()
 
-    solve = in_double_precision(run_alone)
+    solve = in_double_precision(run_quietly)
     while True:
         model, branch, alphas, settings = questions.get()
-        say(solve(continuing(model, alphas, branch, settings, say)))
+        say(solve(partial(continue_one, model, alphas, branch, settings, say)))
 
 
 def _listen(questions: queue.SimpleQueue[Asked]) -> None:

@@ -1,4 +1,4 @@
-"""Which branch a fixed point belongs to."""
+"""Assign a fixed point to a branch by the overlaps that vanish."""
 
 from __future__ import annotations
 
@@ -6,36 +6,37 @@ import numpy as np
 
 from dotphase.model import Model
 from dotphase.theory.branches import BRANCHES
-from dotphase.theory.overlaps import NOTHING, Overlaps
+from dotphase.theory.overlaps import MIN_WEIGHT, Overlaps
 
-#: Share of its largest possible value above which an alignment counts as present.
-PRESENT = 0.01
-#: What a solution is called that was started from a user's own overlaps.
+#: Share of its largest possible value above which an alignment is detected.
+DETECTION_THRESHOLD = 0.01
+#: Branch name of solutions from a user's own initialization.
 CUSTOM = "custom"
 
 
-def alignment(model: Model, overlaps: Overlaps) -> tuple[float, float]:
-    """How far the student is aligned with the teacher and with the positions, each in [0, 1]."""
+def alignments(model: Model, overlaps: Overlaps) -> dict[str, float]:
+    """Alignment with the teacher ("theta") and with the positions ("m"), each in [0, 1]."""
     rho = np.asarray(model.rho)
-    spread = np.maximum(np.trace(overlaps.q, axis1=1, axis2=2), NOTHING * rho)
+    spread = np.maximum(np.trace(overlaps.q, axis1=1, axis2=2), MIN_WEIGHT * rho)
     semantic = np.linalg.norm(overlaps.theta, axis=(1, 2)) / np.sqrt(spread * rho)
     mean = np.linalg.norm(overlaps.m, axis=1)
-    if model.latent is not None:  # directions, not tokens
+    if model.latent is not None:  # m has one row for each direction, not for each token
         spread = np.min(spread)
     positional = mean / np.sqrt(mean**2 + spread)
-    return float(np.max(semantic)), float(np.max(positional))
+    return {"theta": float(np.max(semantic)), "m": float(np.max(positional))}
 
 
 def classify(model: Model, overlaps: Overlaps) -> str:
-    """Name of the branch that the overlaps belong to: the first on which the same ones vanish."""
-    semantic, positional = alignment(model, overlaps)
-    present = {"theta": semantic > PRESENT, "m": positional > PRESENT}
-    vanishing = {name for name, there in present.items() if not there}
+    """Name of the first branch on which the same overlaps vanish."""
+    sizes = alignments(model, overlaps)
+    vanishing = {name for name, size in sizes.items() if not size > DETECTION_THRESHOLD}
     return next(name for name, branch in BRANCHES.items() if branch.vanishing == vanishing)
 
 
-def belongs(branch: str, found: str) -> bool:
-    """Whether a fixed point that `classify` calls `found` is one of the branch asked for."""
-    if branch in (found, CUSTOM):
+def matches_branch(requested: str, classified: str) -> bool:
+    """Whether a fixed point that `classify` assigns to one branch is a point of another."""
+    if requested in (classified, CUSTOM):
         return True
-    return branch in BRANCHES and BRANCHES[branch].vanishing == BRANCHES[found].vanishing
+    if requested not in BRANCHES:
+        return False
+    return BRANCHES[requested].vanishing == BRANCHES[classified].vanishing

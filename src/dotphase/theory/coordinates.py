@@ -24,7 +24,7 @@ from jaxtyping import Bool, Float
 from dotphase.model import Model
 from dotphase.model.symmetry import sign_flips, turns
 from dotphase.numerics.fixed_point import Vector
-from dotphase.theory.overlaps import NOTHING, Overlaps
+from dotphase.theory.overlaps import MIN_WEIGHT, Overlaps
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Coordinates:
 
     @cached_property
     def _groups(self) -> int:
-        """How many different (W, R, Theta) there are: one for all tokens, or one for each."""
+        """Number of different (W, R, Theta): one for all tokens, or one for each."""
         spectrum = self.model.spectrum
         return 1 if spectrum is None or spectrum.shared else self.model.length
 
@@ -63,7 +63,7 @@ class Coordinates:
 
     @property
     def squares(self) -> int:
-        """How many coordinates W, or R, has."""
+        """Number of coordinates of W, or of R."""
         return self._cuts[0]
 
     def pack(self, overlaps: Overlaps) -> Vector:
@@ -120,11 +120,11 @@ class Coordinates:
 
         W and R are measured against themselves; Theta and mu, which may vanish, against
         the size they would have if the student were aligned. A strong ridge drives W itself
-        to zero: below `NOTHING` there is no student left to measure against.
+        to zero: below `MIN_WEIGHT` there is no student left to measure against.
         """
         weight, inverse, signal, modes = self._split(vector)
         count = self._rank * self._groups
-        size_w = max(np.einsum("gii->", self._symmetric(weight)) / count, NOTHING)
+        size_w = max(np.einsum("gii->", self._symmetric(weight)) / count, MIN_WEIGHT)
         size_r = np.einsum("gii->", self._symmetric(inverse)) / count
         field = np.sqrt(size_w * self._mean_rho)
         field = field + (np.abs(modes).max() if modes.size else 0.0)
@@ -132,9 +132,9 @@ class Coordinates:
         return np.repeat([size_w, size_r, np.sqrt(size_w), field], counts)
 
     def part(self, name: str) -> Bool[np.ndarray, " n"]:
-        """Which coordinates belong to one of the overlaps q, V, theta and m."""
-        places = np.arange(self.basis.shape[1] * self.model.student_rank + self._cuts[-1])
-        which = np.searchsorted(self._cuts, places, side="right")
+        """Mask of the coordinates of one of the overlaps q, V, theta and m."""
+        indices = np.arange(self.basis.shape[1] * self.model.student_rank + self._cuts[-1])
+        which = np.searchsorted(self._cuts, indices, side="right")
         return np.asarray(which == ("q", "V", "theta", "m").index(name))
 
     @cached_property
@@ -143,11 +143,12 @@ class Coordinates:
         units = np.eye(self.part("V").size)[~self.part("V")]
         return Overlaps(*map(np.stack, zip(*map(self.unpack, units), strict=True)))
 
-    def along(self, vector: Vector) -> Float[np.ndarray, "q theta+m"]:
-        """How the part of W that lies along Q* and the directions changes with Theta and mu.
+    def parallel_weight_gradient(self, vector: Vector) -> Float[np.ndarray, "q theta+m"]:
+        """Derivatives by Theta and mu of the part of W along Q* and the directions.
 
         With ``A = (Theta, m^T)`` and the Gram matrix G of Q*/sqrt d and the directions that part is
-        ``A G^{-1} A^T``. Tokens with a spectrum have no such formula: nothing is taken to change.
+        ``A G^{-1} A^T``. It is not known for tokens
+        with a spectrum, where the derivatives are set to zero.
         """
         aligned = np.flatnonzero(self.part("theta") | self.part("m"))
         if self.model.spectrum is not None:
@@ -156,51 +157,52 @@ class Coordinates:
         gram = np.block([[np.eye(known.shape[1]), known.T], [known, np.asarray(self.model.gram)]])
         inverse = np.linalg.pinv(gram, hermitian=True)
 
-        def sides(some: Vector) -> Float[np.ndarray, "r t+directions"]:
-            _, _, signal, modes = self._split(some)
+        def components(coordinates: Vector) -> Float[np.ndarray, "r t+directions"]:
+            _, _, signal, modes = self._split(coordinates)
             m = self.basis @ modes.reshape(-1, self._rank)
             return np.concatenate([signal.reshape(self._rank, -1), m.T], axis=1)
 
-        here, found = sides(vector) @ inverse, []
+        weighted, columns = components(vector) @ inverse, []
         for unit in np.eye(vector.size)[aligned]:
-            half = here @ sides(unit).T
-            found.append((half + half.T)[self._triangle])
-        return np.asarray(found).reshape(aligned.size, -1).T
+            half = weighted @ components(unit).T
+            columns.append((half + half.T)[self._triangle])
+        return np.asarray(columns).reshape(aligned.size, -1).T
 
-    def turns(self, vector: Vector) -> Float[np.ndarray, "turns n"]:
-        """How the coordinates change when columns of Q, or of Q*, are turned unseen."""
+    def rotations(self, vector: Vector) -> Float[np.ndarray, "rotations n"]:
+        """Changes of the coordinates under rotations of columns that leave the model unchanged."""
         model = self.model
         q, m, V, theta = self.unpack(vector)
-        found = []
+        changes = []
         of_student, of_teacher = turns(model)
         for a in of_student:
-            found.append(Overlaps(a.T @ q + q @ a, m @ a, a.T @ V + V @ a, a.T @ theta))
+            changes.append(Overlaps(a.T @ q + q @ a, m @ a, a.T @ V + V @ a, a.T @ theta))
         for a in of_teacher:
-            found.append(Overlaps(0 * q, 0 * m, 0 * V, theta @ a))
-        return np.asarray([self.pack(one) for one in found]).reshape(-1, vector.size)
+            changes.append(Overlaps(0 * q, 0 * m, 0 * V, theta @ a))
+        return np.asarray([self.pack(change) for change in changes]).reshape(-1, vector.size)
 
     @cached_property
     def _mean_rho(self) -> float:
         return float(self.rho.mean())
 
-    def held_at_zero(self, start: Vector) -> Bool[np.ndarray, " n"]:
-        """Coordinates that a symmetry of the model keeps at zero when started from `start`."""
-        return np.any([signs < 0 for signs in self._symmetries(start)], axis=0)
+    def fixed_at_zero(self, initial: Vector) -> Bool[np.ndarray, " n"]:
+        """Coordinates that a symmetry of the model and of `initial` fixes at zero."""
+        return np.any([signs < 0 for signs in self._symmetries(initial)], axis=0)
 
     def sectors(self, vector: Vector) -> list[Bool[np.ndarray, " n"]]:
-        """Coordinates that a small change can mix: those that all symmetries of `vector` turn
-        around alike. The free ones are one of them."""
+        """Groups of coordinates with the same signs under all symmetries of `vector`.
+
+        Small changes in different groups do not mix. The free coordinates are one group.
+        """
         signs = np.asarray(self._symmetries(vector))
         _, number = np.unique(signs, axis=1, return_inverse=True)
         return [np.ravel(number) == k for k in range(np.max(number) + 1)]
 
     def _symmetries(self, vector: Vector) -> list[Vector]:
-        """The flips that leave a vector as it is; to flip nothing is one."""
+        """The sign flips that leave a vector unchanged, the identity among them."""
         return [signs for signs in self._flips() if np.array_equal(signs * vector, vector)]
 
     def _flips(self) -> list[Vector]:
-        """For each sign flip of columns that the model does not see: the signs it gives
-        to every coordinate."""
+        """Signs of the coordinates under each flip of columns that leaves the model unchanged."""
         row, column = self._triangle
         flips = []
         for s, u in sign_flips(self.model):

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Unpack
 
 from dotphase.config import validation
@@ -25,8 +26,9 @@ from dotphase.model import Model
 from dotphase.model.definition import check_model
 from dotphase.model.linear_layer import linear_test_error
 from dotphase.runtime.precision import in_double_precision
+from dotphase.runtime.progress import ProgressCallback
 from dotphase.theory.branches import BRANCHES
-from dotphase.theory.driver import Steps, run
+from dotphase.theory.driver import run_all, run_quietly
 from dotphase.theory.settings import SolverFields, SolverSettings, with_changes
 from dotphase.theory.solution import Solution
 from dotphase.theory.spinodal import Limits, limits_of
@@ -229,7 +231,7 @@ def critical(
     """
     check_model(model)
     settings = with_changes(settings, SETTINGS, changes)
-    return run([_searching(model, alpha_min, alpha_max, limits, settings)])[0]
+    return run_quietly(_search_job(model, alpha_min, alpha_max, limits, settings))
 
 
 @in_double_precision
@@ -240,7 +242,7 @@ def critical_line(
     alpha_min: float = ALPHA_MIN,
     alpha_max: float = ALPHA_MAX,
     limits: bool = False,
-    progress: Callable[[Critical], None] | None = None,
+    progress: ProgressCallback | None = None,
     settings: SolverSettings | None = None,
     **changes: Unpack[SolverFields],
 ) -> list[Critical]:
@@ -254,7 +256,7 @@ def critical_line(
     values : iterable of float
         Values of the parameter.
     progress : callable, optional
-        Called with each result as it is finished.
+        Receives an event with each result (`dotphase.results.ProgressEvent`).
 
     Other parameters are those of `critical`.
 
@@ -267,17 +269,17 @@ def critical_line(
     1
     """
     settings = with_changes(settings, SETTINGS, changes)
-    work = [_searching(family(value), alpha_min, alpha_max, limits, settings) for value in values]
-    return run(work, progress=progress)
+    jobs = [_search_job(family(value), alpha_min, alpha_max, limits, settings) for value in values]
+    return run_all(jobs, "critical line", progress)
 
 
-def _searching(
+def _search_job(
     model: Model, alpha_min: float, alpha_max: float, limits: bool, settings: SolverSettings
-) -> Steps[Critical]:
-    """The search in steps; what is asked is checked before it runs."""
+) -> Callable[[], Critical]:
+    """Check the arguments and return the search, ready to run."""
     alpha_min = validation.number("alpha_min", alpha_min, above=0)
     alpha_max = validation.number("alpha_max", alpha_max, above=alpha_min)
-    return _search(model, alpha_min, alpha_max, limits, settings.fixed_points, settings)
+    return partial(_search, model, alpha_min, alpha_max, limits, settings.fixed_points, settings)
 
 
 def _search(
@@ -287,13 +289,13 @@ def _search(
     limits: bool,
     log2_points: int,
     settings: SolverSettings,
-) -> Steps[Critical]:
+) -> Critical:
     rough = replace(settings, log2_points=min(COARSE, log2_points))
     walking = replace(settings, log2_points=min(LIMITS, log2_points))
-    found = yield from survey(model, alpha_min, alpha_max, rough)
-    changes = yield from transitions(model, found, walking, settings)
+    found = survey(model, alpha_min, alpha_max, rough)
+    changes = transitions(model, found, walking, settings)
     linear = linear_test_error(model, seed=settings.seed)
-    alpha_l, error_l, words = yield from beats_linear(model, found, changes, linear, settings)
+    alpha_l, error_l, words = beats_linear(model, found, changes, linear, settings)
     here = learning(changes)
     lowest = [one.before for one in changes[:1]] + [one.after for one in changes]
     if not changes:
@@ -313,9 +315,7 @@ def _search(
         branches={name: found.fate(name) for name in found.solved},
     )
     if limits:
-        result = replace(
-            result, limits=(yield from _limits(model, found, result, walking, settings))
-        )
+        result = replace(result, limits=(_limits(model, found, result, walking, settings)))
     return result
 
 
@@ -325,7 +325,7 @@ def _limits(
     result: Critical,
     walking: SolverSettings,
     settings: SolverSettings,
-) -> Steps[dict[str, Limits]]:
+) -> dict[str, Limits]:
     """The limits of every branch that is a minimum somewhere, from alpha_c if it is one there."""
     limits = {name: Limits() for name in ("semantic", "positional")}
     for name in found.solved:
@@ -333,7 +333,7 @@ def _limits(
         crossed = result.side(name) is not None
         inside = result.alpha_c if crossed else nearest_minimum(found, name, outside)
         if inside is not None and inside != outside:
-            limits[name] = yield from limits_of(model, name, inside, outside, walking, settings)
+            limits[name] = limits_of(model, name, inside, outside, walking, settings)
     return limits
 
 

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 
 from dotphase.model import Model
 from dotphase.numerics.linalg import inverses, matvec
-from dotphase.numerics.proximal_map import Track, over_points
+from dotphase.numerics.proximal_map import ProxState, vmap_points
 from dotphase.theory.overlaps import AnyArray, Conjugates, Overlaps
 from dotphase.theory.state_evolution import apply_each, draw_fields, mean_of_scrambles, prox_problem
 
@@ -27,7 +27,7 @@ def conjugate_slopes(
     model: Model,
     overlaps: Overlaps,
     points: Float[Array, "dims scrambles*points"],
-    track: Track,
+    track: ProxState,
     directions: Overlaps,
 ) -> Conjugates:
     """Derivatives of the conjugates over alpha along directions in (q, m, theta).
@@ -48,7 +48,7 @@ def conjugate_slopes(
     fields = draw_fields(model, overlaps, points)
     problem = prox_problem(overlaps, fields)
     length, r, t = model.length, model.student_rank, model.teacher_rank
-    force = over_points(partial(matvec, problem.precision))(track.x - fields.omega)
+    force = vmap_points(partial(matvec, problem.precision))(track.x - fields.omega)
     g = force.reshape(length, r, -1)
     noise = jnp.asarray(model.rho)[:, None, None] * jnp.eye(t)
     inverse = inverses(_covariance(overlaps.q, overlaps.theta, noise))

@@ -34,10 +34,10 @@ from jaxtyping import Array, Float
 from dotphase.config import validation
 from dotphase.config.formatting import LABELS, Description, Printable, format_value
 from dotphase.model.definition import Model, refuse, refuse_spectrum
-from dotphase.numerics.proximal_map import over_points
+from dotphase.numerics.proximal_map import vmap_points
 from dotphase.numerics.statistics import error_of_mean
 from dotphase.runtime.precision import in_double_precision
-from dotphase.theory.expectations import AverageQuery, evaluator_of
+from dotphase.theory.expectations import ProxStates, evaluator_of
 from dotphase.theory.overlaps import Overlaps
 from dotphase.theory.state_evolution import Fields, draw_fields, mean_of_scrambles
 
@@ -136,19 +136,18 @@ def at_dimension(solution: Solution, d: int) -> AtDimension:
     refuse(model, "the expansion in 1/d", "loss", "latent", "correlation", "noise")
     level = min(POINTS, solution.log2_points)
     evaluator = evaluator_of(model)
-    tracks: Any = ()
+    states: ProxStates = ()
     for call in range(CALLS):
-        query = AverageQuery(evaluator, overlaps, level, solution.seed, tracks, call)
-        tracks = query.alone().tracks
+        states = evaluator.expectations(overlaps, level, solution.seed, states, call).prox_states
+    points = evaluator.blocks(overlaps, level, solution.seed)
     blocks = [
-        _block(model, overlaps, points, track.x)
-        for points, track in zip(query.blocks, tracks, strict=True)
+        _block(model, overlaps, block, state.x) for block, state in zip(points, states, strict=True)
     ]
     rows = np.mean([np.asarray(block) for block in blocks], axis=0)
     factors = {"train_loss": solution.alpha / 2, "test_error": 1 / model.length}
     terms, errors = {}, {}
-    for place, (name, factor) in enumerate(factors.items()):
-        each = factor * rows[:, place]
+    for index, (name, factor) in enumerate(factors.items()):
+        each = factor * rows[:, index]
         terms[name] = dict(zip(TERMS, each.mean(axis=0).tolist(), strict=True))
         errors[name] = float(error_of_mean(each.sum(axis=1)))
     return AtDimension(solution, d, terms, errors)
@@ -161,7 +160,7 @@ def _block(
     """The parts of D at the proximal points and at the fields, means of the scrambles."""
     fields = draw_fields(model, overlaps, points)
     shape = (model.length, model.student_rank, -1)
-    student = over_points(model.student)
+    student = vmap_points(model.student)
     parts = [
         _terms(model, overlaps, fields, student(at.reshape(shape))) for at in (x, fields.omega)
     ]

@@ -1,4 +1,4 @@
-"""What is solved: a map on vectors whose fixed points are those of state evolution."""
+"""Maps on vectors whose fixed points are those of state evolution."""
 
 from __future__ import annotations
 
@@ -14,14 +14,7 @@ from jaxtyping import Bool, Float, Int
 from dotphase.model import Model
 from dotphase.numerics.fixed_point import Vector
 from dotphase.theory.coordinates import Coordinates
-from dotphase.theory.expectations import (
-    Answer,
-    AverageQuery,
-    Evaluator,
-    Query,
-    Tracks,
-    evaluator_of,
-)
+from dotphase.theory.expectations import Evaluator, evaluator_of
 from dotphase.theory.overlaps import Conjugates, Overlaps, admissible, norms_of
 from dotphase.theory.state_evolution import (
     Averages,
@@ -34,17 +27,17 @@ from dotphase.theory.state_evolution import (
 
 #: Values with one entry per scramble, or none.
 Values = Float[np.ndarray, "..."]
-#: The order parameters of a kind of problem.
+#: Type of the order parameters.
 O = TypeVar("O")
-#: The averages it needs.
+#: Type of the averages.
 M = TypeVar("M")
 
 
 @dataclass(frozen=True, eq=False)
-class Problem(ABC, Generic[O, M]):
-    """A map on vectors at one alpha: what is asked at x, and what follows from the answer.
+class FixedPointMap(ABC, Generic[O, M]):
+    """A map ``F`` on vectors at one alpha, computed from averages at the overlaps of x.
 
-    Kinds of problems differ in their order parameters and in the averages these ask for.
+    Subclasses differ in their order parameters and in the averages that these need.
     """
 
     model: Model
@@ -52,19 +45,12 @@ class Problem(ABC, Generic[O, M]):
 
     @cached_property
     def evaluator(self) -> Evaluator:
-        """The model, ready to be evaluated."""
+        """Compiled averages of the model."""
         return evaluator_of(self.model)
 
     @abstractmethod
     def overlaps(self, x: Vector) -> O:
         """The overlaps with coordinates x."""
-
-    @abstractmethod
-    def query(
-        self, x: Vector, log2_points: int, seed: int, tracks: Tracks, call: int
-    ) -> Query[Answer]:
-        """What has to be known at x: averages over points, with the proximal map started from
-        `tracks`."""
 
     @abstractmethod
     def advance(self, x: Vector, averages: M) -> np.ndarray:
@@ -79,12 +65,12 @@ class Problem(ABC, Generic[O, M]):
         """The training loss from a function that is stationary at the fixed point."""
 
     def train_loss(self, x: Vector, averages: M) -> Values:
-        """eps_t at x, if it is a fixed point."""
+        """The training loss eps_t at x, if x is a fixed point."""
         return self.free_energy(x, averages)
 
     @abstractmethod
     def test_error(self, averages: M) -> Values:
-        """eps_g from the averages."""
+        """The test error eps_g from the averages."""
 
     @abstractmethod
     def scale(self, x: Vector) -> Vector:
@@ -95,25 +81,20 @@ class Problem(ABC, Generic[O, M]):
         """Whether x describes Gaussian fields."""
 
     def free(self, x: Vector) -> Int[np.ndarray, " free"]:
-        """Which coordinates move; the others are held."""
+        """Indices of the coordinates that move; the others are fixed."""
         return np.arange(x.size)
 
 
-class Symmetric(Problem[Overlaps, Averages]):
-    """State evolution of a model, which is replica symmetric, in coordinates x of the overlaps.
+class ReplicaSymmetricMap(FixedPointMap[Overlaps, Averages]):
+    """Replica-symmetric state evolution in coordinates x of the overlaps.
 
-    Which coordinates those are, and what else is held, is for the kinds of problems to say:
-    all overlaps are free (`Free`), or some are prescribed (`dotphase.theory.landscape`).
+    Subclasses choose the coordinates: all overlaps are free (`StateEvolutionMap`), or some are
+    prescribed (`dotphase.theory.landscape`).
     """
 
     @abstractmethod
     def image(self, x: Vector, hats: Conjugates) -> np.ndarray:
         """The coordinates after one step, ``F(x)``; leading axes are kept."""
-
-    def query(
-        self, x: Vector, log2_points: int, seed: int, tracks: Tracks, call: int
-    ) -> Query[Answer]:
-        return AverageQuery(self.evaluator, self.overlaps(x), log2_points, seed, tracks, call)
 
     def conjugates(self, overlaps: Overlaps, averages: Averages) -> Conjugates:
         """Conjugate parameters from the averages at given overlaps."""
@@ -136,45 +117,45 @@ class Symmetric(Problem[Overlaps, Averages]):
 
 
 @dataclass(frozen=True, eq=False)
-class Free(Symmetric):
-    """All overlaps are free, but for those that a symmetry of the start holds at zero.
+class StateEvolutionMap(ReplicaSymmetricMap):
+    """One step of state evolution in all overlaps, except those that a symmetry fixes at zero.
 
     Attributes
     ----------
-    coordinates : of the model's overlaps
-    held : which coordinates are held at zero
+    coordinates : coordinates of the model's overlaps
+    fixed : which coordinates are fixed at zero
     """
 
     coordinates: Coordinates
-    held: Bool[np.ndarray, " n"]
+    fixed: Bool[np.ndarray, " n"]
 
     @classmethod
-    def started(cls, model: Model, alpha: float, start: Overlaps) -> Free:
-        """The problem that an iteration from `start` solves."""
+    def from_initial(cls, model: Model, alpha: float, initial: Overlaps) -> StateEvolutionMap:
+        """The map with the symmetries of `initial`."""
         coordinates = Coordinates.of(model)
-        held = coordinates.held_at_zero(coordinates.pack(start))
-        return cls(model, alpha, coordinates, held)
+        fixed = coordinates.fixed_at_zero(coordinates.pack(initial))
+        return cls(model, alpha, coordinates, fixed)
 
     @property
-    def opened(self) -> Free:
-        """The same with nothing held."""
-        return replace(self, held=np.zeros_like(self.held))
+    def unconstrained(self) -> StateEvolutionMap:
+        """The same map with no coordinate fixed."""
+        return replace(self, fixed=np.zeros_like(self.fixed))
 
     def free(self, x: Vector) -> Int[np.ndarray, " free"]:
-        return np.flatnonzero(~self.held)
+        return np.flatnonzero(~self.fixed)
 
     def overlaps(self, x: Vector) -> Overlaps:
-        return self._unpack(np.asarray(x, dtype=float).tobytes())
+        return self._cached_unpack(np.asarray(x, dtype=float).tobytes())
 
     @cached_property
-    def _unpack(self) -> Callable[[bytes], Overlaps]:
-        # The same x is looked at several times on its way: asked, judged, measured.
+    def _cached_unpack(self) -> Callable[[bytes], Overlaps]:
+        # One evaluation needs the overlaps of the same x several times.
         unpack = self.coordinates.unpack
         return lru_cache(maxsize=16)(lambda values: unpack(np.frombuffer(values)))
 
     def image(self, x: Vector, hats: Conjugates) -> np.ndarray:
         image = self.coordinates.pack(next_overlaps(self.model, hats))
-        image[..., self.held] = 0.0
+        image[..., self.fixed] = 0.0
         return image
 
     def scale(self, x: Vector) -> Vector:

@@ -44,7 +44,7 @@ from dotphase.errors import InvalidInput
 from dotphase.finite_d.test_error import quadrature
 from dotphase.model import Model
 from dotphase.model.derivatives import loss_derivatives
-from dotphase.numerics.proximal_map import over_points
+from dotphase.numerics.proximal_map import vmap_points
 from dotphase.numerics.quadrature import Rule
 from dotphase.runtime.precision import in_double_precision
 from dotphase.theory.plane import Plane
@@ -321,8 +321,8 @@ def _slopes(
     sigma = jnp.asarray(model.sigma)[:, None]
     y, xi = jnp.asarray(rule.points).reshape(2, model.length, -1)
     h = sigma * y
-    target = over_points(model.teacher)(h[:, None])
-    derivatives = over_points(loss_derivatives(model))
+    target = vmap_points(model.teacher)(h[:, None])
+    derivatives = vmap_points(loss_derivatives(model))
     weights = jnp.asarray(rule.weights)
 
     m, t, w = state

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
+from functools import partial
 from typing import Unpack
 
 import numpy as np
@@ -35,13 +35,15 @@ from dotphase.config import validation
 from dotphase.model.definition import Model, refuse_spectrum
 from dotphase.numerics.fixed_point import Iteration, Vector
 from dotphase.runtime.precision import in_double_precision
-from dotphase.theory.driver import Steps, run
-from dotphase.theory.fixed_point_map import Symmetric
+from dotphase.runtime.progress import ProgressCallback
+from dotphase.theory.driver import run_all
+from dotphase.theory.fixed_point_map import ReplicaSymmetricMap
 from dotphase.theory.overlaps import Conjugates, Overlaps
 from dotphase.theory.plane import Plane
-from dotphase.theory.point_iteration import Evaluation, Memory, Search, iterate
+from dotphase.theory.point_evaluator import EvaluatedPoint, PointEvaluator, ProxWarmStart
+from dotphase.theory.responses import Responses
 from dotphase.theory.settings import SolverFields, SolverSettings, check_alpha, with_changes
-from dotphase.theory.stability import Responses, weight_of_jumps
+from dotphase.theory.stability import weight_of_jumps
 from dotphase.theory.state_evolution import resolvent
 
 #: How precisely to solve where nothing else is said: the smallest quadrature, enough for a
@@ -128,7 +130,7 @@ def landscape(
     m: Grid,
     theta: Grid,
     *,
-    progress: Callable[[int], None] | None = None,
+    progress: ProgressCallback | None = None,
     settings: SolverSettings | None = None,
     **changes: Unpack[SolverFields],
 ) -> Landscape:
@@ -143,7 +145,7 @@ def landscape(
     m, theta : sequences of float
         Overlaps of token 1 to prescribe; increasing.
     progress : callable, optional
-        Called with the number of each row of theta as it is finished.
+        Receives an event for each row of theta (`dotphase.results.ProgressEvent`).
     settings, **changes
         As for `dotphase.solve`; `log2_points`, 12 by default, has to be fixed.
 
@@ -154,25 +156,21 @@ def landscape(
     (2, 2)
     """
     settings = with_changes(settings, SETTINGS, changes)
-    rows = landscape_rows(model, alpha, m, theta, settings)
-    done = count(1)
-
-    def report(_: np.ndarray) -> None:
-        if progress is not None:
-            progress(next(done))
-
-    return assemble(model, alpha, m, theta, run(rows, progress=report))
+    jobs = landscape_rows(model, alpha, m, theta, settings)
+    return assemble(model, alpha, m, theta, run_all(jobs, "landscape", progress))
 
 
 def landscape_rows(
     model: Model, alpha: float, m: Grid, theta: Grid, settings: SolverSettings = SETTINGS
-) -> list[Steps[RowValues]]:
-    """The rows of theta in steps, for a caller who runs them; what is asked is checked before."""
+) -> list[Callable[[], RowValues]]:
+    """Check the arguments and return a function for each row of theta."""
     refuse_spectrum(model, "the landscape")
     alpha, plane, log2_points = check_alpha(alpha), Plane.of(model), settings.fixed_points
     columns, rows = validation.grid("m", m), validation.grid("theta", theta)
-    problems = [Prescribed(model, alpha, plane, 0.0, float(value) / plane.rho) for value in rows]
-    return [_row(problem, columns, settings, log2_points) for problem in problems]
+    maps = [
+        PrescribedOverlapsMap(model, alpha, plane, 0.0, float(value) / plane.rho) for value in rows
+    ]
+    return [partial(_solve_row, row_map, columns, settings, log2_points) for row_map in maps]
 
 
 def assemble(
@@ -183,38 +181,37 @@ def assemble(
     return Landscape(model, float(alpha), np.asarray(m), np.asarray(theta), *values)
 
 
-def _row(
-    first: Prescribed, columns: np.ndarray, settings: SolverSettings, log2_points: int
-) -> Steps[RowValues]:
-    """The landscape along m at one theta, each point started from its neighbour."""
+def _solve_row(
+    first: PrescribedOverlapsMap, columns: np.ndarray, settings: SolverSettings, log2_points: int
+) -> RowValues:
+    """Solve along m at one theta, each point from its neighbor."""
     noise = 2.0 ** (1 - log2_points)
-    usual = settings.iteration or Iteration(max(1e-4, noise), floor=20 * noise, limit=80)
-    slow = replace(usual, memory=0, step=0.15, limit=200)
-    memory = Memory()
-    start = FRESH
+    usual = settings.iteration or Iteration(max(1e-4, noise), floor=20 * noise, max_steps=80)
+    slow = replace(usual, anderson_depth=0, step=0.15, max_steps=200)
+    warm_start = ProxWarmStart()
+    initial = FRESH
     results = []
     for m in columns:
-        problem = replace(first, m=float(m))
-        # From the neighbour's point; where that fails, as if nothing were known, and at last
-        # with short damped steps, which cross the jumps of the proximal map.
-        for x, iteration in ((start, usual), (FRESH, usual), (FRESH, slow)):
-            search = Search(problem, settings, memory)
-            point = yield from iterate(search, x, log2_points, iteration)
+        prescribed = replace(first, m=float(m))
+        # Short damped steps, tried last, cross the jumps of the proximal map.
+        for x, iteration in ((initial, usual), (FRESH, usual), (FRESH, slow)):
+            evaluator = PointEvaluator(prescribed, settings, warm_start)
+            point = evaluator.iterate(x, log2_points, iteration)
             if point.outcome.success:
-                # Once more, by a search that has not seen it: the proximal maps are probed again.
-                here = yield from Search(problem, settings, memory).evaluate(point.x, log2_points)
-                responses = yield from here.responses()
-                results.append(problem.measure(here, responses))
-                start = point.x
+                # A new evaluator evaluates again, which probes the proximal maps once more.
+                evaluator = PointEvaluator(prescribed, settings, warm_start)
+                evaluated = evaluator.evaluate(point.x, log2_points)
+                results.append(prescribed.measure(evaluated, evaluated.responses()))
+                initial = point.x
                 break
         else:
-            start = FRESH
+            initial = FRESH
             results.append(np.full(6, np.nan))
     return np.asarray(results)
 
 
 @dataclass(frozen=True, eq=False)
-class Prescribed(Symmetric):
+class PrescribedOverlapsMap(ReplicaSymmetricMap):
     """State evolution of the rest of Q at given m and t; x = log of (its part of W, R)."""
 
     plane: Plane
@@ -245,18 +242,18 @@ class Prescribed(Symmetric):
         """Whether the logarithms are finite and far from overflow."""
         return bool(np.all(np.isfinite(x)) and np.all(np.abs(x) < 60))
 
-    def measure(self, here: Evaluation, responses: Responses) -> Float[np.ndarray, " 6"]:
+    def measure(self, point: EvaluatedPoint, responses: Responses) -> Float[np.ndarray, " 6"]:
         """Loss, its two slopes, q, V and the weight of the jumps at a fixed point.
 
         The loss is taken from the free energy, whose error is second order in that of x:
         ``alpha E[M] + sum_l (V_l qhat_l - q_l Vhat_l)/2 - R/2 sum_l sigma_l^2 qhat_l
         + (t^2 + m^2/P_11)/(2 R)``; at the fixed point it equals the training loss.
         """
-        overlaps, plane = here.overlaps, self.plane
-        hats = self.conjugates(overlaps, here.mean)
+        overlaps, plane = point.overlaps, self.plane
+        hats = self.conjugates(overlaps, point.mean)
         inverse, noise = self._resolvent(hats), self._noise(hats)
         paired = float(np.sum(overlaps.V * hats.qhat - overlaps.q * hats.Vhat))
-        loss = self.alpha * float(here.mean.moreau) + paired / 2
+        loss = self.alpha * float(point.mean.moreau) + paired / 2
         loss += plane.weight(self.m, self.t) / (2 * inverse) - inverse * noise / 2
         pull = float(plane.pattern @ hats.mhat[:, 0])
         lift = float(np.asarray(self.model.rho) @ hats.thetahat[:, 0, 0])

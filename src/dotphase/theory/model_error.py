@@ -27,7 +27,7 @@ import math
 import numpy as np
 
 from dotphase.model import Model
-from dotphase.theory.overlaps import NOTHING, Overlaps, norms_of
+from dotphase.theory.overlaps import MIN_WEIGHT, Overlaps, norms_of
 from dotphase.theory.responses import Responses
 from dotphase.theory.state_evolution import Averages, conjugates, resolvent
 
@@ -51,13 +51,13 @@ def stiffness_lost(
     return float(shares @ model.eigenweights)
 
 
-def explained(model: Model, overlaps: Overlaps) -> float:
-    """Part of the variance of the student's fields that the teacher's explain, of all tokens."""
+def explained_variance(model: Model, overlaps: Overlaps) -> float:
+    """Share of the variance of the student's fields that the teacher's fields explain."""
     rho = np.asarray(model.rho)[:, None, None]
     theta = np.asarray(overlaps.theta)
     signal = np.trace(theta @ theta.swapaxes(1, 2) / rho, axis1=1, axis2=2)
     spread = np.trace(np.asarray(overlaps.q), axis1=1, axis2=2)
-    return float(np.sum(signal) / max(np.sum(spread), NOTHING * np.sum(rho)))
+    return float(np.sum(signal) / max(np.sum(spread), MIN_WEIGHT * np.sum(rho)))
 
 
 def relative_errors(jumps: float, signal: float) -> dict[str, float]:

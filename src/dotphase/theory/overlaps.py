@@ -12,7 +12,7 @@ from dotphase.errors import InvalidInput
 from dotphase.model import Model
 
 #: Size of Q^T Q/d below which the student is zero.
-NOTHING = 1e-5
+MIN_WEIGHT = 1e-5
 
 #: NumPy outside compiled functions, JAX inside.
 AnyArray = Array | np.ndarray
@@ -82,14 +82,14 @@ def admissible(model: Model, overlaps: Overlaps) -> bool:
     eigenvalues = np.linalg.eigvalsh
     if min(eigenvalues(overlaps.q).min(), eigenvalues(overlaps.V).min()) <= 0:
         return False
-    explained = overlaps.theta.swapaxes(1, 2) @ np.linalg.solve(overlaps.q, overlaps.theta)
-    left = np.asarray(model.rho)[:, None, None] * np.eye(model.teacher_rank) - explained
+    explained_part = overlaps.theta.swapaxes(1, 2) @ np.linalg.solve(overlaps.q, overlaps.theta)
+    left = np.asarray(model.rho)[:, None, None] * np.eye(model.teacher_rank) - explained_part
     return bool(eigenvalues(left).min() > 0)
 
 
-def is_nothing(overlaps: Overlaps, model: Model) -> bool:
-    """Whether the ridge has driven the student to zero."""
-    return bool(np.trace(overlaps.q[0]) < NOTHING * float(model.rho[0]) * model.student_rank)
+def is_zero(overlaps: Overlaps, model: Model) -> bool:
+    """Whether the ridge has driven the student's weights to zero."""
+    return bool(np.trace(overlaps.q[0]) < MIN_WEIGHT * float(model.rho[0]) * model.student_rank)
 
 
 def norms_of(overlaps: Any) -> dict[str, float]:

@@ -7,45 +7,54 @@ import math
 import numpy as np
 from jaxtyping import Float
 
-from dotphase.numerics.quadrature import SCRAMBLES
+from dotphase.numerics.quadrature import N_SCRAMBLES
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.classification import classify
-from dotphase.theory.overlaps import NOTHING, is_nothing, norms_of
-from dotphase.theory.point_iteration import Evaluation, Jacobian
+from dotphase.theory.newton import Jacobian
+from dotphase.theory.overlaps import MIN_WEIGHT, is_zero, norms_of
+from dotphase.theory.point_evaluator import EvaluatedPoint
+from dotphase.theory.settings import SolverSettings
 
-#: Turns a standard error from few scrambles into one that covers 68% (Student's t).
-SMALL_SAMPLE = 1.08
+#: Student's t: turns a standard error from eight scrambles into one that covers 68%.
+STUDENT_T = 1.08
+#: The error of scrambled Sobol averages falls about like points^-RATE (measured: .8 to 1).
+RATE = 0.8
+#: Safety factor: the errors themselves are known to about a quarter.
+SAFETY = 1.5
+#: Largest increase of log2_points at once: errors from few points are rough.
+MAX_INCREASE = 4
 
 
 def scramble_values(
-    here: Evaluation, jacobian: Jacobian | None
+    evaluated: EvaluatedPoint, jacobian: Jacobian | None
 ) -> dict[str, Float[np.ndarray, " scrambles"]]:
-    """What each scramble alone would give for the norms, the training loss and the test error.
+    """Norms, training loss and test error that each scramble alone would give.
 
-    Scramble k alone would have its fixed point at ``x + (1 - J)^{-1} (F_k(x) - F(x))``. The
-    free energy is stationary, so its value at x itself serves for the training loss. Without
-    a Jacobian nothing is known, unless the student is zero, which all scrambles agree on.
+    The fixed point of scramble k alone is ``x + (1 - J)^{-1} (F_k(x) - F(x))``. The free energy is
+    stationary, so its value at x serves for the training loss. The values are NaN without a
+    Jacobian, unless the student is zero in all scrambles.
     """
-    problem, x, averages = here.problem, here.x, here.answer.averages
-    sizes = tuple(problem.norms(x))
-    shifts = np.zeros((SCRAMBLES, x.size))
-    slopes = np.zeros(x.size)
+    fixed_point_map, x = evaluated.map, evaluated.x
+    averages = evaluated.expectations.per_scramble
+    names = tuple(fixed_point_map.norms(x))
+    shifts = np.zeros((N_SCRAMBLES, x.size))
+    gradient = np.zeros(x.size)
     if jacobian is not None:
-        shifts = jacobian.newton(here.images - here.image)
-        slopes[jacobian.free] = jacobian.test
-    elif not is_nothing(here.overlaps, problem.model):
-        return {name: np.full(SCRAMBLES, np.nan) for name in (*sizes, "train_loss", "test_error")}
-    norms = [problem.norms(x + shift) for shift in shifts]
+        shifts = jacobian.newton_step(evaluated.images - evaluated.image)
+        gradient[jacobian.free] = jacobian.test_gradient
+    elif not is_zero(evaluated.overlaps, fixed_point_map.model):
+        return {name: np.full(N_SCRAMBLES, np.nan) for name in (*names, "train_loss", "test_error")}
+    norms = [fixed_point_map.norms(x + shift) for shift in shifts]
     return {
-        **{name: np.asarray([one[name] for one in norms]) for name in sizes},
-        "train_loss": problem.free_energy(x, averages),
-        "test_error": problem.test_error(averages) + shifts @ slopes,
+        **{name: np.asarray([row[name] for row in norms]) for name in names},
+        "train_loss": fixed_point_map.free_energy(x, averages),
+        "test_error": fixed_point_map.test_error(averages) + shifts @ gradient,
     }
 
 
 def standard_error(values: Float[np.ndarray, " scrambles"]) -> float:
     """Standard error of the mean of independent scrambles."""
-    return SMALL_SAMPLE * float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    return STUDENT_T * float(np.std(values, ddof=1)) / math.sqrt(len(values))
 
 
 def standard_errors(samples: dict[str, Float[np.ndarray, " scrambles"]]) -> dict[str, float]:
@@ -53,13 +62,28 @@ def standard_errors(samples: dict[str, Float[np.ndarray, " scrambles"]]) -> dict
     return {name: standard_error(values) for name, values in samples.items()}
 
 
-def worst_error(here: Evaluation, errors: dict[str, float]) -> float:
+def largest_relative_error(evaluated: EvaluatedPoint, stderr: dict[str, float]) -> float:
     """Largest relative standard error of the results that do not vanish by symmetry."""
-    model = here.problem.model
-    values = norms_of(here.overlaps)
-    values |= {"train_loss": here.train_loss, "test_error": here.test_error}
-    vanishing = BRANCHES[classify(model, here.overlaps)].vanishing
-    values["q"] = max(values["q"], NOTHING * float(model.rho[0]))
-    shown = {name: value for name, value in values.items() if name not in vanishing}
-    ratios = [errors[name] / value for name, value in shown.items() if value > 0]
+    model = evaluated.map.model
+    values = norms_of(evaluated.overlaps)
+    values |= {"train_loss": evaluated.train_loss, "test_error": evaluated.test_error}
+    values["q"] = max(values["q"], MIN_WEIGHT * float(model.rho[0]))
+    vanishing = BRANCHES[classify(model, evaluated.overlaps)].vanishing
+    ratios = [
+        stderr[name] / value
+        for name, value in values.items()
+        if name not in vanishing and value > 0
+    ]
     return float(np.max(ratios)) if np.all(np.isfinite(ratios)) else math.inf
+
+
+def relative_error(evaluated: EvaluatedPoint, jacobian: Jacobian | None) -> float:
+    """Largest relative standard error at a point."""
+    return largest_relative_error(evaluated, standard_errors(scramble_values(evaluated, jacobian)))
+
+
+def required_log2_points(error: float, log2_points: int, settings: SolverSettings) -> int:
+    """log2 of the points on which the largest relative error will meet the tolerance."""
+    excess = SAFETY * error / settings.rtol
+    increase = math.ceil(math.log2(min(max(excess, 1e-6), 1e6)) / RATE)
+    return min(log2_points + min(increase, MAX_INCREASE), settings.max_log2_points)

@@ -1,10 +1,10 @@
-"""Asking again with other seeds where one set of points does not determine the answer.
+"""Solve again with other seeds where one set of Gaussian points does not determine the result.
 
-Error bars are linear: they take the spread of the scrambles times the response of the fixed
-point to it. Next to the end of a branch that response is large and itself poorly known, and where
-an alignment is close to `PRESENT`, whether the branch exists depends on the points. There the
-point is solved again with other seeds: their spread becomes the standard error, the result says
-that it is not determined and gives the range, and the majority decides whether the branch exists.
+Error bars are linear: the spread of the scrambles times the response of the fixed point. Near the
+end of a branch that response is large and itself poorly known; near the detection threshold of an
+alignment, the points decide whether the branch exists. There the spread over several seeds becomes
+the standard error, the solution carries the range of values, and the majority of the seeds decides
+whether the branch exists.
 """
 
 from __future__ import annotations
@@ -14,68 +14,103 @@ from dataclasses import replace
 import numpy as np
 
 from dotphase.theory.branches import BRANCHES
-from dotphase.theory.classification import PRESENT, alignment
+from dotphase.theory.classification import DETECTION_THRESHOLD, alignments
 from dotphase.theory.overlaps import Overlaps
+from dotphase.theory.point_evaluator import ProxWarmStart
+from dotphase.theory.point_spec import PointSpec
 from dotphase.theory.solution import Solution
+from dotphase.theory.solve_point import solve_point
 from dotphase.theory.stability import Stability
 
-#: How many other seeds are asked, and the distance between them: far from those of a user.
-OTHERS, APART = 4, 100_003
-#: Relative standard error of an overlap above which other seeds are asked.
-LARGE = 0.03
-#: Factor around `PRESENT` within which they are asked whether a branch exists.
-CLOSE = 10.0
-#: Turns the standard deviation of five values into an error that covers 68% (Student's t).
-FEW = 1.14
+#: Number of additional seeds.
+EXTRA_SEEDS = 4
+#: Distance between seeds: larger than the seeds that users choose.
+SEED_STRIDE = 100_003
+#: Relative standard error of an overlap above which a solution is undetermined.
+MAX_RELATIVE_ERROR = 0.03
+#: Factor around the detection threshold within which the existence of a branch is undetermined.
+THRESHOLD_FACTOR = 10.0
+#: Student's t: turns the standard deviation of five values into an error that covers 68%.
+STUDENT_T = 1.14
 
 
-def needs_seeds(solution: Solution) -> bool:
-    """Whether one set of points does not determine a solution of a known branch."""
-    branch = BRANCHES.get(solution.branch) if solution.branch in BRANCHES else None
-    if branch is None or not solution.converged:
+def solve_with_seeds(spec: PointSpec, solution: Solution) -> Solution:
+    """Solve again with other seeds if one seed does not determine the solution.
+
+    The loop ends early once a majority of the seeds has found no such branch.
+    """
+    if not is_undetermined(solution):
+        return solution
+    initial = solution.overlaps
+    if not solution.on_branch:
+        initial = BRANCHES[spec.branch].initial_overlaps(spec.model)
+    replicas: list[Solution] = []
+    for number in range(1, EXTRA_SEEDS + 1):
+        if nonexistence_is_certain(solution, replicas):
+            break
+        settings = replace(
+            spec.settings,
+            log2_points=solution.log2_points,
+            seed=spec.settings.seed + number * SEED_STRIDE,
+        )
+        replica = solve_point(replace(spec, settings=settings), initial, ProxWarmStart())
+        replicas.append(replica.solution)
+    return merge_replicas(solution, replicas)
+
+
+def is_undetermined(solution: Solution) -> bool:
+    """Whether one set of points does not determine a solution of a named branch."""
+    if solution.branch not in BRANCHES or not solution.converged:
         return False
-    names = [name for name in ("theta", "m") if name not in branch.vanishing]
-    sizes = dict(zip(("theta", "m"), alignment(solution.model, solution.overlaps), strict=True))
-    if any(PRESENT / CLOSE < sizes[name] < PRESENT * CLOSE for name in names):
+    vanishing = BRANCHES[solution.branch].vanishing
+    names = [name for name in ("theta", "m") if name not in vanishing]
+    sizes = alignments(solution.model, solution.overlaps)
+    lower, upper = DETECTION_THRESHOLD / THRESHOLD_FACTOR, DETECTION_THRESHOLD * THRESHOLD_FACTOR
+    if any(lower < sizes[name] < upper for name in names):
         return True
-    if not solution.matches_branch:
-        return False
-    norms = solution.norms
-    return any(not solution.stderr[name] < LARGE * norms[name] for name in names)
+    # An error of NaN counts as large.
+    is_precise = all(
+        solution.stderr[name] < MAX_RELATIVE_ERROR * solution.norms[name] for name in names
+    )
+    return solution.on_branch and not is_precise
 
 
-def decided_against(solution: Solution, others: list[Solution]) -> bool:
-    """Whether those asked so far outvote those still to come: there is no such branch."""
-    every = [solution, *(other for other in others if other.converged)]
-    off = sum(not one.matches_branch for one in every)
-    return 2 * off > OTHERS + 1
+def nonexistence_is_certain(solution: Solution, replicas: list[Solution]) -> bool:
+    """Whether a majority of all planned seeds has already missed the branch."""
+    missed = [one for one in _converged(solution, replicas) if not one.on_branch]
+    return 2 * len(missed) > EXTRA_SEEDS + 1
 
 
-def combined(solution: Solution, others: list[Solution]) -> Solution:
-    """A solution with what other seeds say of it: the majority on the branch or off it counts."""
-    every = [solution, *(other for other in others if other.converged)]
-    on = [one for one in every if one.matches_branch]
-    exists = 2 * len(on) >= len(every)
-    agreeing = on if exists else [one for one in every if not one.matches_branch]
-    chosen = solution if solution in agreeing else agreeing[0]
+def merge_replicas(solution: Solution, replicas: list[Solution]) -> Solution:
+    """Combine the solutions of all seeds by majority: on the branch, or off it."""
+    converged = _converged(solution, replicas)
+    on_branch = [one for one in converged if one.on_branch]
+    exists = 2 * len(on_branch) >= len(converged)
+    majority = [one for one in converged if one.on_branch == exists]
+    representative = solution if solution in majority else majority[0]
+    message = representative.message
+    if len(on_branch) not in (0, len(converged)):
+        message += f"; the branch is found with {len(on_branch)} of {len(converged)} seeds"
+    merged = replace(
+        representative, message=message, stability=_merge_stability(representative, majority)
+    )
+    if len(majority) < 3:
+        return merged
     names = (*Overlaps._fields, "train_loss", "test_error")
-    values = {name: np.asarray([one.value(name) for one in agreeing]) for name in names}
-    message = chosen.message
-    if len(on) not in (0, len(every)):
-        message += f"; the branch is found with {len(on)} of {len(every)} seeds"
-    chosen = replace(chosen, message=message, stability=_of_one_mind(chosen, agreeing))
-    if len(agreeing) < 3:
-        return chosen
-    ranges = {name: (float(some.min()), float(some.max())) for name, some in values.items()}
-    errors = {name: FEW * float(np.std(some, ddof=1)) for name, some in values.items()}
-    return replace(chosen, stderr=errors, ranges=ranges)
+    values = {name: np.asarray([one.value(name) for one in majority]) for name in names}
+    ranges = {name: (float(column.min()), float(column.max())) for name, column in values.items()}
+    stderr = {name: STUDENT_T * float(np.std(column, ddof=1)) for name, column in values.items()}
+    return replace(merged, stderr=stderr, ranges=ranges)
 
 
-def _of_one_mind(chosen: Solution, agreeing: list[Solution]) -> Stability:
-    """The verdict; where other seeds have another kind of point, it cannot be told which."""
-    verdict = chosen.stability
-    kinds = {one.stability.kind for one in agreeing}
-    if len(kinds) == 1:
+def _converged(solution: Solution, replicas: list[Solution]) -> list[Solution]:
+    return [solution, *(replica for replica in replicas if replica.converged)]
+
+
+def _merge_stability(representative: Solution, majority: list[Solution]) -> Stability:
+    """The verdict; marginal if the seeds disagree about minimum or saddle."""
+    verdict = representative.stability
+    if len({one.stability.kind for one in majority}) == 1:
         return verdict
     reason = "minimum or saddle: other points say otherwise"
     if not verdict.trusted:

@@ -1,4 +1,4 @@
-"""How precisely to solve: tolerances, points, seed."""
+"""Settings of the solver: tolerances, points, seed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dotphase.config import validation
 from dotphase.config.settings import replace_fields
 from dotphase.errors import InvalidInput
 from dotphase.numerics.fixed_point import Iteration
-from dotphase.numerics.quadrature import SMALLEST_LOG2
+from dotphase.numerics.quadrature import MIN_QUADRATURE_LOG2
 
 #: log2 of the fewest and, by default, most points a result is reported from.
 MIN_LOG2_POINTS, MAX_LOG2_POINTS = 14, 20
@@ -19,7 +19,7 @@ LOG2_POINTS_LIMIT = 24
 
 @dataclass(frozen=True)
 class SolverSettings:
-    """How to solve.
+    """Settings of the solver.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class SolverSettings:
         checked: dict[str, Any] = {
             "rtol": validation.number("rtol", self.rtol, above=0),
             "max_log2_points": validation.log2(
-                "max_log2_points", self.max_log2_points, SMALLEST_LOG2, LOG2_POINTS_LIMIT
+                "max_log2_points", self.max_log2_points, MIN_QUADRATURE_LOG2, LOG2_POINTS_LIMIT
             ),
             "seed": validation.integer("seed", self.seed, at_least=0),
         }
@@ -60,9 +60,16 @@ class SolverSettings:
             object.__setattr__(self, name, value)
 
     @property
+    def initial_log2_points(self) -> int:
+        """log2 of the smallest number of points that a result may use."""
+        return self.log2_points or MIN_LOG2_POINTS
+
+    @property
     def fixed_points(self) -> int:
-        """`log2_points`, for those who need all their results on the same points."""
-        return validation.log2("log2_points", self.log2_points, SMALLEST_LOG2, LOG2_POINTS_LIMIT)
+        """`log2_points`, which must be set where all results need the same points."""
+        return validation.log2(
+            "log2_points", self.log2_points, MIN_QUADRATURE_LOG2, LOG2_POINTS_LIMIT
+        )
 
     def iteration_on(self, log2_points: int) -> Iteration:
         """Settings of the iteration on a given number of points.
@@ -76,7 +83,7 @@ class SolverSettings:
         return Iteration(tolerance=max(min(1e-5, self.rtol / 100), noise), floor=10 * noise)
 
     def to_dict(self) -> dict[str, Any]:
-        """The numbers by name, as datasets keep them; a user's iteration is in words."""
+        """The fields by name, for datasets; a user's iteration becomes text."""
         numbers = asdict(replace(self, iteration=None))
         return numbers | {"iteration": self.iteration and str(self.iteration)}
 
@@ -91,18 +98,16 @@ class SolverFields(TypedDict, total=False):
     iteration: Iteration | None
 
 
-#: What `solve` uses where nothing else is said.
+#: Default settings of `solve`.
 DEFAULT = SolverSettings()
-#: The same with one step of replica symmetry breaking, where small differences of losses count.
+#: Default settings with symmetry breaking, where small differences of losses matter.
 BREAKING = SolverSettings(rtol=5e-4, max_log2_points=19)
 
 
 def with_changes(
     settings: SolverSettings | None, default: SolverSettings, changes: SolverFields
 ) -> SolverSettings:
-    """The settings a user means: those given, or a function's own, with some fields changed."""
-    if "points" in changes:
-        raise TypeError("points is called log2_points now")
+    """The user's settings, or the default, with some fields changed."""
     return replace_fields(settings or default, changes)
 
 

@@ -1,4 +1,4 @@
-"""What a solved point looks like: `Solution`, and how it prints."""
+"""The result of a solve: `Solution`, with its verdicts and its printout."""
 
 from __future__ import annotations
 
@@ -11,45 +11,44 @@ from jaxtyping import Float
 from dotphase.config.formatting import LABELS, Description, Printable, format_with_model_error
 from dotphase.config.serialization import fields_except
 from dotphase.model import Model
-from dotphase.theory.classification import belongs
+from dotphase.theory.classification import matches_branch
 from dotphase.theory.overlaps import Overlaps, norms_of
 from dotphase.theory.stability import Stability
 
 if TYPE_CHECKING:
     from dotphase.theory.finite_d_corrections import AtDimension
 
-#: What JSON leaves out.
-UNSHOWN = ("model", "free_energy", "samples", "loss_slope")
+#: Fields that JSON leaves out.
+NOT_IN_JSON = ("model", "free_energy", "samples", "loss_slope")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Solution(Printable):
     """One fixed point of state evolution, with everything needed to judge it.
 
     Attributes
     ----------
-    model, alpha, branch : what was asked; `branch` is "custom" for a user's own start
-    found : branch that the point belongs to
+    model, alpha, branch : the request; `branch` is "custom" for a user's own initialization
+    found : branch of the fixed point
     overlaps : order parameters per token
     train_loss : training loss per dimension, eps_t
     free_energy : the same from the free energy; equal at a fixed point
     test_error : eps_g
     linear_test_error : test error of the linear positional baseline; NaN where there is none
     residual : undamped relative residual at the returned overlaps
-    iterations : evaluations of the map from the start that led here, on all numbers of points
-        together
+    iterations : evaluations of the map, on all numbers of points together
     converged : whether the iteration settled on a fixed point
     message : why the solver stopped, and whether the quadrature error missed `rtol`
     stderr : quadrature standard errors of q, m, V, theta, train_loss, test_error
     model_error : how much breaking replica symmetry would change the training loss, the test error,
         theta and m, as estimated from the jumps of the proximal map
-    samples : what each scramble alone gives for them; two solutions with the same seed share
+    samples : values of each scramble alone; two solutions with the same seed share
         their points, so the error of a difference is the spread of the differences
     loss_slope : derivative of the training loss in alpha, exact at a fixed point
     stability : whether the theory can be trusted here, and why
     log2_points : log2 of the number of Gaussian points used last
     seed : seed of their scrambles
-    seconds : wall time, with what was tried in vain
+    seconds : wall time, failed attempts included
     ranges : lowest and highest values over several seeds, where one set of points does not
         determine the result; empty elsewhere
 
@@ -85,17 +84,17 @@ class Solution(Printable):
 
     @property
     def matches_branch(self) -> bool:
-        """Whether the fixed point found is one of the branch asked for."""
-        return belongs(self.branch, self.found)
+        """Whether the fixed point is one of the requested branch."""
+        return matches_branch(self.branch, self.found)
 
     @property
     def on_branch(self) -> bool:
-        """Whether a fixed point of the branch asked for was found, be it a minimum or a saddle."""
+        """Whether a fixed point of the requested branch was found, be it a minimum or a saddle."""
         return self.matches_branch and self.converged
 
     @property
     def is_minimum(self) -> bool:
-        """Whether the branch asked for is there and nothing says that it is a saddle."""
+        """Whether a fixed point of the requested branch was found that is no saddle."""
         return self.on_branch and self.stability.kind != "saddle"
 
     def value(self, name: str) -> float:
@@ -123,7 +122,7 @@ class Solution(Printable):
     def to_dict(self) -> dict[str, Any]:
         """The solution as plain numbers, lists and strings, ready for JSON."""
         parts = self.overlaps._asdict()
-        return fields_except(self, *UNSHOWN) | {
+        return fields_except(self, *NOT_IN_JSON) | {
             "overlaps": {name: np.asarray(part).tolist() for name, part in parts.items()},
             "norms": self.norms,
             "stability": dict(vars(self.stability)),
@@ -141,7 +140,7 @@ class Solution(Printable):
                 "last values of the iteration:"
             )
         elif not self.matches_branch:
-            head += f" (asked for {self.branch}: no such fixed point was found)"
+            head += f" (requested {self.branch}: no such fixed point was found)"
         rows = []
         for name, value in values.items():
             error = format_with_model_error(
@@ -153,13 +152,14 @@ class Solution(Printable):
         return Description(head + tokens, tuple(rows), tuple(self._notes()))
 
     def _notes(self) -> list[str]:
-        """What there is to say below the numbers."""
+        """Notes below the numbers: convergence, errors, trust."""
         notes = []
         if self.ranges:
             parts = [name for name in ("theta", "m") if self.ranges[name][1] > 0]
-            shown = [f"{name} from {low:.3g} to {high:.3g}" for name in parts
-                     for low, high in (self.ranges[name],)]  # fmt: skip
-            notes.append(f"NOT DETERMINED by these points: over other seeds {', '.join(shown)}")
+            spans = ", ".join(
+                "{} from {:.3g} to {:.3g}".format(name, *self.ranges[name]) for name in parts
+            )
+            notes.append(f"NOT DETERMINED by these points: over other seeds {spans}")
         state = "converged" if self.converged else "NOT CONVERGED"
         notes.append(
             f"{state}: {self.message}; residual {self.residual:.1e} after "

@@ -1,28 +1,29 @@
-"""Solving state evolution: one point, many, or branches along alpha.
+"""Solve state evolution: one point, many points, or branches along alpha.
 
-Each solve is a generator of queries (`dotphase.theory.driver`), so that the same code serves a
-single point and a batch; `solving` and `continuing` give it to callers who run it themselves.
+These functions check their arguments. A single solve is in `dotphase.theory.solve_point`, a branch
+along alpha in `dotphase.theory.continuation`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Literal, Unpack, overload
 
 from dotphase.config import validation
 from dotphase.errors import InvalidInput
 from dotphase.model import memory_check
 from dotphase.model.definition import Model, check_model, refuse
-from dotphase.numerics.quadrature import BLOCK_LOG2
+from dotphase.numerics.quadrature import LOG2_BLOCK_SIZE
 from dotphase.runtime.precision import in_double_precision
+from dotphase.runtime.progress import ProgressCallback, ProgressCounter
 from dotphase.theory.branch_processes import in_processes, worth_it
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.classification import CUSTOM
-from dotphase.theory.continuation import along, one_point
-from dotphase.theory.driver import Steps, run
+from dotphase.theory.continuation import continue_branch, solve_one_point
+from dotphase.theory.driver import run_all, run_quietly
 from dotphase.theory.one_rsb.result import Broken, Complexity
-from dotphase.theory.one_rsb.solve import breaking as breaking_in_steps
-from dotphase.theory.one_rsb.solve import counting
+from dotphase.theory.one_rsb.solve import break_symmetry, count_minima
 from dotphase.theory.overlaps import Overlaps, check_overlaps
 from dotphase.theory.settings import (
     BREAKING,
@@ -34,8 +35,8 @@ from dotphase.theory.settings import (
 )
 from dotphase.theory.solution import Solution
 
-#: A point to be solved: the model, alpha, and the branch or the overlaps to start from.
-Problem = tuple[Model, float, str | Overlaps]
+#: A model, alpha, and the branch or the overlaps to start from.
+Point = tuple[Model, float, str | Overlaps]
 
 
 @overload
@@ -112,18 +113,17 @@ def solve(
     """
     if validation.integer("breaking", breaking, at_least=0, at_most=1) == 0:
         settings = with_changes(settings, DEFAULT, changes)
-        return run([solving(model, alpha, start, settings)])[0]
+        return run_quietly(_solve_job(model, alpha, start, settings))
     broken = solve_many_broken([(model, alpha, start)], inner=inner, settings=settings, **changes)
     return broken[0]
 
 
 @in_double_precision
 def solve_many_broken(
-    problems: Iterable[Problem],
+    points: Iterable[Point],
     *,
     inner: int | None = None,
-    lanes: int | None = None,
-    progress: Callable[[Broken], None] | None = None,
+    progress: ProgressCallback | None = None,
     settings: SolverSettings | None = None,
     **changes: Unpack[SolverFields],
 ) -> list[Broken]:
@@ -134,35 +134,41 @@ def solve_many_broken(
     Examples
     --------
     >>> points = [(dp.positional_semantic(omega=0.1), 0.75, "positional")]
-    >>> found = dp.analysis.solve_many_broken(points, inner=9, log2_points=12)
-    >>> found[0].shift["train_loss"] > 0
+    >>> broken = dp.analysis.solve_many_broken(points, inner=9, log2_points=12)
+    >>> broken[0].shift["train_loss"] > 0
     True
     """
-    chosen = with_changes(settings, BREAKING, changes)
-    inner = _check_inner(inner)
-    work = [
-        breaking_in_steps(solving(_independent(model), alpha, start, chosen), chosen, inner)
-        for model, alpha, start in _triples(problems)
+    settings, inner = with_changes(settings, BREAKING, changes), _check_inner(inner)
+    jobs = [
+        partial(_solve_and_break, _broken_job(*point, settings), settings, inner)
+        for point in _check_points(points)
     ]
-    return run(work, lanes=lanes, progress=progress)
+    return run_all(jobs, "symmetry breaking", progress)
 
 
-def _triples(problems: Iterable[Problem]) -> list[Problem]:
-    """What is to be solved, or `InvalidInput`."""
+def _broken_job(
+    model: Model, alpha: float, start: str | Overlaps, settings: SolverSettings
+) -> Callable[[], Solution]:
+    refuse(model, "replica symmetry breaking", "latent", "correlation")
+    return _solve_job(model, alpha, start, settings)
+
+
+def _solve_and_break(
+    solve_symmetric: Callable[[], Solution], settings: SolverSettings, inner: int | None
+) -> Broken:
+    return break_symmetry(solve_symmetric(), settings, inner)
+
+
+def _check_points(points: Iterable[Point]) -> list[Point]:
     rule = "must be (model, alpha, start) for each point"
     try:
-        given = list(problems)
+        checked = list(points)
     except TypeError:
-        raise InvalidInput("problems", problems, rule) from None
-    for problem in given:
-        if not isinstance(problem, tuple | list) or len(problem) != 3:
-            raise InvalidInput("problems", problem, rule)
-    return given
-
-
-def _independent(model: Model) -> Model:
-    refuse(model, "replica symmetry breaking", "latent", "correlation")
-    return model
+        raise InvalidInput("points", points, rule) from None
+    for point in checked:
+        if not isinstance(point, tuple | list) or len(point) != 3:
+            raise InvalidInput("points", point, rule)
+    return checked
 
 
 def _check_inner(inner: int | None) -> int | None:
@@ -180,7 +186,7 @@ def complexity(
     settings: SolverSettings | None = None,
     **changes: Unpack[SolverFields],
 ) -> Complexity | None:
-    """How many minima a branch has, along the Parisi parameter y.
+    """Number of minima of a branch, along the Parisi parameter y.
 
     Parameters
     ----------
@@ -208,31 +214,26 @@ def complexity(
     if parisi is not None:
         values = [validation.number("parisi", y, above=0) for y in parisi]
     inner = _check_inner(inner)
-    return run(
-        [counting(solving(_independent(model), alpha, start, chosen), chosen, values, inner)]
-    )[0]
+    solve_symmetric = _broken_job(model, alpha, start, chosen)
+    return run_quietly(lambda: count_minima(solve_symmetric(), chosen, values, inner))
 
 
 @in_double_precision
 def solve_many(
-    problems: Iterable[Problem],
+    points: Iterable[Point],
     *,
-    lanes: int | None = None,
-    progress: Callable[[Solution], None] | None = None,
+    progress: ProgressCallback | None = None,
     settings: SolverSettings | None = None,
     **changes: Unpack[SolverFields],
 ) -> list[Solution]:
-    """Solve many points; each succeeds or fails on its own.
+    """Solve many points, side by side on the cores; each succeeds or fails on its own.
 
     Parameters
     ----------
-    problems : iterable of (model, alpha, start)
+    points : iterable of (model, alpha, start)
         As for `solve`.
-    lanes : int, optional
-        Points per vmapped call. By default 1 on a CPU, where independent points are spread
-        over threads instead (measured to be faster), and 16 on an accelerator.
     progress : callable, optional
-        Called with each solution as it is finished.
+        Receives an event with each solution (`dotphase.results.ProgressEvent`).
     settings, **changes
         As for `solve`.
 
@@ -244,8 +245,8 @@ def solve_many(
     ['semantic', 'positional']
     """
     settings = with_changes(settings, DEFAULT, changes)
-    work = [solving(*problem, settings) for problem in _triples(problems)]
-    return run(work, lanes=lanes, progress=progress)
+    jobs = [_solve_job(*point, settings) for point in _check_points(points)]
+    return run_all(jobs, "solve", progress)
 
 
 def continue_in_alpha(
@@ -253,7 +254,7 @@ def continue_in_alpha(
     alphas: Sequence[float],
     branches: Sequence[str] = ("semantic", "positional"),
     *,
-    progress: Callable[[Solution], None] | None = None,
+    progress: ProgressCallback | None = None,
     settings: SolverSettings | None = None,
     **changes: Unpack[SolverFields],
 ) -> dict[str, list[Solution]]:
@@ -273,7 +274,7 @@ def continue_in_alpha(
     branches : sequence of str
         Branches to follow, as `start` of `solve`.
     progress : callable, optional
-        Called with each solution as it is finished.
+        Receives an event with each solution (`dotphase.results.ProgressEvent`).
     settings, **changes
         As for `solve`.
 
@@ -284,14 +285,14 @@ def continue_in_alpha(
 
     Examples
     --------
-    >>> found = dp.analysis.continue_in_alpha(dp.positional_semantic(), [1.0, 2.0], log2_points=12)
-    >>> len(found["semantic"])
+    >>> rows = dp.analysis.continue_in_alpha(dp.positional_semantic(), [1.0, 2.0], log2_points=12)
+    >>> len(rows["semantic"])
     2
     """
     settings = with_changes(settings, DEFAULT, changes)
     chains = [(model, branch) for branch in branches]
-    found = continue_many(chains, alphas, progress=progress, settings=settings)
-    return dict(zip(branches, found, strict=True))
+    rows = continue_many(chains, alphas, progress=progress, settings=settings)
+    return dict(zip(branches, rows, strict=True))
 
 
 @in_double_precision
@@ -299,46 +300,75 @@ def continue_many(
     chains: Sequence[tuple[Model, str]],
     alphas: Sequence[float],
     *,
-    progress: Callable[[Solution], None] | None = None,
+    progress: ProgressCallback | None = None,
     settings: SolverSettings | None = None,
     **changes: Unpack[SolverFields],
 ) -> list[list[Solution]]:
-    """`continue_in_alpha` for branches of many models on one grid, which run side by side: in
-    processes where there are many of them, else in threads."""
+    """Follow branches of many models on one grid, side by side in processes or threads.
+
+    Parameters are those of `continue_in_alpha`; `chains` has a model and a branch for each.
+    """
     settings = with_changes(settings, DEFAULT, changes)
-    work = [continuing(model, alphas, branch, settings, progress) for model, branch in chains]
-    found = {}
+    report = ProgressCounter("continuation", len(chains) * len(alphas), progress)
+    jobs = [
+        _continue_job(model, alphas, branch, settings, report.finish) for model, branch in chains
+    ]
+    rows = {}
     if worth_it(len(chains), len(alphas)):
-        found = in_processes(chains, alphas, settings, progress)
-    left = [place for place in range(len(chains)) if place not in found]
-    found |= zip(left, run([work[place] for place in left]), strict=True)
-    return [found[place] for place in range(len(chains))]
+        rows = in_processes(chains, alphas, settings, report.finish)
+    missing = [index for index in range(len(chains)) if index not in rows]
+    solved = run_all([jobs[index] for index in missing], "continuation")
+    rows |= zip(missing, solved, strict=True)
+    return [rows[index] for index in range(len(chains))]
 
 
-def solving(
+@in_double_precision
+def solve_one(
     model: Model, alpha: float, start: str | Overlaps, settings: SolverSettings
-) -> Steps[Solution]:
-    """`solve` in steps, for a caller who runs them. What is asked is checked here, before."""
-    check_model(model)
-    alpha = check_alpha(alpha)
-    memory_check.check_points(model, 2**BLOCK_LOG2)
-    if isinstance(start, str):
-        branch = BRANCHES.check(start, "start")
-        return one_point(model, alpha, branch, BRANCHES[branch].start(model), settings)
-    if isinstance(start, Overlaps):
-        return one_point(model, alpha, CUSTOM, check_overlaps(model, start), settings)
-    raise InvalidInput("start", start, "must be one of " + ", ".join(BRANCHES) + " or Overlaps")
+) -> Solution:
+    """`solve` without options, in the calling thread."""
+    return run_quietly(_solve_job(model, alpha, start, settings))
 
 
-def continuing(
+@in_double_precision
+def continue_one(
     model: Model,
     alphas: Sequence[float],
     branch: str,
     settings: SolverSettings,
     progress: Callable[[Solution], None] | None = None,
-) -> Steps[list[Solution]]:
-    """A branch along `alphas` in steps, as `solving`."""
+) -> list[Solution]:
+    """Follow one branch along `alphas`, in the calling thread."""
+    return run_quietly(_continue_job(model, alphas, branch, settings, progress))
+
+
+def _solve_job(
+    model: Model, alpha: float, start: str | Overlaps, settings: SolverSettings
+) -> Callable[[], Solution]:
+    """Check the arguments of a solve and return it, ready to run."""
+    check_model(model)
+    alpha = check_alpha(alpha)
+    memory_check.check_points(model, 2**LOG2_BLOCK_SIZE)
+    if isinstance(start, str):
+        branch = BRANCHES.check(start, "start")
+        initial = BRANCHES[branch].initial_overlaps(model)
+    elif isinstance(start, Overlaps):
+        branch, initial = CUSTOM, check_overlaps(model, start)
+    else:
+        raise InvalidInput("start", start, "must be one of " + ", ".join(BRANCHES) + " or Overlaps")
+    return partial(solve_one_point, model, alpha, branch, initial, settings)
+
+
+def _continue_job(
+    model: Model,
+    alphas: Sequence[float],
+    branch: str,
+    settings: SolverSettings,
+    progress: Callable[[Solution], None] | None = None,
+) -> Callable[[], list[Solution]]:
+    """Check the arguments of a continuation and return it, ready to run."""
     check_model(model)
     grid = [check_alpha(alpha) for alpha in alphas]
-    memory_check.check_points(model, 2**BLOCK_LOG2)
-    return along(model, grid, BRANCHES.check(branch), settings, progress)
+    memory_check.check_points(model, 2**LOG2_BLOCK_SIZE)
+    branch = BRANCHES.check(branch)
+    return partial(continue_branch, model, grid, branch, settings, progress)

@@ -16,8 +16,8 @@ from dotphase.model import Model
 from dotphase.numerics.statistics import mean_and_error
 from dotphase.runtime.precision import in_double_precision
 from dotphase.theory.branches import BRANCHES
-from dotphase.theory.continuation import Follower
-from dotphase.theory.driver import Steps, run
+from dotphase.theory.continuation import BranchContinuation
+from dotphase.theory.driver import run_quietly
 from dotphase.theory.settings import SolverFields, SolverSettings, with_changes
 from dotphase.theory.solution import Solution
 
@@ -91,7 +91,7 @@ def limits_of(
     outside: float,
     settings: SolverSettings,
     finer: SolverSettings,
-) -> Steps[Limits]:
+) -> Limits:
     """The limits of a branch between an alpha where it is a minimum and another one.
 
     The place where stability is lost is the root of the largest multiplier minus one, and its
@@ -104,21 +104,21 @@ def limits_of(
         On the way, and for the place where stability is lost.
     """
     count = max(2, math.ceil(abs(math.log(outside / inside)) / math.log(STRIDE)) + 1)
-    follower = Follower(model, branch, settings)
+    continuation = BranchContinuation(model, branch, settings)
     passed: list[Solution] = []
-    solution = yield from follower.at(inside)
+    solution = continuation.solve_at(inside)
     if not solution.on_branch:
         return Limits()
     passed.append(solution)
     for alpha in np.geomspace(inside, outside, count)[1:]:
-        solution, follower = yield from follower.ahead(float(alpha))
+        solution, continuation = continuation.trial_step(float(alpha))
         if not solution.on_branch:
             break
         passed.append(solution)
     loss = math.nan, math.nan
     for before, after in pairwise(passed):
         if _excess(before)[0] < 0 <= _excess(after)[0]:
-            loss = yield from multiplier_root(model, before, after, finer)
+            loss = multiplier_root(model, before, after, finer)
             break
     end = math.nan, math.nan
     if len(passed) < count:
@@ -126,7 +126,7 @@ def limits_of(
         places, there = [], attrgetter("on_branch")
         for number in range(SEEDS):
             some = replace(settings, seed=settings.seed + number)
-            place = yield from _bisection(model, branch, last, first, END_WIDTH, some, there)
+            place = _bisection(model, branch, last, first, END_WIDTH, some, there)
             places.append(place.alpha)
         mean, spread = mean_and_error(places)
         end = mean, math.hypot(spread, place.width)
@@ -144,7 +144,7 @@ def _excess(solution: Solution) -> tuple[float, float]:
 
 def multiplier_root(
     model: Model, before: Solution, after: Solution, settings: SolverSettings
-) -> Steps[tuple[float, float]]:
+) -> tuple[float, float]:
     """Where the largest multiplier is one between two solutions of a branch, and its error.
 
     The slope is that between the two, which are well apart; steps on more points follow.
@@ -154,10 +154,10 @@ def multiplier_root(
     slope = rise / (after.alpha - before.alpha)
     root = before.alpha - _excess(before)[0] / slope
     error = max(_excess(before)[1], _excess(after)[1])
-    follower = Follower(model, before.branch, settings)
-    yield from follower.at(before.alpha)
+    continuation = BranchContinuation(model, before.branch, settings)
+    continuation.solve_at(before.alpha)
     for _ in range(ROOT_STEPS):
-        solution = yield from follower.at(root)
+        solution = continuation.solve_at(root)
         if not solution.on_branch:
             break
         excess, error = _excess(solution)
@@ -175,16 +175,16 @@ def _bisection(
     accuracy: float,
     settings: SolverSettings,
     holds: Callable[[Solution], bool],
-) -> Steps[BranchEnd]:
+) -> BranchEnd:
     """Where something ceases to hold between two alphas."""
-    follower = Follower(model, branch, settings)
-    if not (yield from follower.at(good)).on_branch:
+    continuation = BranchContinuation(model, branch, settings)
+    if not (continuation.solve_at(good)).on_branch:
         bad = good  # next to an end these points may have none any more
     while abs(good - bad) > accuracy * good:
         middle = (good + bad) / 2
-        solution, other = yield from follower.ahead(middle)
+        solution, other = continuation.trial_step(middle)
         if holds(solution):
-            good, follower = middle, other
+            good, continuation = middle, other
         else:
             bad = middle
     return BranchEnd(branch, good, bad)
@@ -240,19 +240,19 @@ def branch_end(
     def holds(solution: Solution) -> bool:
         return solution.on_branch and (solution.stability.trusted or not trusted)
 
-    def look() -> Steps[BranchEnd | None]:
+    def look() -> BranchEnd | None:
         good, bad = inside, outside
-        follower = Follower(model, branch, chosen)
-        if not holds((yield from follower.at(good))):
+        continuation = BranchContinuation(model, branch, chosen)
+        if not holds(continuation.solve_at(good)):
             return None
         # Towards the far end in steps that continuation can follow.
         for alpha in np.geomspace(inside, outside, 9)[1:]:
-            if not holds((yield from follower.at(float(alpha)))):
+            if not holds(continuation.solve_at(float(alpha))):
                 bad = float(alpha)
                 break
             good = float(alpha)
         else:
             return None
-        return (yield from _bisection(model, branch, good, bad, accuracy, chosen, holds))
+        return _bisection(model, branch, good, bad, accuracy, chosen, holds)
 
-    return run([look()])[0]
+    return run_quietly(look)

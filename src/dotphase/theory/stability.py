@@ -31,11 +31,11 @@ from dotphase.theory.state_evolution import Averages, conjugates, resolvent
 LARGEST_MODEL_ERROR = 0.01
 
 
-#: How a verdict begins that cannot tell a minimum from a saddle.
+#: Beginning of a verdict that cannot tell a minimum from a saddle.
 UNDECIDED = "whether it is a minimum is not determined"
 
 
-#: What a change of theta, or of m, leads towards.
+#: Branch towards which a change of theta, or of m, leads.
 TOWARDS = {"theta": "semantic", "m": "positional"}
 #: Standard errors by which a multiplier must differ from one.
 CLEAR = 2.0
@@ -43,7 +43,7 @@ CLEAR = 2.0
 
 @dataclass(frozen=True)
 class Multipliers:
-    """How one step multiplies small changes of the alignments, all else following.
+    """Factors by which one step multiplies small changes of the alignments.
 
     Attributes
     ----------
@@ -121,12 +121,12 @@ class Stability:
         return self.kind + (f" (towards {', '.join(self.towards)})" if self.towards else "")
 
 
-def spreading(
+def replicon_operator(
     model: Model,
     inverse: Float[np.ndarray, "atoms r r"],
     squared: Float[np.ndarray, "scrambles tokens tokens r*r r*r"],
 ) -> Float[np.ndarray, "scrambles tokens*r*r tokens*r*r"]:
-    """How a small disturbance of the fields of every token spreads to all, over alpha."""
+    """Linear operator whose spectral radius, times alpha, is the replicon."""
     gamma, share = model.eigenvalues, model.eigenweights
     size = model.length * inverse.shape[-1] ** 2
     both = np.stack([np.kron(one, one) for one in inverse])
@@ -145,44 +145,45 @@ def weight_of_jumps(model: Model, alpha: float, hats: Conjugates, response: Resp
     return jumps / total if total > 0 else 0.0
 
 
-def judge(
+def assess_stability(
     model: Model,
     alpha: float,
     overlaps: Overlaps,
     averages: Averages,
     response: Responses,
-    found: Multipliers,
-    broken: dict[str, float],
+    measured: Multipliers,
+    changes: dict[str, float],
 ) -> Stability:
     """The verdict from the averages at a fixed point.
 
     Parameters
     ----------
-    broken : dict
+    changes : dict
         Relative changes that breaking replica symmetry would make (`dotphase.theory.model_error`).
     """
     hats = conjugates(model, alpha, overlaps, averages)
-    spread = alpha * spreading(model, resolvent(model, hats), np.asarray(response.squared))
+    spread = alpha * replicon_operator(model, resolvent(model, hats), np.asarray(response.squared))
     replicon = np.nan
     if np.isfinite(spread).all():
         replicon = float(np.median(np.max(np.abs(np.linalg.eigvals(spread)), axis=-1)))
     jump_weight = weight_of_jumps(model, alpha, hats, response)
     doubts = []
-    if found.kind == "saddle":
-        largest = ", ".join(f"{name} by {found.value[name]:.2f}" for name in found.rising)
+    if measured.kind == "saddle":
+        largest = ", ".join(f"{name} by {measured.value[name]:.2f}" for name in measured.rising)
         doubts.append(
-            f"a saddle towards {', '.join(found.towards)} (one step multiplies {largest})"
+            f"a saddle towards {', '.join(measured.towards)} (one step multiplies {largest})"
         )
-    elif found.kind != "minimum":
-        doubts.append(f"{UNDECIDED} ({told_undecided(found)})")
+    elif measured.kind != "minimum":
+        doubts.append(f"{UNDECIDED} ({describe_undecided(measured)})")
     if not replicon < 1:
         doubts.append(f"replica symmetry is unstable (replicon {replicon:.3f} >= 1)")
-    shown = ["train_loss"] + [name for name in ("theta", "m") if np.any(getattr(overlaps, name))]
-    moved = {name: broken[name] for name in shown if not broken[name] < LARGEST_MODEL_ERROR}
+    affected = ["train_loss"] + [name for name in ("theta", "m") if np.any(getattr(overlaps, name))]
+    moved = {name: changes[name] for name in affected if not changes[name] < LARGEST_MODEL_ERROR}
     if moved:
-        changes = ", ".join(f"{name} by about {share:.1%}" for name, share in moved.items())
+        percentages = ", ".join(f"{name} by about {share:.1%}" for name, share in moved.items())
         doubts.append(
-            f"breaking replica symmetry would change {changes} (limit {LARGEST_MODEL_ERROR:.0%})"
+            f"breaking replica symmetry would change {percentages} "
+            f"(limit {LARGEST_MODEL_ERROR:.0%})"
         )
     reason = "; ".join(doubts) or "a minimum, and breaking replica symmetry changes less than 1%"
     return Stability(
@@ -190,21 +191,23 @@ def judge(
         jump_weight,
         not doubts,
         reason,
-        found.kind,
-        tuple(found.towards),
-        found.value,
-        found.stderr,
+        measured.kind,
+        tuple(measured.towards),
+        measured.value,
+        measured.stderr,
     )
 
 
-def told_undecided(found: Multipliers) -> str:
+def describe_undecided(measured: Multipliers) -> str:
     """The multipliers that are one within their errors."""
-    parts = [_step(name, found.value[name], found.stderr[name]) for name in found.undecided]
+    parts = [
+        _step(name, measured.value[name], measured.stderr[name]) for name in measured.undecided
+    ]
     return ", ".join(parts) or "no multipliers"
 
 
 def _step(name: str, value: float, error: float) -> str:
     if not np.isfinite(value):
         return f"what one step does to {name} could not be measured"
-    told = f" ± {error:.3f}" if np.isfinite(error) else ", with an unknown error"
-    return f"one step multiplies {name} by {value:.3f}{told}"
+    uncertainty = f" ± {error:.3f}" if np.isfinite(error) else ", with an unknown error"
+    return f"one step multiplies {name} by {value:.3f}{uncertainty}"

@@ -19,8 +19,8 @@ from jaxtyping import Array, Float, Int
 from dotphase.model import Model
 from dotphase.model.derivatives import loss_derivatives
 from dotphase.numerics.linalg import dot, inverses, matrix_sqrt, matvec
-from dotphase.numerics.proximal_map import Problem, Track, over_points, proximal_map
-from dotphase.numerics.quadrature import SCRAMBLES
+from dotphase.numerics.proximal_map import ProximalProblem, ProxState, proximal_map, vmap_points
+from dotphase.numerics.quadrature import N_SCRAMBLES
 from dotphase.theory.overlaps import AnyArray, Conjugates, Overlaps
 
 
@@ -93,20 +93,21 @@ def draw_fields(model: Model, overlaps: Overlaps, points: Float[Array, "dims poi
     y = points[cut:end].reshape(model.length, model.teacher_rank, -1)
     z = points[end:]
     root = matrix_sqrt(overlaps.q)
-    known = inverses(root) @ overlaps.theta
-    left = model.rho[:, None, None] * jnp.eye(model.teacher_rank)
-    left = left - jnp.einsum("ljt,ljs->lts", known, known)
-    h = apply_each(known.swapaxes(1, 2), xi) + apply_each(matrix_sqrt(left), y)
-    mixer, seen, loading = model.mixer, h, None
+    shared = inverses(root) @ overlaps.theta
+    remaining = model.rho[:, None, None] * jnp.eye(model.teacher_rank)
+    remaining = remaining - jnp.einsum("ljt,ljs->lts", shared, shared)
+    h = apply_each(shared.swapaxes(1, 2), xi) + apply_each(matrix_sqrt(remaining), y)
+    mixer, teacher_fields, loading = model.mixer, h, None
     if model.structured:
-        loading = over_points(model.loading)(z)
+        loading = vmap_points(model.loading)(z)
         if mixer is not None:
-            seen = jnp.einsum("lk,ktp->ltp", mixer, h)
+            teacher_fields = jnp.einsum("lk,ktp->ltp", mixer, h)
             loading = jnp.einsum("lk,kdp->ldp", jnp.linalg.inv(mixer), loading)
     if model.latent is not None:
-        seen = seen + jnp.einsum("ljp,jt->ltp", over_points(model.latent.draw)(z[model.noise :]),
-                                 model.latent.overlaps(model.teacher_rank))  # fmt: skip
-    target = over_points(model.label)(seen, z)
+        latent = vmap_points(model.latent.draw)(z[model.noise :])
+        overlaps_of_latent = model.latent.overlaps(model.teacher_rank)
+        teacher_fields = teacher_fields + jnp.einsum("ljp,jt->ltp", latent, overlaps_of_latent)
+    target = vmap_points(model.label)(teacher_fields, z)
     fields = Fields(xi, y, h, xi, xi, target, loading)
     mean = fields.shift(overlaps.m)
     omega = mean + apply_each(root, xi)
@@ -117,58 +118,60 @@ def apply_each(
     matrices: Float[Array, "tokens i j"], vectors: Float[Array, "tokens j points"]
 ) -> Float[Array, "tokens i points"]:
     """One small matrix per token, on many vectors."""
-    return jax.vmap(lambda matrix, some: over_points(partial(matvec, matrix))(some))(
+    return jax.vmap(lambda matrix, batch: vmap_points(partial(matvec, matrix))(batch))(
         matrices, vectors
     )
 
 
-def fresh_track(model: Model, overlaps: Overlaps, points: Float[Array, "dims points"]) -> Track:
-    """Where the proximal map starts when nothing is known: at omega itself."""
-    return Track.fresh(draw_fields(model, overlaps, points).omega)
+def initial_prox_state(
+    model: Model, overlaps: Overlaps, points: Float[Array, "dims points"]
+) -> ProxState:
+    """Initial state of the proximal map: its minimizers are omega itself."""
+    return ProxState.initial(draw_fields(model, overlaps, points).omega)
 
 
-def prox_problem(overlaps: Overlaps, fields: Fields) -> Problem:
+def prox_problem(overlaps: Overlaps, fields: Fields) -> ProximalProblem:
     """The proximal problems that the overlaps pose at the given fields."""
     blocks = jax.scipy.linalg.block_diag
     precision, spread = blocks(*inverses(overlaps.V)), blocks(*matrix_sqrt(overlaps.V))
-    return Problem(fields.omega, precision, spread, fields.target)
+    return ProximalProblem(fields.omega, precision, spread, fields.target)
 
 
 def force_averages(
     model: Model,
     overlaps: Overlaps,
     points: Float[Array, "dims scrambles*points"],
-    track: Track,
+    prox_state: ProxState,
     call: Int[Array, ""],
-) -> tuple[Averages, Track]:
-    """Averages over one block of points, one row per scramble, and the updated track."""
-    values, track = at_points(model, overlaps, points, track, call)
-    return jax.tree.map(mean_of_scrambles, values), track
+) -> tuple[Averages, ProxState]:
+    """Averages over one block of points, one row per scramble, and the next state of the prox."""
+    values, prox_state = values_at_points(model, overlaps, points, prox_state, call)
+    return jax.tree.map(mean_of_scrambles, values), prox_state
 
 
-def at_points(
+def values_at_points(
     model: Model,
     overlaps: Overlaps,
     points: Float[Array, "dims points"],
-    track: Track,
+    prox_state: ProxState,
     call: Int[Array, ""],
-) -> tuple[Averages, Track]:
-    """What is averaged, at every point (on the last axis), and the updated track."""
+) -> tuple[Averages, ProxState]:
+    """Integrands of the averages at every point (last axis), and the next state of the prox."""
     fields = draw_fields(model, overlaps, points)
     problem = prox_problem(overlaps, fields)
     derivatives = loss_derivatives(model)
-    track = proximal_map(derivatives, problem, track, call)
+    prox_state = proximal_map(derivatives, problem, prox_state, call)
 
-    away = track.x - fields.omega
-    force = over_points(partial(matvec, problem.precision))(away)
-    loss = over_points(lambda x, t: derivatives(x, t).value)
+    shift = prox_state.x - fields.omega
+    force = vmap_points(partial(matvec, problem.precision))(shift)
+    loss = vmap_points(lambda x, t: derivatives(x, t).value)
     if model.metric is None:
         # One after the other in a loop, which is compiled once.
-        both = jnp.stack([track.x, fields.omega])
+        both = jnp.stack([prox_state.x, fields.omega])
         at_x, test = jax.lax.map(lambda x: loss(x, fields.target), both)
     else:
-        at_x, test = loss(track.x, fields.target), missed(model, fields)
-    moreau = 0.5 * over_points(dot)(away, force) + at_x
+        at_x, test = loss(prox_state.x, fields.target), metric_at_omega(model, fields)
+    moreau = 0.5 * vmap_points(dot)(shift, force) + at_x
     force = force.reshape(model.length, model.student_rank, -1)
 
     values = Averages(
@@ -180,15 +183,15 @@ def at_points(
         moreau=moreau,
         test=test,
     )
-    return values, track
+    return values, prox_state
 
 
-def missed(model: Model, fields: Fields) -> Float[Array, " points"]:
-    """What the test error averages, at every point."""
+def metric_at_omega(model: Model, fields: Fields) -> Float[Array, " points"]:
+    """The metric of the test error at every point."""
     omega = fields.omega.reshape(model.length, model.student_rank, -1)
     if model.mixer is not None:
         omega = jnp.einsum("lk,krp->lrp", model.mixer, omega)
-    return over_points(model.missed)(omega, fields.target)
+    return vmap_points(model.missed)(omega, fields.target)
 
 
 def mean_of_scrambles(
@@ -196,9 +199,9 @@ def mean_of_scrambles(
 ) -> Float[Array, "scrambles ..."]:
     """Mean of each scramble, as a product with ones: a plain reduction is not vectorised."""
     shape = values.shape[:-1]
-    count = values.shape[-1] // SCRAMBLES
+    count = values.shape[-1] // N_SCRAMBLES
     means = values.reshape(-1, count) @ jnp.full(count, 1 / count)
-    return jnp.moveaxis(means.reshape(*shape, SCRAMBLES), -1, 0)
+    return jnp.moveaxis(means.reshape(*shape, N_SCRAMBLES), -1, 0)
 
 
 def matrix_root(matrix: np.ndarray) -> np.ndarray:
@@ -313,10 +316,10 @@ def mean_fields(
 ) -> Float[np.ndarray, "... tokens r"]:
     """``m_l = sum_i w_i R_i sum_k P_lk mhat_k``."""
     even = np.einsum("a,...aij->...ij", model.eigenweights, inverse)
-    found = np.einsum("...ij,lk,...kj->...li", even, model.gram, hats.mhat)
+    mean = np.einsum("...ij,lk,...kj->...li", even, model.gram, hats.mhat)
     if model.latent is None:
-        return found
-    return found + np.einsum("...aij,...ajt,lt->...li", inverse, lift(model, hats), model.known)
+        return mean
+    return mean + np.einsum("...aij,...ajt,lt->...li", inverse, lift(model, hats), model.known)
 
 
 def training_energy(

@@ -21,8 +21,7 @@ from dotphase.config.serialization import fields_except
 from dotphase.model import Model
 from dotphase.numerics.crossings import straight_root
 from dotphase.theory.branches import BRANCHES
-from dotphase.theory.continuation import Follower, along
-from dotphase.theory.driver import Steps
+from dotphase.theory.continuation import BranchContinuation, continue_branch
 from dotphase.theory.quadrature_error import standard_error
 from dotphase.theory.settings import SolverSettings
 from dotphase.theory.solution import Solution
@@ -123,9 +122,7 @@ def candidates(model: Model) -> list[str]:
     return [name for name in BRANCHES if not (single and not BRANCHES[name].vanishing)]
 
 
-def survey(
-    model: Model, alpha_min: float, alpha_max: float, settings: SolverSettings
-) -> Steps[Survey]:
+def survey(model: Model, alpha_min: float, alpha_max: float, settings: SolverSettings) -> Survey:
     """Every branch between two alphas."""
     low, high = (math.log(end / FIRST) / math.log(FACTOR) for end in (alpha_min, alpha_max))
     inside = [FIRST * FACTOR**k for k in range(math.ceil(low), math.floor(high) + 1)]
@@ -137,7 +134,7 @@ def survey(
     alphas = sorted({*inside, *ends})
     solved = {}
     for name in candidates(model):
-        solved[name] = yield from along(model, alphas, name, settings, several=False)
+        solved[name] = continue_branch(model, alphas, name, settings, seed_ensemble=False)
     return Survey(tuple(alphas), solved)
 
 
@@ -162,12 +159,12 @@ class Pair:
     """Two branches at one alpha after another, on the same points."""
 
     def __init__(self, model: Model, names: tuple[str, str], settings: SolverSettings) -> None:
-        self.first, self.second = (Follower(model, name, settings) for name in names)
+        self.first, self.second = (BranchContinuation(model, name, settings) for name in names)
 
-    def at(self, alpha: float) -> Steps[tuple[Solution, Solution]]:
+    def solve_at(self, alpha: float) -> tuple[Solution, Solution]:
         """Both solutions."""
-        first = yield from self.first.at(alpha)
-        second = yield from self.second.at(alpha)
+        first = self.first.solve_at(alpha)
+        second = self.second.solve_at(alpha)
         return first, second
 
 
@@ -186,14 +183,14 @@ def _gap(first: Solution, second: Solution) -> float:
 
 def transitions(
     model: Model, found: Survey, walking: SolverSettings, settings: SolverSettings
-) -> Steps[list[Transition]]:
+) -> list[Transition]:
     """Every change of the lowest minimum that more points confirm.
 
     With `walking` on the way and for changes that are no crossings, `settings` for the place.
     """
     changes = []
     for (first, below), (second, above) in pairwise(_runs(found.lowest)):
-        change = yield from _change(model, (first, second), below[::-1], above, walking, settings)
+        change = _change(model, (first, second), below[::-1], above, walking, settings)
         changes += [change] if change else []
     return changes
 
@@ -215,7 +212,7 @@ def _change(
     above: Sequence[float],
     walking: SolverSettings,
     settings: SolverSettings,
-) -> Steps[Transition | None]:
+) -> Transition | None:
     """The change from one branch to another; None if more points do not confirm it.
 
     Parameters
@@ -223,17 +220,17 @@ def _change(
     below, above : sequences of float
         Where the survey has the first and the second as the lowest minimum, the closest first.
     """
-    low = yield from _confirmed(Pair(model, names, walking), below, 1)
-    high = yield from _confirmed(Pair(model, names, walking), above, -1)
+    low = _confirmed(Pair(model, names, walking), below, 1)
+    high = _confirmed(Pair(model, names, walking), above, -1)
     if low is None or high is None:
         return None
-    narrow = yield from _narrowed(Pair(model, names, walking), low, high)
+    narrow = _narrowed(Pair(model, names, walking), low, high)
     if all(math.isfinite(_gap(*pair)) for pair in narrow):
-        crossing = yield from _crossing(Pair(model, names, settings), *narrow)
+        crossing = _crossing(Pair(model, names, settings), *narrow)
         if crossing is not None:
             return crossing
     elif high[0].on_branch and _leads(narrow[1][0], names[1]):
-        root, error = yield from multiplier_root(model, low[0], high[0], settings)
+        root, error = multiplier_root(model, low[0], high[0], settings)
         return _transition(root, error, "continuous", (narrow[0][0], narrow[1][1]))
     ends = [pair[0].alpha for pair in narrow]
     middle, width = (ends[0] + ends[1]) / 2, ends[1] - ends[0]
@@ -245,12 +242,10 @@ def _leads(saddle: Solution, name: str) -> bool:
     return BRANCHES[saddle.branch].vanishing > BRANCHES[name].vanishing
 
 
-def _confirmed(
-    pair: Pair, alphas: Sequence[float], sign: int
-) -> Steps[tuple[Solution, Solution] | None]:
+def _confirmed(pair: Pair, alphas: Sequence[float], sign: int) -> tuple[Solution, Solution] | None:
     """The first of some alphas at which the gap of a pair has a sign."""
     for alpha in alphas[:TRIES]:
-        both = yield from pair.at(alpha)
+        both = pair.solve_at(alpha)
         if sign * _gap(*both) > 0:
             return both
     return None
@@ -258,12 +253,12 @@ def _confirmed(
 
 def _narrowed(
     pair: Pair, below: tuple[Solution, Solution], above: tuple[Solution, Solution]
-) -> Steps[tuple[tuple[Solution, Solution], tuple[Solution, Solution]]]:
+) -> tuple[tuple[Solution, Solution], tuple[Solution, Solution]]:
     """Alphas closer to a change, until it is a crossing or they are next to each other."""
     while above[0].alpha / below[0].alpha - 1 > NARROW:
         if math.isfinite(_gap(*below)) and math.isfinite(_gap(*above)):
             break
-        middle = yield from pair.at(math.sqrt(below[0].alpha * above[0].alpha))
+        middle = pair.solve_at(math.sqrt(below[0].alpha * above[0].alpha))
         gap = _gap(*middle)
         if math.isnan(gap):
             break  # neither is a minimum there: the first has lost its stability just before
@@ -273,14 +268,14 @@ def _narrowed(
 
 def _crossing(
     exact: Pair, below: tuple[Solution, Solution], above: tuple[Solution, Solution]
-) -> Steps[Transition | None]:
+) -> Transition | None:
     """Where two losses are equal, by Newton's steps: their slopes in alpha are known exactly.
 
     None where one of the two turns out to be no minimum next to it.
     """
     low, high = below[0].alpha, above[0].alpha
     place = straight_root(low, _gap(*below), high, _gap(*above))
-    first, second = yield from exact.at(place)
+    first, second = exact.solve_at(place)
     for _ in range(8):
         if not (first.is_minimum and second.is_minimum):
             return None
@@ -290,7 +285,7 @@ def _crossing(
             break
         # The bracket is from few points: the crossing may lie just outside it.
         place = min(max(place + step, low / FACTOR), high * FACTOR)
-        first, second = yield from exact.at(place)
+        first, second = exact.solve_at(place)
     difference = second.samples["train_loss"] - first.samples["train_loss"]
     breaking = max(one.model_error["train_loss"] for one in (first, second))
     error = standard_error(difference) / abs(slope)
@@ -325,7 +320,7 @@ def beats_linear(
     changes: Sequence[Transition],
     linear: float,
     settings: SolverSettings,
-) -> Steps[tuple[float, float, str]]:
+) -> tuple[float, float, str]:
     """Where the test error of the lowest minimum falls below that of the linear layer for the last
     time, the standard error of that, and words."""
     if not math.isfinite(linear):
@@ -356,16 +351,16 @@ def beats_linear(
         name = change.before if before else change.after
     else:
         name = high.branch
-    place, error = yield from _passing(Follower(model, name, settings), ends, linear)
+    place, error = _passing(BranchContinuation(model, name, settings), ends, linear)
     return place, error, f"the {name} branch beats the linear layer"
 
 
 def _passing(
-    follower: Follower, ends: tuple[float, float], linear: float
-) -> Steps[tuple[float, float]]:
+    continuation: BranchContinuation, ends: tuple[float, float], linear: float
+) -> tuple[float, float]:
     """Where the test error of a branch falls through a level between two alphas."""
-    below = yield from follower.at(ends[1])
-    above = yield from follower.at(ends[0])
+    below = continuation.solve_at(ends[1])
+    above = continuation.solve_at(ends[0])
     if not (below.on_branch and above.on_branch):
         return math.nan, math.nan
     # Newton steps on a smooth, almost straight curve that falls. Its slope is taken from points
@@ -376,7 +371,7 @@ def _passing(
         step = (linear - here.test_error) / slope
         if abs(step) < 10 * SETTLED * here.alpha:
             break
-        before, here = here, (yield from follower.at(here.alpha + step))
+        before, here = here, (continuation.solve_at(here.alpha + step))
         if not here.on_branch:
             return math.nan, math.nan
         if abs(here.alpha - before.alpha) > 0.02 * here.alpha:
@@ -388,7 +383,7 @@ def _passing(
 
 def outer_limit(name: str, alpha_min: float, alpha_max: float) -> float:
     """The end of the range towards which a branch is narrow."""
-    upwards = BRANCHES[name].from_few or BRANCHES[name].vanishing == {"m", "theta"}
+    upwards = BRANCHES[name].continue_upwards or BRANCHES[name].vanishing == {"m", "theta"}
     return alpha_max if upwards else alpha_min
 
 

@@ -22,7 +22,7 @@ from dotphase.finite_d.initializers import STARTS
 from dotphase.model import Model
 from dotphase.storage.provenance import provenance
 from dotphase.theory.branches import BRANCHES
-from dotphase.theory.classification import belongs, classify
+from dotphase.theory.classification import classify, matches_branch
 from dotphase.theory.overlaps import Overlaps
 
 #: Steps for theory and students alike: for two tokens about as far as the paper's 5000 of .15, and
@@ -133,7 +133,7 @@ def ends(
         dataset[name].attrs["description"] = text
         dataset[f"{name}_stderr"] = (axes, [[one.errors[name] for one in row] for row in found])
     facts: dict[str, tuple[Callable[[End], object], str]] = {
-        "found": (lambda one: one.found, "branch that the end belongs to"),
+        "found": (lambda one: one.found, "branch of the limit"),
         "converged": (lambda one: one.settled, "whether the descent has ended"),
         "trusted": (lambda one: one.trusted, "whether the repetitions agree"),
         "lr": (lambda one: float(one.path.lr[-1]), "size of a step"),
@@ -144,7 +144,7 @@ def ends(
         dataset[name] = (axes, [[read(one) for one in row] for row in found])
         dataset[name].attrs["description"] = text
     kept = [
-        [name not in BRANCHES or belongs(name, one.found) for one in row]
+        [name not in BRANCHES or matches_branch(name, one.found) for one in row]
         for name, row in zip(names, found, strict=True)
     ]
     dataset["on_branch"] = (axes, kept, {"description": "whether it is like the start still"})

@@ -14,6 +14,7 @@ from dotphase.errors import InvalidInput
 from dotphase.experiments.theory.solution_variables import is_minimum, variables
 from dotphase.model import Model
 from dotphase.numerics.crossings import first_rise, last_fall
+from dotphase.runtime.progress import ProgressCallback
 from dotphase.storage.labels import labelled
 from dotphase.storage.provenance import provenance
 from dotphase.theory.settings import SolverFields, SolverSettings, with_changes
@@ -34,7 +35,7 @@ def diagram(
     parameter: str = "omega",
     *,
     informed: Sequence[str] = ("semantic",),
-    progress: Callable[[Solution], None] | None = None,
+    progress: ProgressCallback | None = None,
     settings: SolverSettings | None = None,
     **changes: Unpack[SolverFields],
 ) -> xr.Dataset:
@@ -52,7 +53,7 @@ def diagram(
         Branches that count as semantic. Where there are several, as ``("mixed", "semantic")``
         of a student of rank two, each cell has the one with the lowest training loss.
     progress : callable, optional
-        Called with each solution as it is finished.
+        Receives an event with each solution (`dotphase.results.ProgressEvent`).
     settings, **changes
         As for `dotphase.solve`; 2^14 points in every cell by default, the same in all.
 

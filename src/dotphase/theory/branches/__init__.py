@@ -1,7 +1,8 @@
-"""The families of fixed points that the solver knows by name: one file for each.
+"""Named branches of fixed points, one file for each.
 
-A branch is a `Branch` called `BRANCH`: the overlaps it is started from, those that vanish on it,
-and from which end of alpha it is followed. The names are known without importing JAX.
+Each file defines a `Branch` called `BRANCH`: its initialization, the overlaps that vanish on it,
+and the direction in which it is followed in alpha. The registry lists the names without importing
+JAX.
 """
 
 from __future__ import annotations

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dotphase.model import Model
-from dotphase.theory.branch import Branch, aligned
+from dotphase.theory.branch import Branch, aligned_overlaps
 from dotphase.theory.overlaps import Overlaps
 
 
-def start(model: Model) -> Overlaps:
+def initial_overlaps(model: Model) -> Overlaps:
     """The last column is positional, those before it semantic; a single column is both."""
     last = model.student_rank - 1
-    return aligned(model, semantic=min(model.teacher_rank, last or 1), positional=last)
+    return aligned_overlaps(model, semantic=min(model.teacher_rank, last or 1), positional=last)
 
 
-BRANCH = Branch(start)
+BRANCH = Branch(initial_overlaps)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dotphase.model import Model
-from dotphase.theory.branch import Branch, aligned
+from dotphase.theory.branch import Branch, aligned_overlaps
 from dotphase.theory.overlaps import Overlaps
 
 
-def start(model: Model) -> Overlaps:
+def initial_overlaps(model: Model) -> Overlaps:
     """The first column is aligned with the positions."""
-    return aligned(model, positional=0)
+    return aligned_overlaps(model, positional=0)
 
 
-BRANCH = Branch(start, vanishing=frozenset({"theta"}), from_few=True)
+BRANCH = Branch(initial_overlaps, vanishing=frozenset({"theta"}), continue_upwards=True)

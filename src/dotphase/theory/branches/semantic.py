@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dotphase.model import Model
-from dotphase.theory.branch import Branch, aligned
+from dotphase.theory.branch import Branch, aligned_overlaps
 from dotphase.theory.overlaps import Overlaps
 
 
-def start(model: Model) -> Overlaps:
+def initial_overlaps(model: Model) -> Overlaps:
     """As many columns as the teacher has are aligned with it."""
-    return aligned(model, semantic=min(model.teacher_rank, model.student_rank))
+    return aligned_overlaps(model, semantic=min(model.teacher_rank, model.student_rank))
 
 
-BRANCH = Branch(start, vanishing=frozenset({"m"}))
+BRANCH = Branch(initial_overlaps, vanishing=frozenset({"m"}))

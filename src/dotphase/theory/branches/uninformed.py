@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from dotphase.theory.branch import Branch, aligned
+from dotphase.theory.branch import Branch, aligned_overlaps
 
-BRANCH = Branch(start=aligned, vanishing=frozenset({"m", "theta"}))
+BRANCH = Branch(aligned_overlaps, vanishing=frozenset({"m", "theta"}))

@@ -1,4 +1,4 @@
-"""One step of replica symmetry breaking as a problem for the solver: averages, coordinates, map."""
+"""The fixed-point map of one step of replica symmetry breaking: averages and coordinates."""
 
 from __future__ import annotations
 
@@ -13,18 +13,16 @@ from jaxtyping import Array, Bool, Float, Int
 from dotphase.model import Model
 from dotphase.numerics.fixed_point import Vector
 from dotphase.numerics.quadrature import Rule, gauss_hermite, normal_points
+from dotphase.runtime.memoize import remembered
 from dotphase.theory.coordinates import Coordinates
 from dotphase.theory.expectations import (
-    Answer,
-    AverageQuery,
-    Query,
-    Stepping,
+    CompiledAverages,
+    Evaluator,
     Structure,
-    Tracks,
-    compile_stepping,
-    cut,
+    compile_averages,
+    split_columns,
 )
-from dotphase.theory.fixed_point_map import Problem, Values
+from dotphase.theory.fixed_point_map import FixedPointMap, Values
 from dotphase.theory.one_rsb.state_evolution import (
     BrokenAverages,
     BrokenOverlaps,
@@ -32,23 +30,23 @@ from dotphase.theory.one_rsb.state_evolution import (
     broken_conjugates,
     broken_energy,
     cluster_averages,
-    fresh_clusters,
+    initial_clusters,
     next_broken,
 )
 from dotphase.theory.overlaps import admissible, shapes_of
 
 #: Inner points per outer one, for two fields; every further field doubles 64 of them.
-INNER = 36
+INNER_POINTS = 36
 #: Share of W below which ``W1 - W0`` is not measured against itself.
-LEAST = 1e-3
-#: Against which ``unit^2 dF/dy`` is measured.
-SLOPE = 0.1
+MIN_SHARE = 1e-3
+#: Size against which ``unit^2 dF/dy`` is measured.
+SLOPE_SCALE = 0.1
 
 
-def enough_inside(model: Model) -> int:
-    """How many inner points a model needs where nothing else is said."""
+def default_inner_points(model: Model) -> int:
+    """Default number of inner points per outer one."""
     dims = model.length * model.student_rank
-    return INNER if dims <= 2 else 2 ** (dims + 4)
+    return INNER_POINTS if dims <= 2 else 2 ** (dims + 4)
 
 
 @lru_cache(maxsize=16)
@@ -69,53 +67,54 @@ def inner_rule(dims: int, count: int) -> Rule:
 
 
 @lru_cache(maxsize=16)
-def _compile(structure: Structure, inner: int) -> Stepping:
-    """Jitted functions for all models of one structure."""
+def _compile(structure: Structure, inner: int) -> CompiledAverages:
+    """Compile the averages for all models of one structure."""
 
-    def given(model: Model, flat: Array) -> tuple[BrokenOverlaps, Rule]:
+    def unflatten(model: Model, flat: Array) -> tuple[BrokenOverlaps, Rule]:
         q, m, V, theta = shapes_of(model)
-        overlaps = BrokenOverlaps(*cut(flat, [q, q, m, V, theta, ()]))
+        overlaps = BrokenOverlaps(*split_columns(flat, [q, q, m, V, theta, ()]))
         return overlaps, inner_rule(model.length * model.student_rank, inner)
 
-    def start(model: Model, flat: Array, points: Array) -> Clusters:
-        overlaps, rule = given(model, flat)
-        return fresh_clusters(model, overlaps, points, rule)
+    def initial(model: Model, flat: Array, points: Array) -> Clusters:
+        overlaps, rule = unflatten(model, flat)
+        return initial_clusters(model, overlaps, points, rule)
 
     def step(
         model: Model, flat: Array, points: Array, clusters: Clusters, call: Array
     ) -> tuple[BrokenAverages, Clusters]:
-        overlaps, rule = given(model, flat)
+        overlaps, rule = unflatten(model, flat)
         return cluster_averages(model, overlaps, points, rule, clusters, call)
 
-    return compile_stepping(structure, start, step)
+    return compile_averages(structure, initial, step)
 
 
-@dataclass(frozen=True)
-class ClusterQuery(AverageQuery):
+class ClusterEvaluator(Evaluator):
     """Averages inside and over clusters of minima, with `inner` points in each."""
 
-    inner: int = INNER
+    def __init__(self, model: Model, inner: int) -> None:
+        super().__init__(model)
+        self.inner = inner
 
-    @property
-    def group(self) -> Any:
-        return *super().group, self.inner
+    @cached_property
+    def averages(self) -> CompiledAverages:
+        return _compile(self.structure, self.inner)
 
-    @property
-    def inside(self) -> int:
-        return self.inner
+    def unflatten(self, rows: Float[np.ndarray, "*scrambles n"]) -> Any:
+        q, m, V, theta = shapes_of(self.model)
+        shapes = [m, q, q, theta, V, (), (), (), ()]
+        return BrokenAverages(*split_columns(rows, shapes))
 
-    @property
-    def compiled(self) -> Stepping:
-        return _compile(self.evaluator.structure, self.inner)
+    def _compile_ahead(self, *args: Any) -> None:
+        """Symmetry breaking needs no responses."""
 
-    def averages(self, rows: Float[np.ndarray, "*scrambles n"]) -> Any:
-        q, m, V, theta = shapes_of(self.evaluator.model)
-        return self.without_odd(BrokenAverages(*cut(rows, [m, q, q, theta, V, (), (), (), ()])))
+
+#: The evaluator of a model and a number of inner points, made once.
+cluster_evaluator_of = remembered(8)(ClusterEvaluator)
 
 
 @dataclass(frozen=True, eq=False)
-class Clustered(Problem[BrokenOverlaps, BrokenAverages]):
-    """One step of breaking at a given Parisi parameter.
+class OneRSBMap(FixedPointMap[BrokenOverlaps, BrokenAverages]):
+    """One step of symmetry breaking at a given Parisi parameter.
 
     The coordinates x are those of the overlaps with q0 (`dotphase.theory.coordinates`), those of
     ``q1 - q0``, and a passenger that the map does not depend on: its image is ``unit^2 dF/dy``,
@@ -123,27 +122,31 @@ class Clustered(Problem[BrokenOverlaps, BrokenAverages]):
 
     Attributes
     ----------
-    coordinates : of the model's overlaps
-    held : which coordinates a symmetry holds at zero
+    coordinates : coordinates of the model's overlaps
+    fixed : which coordinates a symmetry fixes at zero
     parisi : y
     unit : natural size of y, one over the mean of M
     inner : points inside a cluster
     """
 
     coordinates: Coordinates
-    held: Bool[np.ndarray, " n"]
+    fixed: Bool[np.ndarray, " n"]
     parisi: float
     unit: float
-    inner: int = INNER
+    inner: int = INNER_POINTS
+
+    @cached_property
+    def evaluator(self) -> Evaluator:
+        return cluster_evaluator_of(self.model, self.inner)
 
     @property
     def points_inside(self) -> int:
-        """How many points there are in each cluster."""
+        """Number of points in each cluster."""
         return self.rule.weights.size
 
     @cached_property
     def rule(self) -> Rule:
-        """Of the averages inside a cluster."""
+        """Points and weights of the averages inside a cluster."""
         return inner_rule(self.model.length * self.model.student_rank, self.inner)
 
     def _split(self, x: Vector) -> tuple[Vector, Vector]:
@@ -162,20 +165,14 @@ class Clustered(Problem[BrokenOverlaps, BrokenAverages]):
         q1 = q0 + self.coordinates.unpack_squares(own)
         return BrokenOverlaps(q0, q1, m, V, theta, np.asarray(self.parisi))
 
-    def query(
-        self, x: Vector, log2_points: int, seed: int, tracks: Tracks, call: int
-    ) -> Query[Answer]:
-        asked = (self.evaluator, self.overlaps(x), log2_points, seed, tracks, call)
-        return ClusterQuery(*asked, self.inner)
-
     def advance(self, x: Vector, averages: BrokenAverages) -> np.ndarray:
         try:
             hats = broken_conjugates(self.model, self.alpha, self.overlaps(x), averages)
-            following = next_broken(self.model, hats, self.parisi)
-            image = self.pack(following, self.energies(x, averages)[1] / self.parisi**2)
+            advanced = next_broken(self.model, hats, self.parisi)
+            image = self.pack(advanced, self.energies(x, averages)[1] / self.parisi**2)
         except np.linalg.LinAlgError:
             return np.full_like(x, np.nan)
-        image[..., self._held] = 0.0
+        image[..., self._fixed] = 0.0
         return image
 
     def energies(self, x: Vector, averages: BrokenAverages) -> tuple[Values, Values]:
@@ -193,7 +190,7 @@ class Clustered(Problem[BrokenOverlaps, BrokenAverages]):
         sizes = self.coordinates.scale(common)
         each = self.coordinates.unpack_squares(own) / self.coordinates.rho
         mean = float(np.mean(np.trace(each, axis1=1, axis2=2))) / self.model.student_rank
-        return np.append(sizes, [max(mean, LEAST * sizes[0])] * own.size + [SLOPE])
+        return np.append(sizes, [max(mean, MIN_SHARE * sizes[0])] * own.size + [SLOPE_SCALE])
 
     def admissible(self, x: Vector) -> bool:
         overlaps = self.overlaps(x)
@@ -202,9 +199,9 @@ class Clustered(Problem[BrokenOverlaps, BrokenAverages]):
         return admissible(self.model, overlaps.between)
 
     def free(self, x: Vector) -> Int[np.ndarray, " free"]:
-        return np.flatnonzero(~self._held)
+        return np.flatnonzero(~self._fixed)
 
     @cached_property
-    def _held(self) -> Bool[np.ndarray, " n"]:
+    def _fixed(self) -> Bool[np.ndarray, " n"]:
         # W1 - W0 has the signs of W.
-        return np.concatenate([self.held, self.held[: self.coordinates.squares], [False]])
+        return np.concatenate([self.fixed, self.fixed[: self.coordinates.squares], [False]])

@@ -1,48 +1,47 @@
-"""The way of a branch along the Parisi parameter y, from almost zero to the top of F."""
+"""Follow a branch in the Parisi parameter y, from almost zero to the maximum of F."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from dotphase.numerics.fixed_point import Iteration, Vector
-from dotphase.theory.classification import belongs, classify
-from dotphase.theory.driver import Steps
-from dotphase.theory.fixed_point_map import Free
-from dotphase.theory.one_rsb.fixed_point_map import Clustered, enough_inside
+from dotphase.theory.classification import classify, matches_branch
+from dotphase.theory.fixed_point_map import StateEvolutionMap
+from dotphase.theory.newton import Jacobian, measure_jacobian, newton_or_iterate
+from dotphase.theory.one_rsb.fixed_point_map import OneRSBMap, default_inner_points
 from dotphase.theory.one_rsb.parisi_path import FIRST, Node, Path
 from dotphase.theory.one_rsb.state_evolution import BrokenOverlaps
-from dotphase.theory.point_iteration import (
-    Jacobian,
-    Memory,
-    Search,
-    differentiate,
-    iterate,
-    refine_or_iterate,
-)
+from dotphase.theory.point_evaluator import PointEvaluator, ProxWarmStart
 from dotphase.theory.settings import SolverSettings
 from dotphase.theory.solution import Solution
 
-#: Factor between those that follow while F rises, and the last one tried.
+#: Factor between Parisi parameters while F rises, and the largest one, in units of 1/<M>.
 FACTOR, LAST = 2.0, 64.0
-#: log2 of the outer points on which the path begins, and of those on which it is followed.
+#: log2 of the outer points for the first node and its derivatives, and for all nodes.
 FEW, PATH = 13, 14
-#: Relative residual at which a node is found.
+#: Relative residual of a node.
 TOLERANCE = 3e-4
-#: Evaluations after which the derivatives are measured again.
+#: Number of evaluations after which the derivatives are measured again.
 PATIENCE = 5
-#: Share of W below which clusters are points; at y = 0, where they are largest, and anywhere.
+#: Share of W below which clusters count as points: at y = 0, where they are largest, and elsewhere.
 SMALL, CLOSED = 0.01, 1e-4
-#: Shares of the replica-symmetric W with which the clusters may start; the first admissible one
-#: counts.
+#: Initial shares of W inside clusters; the first admissible one is used.
 OPEN = (0.2, 0.05, 0.01, 1e-3, 1e-4)
 
 
-class Walk:
-    """A branch on its way along y."""
+class ParisiContinuation:
+    """A branch followed in the Parisi parameter y.
+
+    Attributes
+    ----------
+    nodes : fixed points so far
+    count : evaluations so far
+    failure : why the last step failed
+    closed : whether the clusters are points
+    """
 
     def __init__(self, symmetric: Solution, settings: SolverSettings, inner: int | None) -> None:
         model, alpha, overlaps = symmetric.model, symmetric.alpha, symmetric.overlaps
@@ -50,33 +49,32 @@ class Walk:
         loose = settings.iteration or Iteration(tolerance=TOLERANCE, floor=20 * TOLERANCE)
         self.settings = replace(settings, iteration=loose)
         self.unit = 1 / symmetric.loss_slope
-        free = Free.started(model, alpha, overlaps)
-        self.problem = Clustered(
+        symmetric_map = StateEvolutionMap.from_initial(model, alpha, overlaps)
+        self.map = OneRSBMap(
             model,
             alpha,
-            free.coordinates,
-            free.held,
+            symmetric_map.coordinates,
+            symmetric_map.fixed,
             parisi=FIRST[0] * self.unit,
             unit=self.unit,
-            inner=inner or enough_inside(model),
+            inner=inner or default_inner_points(model),
         )
-        self.level = settings.log2_points or PATH
-        self.memory = Memory()
+        self.log2_points = settings.log2_points or PATH
+        self.warm_start = ProxWarmStart()
         self.nodes: list[Node] = []
         self.count = 0
         self.failure = ""
-        #: Whether the clusters are points.
         self.closed = False
         q, m, V, theta = overlaps
         y = np.asarray(self.unit)
         starts = [BrokenOverlaps((1 - share) * q, q, m, V, theta, y) for share in OPEN]
-        packed = [self.problem.pack(start) for start in starts]
-        #: Clusters of several sizes in the replica-symmetric solution.
-        self.starts = [x for x in packed if self.problem.admissible(x)] or packed[-1:]
+        packed = [self.map.pack(start) for start in starts]
+        # Clusters of several sizes in the replica-symmetric solution.
+        self._initial = [x for x in packed if self.map.admissible(x)] or packed[-1:]
 
     @property
     def path(self) -> Path:
-        """What has been found."""
+        """The nodes in the order of y."""
         return Path(self.nodes, self.unit)
 
     @property
@@ -89,84 +87,81 @@ class Walk:
         """Whether F still rises at the largest y."""
         return self.last.slope > 0
 
-    def to_top(self) -> Steps[bool]:
-        """From y = 0 to where F has its maximum, or as far as F rises; whether that succeeded.
+    def to_top(self) -> bool:
+        """Follow the branch from y = 0 to the maximum of F; whether that succeeded.
 
-        Stops at once where the clusters are points.
+        Stops where F still rises at the largest y, and at once where the clusters are points.
         """
-        self.closed = not (yield from self._opens())
+        self.closed = not self._has_clusters()
         if self.closed:
             return True
         for factor in FIRST:
-            if not (yield from self.to(factor * self.unit)):
+            if not self.step_to(factor * self.unit):
                 return False
-            self.closed = _share(self.nodes[-1].overlaps) < CLOSED
+            self.closed = _cluster_share(self.nodes[-1].overlaps) < CLOSED
             if self.closed:
                 return True
         while self.rising and self.last.y < LAST * self.unit:
-            if not (yield from self.to(FACTOR * self.last.y)):
+            if not self.step_to(FACTOR * self.last.y):
                 return False
         if self.rising:
             return True
-        return (yield from self.to(self.path.top()[0]))
+        return self.step_to(self.path.top()[0])
 
-    def _opens(self) -> Steps[bool]:
-        """Whether there are clusters of some size at y = 0.
+    def _has_clusters(self) -> bool:
+        """Whether clusters of some size exist at y = 0.
 
-        All else is replica symmetric there, and the map takes the size of clusters to another
-        size: they are smaller than all those that it makes smaller.
+        No clusters exist if one step shrinks every trial size: all else is replica symmetric.
         """
-        search = Search(self.problem, self.settings, Memory())
-        for x in self.starts:
-            share = _share(self.problem.overlaps(x))
+        evaluator = PointEvaluator(self.map, self.settings, ProxWarmStart())
+        for x in self._initial:
+            share = _cluster_share(self.map.overlaps(x))
             if share < SMALL / 2:
                 break
-            here = yield from search.evaluate(x, min(FEW, self.level))
+            point = evaluator.evaluate(x, min(FEW, self.log2_points))
             self.count += 1
-            if not _share(self.problem.overlaps(here.image)) < share:
+            if not _cluster_share(self.map.overlaps(point.image)) < share:
                 return True
         return False
 
-    def to(self, y: float) -> Steps[bool]:
-        """Go to another y, from the node next to it; whether that succeeded."""
-        search = Search(replace(self.problem, parisi=y), self.settings, self.memory)
-        x, jacobian = self.starts[0], None
+    def step_to(self, y: float) -> bool:
+        """Solve at another y, from the nearest node; whether that succeeded."""
+        evaluator = PointEvaluator(replace(self.map, parisi=y), self.settings, self.warm_start)
+        x, jacobian = self._initial[0], None
         if self.nodes:
-            near = min(self.nodes, key=lambda node: abs(math.log(node.y / y)))
-            x, jacobian = near.x, near.jacobian
-        node = yield from self._settle(search, x, jacobian)
+            nearest = min(self.nodes, key=lambda node: abs(math.log(node.y / y)))
+            x, jacobian = nearest.x, nearest.jacobian
+        node = self._solve(evaluator, x, jacobian)
         if node is not None:
             self.nodes.append(node)
         return node is not None
 
-    def _settle(self, search: Search, x: Vector, jacobian: Jacobian | None) -> Steps[Node | None]:
-        """The node next to x, if there is one and it is still on the branch."""
-        model, branch, level = self.symmetric.model, self.symmetric.branch, self.level
-        problem: Any = search.problem
-        where = f"y = {problem.parisi:.4g}"
+    def _solve(
+        self, evaluator: PointEvaluator[OneRSBMap], x: Vector, jacobian: Jacobian | None
+    ) -> Node | None:
+        """The fixed point near x; None if there is none, or if it is not on the branch."""
+        model, branch, log2_points = self.symmetric.model, self.symmetric.branch, self.log2_points
+        few, position = min(FEW, log2_points), f"y = {evaluator.map.parisi:.4g}"
         if jacobian is None:
-            few = min(FEW, level)
-            rough = yield from iterate(search, x, few, self.settings.iteration_on(few))
-            x = rough.x
-            jacobian = yield from differentiate(search, x, few)
-        point, jacobian = yield from refine_or_iterate(search, x, level, jacobian)
-        if jacobian is None or search.count > PATIENCE:
-            # That of the neighbour is out of date.
-            jacobian = yield from differentiate(search, point.x, min(FEW, level))
-        here = yield from search.evaluate(point.x, level)
-        self.count += search.count
+            x = evaluator.iterate(x, few, self.settings.iteration_on(few)).x
+            jacobian = measure_jacobian(evaluator, x, few)
+        point, jacobian = newton_or_iterate(evaluator, x, log2_points, jacobian)
+        if jacobian is None or evaluator.n_evaluations > PATIENCE:
+            # The Jacobian of the neighbor is out of date.
+            jacobian = measure_jacobian(evaluator, point.x, few)
+        evaluated = evaluator.evaluate(point.x, log2_points)
+        self.count += evaluator.n_evaluations
         if not point.outcome.success:
-            self.failure = f"no fixed point at {where}: {point.outcome.message}"
-        elif not belongs(branch, classify(model, problem.overlaps(point.x).within)):
-            self.failure = f"the {branch} branch is lost at {where}"
+            self.failure = f"no fixed point at {position}: {point.outcome.message}"
+        elif not matches_branch(branch, classify(model, evaluated.overlaps.within)):
+            self.failure = f"the {branch} branch is lost at {position}"
         elif jacobian is None:
-            self.failure = f"no derivatives at {where}"
+            self.failure = f"no derivatives at {position}"
         else:
-            return Node.at(here, jacobian)
+            return Node.at(evaluated, jacobian)
         return None
 
 
-def _share(overlaps: BrokenOverlaps) -> float:
-    """Share of W that is that of clusters."""
-    whole = np.trace(overlaps.q1[0])
-    return float(np.trace(overlaps.q1[0] - overlaps.q0[0]) / whole)
+def _cluster_share(overlaps: BrokenOverlaps) -> float:
+    """Share of W that lies inside clusters."""
+    return float(np.trace(overlaps.q1[0] - overlaps.q0[0]) / np.trace(overlaps.q1[0]))

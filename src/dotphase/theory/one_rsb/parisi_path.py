@@ -10,9 +10,10 @@ import numpy as np
 from jaxtyping import Float
 
 from dotphase.numerics.fixed_point import Vector
-from dotphase.theory.one_rsb.fixed_point_map import Clustered
+from dotphase.theory.newton import Jacobian
+from dotphase.theory.one_rsb.fixed_point_map import OneRSBMap
 from dotphase.theory.one_rsb.state_evolution import BrokenOverlaps
-from dotphase.theory.point_iteration import Evaluation, Jacobian
+from dotphase.theory.point_evaluator import EvaluatedPoint
 from dotphase.theory.quadrature_error import standard_error
 
 #: The first Parisi parameters, in units of one over the mean of M. The first stands for zero.
@@ -27,13 +28,13 @@ class Node:
 
     Attributes
     ----------
-    problem, x : what is solved, and its solution
-    jacobian : derivatives of the map, as measured on fewer points
-    norms, test_error, slope : results there; slope is dF/dy
-    samples : what each scramble alone would give for them, and for F
+    map, x : the map and its fixed point
+    jacobian : derivatives of the map, measured on fewer points
+    norms, test_error, slope : results at x; slope is dF/dy
+    samples : values of each scramble alone for these and for F
     """
 
-    problem: Clustered
+    map: OneRSBMap
     x: Vector
     jacobian: Jacobian
     norms: dict[str, float]
@@ -42,37 +43,38 @@ class Node:
     samples: dict[str, Samples]
 
     @classmethod
-    def at(cls, here: Evaluation, jacobian: Jacobian) -> Node:
-        """From the averages at the fixed point; that of each scramble is a Newton step away."""
-        problem: Any = here.problem
-        slopes = np.zeros(here.x.size)
-        slopes[jacobian.free] = jacobian.test
-        test_errors = problem.test_error(here.answer.averages)
+    def at(cls, point: EvaluatedPoint, jacobian: Jacobian) -> Node:
+        """Results at a fixed point. The fixed point of each scramble is a Newton step away."""
+        one_rsb_map: Any = point.map
+        gradient = np.zeros(point.x.size)
+        gradient[jacobian.free] = jacobian.test_gradient
+        averages = point.expectations.per_scramble
+        test_errors = one_rsb_map.test_error(averages)
 
         def results(step: Vector, test_error: float) -> dict[str, float]:
-            return problem.norms(here.x + step) | {
-                "test_error": test_error + float(step @ slopes),
-                "slope": float(here.image[-1] + step[-1]) / problem.unit**2,
+            return one_rsb_map.norms(point.x + step) | {
+                "test_error": test_error + float(step @ gradient),
+                "slope": float(point.image[-1] + step[-1]) / one_rsb_map.unit**2,
             }
 
-        found = results(np.zeros_like(here.x), here.test_error)
-        steps = jacobian.newton(here.images - here.image)
-        each = [results(*one) for one in zip(steps, test_errors, strict=True)]
-        samples = {name: np.asarray([one[name] for one in each]) for name in found}
+        values = results(np.zeros_like(point.x), point.test_error)
+        steps = jacobian.newton_step(point.images - point.image)
+        each = [results(*pair) for pair in zip(steps, test_errors, strict=True)]
+        samples = {name: np.asarray([row[name] for row in each]) for name in values}
         # Stationary, so that the steps of the scrambles do not change it.
-        samples["free_energy"] = np.asarray(problem.free_energy(here.x, here.answer.averages))
-        slope, test_error = found.pop("slope"), found.pop("test_error")
-        return cls(problem, here.x, jacobian, found, test_error, slope, samples)
+        samples["free_energy"] = np.asarray(one_rsb_map.free_energy(point.x, averages))
+        slope, test_error = values.pop("slope"), values.pop("test_error")
+        return cls(one_rsb_map, point.x, jacobian, values, test_error, slope, samples)
 
     @property
     def y(self) -> float:
-        """Its Parisi parameter."""
-        return self.problem.parisi
+        """The Parisi parameter."""
+        return self.map.parisi
 
     @property
     def overlaps(self) -> BrokenOverlaps:
-        """The overlaps there."""
-        return self.problem.overlaps(self.x)
+        """The overlaps at x."""
+        return self.map.overlaps(self.x)
 
 
 class Path:

@@ -1,4 +1,4 @@
-"""Solving with one step of replica symmetry breaking, and what it changes.
+"""Solve with one step of replica symmetry breaking, and measure its effect.
 
 The branch is followed in the Parisi parameter y, from almost zero, where it is the
 replica-symmetric solution, to where ``dF/dy = 0``: the complexity is zero there and F, at its
@@ -16,12 +16,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dotphase.theory.driver import Steps
-from dotphase.theory.one_rsb.parisi_continuation import Walk
+from dotphase.theory.one_rsb.parisi_continuation import ParisiContinuation
 from dotphase.theory.one_rsb.parisi_path import Path
 from dotphase.theory.one_rsb.result import Broken, Complexity, complexity_of
 from dotphase.theory.one_rsb.state_evolution import BrokenOverlaps
-from dotphase.theory.overlaps import is_nothing
+from dotphase.theory.overlaps import is_zero
 from dotphase.theory.quadrature_error import standard_error
 from dotphase.theory.settings import SolverSettings
 from dotphase.theory.solution import Solution
@@ -33,68 +32,65 @@ _SHIFTED = ("q1", "m", "V", "theta")
 _RESULT = {"q1": "q"}
 
 
-def breaking(
-    solving: Steps[Solution], settings: SolverSettings, inner: int | None = None
-) -> Steps[Broken]:
-    """One step of breaking from a replica-symmetric solution, both in steps.
+def break_symmetry(
+    symmetric: Solution, settings: SolverSettings, inner: int | None = None
+) -> Broken:
+    """Break the symmetry of a replica-symmetric solution in one step.
 
     Parameters
     ----------
     inner : int, optional
-        Most inner points to use; as many as the model needs by default.
+        Largest number of inner points; by default as many as the model needs.
     """
     began = time.perf_counter()
-    symmetric = yield from solving
-    if not symmetric.on_branch or is_nothing(symmetric.overlaps, symmetric.model):
+    if not symmetric.on_branch or is_zero(symmetric.overlaps, symmetric.model):
         why = symmetric.message if not symmetric.on_branch else "the student is zero"
         return _unbroken(symmetric, symmetric.on_branch, why, 0, 0, began)
-    walk = Walk(symmetric, settings, inner)
-    inside = walk.problem.points_inside
-    arrived = yield from walk.to_top()
-    if not arrived:
+    walk = ParisiContinuation(symmetric, settings, inner)
+    inside = walk.map.points_inside
+    if not walk.to_top():
         return _unbroken(symmetric, False, walk.failure, inside, walk.count, began)
     if walk.closed:
         message = "replica symmetric: clusters of minima have less than 1% of W"
         return _unbroken(symmetric, True, message, inside, walk.count, began)
-    return _dress(symmetric, walk, began)
+    return _result(symmetric, walk, began)
 
 
-def counting(
-    solving: Steps[Solution],
+def count_minima(
+    symmetric: Solution,
     settings: SolverSettings,
     parisi: Sequence[float] | None = None,
     inner: int | None = None,
-) -> Steps[Complexity | None]:
-    """The complexity along y in steps; None where there is no branch, or no clusters."""
-    symmetric = yield from solving
-    if not symmetric.on_branch or is_nothing(symmetric.overlaps, symmetric.model):
+) -> Complexity | None:
+    """The complexity along y; None where there is no branch, or no clusters."""
+    if not symmetric.on_branch or is_zero(symmetric.overlaps, symmetric.model):
         return None
-    walk = Walk(symmetric, settings, inner)
-    arrived = yield from walk.to_top()
-    if not arrived or walk.closed:
+    walk = ParisiContinuation(symmetric, settings, inner)
+    if not walk.to_top() or walk.closed:
         return None
-    asked = [walk.nodes[-1].y * factor for factor in (2.0, 4.0)] if parisi is None else parisi
-    for y in sorted(asked):
-        if not (yield from walk.to(y)):
+    if parisi is None:
+        parisi = [walk.nodes[-1].y * factor for factor in (2.0, 4.0)]
+    for y in sorted(parisi):
+        if not walk.step_to(y):
             break
     return complexity_of(symmetric, walk.path)
 
 
-def _dress(symmetric: Solution, walk: Walk, began: float) -> Broken:
-    """The result from a path whose last node is the top of F, or as far as it went."""
-    path, found = walk.path, not walk.rising
+def _result(symmetric: Solution, walk: ParisiContinuation, began: float) -> Broken:
+    """The result from a path whose last node is the maximum of F, or the largest y."""
+    path, has_maximum = walk.path, not walk.rising
     first, top = path.nodes[0], walk.nodes[-1]
     parisi, parisi_error = math.nan, math.nan
-    if found:
+    if has_maximum:
         parisi, curvature = path.top()
         parisi_error = abs(standard_error(top.samples["slope"] / curvature))
 
     gain = float(path.gain_at(np.asarray(top.y)))
-    moved = {
+    changes = {
         _RESULT.get(name, name): top.samples[name] - first.samples[name]
         for name in (*_SHIFTED, "test_error")
     }
-    shift_stderr = {name: standard_error(values) for name, values in moved.items()}
+    shift_stderr = {name: standard_error(values) for name, values in changes.items()}
     shift_stderr["train_loss"] = float(path.gain_stderr[path.nodes.index(top)])
     shift = {_RESULT.get(name, name): top.norms[name] - first.norms[name] for name in _SHIFTED}
     shift |= {"test_error": top.test_error - first.test_error, "train_loss": gain}
@@ -103,11 +99,11 @@ def _dress(symmetric: Solution, walk: Walk, began: float) -> Broken:
     within = math.hypot(q, standard_error(top.samples["q0"] - top.samples["q1"]))
     errors |= {"q0": within, "q1": q, "parisi": parisi_error}
     errors["complexity"] = standard_error(top.y**2 * top.samples["slope"])
-    complexity = 0.0 if found else float(top.y**2 * path.slope[-1])
+    complexity = 0.0 if has_maximum else float(top.y**2 * path.slope[-1])
 
     low, high = _flat_range(path, top.y, gain, shift_stderr["train_loss"])
     message = "dF/dy = 0"
-    if not found:
+    if not has_maximum:
         message = f"F still rises at y = {top.y:.4g}; flat within its error from y = {low:.4g} on"
     elif parisi_error > FLAT * parisi:
         message += f", but F is flat within its error from y = {low:.4g} to {high:.4g}"
@@ -125,15 +121,15 @@ def _dress(symmetric: Solution, walk: Walk, began: float) -> Broken:
         curve=complexity_of(symmetric, path),
         converged=True,
         message=message,
-        log2_points=walk.level,
-        inner=walk.problem.points_inside,
+        log2_points=walk.log2_points,
+        inner=walk.map.points_inside,
         iterations=walk.count,
         seconds=time.perf_counter() - began,
     )
 
 
 def _flat_range(path: Path, top: float, gain: float, error: float) -> tuple[float, float]:
-    """Between which y, on both sides of the top, F is as high as there, within an error."""
+    """The range of y around the maximum where F is as high within its error."""
     grid = np.geomspace(path.y[0], path.y[-1], 200)
     high = path.gain_at(grid) >= gain - error
     low = high | (grid > top)
@@ -146,7 +142,7 @@ def _flat_range(path: Path, top: float, gain: float, error: float) -> tuple[floa
 def _shifted(
     symmetric: Solution, first: BrokenOverlaps, top: BrokenOverlaps, parisi: float
 ) -> BrokenOverlaps:
-    """The replica-symmetric overlaps, moved by what breaking has changed on common points."""
+    """The replica-symmetric overlaps plus the change by breaking on common points."""
     plain = symmetric.overlaps
     q1 = plain.q + top.q1 - first.q1
     return BrokenOverlaps(
@@ -162,7 +158,7 @@ def _shifted(
 def _unbroken(
     symmetric: Solution, converged: bool, message: str, inner: int, count: int, began: float
 ) -> Broken:
-    """A result without clusters: nothing is broken, or nothing was found."""
+    """A result without clusters: the symmetry is not broken, or there is no solution."""
     q, m, V, theta = symmetric.overlaps
     nothing = 0.0 if converged else math.nan
     names = ("q", "m", "V", "theta", "test_error", "train_loss")

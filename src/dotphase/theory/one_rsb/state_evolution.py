@@ -40,7 +40,7 @@ from jaxtyping import Array, Float, Int
 from dotphase.model import Model
 from dotphase.model.derivatives import loss_derivatives
 from dotphase.numerics.linalg import dot, matrix_sqrt, matvec
-from dotphase.numerics.proximal_map import Track, over_points, proximal_map
+from dotphase.numerics.proximal_map import ProxState, proximal_map, vmap_points
 from dotphase.numerics.quadrature import Rule
 from dotphase.theory.overlaps import AnyArray, Conjugates, Overlaps
 from dotphase.theory.state_evolution import (
@@ -52,7 +52,7 @@ from dotphase.theory.state_evolution import (
     matrix_root,
     mean_fields,
     mean_of_scrambles,
-    missed,
+    metric_at_omega,
     per_token,
     prox_problem,
     remainder,
@@ -126,29 +126,29 @@ class BrokenConjugates(NamedTuple):
 
 
 class Clusters(NamedTuple):
-    """What is remembered between two calls.
+    """State carried from call to call.
 
     Attributes
     ----------
-    track : of the proximal map at all inner points of all outer ones
-    centre : around which the inner points of each outer one lie
+    prox_state : state of the proximal map at all inner points of all outer ones
+    center : center of the inner points of each outer one
     """
 
-    track: Track
-    centre: Float[Array, "dims points"]
+    prox_state: ProxState
+    center: Float[Array, "dims points"]
 
 
-def fresh_clusters(
+def initial_clusters(
     model: Model,
     overlaps: BrokenOverlaps,
     points: Float[Array, "dims points"],
     rule: Rule,
 ) -> Clusters:
-    """Where the averages start when nothing is known."""
+    """Initial state of the averages: minimizers at omega, clusters around zero."""
     fields = draw_fields(model, overlaps.between, points)
-    centre = jnp.zeros_like(fields.omega)
-    omega = _inner_fields(overlaps, fields, centre[..., None] + rule.points[:, None])
-    return Clusters(Track.fresh(omega), centre)
+    center = jnp.zeros_like(fields.omega)
+    omega = _inner_fields(overlaps, fields, center[..., None] + rule.points[:, None])
+    return Clusters(ProxState.initial(omega), center)
 
 
 def _inner_fields(
@@ -178,20 +178,20 @@ def cluster_averages(
     length, r = model.length, model.student_rank
     outer, count = points.shape[-1], inner.shape[-1]
     fields = draw_fields(model, overlaps.between, points)
-    eta = clusters.centre[..., None] + inner[:, None]
+    eta = clusters.center[..., None] + inner[:, None]
     omega = _inner_fields(overlaps, fields, eta)
     target = jax.tree.map(lambda leaf: jnp.repeat(leaf, count, axis=-1), fields.target)
     problem = prox_problem(overlaps.within, fields._replace(omega=omega, target=target))
     derivatives = loss_derivatives(model)
-    track = proximal_map(derivatives, problem, clusters.track, call)
+    prox_state = proximal_map(derivatives, problem, clusters.prox_state, call)
 
-    away = track.x - omega
-    force = over_points(partial(matvec, problem.precision))(away)
-    loss = over_points(lambda x, t: derivatives(x, t).value)
-    at_x = loss(track.x, target)
-    moreau = (0.5 * over_points(dot)(away, force) + at_x).reshape(outer, count)
-    tilt = jnp.einsum("in,ik->nk", clusters.centre, inner)
-    tilt = jnp.log(share) - tilt - 0.5 * jnp.sum(clusters.centre**2, axis=0)[:, None]
+    shift = prox_state.x - omega
+    force = vmap_points(partial(matvec, problem.precision))(shift)
+    loss = vmap_points(lambda x, t: derivatives(x, t).value)
+    at_x = loss(prox_state.x, target)
+    moreau = (0.5 * vmap_points(dot)(shift, force) + at_x).reshape(outer, count)
+    tilt = jnp.einsum("in,ik->nk", clusters.center, inner)
+    tilt = jnp.log(share) - tilt - 0.5 * jnp.sum(clusters.center**2, axis=0)[:, None]
     exponent = tilt - overlaps.parisi * moreau
     log_weight = jax.nn.logsumexp(exponent, axis=1)
     weight = jnp.exp(exponent - log_weight[:, None])
@@ -201,23 +201,23 @@ def cluster_averages(
 
     force = force.reshape(length, r, -1)
     g = inside(force)
-    moved = omega.reshape(length, r, -1) - jnp.asarray(overlaps.m)[..., None]
-    whole = fields._replace(omega=omega, target=target)
-    miss = loss(omega, target) if model.metric is None else missed(model, whole)
+    deviation = omega.reshape(length, r, -1) - jnp.asarray(overlaps.m)[..., None]
+    new_fields = fields._replace(omega=omega, target=target)
+    metric = loss(omega, target) if model.metric is None else metric_at_omega(model, new_fields)
     values = BrokenAverages(
         g=g,
         gg=inside(force[:, :, None] * force[:, None]),
         apart=g[:, :, None] * g[:, None],
         gy=g[:, :, None] * fields.y[:, None],
-        gw=inside(force[:, :, None] * moved[:, None]),
+        gw=inside(force[:, :, None] * deviation[:, None]),
         log_weight=log_weight,
         moreau=jnp.sum(moreau * weight, axis=1),
         loss=inside(at_x),
-        test=jnp.sum(miss.reshape(outer, count) * jnp.exp(tilt), axis=1),
+        test=jnp.sum(metric.reshape(outer, count) * jnp.exp(tilt), axis=1),
     )
     root = matrix_sqrt(overlaps.q1 - overlaps.q0)
-    centre = jnp.asarray(overlaps.parisi) * apply_each(root, g).reshape(length * r, outer)
-    return jax.tree.map(mean_of_scrambles, values), Clusters(track, centre)
+    center = jnp.asarray(overlaps.parisi) * apply_each(root, g).reshape(length * r, outer)
+    return jax.tree.map(mean_of_scrambles, values), Clusters(prox_state, center)
 
 
 def broken_conjugates(
@@ -231,8 +231,8 @@ def broken_conjugates(
     formula above: it has the least noise, and is that of replica symmetry at ``y = 0``.
     """
     q0, q1, theta = (np.asarray(part) for part in (overlaps.q0, overlaps.q1, overlaps.theta))
-    left = remainder(model, overlaps.between)
-    thetahat = alpha * averages.gy @ np.linalg.inv(matrix_root(left))
+    remaining = remainder(model, overlaps.between)
+    thetahat = alpha * averages.gy @ np.linalg.inv(matrix_root(remaining))
     qhat1, qhat0 = alpha * np.asarray(averages.gg), alpha * np.asarray(averages.apart)
     y = float(overlaps.parisi)
     response = -alpha * averages.gw + thetahat @ transpose(theta) + y * qhat0 @ (q1 - q0)

@@ -1,0 +1,263 @@
+"""Solve for one fixed point: locate the branch, refine to the tolerance, classify.
+
+1. `locate` finds the fixed point on few Gaussian points.
+2. `refine` moves it to more points with Newton steps until the standard errors meet the tolerance.
+   They follow from the spread of independent scrambles and the Jacobian of the map.
+3. `classify_point` decides whether it is a minimum of the training loss or a saddle.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float
+
+from dotphase.model.nonfinite import unknown_cause
+from dotphase.numerics.outcome import Outcome
+from dotphase.theory.classification import classify
+from dotphase.theory.fixed_point_map import StateEvolutionMap
+from dotphase.theory.locate import MAX_JUMP_FRACTION, Located, coarse_log2_points, locate, track
+from dotphase.theory.model_error import (
+    LAWS,
+    explained_variance,
+    model_errors,
+    relative_errors,
+    stiffness_lost,
+)
+from dotphase.theory.multipliers import full_jacobian, measure_multipliers
+from dotphase.theory.newton import Jacobian, measure_jacobian, newton_or_iterate
+from dotphase.theory.nonfinite import diagnose_averages
+from dotphase.theory.overlaps import Overlaps, is_zero
+from dotphase.theory.point_evaluator import EvaluatedPoint, PointEvaluator, ProxWarmStart
+from dotphase.theory.point_spec import PointSpec
+from dotphase.theory.quadrature_error import (
+    largest_relative_error,
+    relative_error,
+    required_log2_points,
+    scramble_values,
+    standard_errors,
+)
+from dotphase.theory.responses import Responses
+from dotphase.theory.settings import MIN_LOG2_POINTS
+from dotphase.theory.solution import Solution
+from dotphase.theory.stability import Multipliers, Stability, assess_stability
+
+
+@dataclass(frozen=True, eq=False)
+class SolvedPoint:
+    """A solution and the derivatives of the map at its fixed point.
+
+    Attributes
+    ----------
+    jacobian : derivatives with which a neighbor can be solved; None if they are not known
+    """
+
+    solution: Solution
+    jacobian: Jacobian | None
+
+
+@dataclass(frozen=True, eq=False)
+class Refined:
+    """A fixed point whose standard errors meet the tolerance.
+
+    Attributes
+    ----------
+    located : the fixed point on the last number of points
+    evaluated : the averages there
+    jacobian : derivatives that are precise enough for the error bars; None without a fixed point
+    """
+
+    located: Located
+    evaluated: EvaluatedPoint
+    jacobian: Jacobian | None
+
+    @property
+    def evaluator(self) -> PointEvaluator[StateEvolutionMap]:
+        """Evaluator of the map."""
+        return self.located.evaluator
+
+    @property
+    def converged(self) -> bool:
+        """Whether this is a fixed point with a finite loss."""
+        return self.located.point.outcome.success and math.isfinite(self.evaluated.train_loss)
+
+
+@dataclass(frozen=True, eq=False)
+class Classified:
+    """Response and stability of a fixed point; `responses` is None without one."""
+
+    responses: Responses | None
+    multipliers: Multipliers
+    jacobian: Jacobian | None
+
+
+def solve_point(
+    spec: PointSpec,
+    initial: Overlaps,
+    warm_start: ProxWarmStart,
+    jacobian: Jacobian | None = None,
+    *,
+    careful: bool = True,
+    hasty: bool = False,
+) -> SolvedPoint:
+    """Solve for the fixed point of a branch.
+
+    Parameters
+    ----------
+    initial : Overlaps
+        Overlaps in the basin of the branch; with a `jacobian`, close to the fixed point.
+    warm_start : ProxWarmStart
+        Initial states of the proximal maps; updated.
+    jacobian : Jacobian, optional
+        Derivatives at a neighboring fixed point.
+    careful, hasty : bool
+        See `locate`.
+    """
+    began = time.perf_counter()
+    fixed_point_map = StateEvolutionMap.from_initial(spec.model, spec.alpha, initial)
+    evaluator = PointEvaluator(fixed_point_map, spec.settings, warm_start)
+    located = None
+    if jacobian is not None:
+        located = track(spec, evaluator, fixed_point_map.coordinates.pack(initial), jacobian)
+    if located is None:
+        located = locate(spec, evaluator, initial, careful=careful, hasty=hasty)
+    refined = refine(located)
+    classified = classify_point(refined)
+    solution = _solution(spec, refined, classified, time.perf_counter() - began)
+    return SolvedPoint(solution, classified.jacobian)
+
+
+def refine(located: Located) -> Refined:
+    """Add points, with Newton steps on each number of them, until the errors meet the tolerance."""
+    evaluator, settings = located.evaluator, located.evaluator.settings
+    jacobian, point, level = located.error_jacobian, located.point, located.log2_points
+    newton_jacobian = located.newton_jacobian
+    while point.outcome.success:
+        if jacobian is None and not is_zero(evaluator.map.overlaps(point.x), evaluator.map.model):
+            # Jumps make finite differences noisy, so this needs almost as many points as the
+            # result.
+            error_level = max(level - 2, min(level, MIN_LOG2_POINTS))
+            jacobian = measure_jacobian(evaluator, point.x, error_level)
+        evaluated = evaluator.evaluate(point.x, level)
+        is_final = settings.log2_points is not None or level >= settings.max_log2_points
+        if is_final or level == coarse_log2_points(settings):
+            break
+        required = required_log2_points(relative_error(evaluated, jacobian), level, settings)
+        if required <= level:
+            break
+        level = required
+        point, newton_jacobian = newton_or_iterate(
+            evaluator, point.x, level, jacobian or newton_jacobian
+        )
+        if (
+            level > MIN_LOG2_POINTS + 2
+            and evaluator.evaluate(point.x, level).jump_fraction >= MAX_JUMP_FRACTION
+        ):
+            jacobian = None
+    located = replace(located, point=point, log2_points=level)
+    return Refined(located, evaluator.evaluate(point.x, level), jacobian)
+
+
+def classify_point(refined: Refined) -> Classified:
+    """Measure the response and the multipliers; add points while minimum or saddle is undecided."""
+    evaluator, evaluated, jacobian = refined.evaluator, refined.evaluated, refined.jacobian
+    without_response = Classified(None, Multipliers(), jacobian)
+    if not refined.converged:
+        return without_response
+    responses = evaluated.responses()
+    if not np.isfinite(responses.jacobian).all() and evaluator.find_nonfinite_cause(evaluated):
+        return without_response
+    full = full_jacobian(evaluator, evaluated, jacobian, responses)
+    jacobian = _with_exact_columns(jacobian, full)
+    multipliers = measure_multipliers(evaluator.map, evaluated.x, full)
+    level, max_level = refined.located.log2_points, refined.located.max_log2_points
+    may_add_points = evaluator.settings.log2_points is None
+    while multipliers.kind == "marginal" and may_add_points and level < max_level:
+        level = min(level + 2, max_level)
+        finer = evaluator.evaluate(evaluated.x, level)
+        full = full_jacobian(evaluator, finer, jacobian, finer.responses())
+        multipliers = measure_multipliers(evaluator.map, finer.x, full)
+    return Classified(responses, multipliers, jacobian)
+
+
+def _with_exact_columns(
+    jacobian: Jacobian | None, full: Float[np.ndarray, "scrambles n n"]
+) -> Jacobian | None:
+    """The Jacobian with the columns that are known without finite differences."""
+    if jacobian is None:
+        return None
+    free = jacobian.free
+    matrix = np.mean(full, axis=0)[np.ix_(free, free)]
+    return Jacobian.from_matrix(free, matrix, jacobian.test_gradient) or jacobian
+
+
+def _solution(
+    spec: PointSpec, refined: Refined, classified: Classified, seconds: float
+) -> Solution:
+    """Collect the results at a point."""
+    point, evaluated = refined.located.point, refined.evaluated
+    samples = scramble_values(evaluated, classified.jacobian)
+    stderr = standard_errors(samples)
+    stability, changes = _verdict(spec, evaluated, classified)
+    return Solution(
+        model=spec.model,
+        alpha=spec.alpha,
+        branch=spec.branch,
+        found=classify(spec.model, evaluated.overlaps),
+        overlaps=Overlaps(*(np.asarray(part) for part in evaluated.overlaps)),
+        train_loss=evaluated.train_loss,
+        free_energy=evaluated.free_energy,
+        test_error=evaluated.test_error,
+        linear_test_error=spec.linear_test_error,
+        residual=point.residual,
+        iterations=refined.evaluator.n_evaluations,
+        converged=classified.responses is not None,
+        message=_message(spec, refined, classified, stderr),
+        stderr=stderr,
+        model_error=model_errors(
+            evaluated.overlaps, evaluated.train_loss, evaluated.test_error, changes
+        ),
+        samples=samples,
+        loss_slope=float(evaluated.mean.moreau),
+        stability=stability,
+        log2_points=evaluated.log2_points,
+        seed=spec.settings.seed,
+        seconds=seconds,
+    )
+
+
+def _verdict(
+    spec: PointSpec, evaluated: EvaluatedPoint, classified: Classified
+) -> tuple[Stability, dict[str, float]]:
+    """The stability, and the relative changes that symmetry breaking would make."""
+    responses = classified.responses
+    if responses is None:
+        unknown = Stability(math.nan, math.nan, False, "the iteration did not converge")
+        return unknown, dict.fromkeys(LAWS, math.nan)
+    averages = (spec.model, spec.alpha, evaluated.overlaps, evaluated.mean, responses)
+    signal = explained_variance(spec.model, evaluated.overlaps)
+    changes = relative_errors(stiffness_lost(*averages), signal)
+    return assess_stability(*averages, classified.multipliers, changes), changes
+
+
+def _message(
+    spec: PointSpec, refined: Refined, classified: Classified, stderr: dict[str, float]
+) -> str:
+    """Why the solver stopped, and whether the errors meet the tolerance."""
+    settings, evaluator, evaluated = spec.settings, refined.evaluator, refined.evaluated
+    message = refined.located.point.outcome.message
+    if classified.responses is None:
+        cause = evaluator.nonfinite_cause
+        if evaluator.first_nonfinite is not None and cause is None:
+            cause = diagnose_averages(evaluator.first_nonfinite) or unknown_cause(spec.model)
+        return message if cause is None else f"{Outcome.NOT_FINITE.message}: {cause}"
+    error = largest_relative_error(evaluated, stderr)
+    if error > settings.rtol and settings.log2_points is None:
+        message += (
+            f", but the quadrature error {error:.1e} is above rtol = {settings.rtol:g} "
+            f"on 2^{evaluated.log2_points} points"
+        )
+    return message
