@@ -16,7 +16,7 @@ from dotphase.theory import expectations, gradient_flow
 #: A setting of JAX.
 QUICK = "jax_disable_most_optimizations"
 
-_CALL = expectations._CompiledOnce.__call__
+_CALL = expectations.CompiledOnce.__call__
 
 
 def compile_averages_well(others: bool, put: Callable[[Any, str, Any], None]) -> None:
@@ -26,12 +26,12 @@ def compile_averages_well(others: bool, put: Callable[[Any, str, Any], None]) ->
     """
     jax.config.update(QUICK, True)
 
-    def call(self: expectations._CompiledOnce, *args: Any) -> Any:
+    def call(self: expectations.CompiledOnce, *args: Any) -> Any:
         dims = np.shape(args[2])[-2]
         quick = self._ready or not (others or dims == 4)
         return (_CALL if quick else _well_compiled(_CALL))(self, *args)
 
-    put(expectations._CompiledOnce, "__call__", call)
+    put(expectations.CompiledOnce, "__call__", call)
     put(gradient_flow, "_slopes", _well_compiled(gradient_flow._slopes))
 
 
