@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from dotphase.theory.point_iteration import Memory, Search
 
 import dotphase as dp
 from dotphase.model.symmetry import unseen_turns
@@ -11,7 +12,6 @@ from dotphase.theory.continuation import Follower
 from dotphase.theory.driver import run
 from dotphase.theory.fixed_point_map import Free
 from dotphase.theory.multipliers import multipliers
-from dotphase.theory.point_iteration import Memory, Search
 from dotphase.theory.seed_ensemble import combined, decided_against, needs_seeds
 from dotphase.theory.settings import SolverSettings
 from dotphase.theory.stability import Multipliers, told_undecided

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from dotphase.theory.point_iteration import Memory, Search, iterate
 
 import dotphase as dp
 from dotphase.numerics.fixed_point import Iteration
@@ -17,7 +18,6 @@ from dotphase.theory.one_rsb.state_evolution import (
     broken_conjugates,
     broken_energy,
 )
-from dotphase.theory.point_iteration import Memory, Search, iterate
 from dotphase.theory.settings import SolverSettings
 from dotphase.theory.state_evolution import conjugates, free_energy
 
