@@ -1,6 +1,6 @@
-"""How tests compile: for small sizes and a few runs, but for averages of the theory.
+"""Compile with few optimizations in tests, except for the averages of the theory.
 
-Those run thousands of times: of two tokens everywhere, of others where that is worth it.
+The averages run thousands of times: those of two tokens in all tests, others in long tests only.
 """
 
 from __future__ import annotations
@@ -20,9 +20,14 @@ _CALL = expectations.CompiledOnce.__call__
 
 
 def compile_averages_well(others: bool, put: Callable[[Any, str, Any], None]) -> None:
-    """Compile everything quickly but averages, `others` than those of two tokens too.
+    """Compile everything but the averages with few optimizations.
 
-    What that takes is `put` in its place, as by `setattr`.
+    Parameters
+    ----------
+    others : bool
+        True if averages of other models than those of two tokens are optimized, too.
+    put : callable
+        Replaces an attribute, as `setattr` does.
     """
     jax.config.update(QUICK, True)
 
@@ -36,7 +41,7 @@ def compile_averages_well(others: bool, put: Callable[[Any, str, Any], None]) ->
 
 
 def _well_compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that takes its time to compile what it calls."""
+    """Wrap a function so that what it compiles is optimized."""
 
     def call(*args: Any) -> Any:
         jax.config.update(QUICK, False)
