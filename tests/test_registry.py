@@ -94,8 +94,8 @@ def test_a_branch(add, answer, capsys, paper):
     add(
         "dotphase.theory.branches",
         "stronger",
-        "from dotphase.theory.branch import Branch, aligned\n"
-        "BRANCH = Branch(lambda model: aligned(model, semantic=1), frozenset({'m'}))\n",
+        "from dotphase.theory.branch import Branch, aligned_overlaps\n"
+        "BRANCH = Branch(lambda model: aligned_overlaps(model, semantic=1), frozenset({'m'}))\n",
     )
     solution = dp.solve(paper, 2.0, "stronger", log2_points=12)
     assert solution.on_branch and solution.found == "semantic"
@@ -153,7 +153,7 @@ def test_options_of_a_running_program():
     registry: Registry[int] = Registry("task", "dotphase.study.tasks", "TASK")
     registry.register("answer", 42)
     assert registry["answer"] == 42 and "answer" in registry.names()
-    with pytest.raises(dp.InvalidInput, match="is taken"):
+    with pytest.raises(dp.InvalidInput, match="is already registered"):
         registry.register("answer", 43)
     registry.unregister("answer")
     assert "answer" not in registry

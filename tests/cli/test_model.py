@@ -121,7 +121,7 @@ def test_a_named_model(capsys):
         ([*THREE, "--set", "weight=0.3"], ["set", "weight", "twice"]),
         ([*THREE, "--set", "ridge=little"], ["ridge", "little", "finite number"]),
         ([*THREE, "--set", "ridge=-1"], ["ridge", "-1", "> 0"]),
-        ([*THREE, "--set", "rank=1.5"], ["rank", "1.5", "whole number"]),
+        ([*THREE, "--set", "rank=1.5"], ["rank", "1.5", "integer"]),
         ([*THREE, "--set", "wide=perhaps"], ["wide", "perhaps", "true or false"]),
         (["--set", "omega=0.1"], ["set", "omega=0.1", "--model"]),
     ],
@@ -142,7 +142,7 @@ def test_bad_models_are_one_line_and_exit_two(command, arguments, parts, refused
         (["--omegas", "0:1:2"], ["parameter", "omega", "is not a parameter of the model"]),
         (["--parameter", "wieght", "--values", "0:1:2"], ["did you mean weight"]),
         (["--parameter", "wide", "--values", "0:1:2"], ["wide", "must be a number"]),
-        (["--parameter", "rank", "--values", "1:1.5:2"], ["rank", "1.5", "whole"]),
+        (["--parameter", "rank", "--values", "1:1.5:2"], ["rank", "1.5", "integer"]),
     ],
 )
 def test_bad_second_axes(arguments, parts, refused):
