@@ -66,8 +66,8 @@ def row(name: str) -> dict[str, Any]:
         model, case.alphas, D, seeds=SEEDS, branches=[case.branch], log2_points=POINTS
     ).isel(branch=0)  # fmt: skip
     parts = {
-        f"{engine}{what}": both[f"test_error{what}"].sel(engine=engine).values.tolist()
-        for engine in ("theory", "training")
+        f"{source}{what}": both[f"test_error{what}"].sel(source=source).values.tolist()
+        for source in ("theory", "training")
         for what in ("", "_stderr")
     }
     return {"alpha": list(case.alphas), **parts, "verdict": both["verdict"].values.tolist()}

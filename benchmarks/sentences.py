@@ -40,9 +40,9 @@ def row(length: int, rank: int, branch: str, d: int, seeds: int, seed: int) -> d
     both = dp.compare(model, [ALPHA], d, seeds=seeds, branches=[branch], seed=seed)
     found = {
         name: {
-            engine: [float(both[f"{name}{what}"].sel(engine=engine).squeeze())
+            source: [float(both[f"{name}{what}"].sel(source=source).squeeze())
                      for what in ("", "_stderr")]
-            for engine in ("theory", "training")
+            for source in ("theory", "training")
         }
         for name in QUANTITIES
     }  # fmt: skip

@@ -77,4 +77,4 @@ def descended(
 def _descended(model: Model, alphas: Sequence[float], d: int, **rule: Any) -> xr.Dataset:
     """From both starts of `dotphase.train`."""
     starts = starts_of_training(model, ("semantic", "positional"), d)
-    return curve(model, alphas, engine="dynamics", start=starts, **rule)
+    return curve(model, alphas, theory="dynamics", start=starts, **rule)

@@ -29,8 +29,8 @@ def curve():
             "m": (DIMS, [[0, 0, 0, 0], [0.22, 0.25, 0.25, 0.26]]),
             "on_branch": (DIMS, [[False, True, True, True], [True] * 4]),
             "trusted": (DIMS, [[False, False, True, True], [True] * 4]),
-            "crossing": 1.24,
-            "crossing_stderr": 0.01,
+            "alpha_c": 1.24,
+            "alpha_c_stderr": 0.01,
             "linear_test_error": 0.00197,
         },
         coords={"branch": ["semantic", "positional"], "alpha": ALPHA},
@@ -40,12 +40,12 @@ def curve():
 
 def compared():
     """Theory, training and message passing; one point differs, one was left."""
-    theory = curve().drop_vars(["crossing", "crossing_stderr"])
+    theory = curve().drop_vars(["alpha_c", "alpha_c_stderr"])
     parts = ("train_loss", "test_error", "theta", "m")
     for name in parts:
         theory[f"{name}_stderr"] = 0.02 * theory[name]
         both = [scale * theory[name] for scale in (1.0, 1.05, 1.02)]
-        theory[name] = xr.concat(both, xr.Variable("engine", ["theory", "training", "amp"]))
+        theory[name] = xr.concat(both, xr.Variable("source", ["theory", "training", "amp"]))
     verdict = np.full((2, 4), "agrees", dtype="U20")
     verdict[0, 2], verdict[1, 3] = "differs", "training leaves it"
     return theory.assign(verdict=(DIMS, verdict)).assign_attrs(d=200)

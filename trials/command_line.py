@@ -31,7 +31,7 @@ COMMANDS = {
                **SOLVER, **MODEL}),
     "critical": (["--log2-points", "12", "--omega", "2"], {"--log2-points": WHOLES, **MODEL}),
     "curve": (["--alphas", "0:1:2", "--out", "c.nc"],
-              {"--alphas": GRIDS, "--branches": WORDS, "--engine": WORDS,
+              {"--alphas": GRIDS, "--branches": WORDS, "--theory": WORDS,
                **FILES, **SOLVER, **MODEL}),
     "diagram": (["--alphas", "0:1:2", "--omegas", "0:.5:2", "--out", "d.nc"],
                 {"--alphas": GRIDS, "--omegas": GRIDS, "--values": GRIDS,

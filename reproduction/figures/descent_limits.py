@@ -44,7 +44,7 @@ def plot_descent_limits(
     ----------
     columns : mapping
         By title, at most five models each: a label, minima of `dotphase.curve`, ends of
-        `dotphase.curve` with ``engine="dynamics"``, and runs of `dotphase.grid` at one value.
+        `dotphase.curve` with ``theory="dynamics"``, and runs of `dotphase.grid` at one value.
     """
     size = (0.6 + 3.3 * len(columns), 5.6)
     with new_figure(path, 2, len(columns), size=size, sharex="col", squeeze=False) as (

@@ -59,7 +59,7 @@ def plot_transition(
     runs : xarray.Dataset, optional
         From `dotphase.grid`, at one value.
     ends : xarray.Dataset, optional
-        From `dotphase.curve` with ``engine="dynamics"``.
+        From `dotphase.curve` with ``theory="dynamics"``.
     """
     theory, scale = theory.sortby("alpha"), overlap_scale(theory)
     runs = None if runs is None else squeeze_parameter(runs)

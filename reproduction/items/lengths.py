@@ -51,7 +51,7 @@ def lines(datasets: Datasets) -> xr.Dataset:
     for length in _lengths(datasets):
         theory = datasets[f"theory-{length}"].sortby("alpha")
         numbers = {
-            "alpha_c": number(theory, "crossing"),
+            "alpha_c": number(theory, "alpha_c"),
             "alpha_l": passes_linear(theory),
             "trained": trained_crossing(both_minima(datasets[f"runs-{length}"].isel(omega=0))),
         }

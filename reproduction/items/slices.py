@@ -78,7 +78,7 @@ def remarks(datasets: Datasets) -> list[str]:
     for parameter, values in SLICES.items():
         places = []
         for value in values:
-            crossing = number(datasets[f"theory-{key(parameter, value)}"], "crossing")
+            crossing = number(datasets[f"theory-{key(parameter, value)}"], "alpha_c")
             places.append(f"{value:g}: {shown(crossing, 3, 'no crossing of two branches')}")
         lines.append(
             f"alpha_c against {parameter}, read off the curves: " + "; ".join(places) + "."

@@ -71,7 +71,7 @@ def compare(datasets: Datasets) -> list[Row]:
         theory, runs = datasets[f"theory-{name}"], datasets[f"runs-{name}"].isel(omega=0)
         share = finite_size(runs)
         rows += theory_and_training(theory, runs, {"student": name}, share=share)
-        pair = number(theory, "crossing"), trained_crossing(runs)
+        pair = number(theory, "alpha_c"), trained_crossing(runs)
         rows.append(between_engines("alpha_c", {"student": name}, *pair, share=share))
     return rows
 
@@ -81,10 +81,10 @@ def remarks(datasets: Datasets) -> list[str]:
     lines = []
     for name in _students(datasets):
         theory, runs = datasets[f"theory-{name}"], datasets[f"runs-{name}"].isel(omega=0)
-        at = float(theory["crossing"])
+        at = float(theory["alpha_c"])
         lines.append(
             f"{name}: the training losses cross at alpha_c = "
-            f"{shown(number(theory, 'crossing'), 3, 'nan')} in theory and "
+            f"{shown(number(theory, 'alpha_c'), 3, 'nan')} in theory and "
             f"{shown(trained_crossing(runs), 3, 'nan')} trained at d = {runs.attrs['d']}."
         )
         if np.isfinite(at):

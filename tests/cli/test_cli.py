@@ -102,13 +102,13 @@ def test_text_output_and_the_old_name_of_an_option(capsys):
         (["curve", "--alphas", "1:2:5", "--out", "a.nc", "--branches", "x"], ["--branches", "x"]),
         (
             ["curve", "--alphas", "1:2:2", "--out", "a.nc", "--lr", "4"],
-            ["--lr", "--engine state_evolution"],
+            ["--lr", "--theory state_evolution"],
         ),
         (
-            ["curve", "--alphas", "1:2:2", "--out", "a.nc", "--engine", "dynamics", "--rtol", ".1"],
-            ["--rtol", "--engine dynamics"],
+            ["curve", "--alphas", "1:2:2", "--out", "a.nc", "--theory", "dynamics", "--rtol", ".1"],
+            ["--rtol", "--theory dynamics"],
         ),
-        (["curve", "--alphas", "1:2:2", "--out", "a.nc", "--engine", "x"], ["--engine", "x"]),
+        (["curve", "--alphas", "1:2:2", "--out", "a.nc", "--theory", "x"], ["--theory", "x"]),
         (["critical", "--alpha-max", "inf"], ["--alpha-max", "inf"]),
         (["diagram", "--alphas", "1:2:2", "--omegas", "0:2:2", "--out", "a.nc"], ["--omegas", "2"]),
     ],
@@ -133,7 +133,7 @@ def test_curve_writes_dataset_and_figure(capsys, tmp_path):
         assert dict(dataset.sizes) == {"branch": 2, "alpha": 2}
         np.testing.assert_allclose(dataset["train_loss"], result["train_loss"])
     assert plot.stat().st_size > 10_000
-    assert 1.1 < result["crossing"] < 1.5
+    assert 1.1 < result["alpha_c"] < 1.5
     _run(["curve", "--alphas", "1.1:1.5:2", "--out", str(out), *FAST])
     table = capsys.readouterr().out
     assert "alpha_c = " in table and "1.500" in table
@@ -141,11 +141,11 @@ def test_curve_writes_dataset_and_figure(capsys, tmp_path):
 
 def test_curve_of_the_dynamics(capsys, tmp_path):
     out, plot = tmp_path / "e.nc", tmp_path / "e.png"
-    few = ["--engine", "dynamics", "--lr", "6", "--steps", "5", "--ensemble", "8"]
+    few = ["--theory", "dynamics", "--lr", "6", "--steps", "5", "--ensemble", "8"]
     arguments = ["curve", "--alphas", "0.5:2:2", "--out", str(out), "--branches", "semantic"]
     code = _run([*arguments, "--plot", str(plot), "--json", *few])
     result = json.loads(capsys.readouterr().out)
-    assert code == 0 and result["engine"] == "dynamics" and "V" not in result
+    assert code == 0 and result["theory"] == "dynamics" and "V" not in result
     assert 0.1 < result["theta"][0][0] < 0.25 and result["stderr"]["theta"][0][0] > 0
     with xr.open_dataset(out) as dataset:
         np.testing.assert_allclose(dataset["theta"], result["theta"])

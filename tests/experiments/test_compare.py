@@ -17,30 +17,30 @@ def both():
     return dp.compare(dp.positional_semantic(), ALPHAS, d=60, seeds=3, log2_points=12)
 
 
-def test_every_engine_has_every_number_at_every_point(both):
-    assert both["engine"].values.tolist() == ["theory", "training"]
-    assert both["train_loss"].dims == ("engine", "branch", "alpha")
+def test_every_method_has_every_number_at_every_point(both):
+    assert both["source"].values.tolist() == ["theory", "training"]
+    assert both["train_loss"].dims == ("source", "branch", "alpha")
     for name in QUANTITIES:
         assert {name, f"{name}_stderr"} <= set(both)
     theory = dp.curve(dp.positional_semantic(), ALPHAS, log2_points=12)
-    np.testing.assert_array_equal(both["theta"].sel(engine="theory"), theory["theta"])
+    np.testing.assert_array_equal(both["theta"].sel(source="theory"), theory["theta"])
 
 
 def test_losses_of_the_theory_are_those_at_the_same_d(both, paper):
     solution = dp.solve(paper, 2.0, "semantic", log2_points=12)
-    at = both.sel(engine="theory", branch="semantic", alpha=2.0)
+    at = both.sel(source="theory", branch="semantic", alpha=2.0)
     assert float(at["train_loss_limit"]) == pytest.approx(solution.train_loss, rel=1e-3)
     added = float(at["train_loss"] - at["train_loss_limit"])
     finite = solution.at(60)
     assert added == pytest.approx(finite.train_loss - solution.train_loss, rel=1e-2)
-    missing = both.sel(engine="theory", branch="semantic", alpha=0.5)
+    missing = both.sel(source="theory", branch="semantic", alpha=0.5)
     assert float(missing["train_loss"]) == float(missing["train_loss_limit"])
 
 
 def test_training_is_that_of_the_grid(both):
     runs = dp.grid(lambda _: dp.positional_semantic(), ALPHAS, [0.0], 60, seeds=3)
     mean = runs["train_loss"].isel(omega=0).sel(alpha=2.0, start="semantic").mean("seed")
-    found = both["train_loss"].sel(engine="training", alpha=2.0, branch="semantic")
+    found = both["train_loss"].sel(source="training", alpha=2.0, branch="semantic")
     assert float(both["stayed"].sel(alpha=2.0, branch="semantic")) == 1
     np.testing.assert_allclose(found, mean, rtol=1e-12)
 
@@ -138,18 +138,18 @@ def test_students_take_the_steps_of_the_dynamics(both, paper, monkeypatch):
 
     monkeypatch.setattr(module, "curve", curve)
     monkeypatch.setattr(module, "grid", grid)
-    found = dp.compare(paper, ALPHAS, d=60, seeds=3, engine="dynamics", steps=5)
+    found = dp.compare(paper, ALPHAS, d=60, seeds=3, theory="dynamics", steps=5)
     assert asked["training"] == {"lr": 4.0, "steps": 5}
-    assert {name: asked["theory"][name] for name in ("engine", "lr", "steps")} == {
-        "engine": "dynamics", "lr": 4.0, "steps": 5,
+    assert {name: asked["theory"][name] for name in ("theory", "lr", "steps")} == {
+        "theory": "dynamics", "lr": 4.0, "steps": 5,
     }  # fmt: skip
     start = asked["theory"]["start"]
     assert start["semantic"] == "semantic"
     np.testing.assert_allclose(np.abs(start["positional"].m), 60**-0.5)
     assert found.attrs["theory"] == "dynamics" and found.attrs["steps"] == 5
     # Terms of order 1/d are known for the minima only.
-    for engine, name in (("theory", "train_loss_limit"), ("training", "train_loss")):
-        expected = both[name].sel(engine=engine) if "engine" in both[name].dims else both[name]
-        np.testing.assert_array_equal(found["train_loss"].sel(engine=engine), expected)
+    for source, name in (("theory", "train_loss_limit"), ("training", "train_loss")):
+        expected = both[name].sel(source=source) if "source" in both[name].dims else both[name]
+        np.testing.assert_array_equal(found["train_loss"].sel(source=source), expected)
     with pytest.raises(dp.InvalidInput, match="momentum"):
-        dp.compare(paper, [0.5], d=60, seeds=3, engine="dynamics", momentum=0.5)
+        dp.compare(paper, [0.5], d=60, seeds=3, theory="dynamics", momentum=0.5)

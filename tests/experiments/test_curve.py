@@ -3,7 +3,7 @@ import pytest
 import xarray as xr
 
 import dotphase as dp
-from dotphase.experiments.theory.curve import crossing_of
+from dotphase.experiments.theory.curve import interpolate_alpha_c
 from dotphase.storage.files import write_dataset
 
 ALPHAS = [1.1, 1.4, 0.5]
@@ -32,8 +32,8 @@ def test_a_branch_that_ended_is_marked(dataset):
 
 
 def test_crossing_lies_where_the_losses_meet(dataset):
-    crossing, error = float(dataset["crossing"]), float(dataset["crossing_stderr"])
-    assert 1.1 < crossing < 1.4
+    alpha_c, error = float(dataset["alpha_c"]), float(dataset["alpha_c_stderr"])
+    assert 1.1 < alpha_c < 1.4
     assert 0 < error < 0.1
     gap = dataset["train_loss"].sel(branch="semantic") - dataset["train_loss"].sel(
         branch="positional"
@@ -42,8 +42,8 @@ def test_crossing_lies_where_the_losses_meet(dataset):
 
 
 def test_no_crossing_is_nan(dataset):
-    assert np.isnan(crossing_of(dataset.sel(alpha=[1.4]))[0])
-    assert np.isnan(crossing_of(dataset.sel(branch=["semantic"]))[0])
+    assert np.isnan(interpolate_alpha_c(dataset.sel(alpha=[1.4]))[0])
+    assert np.isnan(interpolate_alpha_c(dataset.sel(branch=["semantic"]))[0])
 
 
 def test_provenance_and_round_trip(dataset, tmp_path):

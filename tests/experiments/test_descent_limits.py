@@ -15,7 +15,7 @@ SMALL = {"log2_ensemble": 9, "repetitions": 2}
 @pytest.fixture(scope="module")
 def ends():
     model = dp.positional_semantic()
-    return dp.curve(model, [2.0, 0.5], engine="dynamics", lr=6.0, steps=63, **SMALL)
+    return dp.curve(model, [2.0, 0.5], theory="dynamics", lr=6.0, steps=63, **SMALL)
 
 
 def test_ends_are_a_curve_like_that_of_state_evolution(ends):
@@ -24,8 +24,8 @@ def test_ends_are_a_curve_like_that_of_state_evolution(ends):
     assert ends["alpha"].values.tolist() == [2.0, 0.5]
     assert bool(ends["on_branch"].sel(branch="semantic").all())
     assert ends["found"].sel(branch="semantic").values.tolist() == ["semantic", "semantic"]
-    assert ends.attrs["engine"] == "dynamics" and int(ends["iterations"][0, 0]) == 63
-    assert np.isfinite(ends["linear_test_error"]) and "crossing" in ends
+    assert ends.attrs["theory"] == "dynamics" and int(ends["iterations"][0, 0]) == 63
+    assert np.isfinite(ends["linear_test_error"]) and "alpha_c" in ends
 
 
 def test_the_end_is_the_minimum_where_state_evolution_is_trusted(ends):
@@ -61,7 +61,7 @@ def test_steps_that_let_the_loss_rise_are_too_large():
 
 
 def test_a_descent_is_followed_until_nothing_moves():
-    rule = {"engine": "dynamics", "start": "semantic", "lr": 6.0, **SMALL}
+    rule = {"theory": "dynamics", "start": "semantic", "lr": 6.0, **SMALL}
     end = dp.curve(dp.positional_semantic(), [2.0], **rule)
     assert end["branch"].values.tolist() == ["semantic"]
     assert bool(end["converged"].all()) and int(end["iterations"][0, 0]) in (63, 127, 255)
@@ -70,12 +70,12 @@ def test_a_descent_is_followed_until_nothing_moves():
 
 def test_what_cannot_be_is_refused():
     model = dp.positional_semantic()
-    with pytest.raises(dp.InvalidInput, match="engine = 'magic': must be one of"):
-        dp.curve(model, [1.0], engine="magic")
+    with pytest.raises(dp.InvalidInput, match="theory = 'magic': must be one of"):
+        dp.curve(model, [1.0], theory="magic")
     for branches in (3, [10**5000]):
         with pytest.raises(dp.InvalidInput, match=r"branches = .*different names of"):
             dp.curve(model, [1.0], branches)
     with pytest.raises(dp.InvalidInput, match=r"start = .*nowhere.*different names of"):
-        dp.curve(model, [1.0], engine="dynamics", start="nowhere")
+        dp.curve(model, [1.0], theory="dynamics", start="nowhere")
     with pytest.raises(TypeError, match="log2_points"):
-        dp.curve(model, [1.0], engine="dynamics", log2_points=12)
+        dp.curve(model, [1.0], theory="dynamics", log2_points=12)

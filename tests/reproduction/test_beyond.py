@@ -23,7 +23,7 @@ def branches(alpha_c, alpha_l):
         found[f"{name}_stderr"] = (dims, np.full(shape, 0.01))
     found["on_branch"] = (dims, np.ones(shape, bool))
     found["trusted"] = (dims, np.array([[0, 1, 1], [1, 1, 1]], bool))
-    found |= {"linear_test_error": 1.0, "crossing": alpha_c, "crossing_stderr": 0.02}
+    found |= {"linear_test_error": 1.0, "alpha_c": alpha_c, "alpha_c_stderr": 0.02}
     coords = {"branch": ["semantic", "positional"], "alpha": alphas}
     return xr.Dataset(found, coords, {"sigma": 0.5})
 
@@ -168,7 +168,7 @@ def test_untied_theory_and_training_agree(tmp_path):
     assert abs(rows["m"].difference) < rows["m"].allowed and rows["m"].ours > 0.3
     assert np.isnan(rows["alpha_c"].ours)  # one alpha has no crossing
     # The jump is still there, at much larger alpha than with tied weights (1.25).
-    assert 2.0 < float(datasets["theory-untied"]["crossing"]) < 2.6
+    assert 2.0 < float(datasets["theory-untied"]["alpha_c"]) < 2.6
     assert len(untied.draw(datasets).axes) == 3
     assert "alpha_c = 2" in untied.remarks(datasets)[0]
 

@@ -7,8 +7,8 @@ from typing import Any
 from dotphase.cli.options import refuse_given
 from dotphase.config.parameters import Choice, Integer, Number, Parameter
 
-ENGINE = Parameter(
-    "engine", Choice(("state_evolution", "dynamics")), "state_evolution",
+THEORY = Parameter(
+    "theory", Choice(("state_evolution", "dynamics")), "state_evolution",
     "Minima of the loss, or where gradient descent ends.",
 )  # fmt: skip
 #: What the dynamics takes, and what state evolution does.
@@ -21,11 +21,11 @@ DYNAMICS = {
 SOLVER = ("log2_points", "rtol", "max_log2_points")
 
 
-def of_engine(engine: str, solver: dict[str, Any], descent: dict[str, Any]) -> dict[str, Any]:
+def theory_options(theory: str, solver: dict[str, Any], descent: dict[str, Any]) -> dict[str, Any]:
     """The options of one of the two theories; those of the other must not be given."""
-    if engine == "dynamics":
-        refuse_given(SOLVER, "--engine dynamics")
+    if theory == "dynamics":
+        refuse_given(SOLVER, "--theory dynamics")
         rest = {name: value for name, value in descent.items() if name != "ensemble"}
         return {"log2_ensemble": descent["ensemble"], **rest}
-    refuse_given(descent, "--engine state_evolution")
+    refuse_given(descent, "--theory state_evolution")
     return solver

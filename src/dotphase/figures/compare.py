@@ -27,7 +27,7 @@ from dotphase.figures.parts.lines import (
 )
 from dotphase.figures.parts.style import COLORS, MARKERS, ink_color, new_figure, page_color
 
-#: What lines are, by the engine of the theory.
+#: Legend of the lines, by theory.
 THEORIES = {"state_evolution": RS_MINIMA, "dynamics": GRADIENT_DESCENT}
 #: Overlaps below this are zero by symmetry in the theory.
 SHOWN = 1e-6
@@ -52,8 +52,8 @@ def compare(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
     >>> figure = dp.plot.compare(both, "compare.png")
     """
     dataset = dataset.sortby("alpha")
-    theory, training = (dataset.sel(engine=name) for name in ("theory", "training"))
-    passed = dataset.sel(engine="amp") if "amp" in dataset["engine"] else None
+    theory, training = (dataset.sel(source=name) for name in ("theory", "training"))
+    passed = dataset.sel(source="amp") if "amp" in dataset["source"] else None
     scale = overlap_scale(dataset)
     with new_figure(path, 1, 3, size=(10.4, 4.0)) as (figure, axes):
         loss, error, overlap = axes
@@ -90,8 +90,8 @@ def compare(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
                     other = passed.sel(branch=name)
                     axis.plot(other["alpha"], other[part] / size, "x", color=ink_color(), ms=6)
         plot_linear_baseline(error, dataset["linear_test_error"])
-        d, engine = dataset.attrs["d"], dataset.attrs.get("theory", "state_evolution")
-        loss.plot([], [], color=COLORS["uninformed"], label=THEORIES[engine])
+        d, name = dataset.attrs["d"], dataset.attrs.get("theory", "state_evolution")
+        loss.plot([], [], color=COLORS["uninformed"], label=THEORIES[name])
         entries = {"marker": "o", "color": COLORS["uninformed"], "ls": "none"}
         loss.plot([], [], mec=ink_color(), label=f"training, $d = {d}$", **entries)
         if passed is not None:

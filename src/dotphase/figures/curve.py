@@ -29,7 +29,7 @@ from dotphase.figures.parts.style import COLORS, MARKERS, ink_color, new_figure
 def curve(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
     """Draw a dataset of `dotphase.curve`.
 
-    Training loss with the crossing marked, test error with the linear baseline, and the
+    Training loss with alpha_c marked, test error with the linear baseline, and the
     overlaps. A branch is drawn only where it exists; points at which the theory is not to
     be trusted are hollow, those at which it is a saddle dotted.
 
@@ -63,11 +63,11 @@ def curve(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
                         overlap, branch, shown, hollow=mark, ls=dashes,
                         label=f"{symbol}, {name}", **style,
                     )  # fmt: skip
-        crossing = float(dataset["crossing"])
-        if np.isfinite(crossing):
-            label = rf"$\alpha_c = {crossing:.3f} \pm {float(dataset['crossing_stderr']):.3f}$"
+        alpha_c = float(dataset["alpha_c"])
+        if np.isfinite(alpha_c):
+            label = rf"$\alpha_c = {alpha_c:.3f} \pm {float(dataset['alpha_c_stderr']):.3f}$"
             for axis, text in ((loss, label), (error, None)):
-                axis.axvline(crossing, color=ink_color(), lw=1.1, ls=":", label=text)
+                axis.axvline(alpha_c, color=ink_color(), lw=1.1, ls=":", label=text)
         plot_linear_baseline(error, dataset["linear_test_error"])
         if doubtful:
             add_hollow_entry(loss, color=COLORS["uninformed"])
@@ -83,7 +83,7 @@ def curve(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
         for axis in (loss, error):
             axis.set_ylim(bottom=0)
             use_scientific_ticks(axis)
-        ends = dataset.attrs.get("engine") == "dynamics"
+        ends = dataset.attrs.get("theory") == "dynamics"
         which = f"ends of {GRADIENT_DESCENT}" if ends else rf"{RS_MINIMA}, $d \to \infty$"
         figure.suptitle(which, fontsize=10)
     return figure

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from dotphase.cli.descent import DYNAMICS, ENGINE, SOLVER, of_engine
+from dotphase.cli.descent import DYNAMICS, SOLVER, THEORY, theory_options
 from dotphase.cli.finite import seeds_option
 from dotphase.cli.options import (
     COUNT,
@@ -40,7 +40,7 @@ SHOWN = {"train_loss": ".6f", "test_error": ".6f", "theta": ".4f", "m": ".4f"}
 @click.option("--d", type=COUNT, default=1000, help="Dimension of a token.")
 @seeds_option(4)
 @branches_option("Branches, and starts of training.")
-@option(ENGINE)
+@option(THEORY)
 @option(STEPS["lr"])
 @option(STEPS["steps"])
 @option(DYNAMICS["ensemble"])
@@ -55,7 +55,7 @@ def command(
     d: int,
     seeds: int,
     branches: list[str],
-    engine: str,
+    theory: str,
     amp: bool,
     out: str | None,
     plot: str | None,
@@ -71,15 +71,15 @@ def command(
 
     Exit code 3: the solver did not converge somewhere; all points are still printed.
     """
-    parameters = of_engine(engine, parameters, descent)
+    parameters = theory_options(theory, parameters, descent)
     with progress_bar("comparing", total=3 if amp else 2) as advance:
         files = Files(out, plot)
         built = model.build()
         from dotphase.experiments.comparison.compare import compare
 
         dataset = compare(
-            built, alphas, d, seeds=seeds, branches=branches, engine=engine, amp=amp, seed=seed,
-            progress=lambda engine: advance(), **parameters,
+            built, alphas, d, seeds=seeds, branches=branches, theory=theory, amp=amp, seed=seed,
+            progress=lambda source: advance(), **parameters,
         )  # fmt: skip
     with files.written_after(dataset, "compare"):
         if as_json:
@@ -92,35 +92,35 @@ def command(
 
 
 def _summary(dataset: Any) -> dict[str, Any]:
-    """Every number by engine, branch and alpha; verdicts by branch and alpha."""
-    engines = {
-        str(name): {part: dataset[part].sel(engine=name).values for part in (*SHOWN, "q")}
-        | {"stderr": {part: dataset[f"{part}_stderr"].sel(engine=name).values for part in SHOWN}}
-        for name in dataset["engine"].values
+    """Every number by source, branch and alpha; verdicts by branch and alpha."""
+    sources = {
+        str(name): {part: dataset[part].sel(source=name).values for part in (*SHOWN, "q")}
+        | {"stderr": {part: dataset[f"{part}_stderr"].sel(source=name).values for part in SHOWN}}
+        for name in dataset["source"].values
     }
     told = ("verdict", "score", "worst", "stayed", "trusted", "on_branch", "converged")
     return {
         "alphas": dataset["alpha"].values,
         "branches": dataset["branch"].values,
-        "engine": dataset.attrs["theory"],
+        "theory_name": dataset.attrs["theory"],
         "d": dataset.attrs["d"],
         "seeds": dataset.attrs["seeds"],
-        **engines,
+        **sources,
         **{name: dataset[name].values for name in told},
         "linear_test_error": float(dataset["linear_test_error"]),
     }
 
 
 def _print_table(dataset: Any) -> None:
-    """A line for each engine at every point, and the verdict."""
+    """A line for each source at every point, and the verdict."""
     from rich.console import Console
     from rich.table import Table
 
     which = str(dataset.attrs["theory"]).replace("_", " ")
     title = f"{which} and training at d = {dataset.attrs['d']}"
     table = Table(title=title)
-    for name in ("alpha", "branch", "engine", *SHOWN, "verdict"):
-        side = "left" if name in ("branch", "engine", "verdict") else "right"
+    for name in ("alpha", "branch", "source", *SHOWN, "verdict"):
+        side = "left" if name in ("branch", "source", "verdict") else "right"
         table.add_column(name, justify=side, no_wrap=True)  # type: ignore[arg-type]
     for alpha in sorted(dataset["alpha"].values):
         for branch in dataset["branch"].values:
@@ -129,11 +129,11 @@ def _print_table(dataset: Any) -> None:
             verdict = str(point["verdict"].item())
             verdict += f" {score:.2f}" if score == score else ""
             verdict += "" if bool(point["trusted"]) or not bool(point["on_branch"]) else " ?"
-            for number, engine in enumerate(dataset["engine"].values):
+            for number, source in enumerate(dataset["source"].values):
                 first = [f"{alpha:.3f}", str(branch)] if number == 0 else ["", ""]
-                one = point.sel(engine=engine)
+                one = point.sel(source=source)
                 cells = [_cell(one, name, form) for name, form in SHOWN.items()]
-                table.add_row(*first, str(engine), *cells, verdict if number == 0 else "")
+                table.add_row(*first, str(source), *cells, verdict if number == 0 else "")
     Console(width=max(140, Console().width)).print(table)
     click.echo(
         "in brackets: standard errors of the last digits; beside the verdict: the largest\n"

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dotphase.cli.descent import DYNAMICS, ENGINE, SOLVER, of_engine
+from dotphase.cli.descent import DYNAMICS, SOLVER, THEORY, theory_options
 from dotphase.cli.options import (
     Asked,
     alphas_option,
@@ -27,7 +27,7 @@ from dotphase.cli.output import Files, print_json, progress_bar
 )
 @alphas_option
 @branches_option("Branches to follow, or starts of descents.")
-@option(ENGINE)
+@option(THEORY)
 @option(DYNAMICS["lr"])
 @option(DYNAMICS["steps"])
 @option(DYNAMICS["momentum"])
@@ -40,7 +40,7 @@ from dotphase.cli.output import Files, print_json, progress_bar
 def command(
     alphas: list[float],
     branches: list[str],
-    engine: str,
+    theory: str,
     out: str | None,
     plot: str | None,
     parameters: dict[str, Any],
@@ -50,14 +50,14 @@ def command(
     **descent: Any,
 ) -> int:
     """Follow branches along alpha; mark where their training losses cross."""
-    parameters = of_engine(engine, parameters, descent)
+    parameters = theory_options(theory, parameters, descent)
     with progress_bar("following branches", total=len(alphas) * len(branches)) as advance:
         built = model.build()
         from dotphase.experiments.theory.curve import curve
 
         files = Files(out, plot)
         dataset = curve(
-            built, alphas, branches, engine=engine, seed=seed,
+            built, alphas, branches, theory=theory, seed=seed,
             progress=lambda solution: advance(), **parameters,
         )  # fmt: skip
     with files.written_after(dataset, "curve"):
@@ -77,9 +77,9 @@ def _summary(dataset: Any) -> dict[str, Any]:
     told = ["found", "on_branch", "converged", "trusted", *shown]
     if "kind" in dataset:
         told.append("kind")
-    single = ("linear_test_error", "crossing", "crossing_stderr")
+    single = ("linear_test_error", "alpha_c", "alpha_c_stderr")
     return {
-        "engine": dataset.attrs.get("engine", "state_evolution"),
+        "theory": dataset.attrs.get("theory", "state_evolution"),
         "alphas": dataset["alpha"].values,
         "branches": dataset["branch"].values,
         **{name: dataset[name].values for name in told},
@@ -89,7 +89,7 @@ def _summary(dataset: Any) -> dict[str, Any]:
 
 
 def _print_table(dataset: Any) -> None:
-    """The branches side by side, and the crossing."""
+    """The branches side by side, and alpha_c."""
     from rich.console import Console
     from rich.table import Table
 
@@ -101,7 +101,7 @@ def _print_table(dataset: Any) -> None:
         name: [part for part in ("theta", "m") if part not in BRANCHES[name].vanishing]
         for name in branches
     }
-    ends = dataset.attrs.get("engine") == "dynamics"
+    ends = dataset.attrs.get("theory") == "dynamics"
     what = "ends of gradient descent" if ends else "branches"
     marks = "s saddle, ? theory not trusted, - no such branch"
     table = Table(title=f"{what} against alpha ({marks})")
@@ -127,10 +127,10 @@ def _print_table(dataset: Any) -> None:
     linear = float(dataset["linear_test_error"])
     if math.isfinite(linear):
         click.echo(f"linear positional layer: test error {linear:.6f}")
-    crossing = float(dataset["crossing"])
-    if crossing == crossing:
-        place = format_value(crossing, float(dataset["crossing_stderr"]))
-        doubt = "" if _trusted_at(ordered, crossing) else " ? (theory not trusted there)"
+    alpha_c = float(dataset["alpha_c"])
+    if math.isfinite(alpha_c):
+        place = format_value(alpha_c, float(dataset["alpha_c_stderr"]))
+        doubt = "" if _trusted_at(ordered, alpha_c) else " ? (theory not trusted there)"
         click.echo(f"the training losses cross at alpha_c = {place}{doubt}")
     else:
         click.echo("the training losses do not cross on this grid")

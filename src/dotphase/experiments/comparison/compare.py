@@ -40,7 +40,7 @@ from dotphase.theory.branches import BRANCHES
 from dotphase.theory.finite_d_corrections import is_known
 from dotphase.theory.settings import SolverSettings
 
-#: What the engines have in common.
+#: What the sources have in common.
 QUANTITIES = {name: RESULTS[name] for name in ("train_loss", "test_error", "m", "theta", "q")}
 #: Verdicts besides those of a comparison of numbers.
 NO_BRANCH, LEFT = "no such branch", "training leaves it"
@@ -53,7 +53,7 @@ def compare(
     *,
     seeds: int = 4,
     branches: Sequence[str] = ("semantic", "positional"),
-    engine: str = "state_evolution",
+    theory: str = "state_evolution",
     amp: bool = False,
     progress: Callable[[str], None] | None = None,
     settings: SolverSettings | DynamicsSettings | None = None,
@@ -73,21 +73,21 @@ def compare(
         Data sets for each alpha; the starts share them.
     branches : sequence of str
         Branches of the theory, each beside training from the start of its name.
-    engine : {"state_evolution", "dynamics"}
+    theory : {"state_evolution", "dynamics"}
         Which theory: minima of the training loss, beside students trained to the end, or gradient
         descent of a number of steps, beside students that take the same.
     amp : bool
         Whether to run message passing as well.
     progress : callable, optional
-        Called with the name of each engine before it begins.
+        Called with the name of each source before it begins.
     settings, **changes
-        Of the theory, as for `curve` with this engine; `seed` is the seed of training as well. With
+        Of the theory, as for `curve` with this theory; `seed` is the seed of training as well. With
         the dynamics, lr and steps of theory and students alike, 127 steps of 4 if not given.
 
     Returns
     -------
     xarray.Dataset
-        Dimensions ``engine`` ("theory", "training", possibly "amp"), ``branch`` and ``alpha``;
+        Dimensions ``source`` ("theory", "training", possibly "amp"), ``branch`` and ``alpha``;
         every quantity with its ``_stderr``. ``verdict`` for each branch and alpha is "agrees",
         "differs", "no such branch" (the theory has none) or "training leaves it" (most runs do, or
         all but one); ``score`` is the
@@ -103,52 +103,52 @@ def compare(
     --------
     >>> import dotphase as dp
     >>> both = dp.compare(dp.positional_semantic(), [2.0], d=40, seeds=2, log2_points=12)
-    >>> both["engine"].values.tolist(), both["verdict"].sizes["branch"]
+    >>> both["source"].values.tolist(), both["verdict"].sizes["branch"]
     (['theory', 'training'], 2)
     """
     both = [name for name in BRANCHES if name in STARTS]
     names = validation.distinct_choices("branches", branches, both)
     validation.integer("seeds", seeds, at_least=2)
-    tell = progress or (lambda engine: None)
+    tell = progress or (lambda source: None)
     rule: dict[str, Any] = {}
-    if engine == "dynamics":
+    if theory == "dynamics":
         rule = _plain_descent(changes)
         changes |= {**rule, "start": starts_of_training(model, names, d)}  # type: ignore[typeddict-item]
         rule = {"optimizer": "gd", **rule}
     tell("theory")
-    finite = d if engine != "dynamics" and is_known(model) else None
-    theory = curve(model, alphas, names, engine=engine, d=finite, settings=settings, **changes)
-    seed = int(theory.attrs["seed"])
+    finite = d if theory != "dynamics" and is_known(model) else None
+    expected = curve(model, alphas, names, theory=theory, d=finite, settings=settings, **changes)
+    seed = int(expected.attrs["seed"])
     tell("training")
     runs = grid(lambda _: model, alphas, [0.0], d, parameter="model", starts=names, seeds=seeds,
                 seed=seed, **rule).isel(model=0)  # fmt: skip
-    engines = {"theory": theory[[*QUANTITIES, *(f"{name}_stderr" for name in QUANTITIES)]]}
+    sources = {"theory": expected[[*QUANTITIES, *(f"{name}_stderr" for name in QUANTITIES)]]}
     if finite:
-        at_d = {name: theory[f"{name}_at_d"] for name in ("train_loss", "test_error")}
-        limit = {name: theory[name] for name in at_d}
-        engines["theory"] = engines["theory"].assign(
+        at_d = {name: expected[f"{name}_at_d"] for name in ("train_loss", "test_error")}
+        limit = {name: expected[name] for name in at_d}
+        sources["theory"] = sources["theory"].assign(
             {name: values.fillna(limit[name]) for name, values in at_d.items()}
         )
     runs = runs.rename(start="branch")
-    stayed = _stayed(runs, theory, model)
-    engines["training"] = means(runs.where(stayed))
+    stayed = _stayed(runs, expected, model)
+    sources["training"] = means(runs.where(stayed))
     if amp:
         tell("message passing")
-        engines["amp"] = _message_passing(model, theory["alpha"].values, names, d, seeds, seed)
+        sources["amp"] = _message_passing(model, expected["alpha"].values, names, d, seeds, seed)
     dataset = xr.concat(
-        engines.values(), xr.Variable("engine", list(engines)), coords="minimal", compat="override"
+        sources.values(), xr.Variable("source", list(sources)), coords="minimal", compat="override"
     )
-    dataset = dataset.transpose("engine", "branch", "alpha")
-    asked = {"alphas": theory["alpha"].values, "d": d, "seeds": seeds, "seed": seed}
-    dataset.attrs = provenance(model, theory=engine, **asked, **rule)
+    dataset = dataset.transpose("source", "branch", "alpha")
+    asked = {"alphas": expected["alpha"].values, "d": d, "seeds": seeds, "seed": seed}
+    dataset.attrs = provenance(model, theory=theory, **asked, **rule)
     for name, text in QUANTITIES.items():
         dataset[name].attrs["description"] = text
         dataset[f"{name}_stderr"].attrs["description"] = "standard error"
     for name in ("on_branch", "kind", "trusted", "converged", "linear_test_error"):
-        if name in theory:
-            dataset[name] = theory[name]
+        if name in expected:
+            dataset[name] = expected[name]
     for name in ("train_loss", "test_error"):
-        dataset[f"{name}_limit"] = theory[name].assign_attrs(description="theory at infinite d")
+        dataset[f"{name}_limit"] = expected[name].assign_attrs(description="theory at infinite d")
     dataset["stayed"] = stayed.mean("seed").transpose("branch", "alpha")
     dataset["stayed"].attrs["description"] = "share of runs that end on the branch they began on"
     return labelled(_judged(dataset))
@@ -216,7 +216,7 @@ def _judged(dataset: xr.Dataset) -> xr.Dataset:
     shape = dataset["stayed"].shape
     verdict, worst = np.full(shape, NO_BRANCH, object), np.full(shape, "", object)
     score = np.full(shape, np.nan)
-    theory, training = (dataset.sel(engine=name) for name in ("theory", "training"))
+    theory, training = (dataset.sel(source=name) for name in ("theory", "training"))
     for place in np.ndindex(shape):
         here, there = (part.isel(branch=place[0], alpha=place[1]) for part in (theory, training))
         if not bool(here["on_branch"]):

@@ -88,7 +88,7 @@ def ends(
     settings: DynamicsSettings | None = None,
     **changes: Unpack[DynamicsFields],
 ) -> xr.Dataset:
-    """What gradient descent ends at, along alpha; `dotphase.curve` with ``engine="dynamics"``.
+    """What gradient descent ends at, along alpha; `dotphase.curve` with ``theory="dynamics"``.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def ends(
         return found
 
     found = [[end(start, float(alpha)) for alpha in grid] for start in starts.values()]
-    asked = {"alphas": grid, "branches": names, "engine": "dynamics", "steps": steps, **rule}
+    asked = {"alphas": grid, "branches": names, "theory": "dynamics", "steps": steps, **rule}
     shown = {name: getattr(settings, name) for name in ("log2_ensemble", "repetitions", "seed")}
     dataset = xr.Dataset(
         coords={"branch": names, "alpha": grid}, attrs=provenance(model, **asked, **shown)

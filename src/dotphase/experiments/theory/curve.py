@@ -27,7 +27,7 @@ from dotphase.theory.solve import continue_in_alpha
 #: Precision of a curve: finer than a line in a plot, coarse enough to be quick.
 SETTINGS = SolverSettings(rtol=1e-2, max_log2_points=14)
 #: What a line can be: minima of the training loss, or ends of gradient descent.
-ENGINES = ("state_evolution", "dynamics")
+THEORIES = ("state_evolution", "dynamics")
 
 
 class CurveFields(SolverFields, total=False):
@@ -49,7 +49,7 @@ def curve(
     alphas: Sequence[float],
     branches: Sequence[str] = ("semantic", "positional"),
     *,
-    engine: str = "state_evolution",
+    theory: str = "state_evolution",
     d: int | None = None,
     progress: Callable[[Any], None] | None = None,
     settings: SolverSettings | DynamicsSettings | None = None,
@@ -65,7 +65,7 @@ def curve(
         Sample complexities, in any order, no two the same.
     branches : sequence of str
         Branches to follow; for the dynamics, the starts of these names.
-    engine : {"state_evolution", "dynamics"}
+    theory : {"state_evolution", "dynamics"}
         The minima of the training loss as replica-symmetric theory has them, or the ends of
         gradient descent, which are there everywhere and may be no minima of that theory.
     d : int, optional
@@ -87,7 +87,7 @@ def curve(
         ``on_branch`` is false there is no such branch (then ``converged`` is true, and the
         values are those of the fixed point found instead) or the solver found nothing (then it
         is false, and the values mean nothing). ``kind`` says whether it is a minimum or a saddle.
-        ``crossing`` is the alpha at which the training losses of the semantic and the positional
+        ``alpha_c`` is the alpha at which the training losses of the semantic and the positional
         minimum cross, NaN if they do not on this grid.
         Ends of descents have no V; the error holds what is still to come, and ``converged`` is
         false where that is much.
@@ -98,14 +98,14 @@ def curve(
     >>> branches["train_loss"].dims
     ('branch', 'alpha')
     >>> small = {"log2_ensemble": 8, "repetitions": 2, "steps": 5, "lr": 8.0}
-    >>> ends = dp.curve(dp.positional_semantic(), [0.5], engine="dynamics", **small)
+    >>> ends = dp.curve(dp.positional_semantic(), [0.5], theory="dynamics", **small)
     >>> bool(ends["theta"].sel(branch="semantic", alpha=0.5) > 0.1)
     True
     """
     check_model(model)
-    if engine not in ENGINES:
-        raise InvalidInput("engine", engine, "must be one of " + ", ".join(ENGINES))
-    if engine == "dynamics":
+    if theory not in THEORIES:
+        raise InvalidInput("theory", theory, "must be one of " + ", ".join(THEORIES))
+    if theory == "dynamics":
         if d is not None:
             raise InvalidInput("d", d, "must not be given for the dynamics, which has its own")
         start = changes.pop("start", None)
@@ -118,8 +118,8 @@ def curve(
     dataset["alpha"].attrs["description"] = "sample complexity n/d"
     dataset["linear_test_error"] = linear_test_error(model, seed=dataset.attrs["seed"])
     dataset["linear_test_error"].attrs["description"] = "test error of the linear layer"
-    dataset["crossing"], dataset["crossing_stderr"] = crossing_of(dataset)
-    dataset["crossing"].attrs["description"] = "alpha where the training losses cross"
+    dataset["alpha_c"], dataset["alpha_c_stderr"] = interpolate_alpha_c(dataset)
+    dataset["alpha_c"].attrs["description"] = "alpha where the training losses cross"
     return labelled(dataset)
 
 
@@ -152,7 +152,7 @@ def _followed(
     return dataset
 
 
-def crossing_of(dataset: xr.Dataset) -> tuple[float, float]:
+def interpolate_alpha_c(dataset: xr.Dataset) -> tuple[float, float]:
     """Where the semantic training loss falls below the positional one, and its error.
 
     Interpolated between the two grid points that enclose the crossing, with the slopes of the
