@@ -16,7 +16,7 @@ def test_pack_and_unpack_are_inverse():
     model = dp.positional_semantic(student_rank=2)
     coordinates = Coordinates.of(model)
     rng = np.random.default_rng(0)
-    vector = rng.normal(size=coordinates.pack(BRANCHES["mixed"].start(model)).size)
+    vector = rng.normal(size=coordinates.pack(BRANCHES["mixed"].initial_overlaps(model)).size)
     np.testing.assert_allclose(coordinates.pack(coordinates.unpack(vector)), vector, atol=1e-14)
 
 
@@ -29,24 +29,24 @@ def test_positional_modes_span_the_range_of_the_gram_matrix(paper):
     ("branch", "free"),
     [("semantic", 3), ("positional", 3), ("uninformed", 2)],
 )
-def test_symmetries_hold_the_other_mechanism_at_zero(paper, branch, free):
+def test_symmetries_fix_the_other_mechanism_at_zero(paper, branch, free):
     coordinates = Coordinates.of(paper)
-    start = coordinates.pack(BRANCHES[branch].start(paper))
-    held = coordinates.held_at_zero(start)
-    assert np.sum(~held) == free
-    np.testing.assert_array_equal(start[held], 0)
+    start = coordinates.pack(BRANCHES[branch].initial_overlaps(paper))
+    fixed = coordinates.fixed_at_zero(start)
+    assert np.sum(~fixed) == free
+    np.testing.assert_array_equal(start[fixed], 0)
 
 
 def test_mixed_columns_do_not_mix():
     model = dp.positional_semantic(student_rank=2)
     coordinates = Coordinates.of(model)
-    start = BRANCHES["mixed"].start(model)
-    held = coordinates.held_at_zero(coordinates.pack(start))
+    start = BRANCHES["mixed"].initial_overlaps(model)
+    fixed = coordinates.fixed_at_zero(coordinates.pack(start))
     # W and R diagonal, theta of column 1 only, m of column 2 only.
-    assert np.sum(~held) == 6
+    assert np.sum(~fixed) == 6
 
 
-def test_a_teacher_that_sees_signs_holds_nothing():
+def test_a_teacher_that_depends_on_signs_fixes_nothing():
     def teacher(h):
         return softmax(h) + 0.1 * jnp.tanh(h @ jnp.ones((1, 2)))
 
@@ -54,8 +54,10 @@ def test_a_teacher_that_sees_signs_holds_nothing():
     assert np.array_equal(unseen_signs(teacher, 2, 1), [[1.0]])
     assert np.array_equal(unseen_signs(softmax, 2, 1), [[1.0], [-1.0]])
     coordinates = Coordinates.of(model)
-    held = coordinates.held_at_zero(coordinates.pack(BRANCHES["positional"].start(model)))
-    assert not np.any(held)
+    fixed = coordinates.fixed_at_zero(
+        coordinates.pack(BRANCHES["positional"].initial_overlaps(model))
+    )
+    assert not np.any(fixed)
 
 
 def test_the_part_of_w_along_what_is_known_changes_as_its_length_does(rng):
@@ -73,5 +75,5 @@ def test_the_part_of_w_along_what_is_known_changes_as_its_length_does(rng):
     coordinates = Coordinates.of(model)
     x, moved = (coordinates.pack(overlaps(c)) for c in (place, place + step))
     aligned = coordinates.part("theta") | coordinates.part("m")
-    change = coordinates.along(x) @ (moved - x)[aligned]
+    change = coordinates.parallel_weight_gradient(x) @ (moved - x)[aligned]
     assert change == pytest.approx(2 * place @ step)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase.theory.driver import run_alone
 from dotphase.theory.spinodal import BranchEnd
 from dotphase.theory.transitions import (
     Transition,
@@ -173,10 +172,10 @@ def test_a_test_error_that_jumps_past_the_linear_layer_has_the_error_of_the_jump
     sides = tuple(SimpleNamespace(alpha=1.5, test_error=error) for error in (2.0, 0.5))
     jump = Transition(1.5, 0.01, "positional", "semantic", "crossing", 0.0, True, "", sides)
     survey = SimpleNamespace(lowest=[low, high])
-    place, error, words = run_alone(beats_linear(None, survey, [jump], 1.0, None))
+    place, error, words = beats_linear(None, survey, [jump], 1.0, None)
     assert (place, error) == (1.5, 0.01)
     assert "positional -> semantic at alpha = 1.500 ± 0.010" in words
-    place, _, words = run_alone(beats_linear(None, survey, [jump], math.nan, None))
+    place, _, words = beats_linear(None, survey, [jump], math.nan, None)
     assert math.isnan(place) and "no linear layer" in words
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import dotphase as dp
 from dotphase.finite_d.test_error import attention_error, quadrature
-from dotphase.theory.expectations import AverageQuery, evaluator_of
+from dotphase.theory.expectations import evaluator_of
 from dotphase.theory.finite_d_corrections import TERMS, _block
 from dotphase.theory.state_evolution import draw_fields
 
@@ -59,8 +59,7 @@ def test_terms_fall_like_one_over_d(solution):
 
 def test_training_has_the_same_terms_at_the_proximal_points(paper, solution):
     """With the fields themselves in their place they are those of the test error."""
-    query = AverageQuery(evaluator_of(paper), solution.overlaps, 12, solution.seed)
-    points = query.blocks[0]
+    points = evaluator_of(paper).blocks(solution.overlaps, 12, solution.seed)[0]
     omega = draw_fields(paper, solution.overlaps, points).omega
     trained, tested = np.moveaxis(_block(paper, solution.overlaps, points, omega), 1, 0)
     np.testing.assert_allclose(trained, tested, rtol=1e-12)

@@ -1,27 +1,23 @@
 """Minimum or saddle: multipliers against one step, against the landscape, and their verdicts."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from dotphase.theory.point_iteration import Memory, Search
 
 import dotphase as dp
 from dotphase.model.symmetry import unseen_turns
-from dotphase.theory.continuation import Follower
-from dotphase.theory.driver import run
-from dotphase.theory.fixed_point_map import Free
-from dotphase.theory.multipliers import multipliers
-from dotphase.theory.seed_ensemble import combined, decided_against, needs_seeds
+from dotphase.theory.continuation import BranchContinuation
+from dotphase.theory.fixed_point_map import StateEvolutionMap
+from dotphase.theory.multipliers import measure_multipliers
+from dotphase.theory.point_evaluator import PointEvaluator, ProxWarmStart
 from dotphase.theory.settings import SolverSettings
-from dotphase.theory.stability import Multipliers, told_undecided
+from dotphase.theory.stability import Multipliers, describe_undecided
 from models import softmax
 
 
 @pytest.fixture(scope="module")
 def solved(paper):
-    asked = {"semantic": 2.0, "positional": 2.0, "uninformed": 1.0}
-    return {name: dp.solve(paper, alpha, name, log2_points=14) for name, alpha in asked.items()}
+    alphas = {"semantic": 2.0, "positional": 2.0, "uninformed": 1.0}
+    return {name: dp.solve(paper, alpha, name, log2_points=14) for name, alpha in alphas.items()}
 
 
 def test_the_minima_are_minima_and_the_uninformed_point_is_a_saddle(solved):
@@ -42,21 +38,17 @@ def test_json_has_kind_and_multipliers(solved):
     assert set(stability["multipliers"]) == set(stability["multipliers_stderr"]) == {"theta", "m"}
 
 
-def test_a_held_direction_is_multiplied_as_one_step_does(solved, paper):
+def test_a_fixed_direction_is_multiplied_as_one_step_does(solved, paper):
     """A change of m on the semantic branch, where next to nothing jumps."""
     solution = solved["semantic"]
-    problem = Free.started(paper, solution.alpha, solution.overlaps).opened
-    x = problem.coordinates.pack(solution.overlaps)
-    place = np.flatnonzero(problem.coordinates.part("m"))[0]
-    moved = x.copy()
-    moved[place] = 0.02 * problem.scale(x)[place]
-
-    def step():
-        search = Search(problem, SolverSettings(log2_points=14), Memory())
-        return (yield from search.evaluate(moved, 14))
-
-    there = run([step()])[0]
-    ratio = there.image[place] / moved[place]
+    fixed_point_map = StateEvolutionMap.from_initial(
+        paper, solution.alpha, solution.overlaps
+    ).unconstrained
+    x = fixed_point_map.coordinates.pack(solution.overlaps)
+    index = np.flatnonzero(fixed_point_map.coordinates.part("m"))[0]
+    x[index] = 0.02 * fixed_point_map.scale(x)[index]
+    evaluator = PointEvaluator(fixed_point_map, SolverSettings(log2_points=14), ProxWarmStart())
+    ratio = evaluator.evaluate(x, 14).image[index] / x[index]
     verdict = solution.stability
     error = 3 * verdict.multipliers_stderr["m"] + 0.02 * abs(ratio)
     assert abs(verdict.multipliers["m"] - ratio) < error
@@ -95,7 +87,7 @@ def test_three_tokens_lose_the_positional_minimum(alpha, kind):
 
 
 def test_a_saddle_from_afar_is_not_followed_for_a_minimum(monkeypatch):
-    monkeypatch.setattr(Follower, "ahead", lambda *args: pytest.fail("it walks"))
+    monkeypatch.setattr(BranchContinuation, "trial_step", lambda *args: pytest.fail("it walks"))
     model = dp.positional_semantic(omega=0.3, student_rank=2)
     assert dp.solve(model, 1.5, "semantic", log2_points=12).stability.kind == "saddle"
 
@@ -112,17 +104,17 @@ def test_two_columns_are_saddles_unless_each_has_its_own_mechanism():
     assert kinds["mixed"].kind == "minimum"
 
 
-def test_a_turn_of_columns_has_the_multiplier_one():
+def test_a_rotation_of_columns_is_left_out_of_the_multipliers():
     model = dp.positional_semantic(omega=0.3, student_rank=2)
-    start = dp.solve(model, 1.5, "mixed", log2_points=12).overlaps
-    problem = Free.started(model, 1.5, start)
-    x = problem.coordinates.pack(start)
-    (turn,) = problem.coordinates.turns(x)
-    assert np.any(turn[problem.held])
-    np.testing.assert_array_equal(turn[~problem.held], 0)
-    whole = np.repeat(np.outer(turn, turn)[None] / (turn @ turn), 8, axis=0)
-    found = multipliers(problem, x, whole)
-    assert max(found.value.values()) < 1e-9  # nothing is left beside the turn
+    overlaps = dp.solve(model, 1.5, "mixed", log2_points=12).overlaps
+    fixed_point_map = StateEvolutionMap.from_initial(model, 1.5, overlaps)
+    x = fixed_point_map.coordinates.pack(overlaps)
+    (rotation,) = fixed_point_map.coordinates.rotations(x)
+    assert np.any(rotation[fixed_point_map.fixed])
+    np.testing.assert_array_equal(rotation[~fixed_point_map.fixed], 0)
+    jacobian = np.outer(rotation, rotation) / (rotation @ rotation)
+    multipliers = measure_multipliers(fixed_point_map, x, np.repeat(jacobian[None], 8, axis=0))
+    assert max(multipliers.value.values()) < 1e-9  # the rotation alone had the eigenvalue one
 
 
 def test_turns_are_seen_by_functions_that_tell_columns_apart():
@@ -133,59 +125,14 @@ def test_turns_are_seen_by_functions_that_tell_columns_apart():
 @pytest.mark.parametrize(
     ("value", "kind"), [(0.9, "minimum"), (0.97, "marginal"), (1.03, "marginal"), (1.1, "saddle")]
 )
-def test_a_kind_is_told_by_two_standard_errors(value, kind):
-    found = Multipliers({"theta": value, "m": -5.0}, {"theta": 0.02, "m": 0.1})
-    assert found.kind == kind
+def test_a_multiplier_differs_from_one_by_two_standard_errors(value, kind):
+    assert Multipliers({"theta": value, "m": -5.0}, {"theta": 0.02, "m": 0.1}).kind == kind
     assert Multipliers().kind == "unknown"
 
 
-def test_next_to_its_end_a_branch_is_asked_with_other_seeds():
-    solution = dp.solve(dp.positional_semantic(0.2), 1.6, "positional", log2_points=12)
-    low, high = solution.ranges["m"]
-    assert low < high
-    assert solution.stderr["m"] > (high - low) / 5
-    assert "NOT DETERMINED" in str(solution)
-
-
-def test_a_point_that_is_determined_is_not(solved):
-    assert not needs_seeds(solved["semantic"])
-    assert solved["semantic"].ranges == {}
-
-
-def test_the_majority_of_seeds_decides_whether_a_branch_exists(solved):
-    there = solved["semantic"]
-    lost = replace(there, found="uninformed")
-    few = combined(there, [lost, lost, lost, there])
-    assert not few.on_branch
-    assert "found with 2 of 5 seeds" in few.message
-    many = combined(lost, [there, there, lost, there])
-    assert many.on_branch
-    assert many.ranges["theta"][0] == many.ranges["theta"][1]
-
-
-@pytest.mark.parametrize(
-    ("asked", "enough"), [("x..", False), ("xx.", False), (".xx", False), ("xxx", True)]
-)
-def test_seeds_are_asked_until_most_have_no_branch(solved, asked, enough):
-    there = solved["semantic"]
-    lost = replace(there, found="uninformed")
-    first, *others = [lost if one == "x" else there for one in asked]
-    assert decided_against(first, others) is enough
-    # Whoever is asked after that cannot change it.
-    rest = [there] * (4 - len(others))
-    assert combined(first, [*others, *rest]).on_branch is not enough
-
-
-def test_seeds_that_disagree_about_the_kind_leave_it_open(solved):
-    one = solved["semantic"]
-    other = replace(one, stability=replace(one.stability, kind="saddle"))
-    verdict = combined(one, [other, one, one, one]).stability
-    assert verdict.kind == "marginal"
-    assert not verdict.trusted
-
-
-def test_an_unknown_error_is_said_in_words():
-    found = Multipliers({"theta": 1.1, "m": np.nan}, {"theta": np.nan, "m": np.nan})
-    told = told_undecided(found)
-    assert "nan" not in told
-    assert "theta by 1.100, with an unknown error" in told and "to m could not be measured" in told
+def test_an_unknown_error_is_described_in_words():
+    text = describe_undecided(
+        Multipliers({"theta": 1.1, "m": np.nan}, {"theta": np.nan, "m": np.nan})
+    )
+    assert "nan" not in text
+    assert "theta by 1.100, with an unknown error" in text and "to m could not be measured" in text

@@ -1,23 +1,20 @@
 """One step of replica symmetry breaking: its equations, its limits and its results."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from dotphase.theory.point_iteration import Memory, Search, iterate
 
 import dotphase as dp
 from dotphase.numerics.fixed_point import Iteration
 from dotphase.runtime.precision import in_double_precision
-from dotphase.theory.driver import run
-from dotphase.theory.fixed_point_map import Free
-from dotphase.theory.one_rsb.fixed_point_map import Clustered, inner_rule
+from dotphase.theory.fixed_point_map import StateEvolutionMap
+from dotphase.theory.one_rsb.fixed_point_map import OneRSBMap, inner_rule
 from dotphase.theory.one_rsb.state_evolution import (
     BrokenConjugates,
     BrokenOverlaps,
     broken_conjugates,
     broken_energy,
 )
+from dotphase.theory.point_evaluator import PointEvaluator, ProxWarmStart
 from dotphase.theory.settings import SolverSettings
 from dotphase.theory.state_evolution import conjugates, free_energy
 
@@ -26,24 +23,25 @@ SETTINGS = SolverSettings(log2_points=12)
 ALPHA, BRANCH, INNER = 0.9, "positional", 9
 
 
-def problem_at(model, start, parisi, alpha=ALPHA):
-    free = Free.started(model, alpha, start)
-    return Clustered(model, alpha, free.coordinates, free.held, parisi, 400.0, INNER)
+def map_at(model, initial, parisi):
+    symmetric = StateEvolutionMap.from_initial(model, ALPHA, initial)
+    return OneRSBMap(model, ALPHA, symmetric.coordinates, symmetric.fixed, parisi, 400.0, INNER)
 
 
-def opened(symmetric, share):
+def with_clusters(symmetric, share):
+    """Overlaps with clusters of this share of q."""
     q, m, V, theta = symmetric
     return BrokenOverlaps((1 - share) * q, q, m, V, theta, np.asarray(0.0))
 
 
 @in_double_precision
-def solved(model, start, parisi):
+def solved(model, initial, parisi):
     """A fixed point at a given y, and its averages."""
-    problem = problem_at(model, start, parisi)
-    search = Search(problem, SETTINGS, Memory())
-    settled = Iteration(tolerance=1e-5, floor=1e-3, max_steps=80)
-    point = run([iterate(search, problem.pack(opened(start, 0.15)), 12, settled)])[0]
-    return problem, run([search.evaluate(point.x, 12)])[0]
+    broken_map = map_at(model, initial, parisi)
+    evaluator = PointEvaluator(broken_map, SETTINGS, ProxWarmStart())
+    iteration = Iteration(tolerance=1e-5, floor=1e-3, max_steps=80)
+    point = evaluator.iterate(broken_map.pack(with_clusters(initial, 0.15)), 12, iteration)
+    return broken_map, evaluator.evaluate(point.x, 12)
 
 
 @pytest.fixture(scope="module")
@@ -67,23 +65,23 @@ def result(model):
 
 
 @in_double_precision
-def averages_at(model, overlaps, parisi, alpha=ALPHA):
-    problem = problem_at(model, overlaps.within, parisi, alpha)
-    return often(problem, problem.pack(overlaps))
+def averages_at(model, overlaps, parisi):
+    broken_map = map_at(model, overlaps.within, parisi)
+    return averages_after_many_calls(broken_map, broken_map.pack(overlaps))
 
 
 @in_double_precision
-def often(problem, x):
+def averages_after_many_calls(fixed_point_map, x):
     """The averages after so many calls that every second minimum has been found."""
-    memory = Memory()
+    warm_start = ProxWarmStart()
     for _ in range(12):
-        here = run([Search(problem, SETTINGS, memory).evaluate(x, 12)])[0]
-    return here.mean
+        point = PointEvaluator(fixed_point_map, SETTINGS, warm_start).evaluate(x, 12)
+    return point.mean
 
 
 def test_at_equal_overlaps_it_is_replica_symmetry(model, symmetric):
     """q1 = q0, any y: conjugates and free energy are those of state evolution."""
-    same = opened(symmetric.overlaps, 0.0)._replace(parisi=np.asarray(250.0))
+    same = with_clusters(symmetric.overlaps, 0.0)._replace(parisi=np.asarray(250.0))
     mean = averages_at(model, same, 250.0)
     hats = broken_conjugates(model, ALPHA, same, mean)
     plain = solve_plain(model, symmetric.overlaps)
@@ -101,22 +99,22 @@ def test_at_equal_overlaps_it_is_replica_symmetry(model, symmetric):
 
 
 def solve_plain(model, overlaps):
-    problem = Free.started(model, ALPHA, overlaps)
-    return often(problem, problem.coordinates.pack(overlaps))
+    symmetric = StateEvolutionMap.from_initial(model, ALPHA, overlaps)
+    return averages_after_many_calls(symmetric, symmetric.coordinates.pack(overlaps))
 
 
 def test_at_small_y_it_is_replica_symmetry_with_q1(model, symmetric):
-    problem, here = solved(model, symmetric.overlaps, 0.4)
-    found, expected = problem.norms(here.x), symmetric.norms
-    assert found["q1"] == pytest.approx(expected["q"], rel=0.03)
-    assert found["V"] == pytest.approx(expected["V"], rel=0.03)
-    assert found["q0"] < 0.95 * found["q1"]
+    broken_map, point = solved(model, symmetric.overlaps, 0.4)
+    norms, expected = broken_map.norms(point.x), symmetric.norms
+    assert norms["q1"] == pytest.approx(expected["q"], rel=0.03)
+    assert norms["V"] == pytest.approx(expected["V"], rel=0.03)
+    assert norms["q0"] < 0.95 * norms["q1"]
 
 
 def test_the_free_energy_is_stationary_in_the_conjugates(model, broken):
     """Exactly: the overlaps of a fixed point solve the equations of its conjugates."""
-    problem, here = broken
-    overlaps, mean, y = here.overlaps, here.mean, problem.parisi
+    broken_map, point = broken
+    overlaps, mean, y = point.overlaps, point.mean, broken_map.parisi
     hats = broken_conjugates(model, ALPHA, overlaps, mean)
 
     def energy(within, between):
@@ -148,24 +146,25 @@ def test_the_free_energy_is_stationary_in_the_conjugates(model, broken):
 
 def test_the_free_energy_is_stationary_in_the_overlaps(model, broken):
     """Within the noise of the points: they do not obey integration by parts one by one."""
-    problem, here = broken
-    hats = broken_conjugates(model, ALPHA, here.overlaps, here.mean)
+    broken_map, point = broken
+    hats = broken_conjugates(model, ALPHA, point.overlaps, point.mean)
 
     @in_double_precision
     def energies(overlaps):
-        moved = replace(problem)
-        search = Search(moved, SETTINGS, Memory({12: here.answer.tracks}))
-        there = run([search.evaluate(moved.pack(overlaps), 12)])[0]
+        warm_start = ProxWarmStart({12: point.expectations.prox_states})
+        evaluator = PointEvaluator(broken_map, SETTINGS, warm_start)
+        per_scramble = evaluator.evaluate(broken_map.pack(overlaps), 12).expectations.per_scramble
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(
                 "dotphase.theory.one_rsb.state_evolution.broken_conjugates", lambda *_: hats
             )
-            return broken_energy(model, ALPHA, overlaps, there.answer.averages)[0]
+            return broken_energy(model, ALPHA, overlaps, per_scramble)[0]
 
     for name in ("q0", "q1", "m", "V"):
-        value = np.asarray(getattr(here.overlaps, name))
+        value = np.asarray(getattr(point.overlaps, name))
         up, down = (
-            energies(here.overlaps._replace(**{name: value * (1 + step)})) for step in (0.02, -0.02)
+            energies(point.overlaps._replace(**{name: value * (1 + step)}))
+            for step in (0.02, -0.02)
         )
         slope = (up - down) / 0.04
         error = np.std(slope, ddof=1) / np.sqrt(len(slope))
@@ -173,14 +172,14 @@ def test_the_free_energy_is_stationary_in_the_overlaps(model, broken):
 
 
 def test_complexity_is_the_derivative_of_the_free_energy(model, symmetric, broken):
-    problem, here = broken
+    broken_map, point = broken
     values = []
     for parisi in (330.0, 270.0):
-        other, there = solved(model, here.overlaps.within, parisi)
-        values.append(other.energies(there.x, there.answer.averages)[0])
+        moved_map, moved = solved(model, point.overlaps.within, parisi)
+        values.append(moved_map.energies(moved.x, moved.expectations.per_scramble)[0])
     slope = 300.0**2 * (values[0] - values[1]) / 60.0
     error = np.std(slope, ddof=1) / np.sqrt(len(slope))
-    complexity = float(problem.energies(here.x, here.mean)[1])
+    complexity = float(broken_map.energies(point.x, point.mean)[1])
     assert abs(np.mean(slope) - complexity) < 4 * error
 
 
@@ -189,11 +188,14 @@ def test_matrices_and_numbers_agree(model, symmetric):
     the algebra from averages to overlaps is that of matrices."""
     q, m, V, theta = (np.asarray(part) for part in symmetric.overlaps)
     mean = averages_at(
-        model, opened(symmetric.overlaps, 0.15)._replace(parisi=np.asarray(300.0)), 300.0
+        model, with_clusters(symmetric.overlaps, 0.15)._replace(parisi=np.asarray(300.0)), 300.0
     )
     wide = model.replace(student_rank=2)
     rank_one = broken_conjugates(
-        model, ALPHA, opened(symmetric.overlaps, 0.15)._replace(parisi=np.asarray(300.0)), mean
+        model,
+        ALPHA,
+        with_clusters(symmetric.overlaps, 0.15)._replace(parisi=np.asarray(300.0)),
+        mean,
     )
 
     def square(value, corner):

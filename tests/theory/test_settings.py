@@ -27,9 +27,11 @@ def test_keywords_change_the_settings_given_or_the_default():
 def test_unknown_keywords_say_what_is_known(paper, function):
     grid = ([0.1], [0.1]) if function is dp.analysis.landscape else ()
     alpha = [1.5] if function is dp.curve else 1.5
-    with pytest.raises(TypeError, match="'tolerance'; settings are rtol, log2_points, most"):
+    with pytest.raises(
+        TypeError, match="'tolerance'; settings are rtol, log2_points, max_log2_points"
+    ):
         function(paper, alpha, *grid, tolerance=1e-3)
-    with pytest.raises(TypeError, match="points is called log2_points now"):
+    with pytest.raises(TypeError, match="'points'; did you mean log2_points"):
         function(paper, alpha, *grid, points=12)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import dotphase as dp
 from dotphase.model.derivatives import is_softmax_attention
+from dotphase.runtime import threads
 from dotphase.theory.branches import BRANCHES
 from models import POSITIONS, identity, softmax, three_tokens
 
@@ -85,7 +86,7 @@ def test_lost_branch_is_reported_not_returned(paper):
     assert solution.found == "uninformed"
     assert not solution.on_branch
     assert not solution.stability.trusted
-    assert "asked for semantic" in str(solution)
+    assert "requested semantic" in str(solution)
 
 
 def test_mixed_branch_of_a_rank_two_student():
@@ -118,7 +119,7 @@ def test_a_user_can_start_anywhere(paper):
      ({"theta": np.full((2, 1, 1), 0.9)}, "start.theta")],
 )  # fmt: skip
 def test_impossible_starting_overlaps_are_refused(paper, change, field):
-    start = BRANCHES["semantic"].start(paper)._replace(**change)
+    start = BRANCHES["semantic"].initial_overlaps(paper)._replace(**change)
     with pytest.raises(ValueError, match=f"^{field} = "):
         dp.solve(paper, 1.5, start)
 
@@ -144,28 +145,29 @@ def test_host_settings_are_left_alone(paper):
 
 
 @pytest.fixture(scope="module")
-def alone():
-    """Problems of several kinds, and what solving each by itself gives."""
+def solved_alone():
+    """Points of several kinds, and their solutions one by one."""
     kinds = [(0.3, 0.01, 2.0, "semantic"), (0.5, 0.02, 2.0, "positional"),
              (0.3, 0.01, 0.5, "semantic"), (0.4, 0.1, 1.0, "uninformed")]  # fmt: skip
-    problems = [
+    points = [
         (dp.positional_semantic(omega=omega, ridge=ridge), alpha, branch)
         for omega, ridge, alpha, branch in kinds
     ]
-    return [(problem, dp.solve(*problem, log2_points=12)) for problem in problems]
+    return [(point, dp.solve(*point, log2_points=12)) for point in points]
 
 
-@pytest.mark.parametrize("lanes", [1, 3])
-def test_a_batch_gives_what_single_solves_give(alone, lanes):
-    seen = []
-    problems = [problem for problem, _ in alone]
-    batch = dp.solve_many(problems, log2_points=12, lanes=lanes, progress=seen.append)
-    assert len(seen) == len(problems)
-    for ((_, alpha, branch), expected), solution in zip(alone, batch, strict=True):
+@pytest.mark.parametrize("cores", [1, 3])
+def test_many_points_have_the_numbers_of_single_solves(solved_alone, cores, monkeypatch):
+    monkeypatch.setattr(threads, "CORES", cores)
+    events = []
+    points = [point for point, _ in solved_alone]
+    solutions = dp.solve_many(points, log2_points=12, progress=events.append)
+    assert [event.done for event in events] == [1, 2, 3, 4]
+    assert [event.result for event in events] == solutions
+    for ((_, alpha, branch), expected), solution in zip(solved_alone, solutions, strict=True):
         assert solution.alpha == alpha and solution.branch == branch
         assert solution.found == expected.found
-        # Both stop within the tolerance of the iteration, not at the same bit.
-        np.testing.assert_allclose(solution.train_loss, expected.train_loss, rtol=5e-3)
+        assert solution.train_loss == expected.train_loss
 
 
 def test_one_bad_point_does_not_spoil_a_batch(paper, monkeypatch):
@@ -194,11 +196,11 @@ def test_a_derivative_that_is_no_number_is_named():
     assert "the derivative of the student is not finite at h = [[" in solution.message
 
 
-@pytest.mark.parametrize("problems", [3, "x", [(1, 2)], [None]])
-def test_what_is_no_list_of_problems_is_refused(problems):
+@pytest.mark.parametrize("points", [3, "x", [(1, 2)], [None]])
+def test_points_that_are_no_list_of_points_are_refused(points):
     for function in (dp.solve_many, dp.analysis.solve_many_broken):
-        with pytest.raises(dp.InvalidInput, match=r"problems = .*model, alpha, start"):
-            function(problems)
+        with pytest.raises(dp.InvalidInput, match=r"points = .*model, alpha, start"):
+            function(points)
 
 
 def test_continuation_agrees_with_separate_solves(paper):
@@ -312,22 +314,6 @@ def test_positional_branch_is_followed_from_few_data_up(paper):
     ]
     assert all(solution.on_branch for solution in found)
     assert [solution.norms["m"] for solution in found] == pytest.approx([0.26] * 4, rel=0.05)
-
-
-@pytest.mark.parametrize(
-    ("branch", "omega", "size"), [("positional", 0.9, 1.16), ("semantic", 0.5, 0.3)]
-)
-def test_a_start_that_leaves_the_admissible_overlaps_is_rescaled(branch, omega, size, monkeypatch):
-    model = dp.positional_semantic(omega=omega, ridge=0.02, mixing=[[0.9, 0.1], [0.1, 0.9]])
-    solution = dp.solve(model, 10.0, start=branch, log2_points=12)
-    assert solution.on_branch
-    assert solution.value("m" if branch == "positional" else "theta") == pytest.approx(
-        size, rel=0.02
-    )
-    monkeypatch.setattr("dotphase.theory.continuation.OTHER_STARTS", ())
-    lost = dp.solve(model, 10.0, start=branch, log2_points=12)
-    assert not lost.converged
-    assert str(lost).startswith(f"NO RESULT for the {branch} branch")
 
 
 def test_a_place_that_is_no_minimum_is_left_soon():

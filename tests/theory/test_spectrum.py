@@ -6,7 +6,7 @@ import pytest
 import dotphase as dp
 from dotphase.model.spectrum import Spectrum, power_law
 from dotphase.theory.overlaps import Conjugates
-from dotphase.theory.stability import spreading
+from dotphase.theory.stability import replicon_operator
 from dotphase.theory.state_evolution import lift, next_overlaps, resolvent, source, weight_gram
 
 VALUES = np.array([[2.0, 1.0, 0.4], [0.5, 1.5, 1.0]])
@@ -42,8 +42,9 @@ def test_equal_eigenvalues_are_white(hats, rng):
         root = rng.standard_normal((2, 2, 2, 2))
         squared = np.einsum("klab,klcd->klacbd", root, root).reshape(1, 2, 2, 4, 4)
         expected = np.kron(R, R) @ np.einsum("k,l,klxy->xy", rho, rho, squared[0])
-        spread = spreading(model_with(spectrum), resolvent(model_with(spectrum), hats), squared)
-        largest = [np.abs(np.linalg.eigvals(some)).max() for some in (spread[0], expected)]
+        model = model_with(spectrum)
+        operator = replicon_operator(model, resolvent(model, hats), squared)
+        largest = [np.abs(np.linalg.eigvals(matrix)).max() for matrix in (operator[0], expected)]
         assert largest[0] == pytest.approx(largest[1], rel=1e-9)
 
 

@@ -11,13 +11,7 @@ from app_tools import wait_for
 from dotphase.numerics.quadrature import N_SCRAMBLES
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.coordinates import Coordinates
-from dotphase.theory.expectations import (
-    AverageQuery,
-    Evaluator,
-    Mirror,
-    ResponseQuery,
-    device_blocks,
-)
+from dotphase.theory.expectations import Evaluator, Mirror, device_blocks
 from dotphase.theory.overlaps import Overlaps
 from dotphase.theory.responses import mean_responses
 from dotphase.theory.state_evolution import (
@@ -25,7 +19,7 @@ from dotphase.theory.state_evolution import (
     draw_fields,
     force_averages,
     free_energy,
-    fresh_track,
+    initial_prox_state,
     next_overlaps,
 )
 from models import ridge_regression
@@ -73,7 +67,7 @@ def test_ridge_regression_has_its_closed_form_conjugates():
     overlaps = Overlaps(
         np.full((1, 1, 1), q), np.zeros((1, 1)), np.full((1, 1, 1), V), np.full((1, 1, 1), theta)
     )
-    mean = AverageQuery(Evaluator(model), overlaps, 16, 0).alone().mean
+    mean = Evaluator(model).expectations(overlaps, 16, 0).mean
     hats = conjugates(model, alpha, overlaps, mean)
     np.testing.assert_allclose(hats.Vhat, alpha / (1 + V), rtol=1e-3)
     np.testing.assert_allclose(hats.thetahat, alpha / (1 + V), rtol=1e-3)
@@ -91,7 +85,7 @@ def test_the_free_energy_is_stationary_at_a_fixed_point(paper, point):
     evaluator = Evaluator(paper)
 
     def energy(overlaps):
-        mean = AverageQuery(evaluator, overlaps, 14, 0).alone().mean
+        mean = evaluator.expectations(overlaps, 14, 0).mean
         return free_energy(paper, alpha, overlaps, mean)
 
     here = energy(solution.overlaps)
@@ -108,7 +102,7 @@ def test_the_free_energy_is_stationary_at_a_fixed_point(paper, point):
 
 def test_next_overlaps_keep_the_relations_between_tokens(paper):
     overlaps = _overlaps(0.1, 0.2, 10.0, 0.05)
-    mean = AverageQuery(Evaluator(paper), overlaps, 12, 0).alone().mean
+    mean = Evaluator(paper).expectations(overlaps, 12, 0).mean
     new = next_overlaps(paper, conjugates(paper, 1.5, overlaps, mean))
     np.testing.assert_allclose(new.q[0], new.q[1])
     np.testing.assert_allclose(new.m[0], -new.m[1])
@@ -116,39 +110,14 @@ def test_next_overlaps_keep_the_relations_between_tokens(paper):
 
 
 def test_scrambles_average_to_the_mean(paper):
-    answer = AverageQuery(Evaluator(paper), _overlaps(0.1, 0.2, 10.0, 0.05), 13, 0).alone()
-    assert answer.averages.loss.shape == (N_SCRAMBLES,)
-    np.testing.assert_allclose(answer.mean.loss, answer.averages.loss.mean())
+    expectations = Evaluator(paper).expectations(_overlaps(0.1, 0.2, 10.0, 0.05), 13, 0)
+    assert expectations.per_scramble.loss.shape == (N_SCRAMBLES,)
+    np.testing.assert_allclose(expectations.mean.loss, expectations.per_scramble.loss.mean())
 
 
-def test_lanes_agree_with_single_queries():
-    models = [dp.positional_semantic(omega=omega, ridge=0.01 + omega) for omega in (0.1, 0.3, 0.6)]
-    points = [_overlaps(0.1, 0.0, 12.0, 0.15), _overlaps(0.05, 0.25, 11.0, 0.0),
-              _overlaps(0.08, 0.0, 18.0, 0.02)]  # fmt: skip
-    queries = [
-        AverageQuery(Evaluator(model), point, 12, 0)
-        for model, point in zip(models, points, strict=True)
-    ]
-    assert len({query.group for query in queries}) == 1
-    answers = AverageQuery.together(queries, 3)
-    asked = [
-        ResponseQuery(query.evaluator, query.overlaps, 12, 0, answer.tracks)
-        for query, answer in zip(queries, answers, strict=True)
-    ]
-    responses = ResponseQuery.together(asked, 3)
-    for query, answer, question, response in zip(queries, answers, asked, responses, strict=True):
-        for one, other in zip(answer.averages, query.alone().averages, strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)
-        for one, other in zip(*map(jax.tree.leaves, (response, question.alone())), strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)
-
-
-def test_a_lane_with_nan_leaves_the_others_alone(paper):
-    good = AverageQuery(Evaluator(paper), _overlaps(0.1, 0.0, 12.0, 0.15), 12, 0)
-    bad = AverageQuery(Evaluator(paper), _overlaps(np.nan, 0.0, 12.0, 0.15), 12, 0)
-    answers = AverageQuery.together([good, bad], 3)  # the third is filled up
-    assert np.all(np.isnan(answers[1].averages.test))
-    np.testing.assert_allclose(answers[0].mean.test, good.alone().mean.test, rtol=1e-9)
+def test_overlaps_that_are_no_numbers_have_averages_that_are_none(paper):
+    expectations = Evaluator(paper).expectations(_overlaps(np.nan, 0.0, 12.0, 0.15), 12, 0)
+    assert np.all(np.isnan(expectations.per_scramble.test))
 
 
 @pytest.mark.parametrize(
@@ -158,61 +127,68 @@ def test_a_lane_with_nan_leaves_the_others_alone(paper):
         ((0.05, 0.25, 11.0, 0.0), Mirror.TEACHER, "gy"),
     ],
 )
-def test_what_is_left_out_by_symmetry_would_say_the_same(paper, point, mirror, odd):
-    overlaps = _overlaps(*point)
-    query = AverageQuery(Evaluator(paper), overlaps, 12, 0)
-    assert query.mirror is mirror
+def test_points_that_a_mirror_leaves_out_have_the_same_averages(paper, point, mirror, odd):
+    overlaps, evaluator = _overlaps(*point), Evaluator(paper)
+    assert evaluator.mirror(overlaps) is mirror
     (block,) = device_blocks(12, 2, 2, 0, True)
     student = -1.0 if mirror is Mirror.BOTH else 1.0
-    answer = query.alone()
-    response = ResponseQuery(query.evaluator, overlaps, 12, 0, answer.tracks)
-    each, slopes = [], []
+    expectations = evaluator.expectations(overlaps, 12, 0)
+    responses = evaluator.responses(overlaps, 12, 0, expectations.prox_states)
+    averages, slopes = [], []
     averages_at, responses_at = map(eqx.filter_jit, (force_averages, mean_responses))
     for points in (block, block * np.array([[student], [student], [-1.0], [-1.0]])):
-        track = eqx.filter_jit(fresh_track)(paper, overlaps, points)
-        values, track = averages_at(paper, overlaps, points, track, np.int32(0))
-        each.append({name: np.asarray(part) for name, part in values._asdict().items()})
-        asked = (paper, overlaps, points, track, response.evaluator.directions)
-        slopes.append(responses_at(*asked).slopes)
-    for found, one, other in zip(response.alone().slopes, *slopes, strict=True):
-        np.testing.assert_allclose(found, (one + other) / 2, rtol=1e-5, atol=1e-7)
-    averages = answer.averages._asdict()
-    for name, value in each[0].items():
+        state = eqx.filter_jit(initial_prox_state)(paper, overlaps, points)
+        values, state = averages_at(paper, overlaps, points, state, np.int32(0))
+        averages.append({name: np.asarray(part) for name, part in values._asdict().items()})
+        slopes.append(responses_at(paper, overlaps, points, state, evaluator.directions).slopes)
+    for slope, one, other in zip(responses.slopes, *slopes, strict=True):
+        np.testing.assert_allclose(slope, (one + other) / 2, rtol=1e-5, atol=1e-7)
+    per_scramble = expectations.per_scramble._asdict()
+    for name, value in averages[0].items():
         sign = -1 if name == odd else 1
-        np.testing.assert_allclose(value, sign * each[1][name], rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(value, sign * averages[1][name], rtol=1e-6, atol=1e-9)
         expected = 0 * value if name == odd else value
-        np.testing.assert_allclose(averages[name], expected, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(per_scramble[name], expected, rtol=1e-6, atol=1e-9)
 
 
 def test_responses_are_compiled_beside_the_averages():
     model = ridge_regression().replace(student=lambda h: h[:, :1])
-    one = np.full((1, 1, 1), 0.5)
-    query = AverageQuery(Evaluator(model), Overlaps(one, np.zeros((1, 1)), one, one), 12, 0)
-    respond = query.evaluator.compiled.respond
+    half = np.full((1, 1, 1), 0.5)
+    overlaps, evaluator = Overlaps(half, np.zeros((1, 1)), half, half), Evaluator(model)
+    respond = evaluator.compiled_responses
     assert respond.untouched
-    answer = query.alone()
+    expectations = evaluator.expectations(overlaps, 12, 0)
     assert not respond.untouched
     wait_for(lambda: respond._ready, "the responses")
     # For the arguments with which it is then called: nothing is compiled again.
-    ResponseQuery(query.evaluator, query.overlaps, 12, 0, answer.tracks).alone()
+    evaluator.responses(overlaps, 12, 0, expectations.prox_states)
     assert respond._function._cache_size() == 1
 
 
-def test_without_a_symmetry_no_point_is_left_out(paper):
-    whole = AverageQuery(Evaluator(paper), _overlaps(0.08, 0.1, 18.0, 0.02), 12, 0)
-    one = np.full((1, 1, 1), 0.5)
-    linear = Overlaps(one, np.zeros((1, 1)), one, one)
-    for query in (whole, AverageQuery(Evaluator(ridge_regression()), linear, 12, 0)):
-        assert not query.halved
+def test_without_a_symmetry_all_points_are_used(paper):
+    half = np.full((1, 1, 1), 0.5)
+    linear = Overlaps(half, np.zeros((1, 1)), half, half)
+    for model, overlaps in (
+        (paper, _overlaps(0.08, 0.1, 18.0, 0.02)),
+        (ridge_regression(), linear),
+    ):
+        evaluator = Evaluator(model)
+        assert evaluator.mirror(overlaps) is None
+        points = sum(block.shape[-1] for block in evaluator.blocks(overlaps, 12, 0))
+        assert points == 2**12
 
 
-def test_more_points_start_where_fewer_have_been_left(paper):
-    overlaps = _overlaps(0.1, 0.0, 12.0, 0.15)
-    evaluator = Evaluator(paper)
-    few = AverageQuery(evaluator, overlaps, 12, 0).alone()
-    many = AverageQuery(evaluator, overlaps, 13, 0, few.tracks, 1).alone()
-    fresh = AverageQuery(evaluator, overlaps, 13, 0, (), 1).alone()
-    assert len(many.tracks) == 2 * len(few.tracks)
+def test_a_mirror_halves_the_points(paper):
+    blocks = Evaluator(paper).blocks(_overlaps(0.1, 0.0, 12.0, 0.15), 13, 0)
+    assert sum(block.shape[-1] for block in blocks) == 2**12
+
+
+def test_averages_on_more_points_start_from_the_states_of_fewer(paper):
+    overlaps, evaluator = _overlaps(0.1, 0.0, 12.0, 0.15), Evaluator(paper)
+    few = evaluator.expectations(overlaps, 12, 0)
+    many = evaluator.expectations(overlaps, 13, 0, few.prox_states, 1)
+    fresh = evaluator.expectations(overlaps, 13, 0, (), 1)
+    assert len(many.prox_states) == 2 * len(few.prox_states)
     np.testing.assert_allclose(many.mean.loss, fresh.mean.loss, rtol=1e-6)
 
 
@@ -232,19 +208,19 @@ def _linear(h):
 
 @pytest.mark.parametrize("student, rank", [(dp.softmax_attention, 1), (_linear, 2)])
 def test_averages_and_responses_call_no_lapack(student, rank):
-    # Two batched calls in one program can wait for each other for ever (`_numerics.linalg`).
+    # Two batched calls in one program can wait for each other forever (`numerics.linalg`).
     model = dp.positional_semantic_length(6 // rank).replace(student=student, student_rank=rank)
-    overlaps = BRANCHES["semantic"].start(model)
+    overlaps = BRANCHES["semantic"].initial_overlaps(model)
     dims = model.length * (model.student_rank + model.teacher_rank)
     points = np.ones((dims, 4 * N_SCRAMBLES))
 
     def both(overlaps, points):
-        track = fresh_track(model, overlaps, points)
-        _, track = force_averages(model, overlaps, points, track, 0)
-        along = Coordinates.of(model).directions
-        return mean_responses(model, overlaps, points, track, along)
+        state = initial_prox_state(model, overlaps, points)
+        _, state = force_averages(model, overlaps, points, state, 0)
+        directions = Coordinates.of(model).directions
+        return mean_responses(model, overlaps, points, state, directions)
 
-    # Whose rows are eliminated in a loop instead.
+    # Rows are eliminated in a loop instead.
     names = set(_primitives(jax.make_jaxpr(both)(overlaps, points).jaxpr))
     assert "while" in names
     assert not names & set(LAPACK)

@@ -196,7 +196,7 @@ class Evaluator:
         """Compile the responses, which are needed at the end, beside the averages."""
         respond = self.compiled_responses
         if respond.untouched and jax.default_backend() == "cpu":
-            respond.prepare(*args, self.directions)
+            respond.prepare(self.arrays, *args, self.directions)
 
     def _without_odd_slopes(self, responses: Responses, mirror: Mirror | None) -> Responses:
         """Set to zero the slopes that the mirror symmetry forbids.
