@@ -5,8 +5,10 @@ from dotphase.dmft.result import Trajectory
 from dotphase.finite_d.datasets import Dataset
 from dotphase.finite_d.runs import Run
 from dotphase.gamp.result import MessagePassing
+from dotphase.runtime.progress import ProgressEvent
 from dotphase.theory.bayes import BayesOptimal
 from dotphase.theory.critical import Critical
+from dotphase.theory.critical_line import CriticalLine
 from dotphase.theory.finite_d_corrections import AtDimension
 from dotphase.theory.gradient_flow import Flow, FlowPoint
 from dotphase.theory.landscape import Landscape
@@ -30,6 +32,7 @@ __all__ = [
     "BrokenOverlaps",
     "Complexity",
     "Critical",
+    "CriticalLine",
     "Curvature",
     "Dataset",
     "Flow",
@@ -37,6 +40,7 @@ __all__ = [
     "Landscape",
     "MessagePassing",
     "NumericalBayes",
+    "ProgressEvent",
     "Run",
     "Solution",
     "Training",

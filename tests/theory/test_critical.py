@@ -73,14 +73,6 @@ def test_no_crossing_is_said_and_is_nan():
     assert "positional" in result.message
 
 
-def test_line_along_another_parameter():
-    """The ridge moves the transition too; both values are found on their own."""
-    line = dp.critical_line(lambda ridge: dp.positional_semantic(0.3, ridge=ridge), [0.01, 0.012],
-                            alpha_min=0.6, alpha_max=2.0, log2_points=12)  # fmt: skip
-    assert len(line) == 2 and all(point.found for point in line)
-    assert line[0].alpha_c < line[1].alpha_c
-
-
 def test_end_of_the_semantic_branch(paper):
     end = dp.analysis.branch_end(paper, "semantic", 1.2, 0.4, log2_points=13, accuracy=0.05)
     assert isinstance(end, BranchEnd)

@@ -10,6 +10,7 @@ import xarray as xr
 from dotphase.experiments.dynamics.filled_diagram import filled_difference
 from dotphase.figures.parts.lines import ALPHA, LOSS_GAP, SYMBOLS
 from dotphase.figures.parts.maps import (
+    CRITICAL_LINES,
     add_kind_entries,
     add_missing_entry,
     mark_filled_cells,
@@ -18,7 +19,8 @@ from dotphase.figures.parts.maps import (
     plot_kind_map,
     plot_map,
 )
-from dotphase.figures.parts.style import ink_color, new_figure
+from dotphase.figures.parts.style import ink_color, new_figure, page_color
+from dotphase.theory.critical_line import CriticalLine
 
 #: What is shown, its label, its colors, and what the upper and the lower half of them mean.
 PANELS = (
@@ -33,8 +35,8 @@ PANELS = (
 )
 
 
-def diagram(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
-    """Draw a dataset of `dotphase.diagram`.
+def diagram(dataset: xr.Dataset | CriticalLine, path: str | Path | None = None) -> Any:
+    """Draw a phase diagram, or the critical lines of `dotphase.critical_line`.
 
     Above the difference of the training losses of the two minima (with dots, where one is missing
     and `dotphase.analysis.fill` has put gradient descent in its place) and the gain in test error
@@ -44,14 +46,16 @@ def diagram(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
 
     Parameters
     ----------
-    dataset : xarray.Dataset
-        From `dotphase.diagram`.
+    dataset : xarray.Dataset or CriticalLine
+        From `dotphase.diagram` or `dotphase.critical_line`.
 
     Examples
     --------
     >>> cells = dp.diagram(dp.positional_semantic, [1.0, 2.0], [0.2, 0.4], log2_points=12)
     >>> figure = dp.plot.diagram(cells, "diagram.png")
     """
+    if isinstance(dataset, CriticalLine):
+        return _draw_critical_line(dataset, path)
     parameter = str(dataset.attrs["parameter"])
     gap, reached = filled_difference(dataset)
     with new_figure(path, 2, 2, size=(9.6, 7.4), sharex=True, sharey=True) as (figure, axes):
@@ -78,4 +82,22 @@ def diagram(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
         figure.legend(*axes[1, 1].get_legend_handles_labels(), loc="outside lower center", ncols=4)
         for axis in axes[:, 0]:
             axis.set_ylabel(f"${SYMBOLS.get(parameter, parameter)}$")
+    return figure
+
+
+def _draw_critical_line(line: CriticalLine, path: str | Path | None) -> Any:
+    """Draw alpha_c and alpha_l with standard errors, alpha_c hollow where it is not trusted."""
+    lines, name = line.dataset().sortby(line.parameter), line.parameter
+    with new_figure(path, size=(4.8, 3.7)) as (figure, axis):
+        for variable, style, label in CRITICAL_LINES:
+            axis.errorbar(
+                lines[variable], lines[name], xerr=lines[f"{variable}_stderr"], ls=style,
+                marker="o", ms=4, color=ink_color(), label=label,
+            )  # fmt: skip
+        doubtful = lines["alpha_c"].where(~lines["alpha_c_trusted"])
+        if bool(doubtful.notnull().any()):
+            hollow = {"ms": 4, "mfc": page_color(), "color": ink_color(), "zorder": 3}
+            axis.plot(doubtful, lines[name], "o", label="theory not trusted", **hollow)
+        axis.set(xlabel=ALPHA, ylabel=f"${SYMBOLS.get(name, name)}$")
+        axis.legend()
     return figure

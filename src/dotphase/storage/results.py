@@ -45,6 +45,7 @@ SAVED_CLASSES = {
     "BrokenCritical": "dotphase.theory.one_rsb.critical",
     "Complexity": "dotphase.theory.one_rsb.result",
     "Critical": "dotphase.theory.critical",
+    "CriticalLine": "dotphase.theory.critical_line",
     "Curvature": "dotphase.training.hessian",
     "Emergence": "dotphase.histogram.free",
     "Experiment": "dotphase.histogram.result",

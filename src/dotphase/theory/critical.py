@@ -26,9 +26,8 @@ from dotphase.model import Model
 from dotphase.model.definition import check_model
 from dotphase.model.linear_layer import linear_test_error
 from dotphase.runtime.precision import in_double_precision
-from dotphase.runtime.progress import ProgressCallback
 from dotphase.theory.branches import BRANCHES
-from dotphase.theory.driver import run_all, run_quietly
+from dotphase.theory.driver import run_quietly
 from dotphase.theory.settings import SolverFields, SolverSettings, with_changes
 from dotphase.theory.solution import Solution
 from dotphase.theory.spinodal import Limits, limits_of
@@ -231,49 +230,10 @@ def critical(
     """
     check_model(model)
     settings = with_changes(settings, SETTINGS, changes)
-    return run_quietly(_search_job(model, alpha_min, alpha_max, limits, settings))
+    return run_quietly(search_job(model, alpha_min, alpha_max, limits, settings))
 
 
-@in_double_precision
-def critical_line(
-    family: Callable[[float], Model],
-    values: Iterable[float],
-    *,
-    alpha_min: float = ALPHA_MIN,
-    alpha_max: float = ALPHA_MAX,
-    limits: bool = False,
-    progress: ProgressCallback | None = None,
-    settings: SolverSettings | None = None,
-    **changes: Unpack[SolverFields],
-) -> list[Critical]:
-    """Critical points along a one-parameter family of models.
-
-    Parameters
-    ----------
-    family : callable
-        The model for a value of the parameter, as
-        ``lambda omega: dp.positional_semantic(omega=omega)``.
-    values : iterable of float
-        Values of the parameter.
-    progress : callable, optional
-        Receives an event with each result (`dotphase.results.ProgressEvent`).
-
-    Other parameters are those of `critical`.
-
-    Examples
-    --------
-    >>> line = dp.critical_line(
-    ...     dp.positional_semantic, [0.3], alpha_min=0.8, alpha_max=2.0, log2_points=12
-    ... )
-    >>> len(line)
-    1
-    """
-    settings = with_changes(settings, SETTINGS, changes)
-    jobs = [_search_job(family(value), alpha_min, alpha_max, limits, settings) for value in values]
-    return run_all(jobs, "critical line", progress)
-
-
-def _search_job(
+def search_job(
     model: Model, alpha_min: float, alpha_max: float, limits: bool, settings: SolverSettings
 ) -> Callable[[], Critical]:
     """Check the arguments and return the search, ready to run."""
