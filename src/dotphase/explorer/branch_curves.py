@@ -50,14 +50,16 @@ def begin(scheduler: Scheduler, point: Point, growing: Growing) -> None:
             chains[branch] = solutions
             for index, solution in enumerate(solutions):
                 fill(growing.value, branch, index, solution)
-            if len(chains) < len(names):
-                return
-            found = critical(model, chains, ALPHAS, settings)
-            growing.value |= found
-            growing.done = math.isnan(found["alpha_c"])
-            growing.progress = 1.0
+            is_last = len(chains) == len(names)
+        if not is_last:
+            return
+        # Without the lock, which every request for the curve takes.
+        crossing = critical(model, chains, ALPHAS, settings)
+        with growing.lock:
+            growing.value |= crossing
+            growing.progress, growing.done = 1.0, math.isnan(crossing["alpha_c"])
         if not growing.done:
-            sharpen(scheduler, model, names, found["alpha_c"], growing)
+            sharpen(scheduler, model, names, crossing["alpha_c"], growing)
 
     for branch in names:
         job = partial(continue_one, model, alphas, branch, settings, partial(progress, branch))
@@ -81,11 +83,13 @@ def sharpen(
     def finish(branch: str, solutions: list[Solution]) -> None:
         with growing.lock:
             chains[branch] = solutions
-            if len(chains) < len(names):
-                return
-            found = critical(model, chains, grid, settings)
-            if not math.isnan(found["alpha_c"]):
-                growing.value |= {**found, "alpha_l": growing.value["alpha_l"]}
+            is_last = len(chains) == len(names)
+        if not is_last:
+            return
+        crossing = critical(model, chains, grid, settings)
+        with growing.lock:
+            if not math.isnan(crossing["alpha_c"]):
+                growing.value |= {**crossing, "alpha_l": growing.value["alpha_l"]}
             growing.done = True
 
     for branch in names:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -82,13 +83,14 @@ class Explorer:
         """Compile in the background what the first answers need."""
 
         def work() -> None:
-            try:
-                self.solver.warm_up(self.default)
-                model = self.default.model()
-                if model.loss is None:
-                    attention_matrices(model, dict.fromkeys(branches_of(model)), 0)
-            finally:
-                self.warm.set()
+            with suppress(KeyboardInterrupt):
+                try:
+                    self.solver.warm_up(self.default)
+                    model = self.default.model()
+                    if model.loss is None:
+                        attention_matrices(model, dict.fromkeys(branches_of(model)), 0)
+                finally:
+                    self.warm.set()
 
         self._warming = threading.Thread(target=work, name="dotphase-warm-up", daemon=True)
         self._warming.start()

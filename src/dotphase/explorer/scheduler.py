@@ -1,8 +1,8 @@
 """Background work with priorities, so that a first answer never waits for it.
 
 Every task runs in a thread of its own, which waits before each evaluation of the averages
-(`dotphase.theory.driver.evaluation_hook`) until the scheduler grants it the next one. The most
-pressing tasks go first, few at a time, because an evaluation uses all cores. Between two
+(`dotphase.theory.driver.evaluation_hook`) until the scheduler grants it the next one. Tasks of the
+highest priority go first, few at a time, because an evaluation uses all cores. Between two
 evaluations a task can be stopped, overtaken, or held while a window waits for a first answer.
 """
 
@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from dotphase.explorer.shared_jobs import Growing
 from dotphase.runtime.precision import in_double_precision
@@ -26,9 +27,6 @@ MAX_HOLD = 2.0
 MAX_EVALUATION = 30.0
 #: Niceness of background threads.
 NICENESS = 5
-
-
-_run_in_double_precision = in_double_precision(run_quietly)
 
 
 class _Stopped(BaseException):
@@ -48,15 +46,19 @@ class Task:
 
 
 class Scheduler:
-    """Grants evaluations to background tasks, at most `slots` at a time."""
+    """Grants evaluations to background tasks, at most `slots` at a time.
+
+    A task is waiting, evaluating, or neither: then it has ended or is about to end. Every change
+    of state happens under the lock of one condition and notifies the threads that wait.
+    """
 
     def __init__(self, slots: int = 2) -> None:
         self._slots = slots
         self._condition = threading.Condition()
         self._numbers = itertools.count()
         self._waiting: list[Task] = []
-        self._evaluating: list[Task] = []
-        self._last_turn: dict[int, int] = {}
+        self._evaluating: set[Task] = set()
+        self._last_turn: WeakKeyDictionary[Growing, int] = WeakKeyDictionary()
         self._holds: set[int] = set()
         self._threads: set[threading.Thread] = set()
         self._closed = False
@@ -69,24 +71,26 @@ class Scheduler:
         Parameters
         ----------
         job : function without arguments that evaluates averages
-        priority : the smallest goes first
+        priority : the smallest number goes first
         finish : receives the result, in the thread of the task
         owner : receives an exception through `fail`; its event `stop` ends the task
         """
         with self._condition:
+            if self._closed:
+                owner.stop.set()
             self._waiting.append(Task(job, priority, finish, owner, next(self._numbers)))
             self._grant()
 
     @contextmanager
     def urgent(self) -> Iterator[None]:
-        """Hold all background work; for at most `MAX_HOLD`, in case the urgent work hangs."""
+        """Hold all background work, at most `MAX_HOLD` seconds in case the urgent work hangs."""
         hold = next(self._numbers)
         timer = threading.Timer(MAX_HOLD, self._release, (hold,))
         timer.daemon = True
         with self._condition:
             self._holds.add(hold)
-        timer.start()
         try:
+            timer.start()
             yield
         finally:
             timer.cancel()
@@ -99,10 +103,10 @@ class Scheduler:
         """
         with self._condition:
             self._closed = True
-            for task in self._waiting + self._evaluating:
+            for task in (*self._waiting, *self._evaluating):
                 task.owner.stop.set()
+            self._grant()
             threads = list(self._threads)
-            self._condition.notify_all()
         for thread in threads:
             thread.join(MAX_EVALUATION)
 
@@ -117,20 +121,19 @@ class Scheduler:
             self._grant()
 
     def _grant(self) -> None:
-        """Grant evaluations to the most pressing tasks; called with the lock held.
+        """Grant evaluations to the first tasks in order; called with the lock held.
 
-        A task that is less pressing than an evaluation under way waits for its end.
+        A task of lower priority than an evaluation under way waits for its end. A stopped task
+        leaves the queue without an evaluation: its thread wakes up and ends.
         """
-        while not self._closed and not self._holds and len(self._evaluating) < self._slots:
-            task = min(self._waiting, key=self._rank, default=None)
-            if task is None or any(task.priority > other.priority for other in self._evaluating):
+        self._waiting = [task for task in self._waiting if not task.owner.stop.is_set()]
+        while self._waiting and not self._holds and len(self._evaluating) < self._slots:
+            task = min(self._waiting, key=self._rank)
+            if any(task.priority > other.priority for other in self._evaluating):
                 break
             self._waiting.remove(task)
-            self._evaluating.append(task)
-            owners = {id(other.owner) for other in self._waiting}
-            self._last_turn = {
-                owner: turn for owner, turn in self._last_turn.items() if owner in owners
-            } | {id(task.owner): next(self._numbers)}
+            self._evaluating.add(task)
+            self._last_turn[task.owner] = next(self._numbers)
             if task.thread is None:
                 task.thread = threading.Thread(
                     target=self._run, args=(task,), name="dotphase-background", daemon=True
@@ -140,43 +143,46 @@ class Scheduler:
         self._condition.notify_all()
 
     def _rank(self, task: Task) -> tuple[int, int, int]:
-        """The most pressing first; owners of equal priority take turns."""
-        return task.priority, self._last_turn.get(id(task.owner), -1), task.number
+        """Order of the tasks: by priority, then in turns of their owners, then by age."""
+        return task.priority, self._last_turn.get(task.owner, -1), task.number
 
     def _run(self, task: Task) -> None:
         """Run a task that was granted its first evaluation."""
         with suppress(OSError, AttributeError):
             # Linux has a niceness for each thread.
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
-        first = itertools.count()
-
-        def before_evaluation() -> None:
-            if next(first) > 0:
-                self._wait_for_turn(task)
-            if task.owner.stop.is_set():
-                raise _Stopped
-
         try:
-            with evaluation_hook(before_evaluation):
-                result = _run_in_double_precision(task.job)
-            task.finish(result)
-        except _Stopped:
-            pass
+            self._compute(task)
+        except (_Stopped, KeyboardInterrupt):
+            pass  # An interrupted program ends the task without a traceback of its thread.
         except Exception as error:
             task.owner.fail(error)
         finally:
             with self._condition:
-                self._evaluating.remove(task)
+                self._evaluating.discard(task)
                 self._threads.discard(threading.current_thread())
                 self._grant()
 
+    @in_double_precision
+    def _compute(self, task: Task) -> None:
+        evaluations = itertools.count()
+
+        def before_evaluation() -> None:
+            if next(evaluations) > 0:
+                self._wait_for_turn(task)
+            if task.owner.stop.is_set():
+                raise _Stopped
+
+        with evaluation_hook(before_evaluation):
+            result = run_quietly(task.job)
+        # Nobody waits for the result of a stopped task.
+        if not task.owner.stop.is_set():
+            task.finish(result)
+
     def _wait_for_turn(self, task: Task) -> None:
-        """End the last evaluation of a task and wait until the next one is granted."""
+        """End the last evaluation of a task and wait for the next one, or for its stop."""
         with self._condition:
             self._evaluating.remove(task)
             self._waiting.append(task)
             self._grant()
-            self._condition.wait_for(lambda: self._closed or task in self._evaluating)
-            if task not in self._evaluating:
-                self._waiting.remove(task)
-                self._evaluating.append(task)
+            self._condition.wait_for(lambda: task not in self._waiting)

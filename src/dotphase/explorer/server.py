@@ -160,7 +160,8 @@ class Handler(BaseHTTPRequestHandler):
             self._error(HTTPStatus.BAD_REQUEST, error.field, str(error))
         except ValueError:
             self._error(HTTPStatus.BAD_REQUEST, "address", "cannot be read")
-        except (BrokenPipeError, ConnectionError):
+        except (ConnectionError, KeyboardInterrupt):
+            # The window has gone, or the program ends.
             self.close_connection = True
         except Exception as error:
             traceback.print_exc()  # a defect: in the terminal, not on the page

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -63,7 +64,7 @@ class Solver:
                 for branch in branches_of(model)
             }
             found = {branch: future.result() for branch, future in futures.items()}
-        return {branch: one and describe(one, branch, 0) for branch, one in found.items()}
+        return {branch: one and describe(one, 0) for branch, one in found.items()}
 
     def best(self, point: Point, window: str) -> dict[str, Any]:
         """The best numbers there are now; a first look if there are none."""
@@ -100,10 +101,11 @@ class Solver:
         for start in (own,) if near is None else (near, own):
             try:
                 with evaluation_hook(partial(_check_deadline, deadline)):
-                    solution = solve_one(model, point.alpha, start, FIRST_LOOK)
+                    solved = solve_one(model, point.alpha, start, FIRST_LOOK)
             except _OutOfTime:
                 return solution
-            if on_branch(solution, branch):
+            solution = replace(solved, branch=branch)
+            if solution.on_branch:
                 self._remember(point, branch, solution)
                 break
         return solution
@@ -138,11 +140,11 @@ class Solver:
         names = branches_of(model)
 
         def finish(branch: str, solution: Solution) -> None:
-            if on_branch(solution, branch):
+            if solution.on_branch:
                 self._remember(point, branch, solution)
             with growing.lock:
                 known = {**dict.fromkeys(names), **(growing.value or {})}
-                growing.value = {**known, branch: describe(solution, branch, 1)}
+                growing.value = {**known, branch: describe(solution, 1)}
                 growing.progress += 1 / len(names)
                 growing.done = growing.progress > 1 - 0.5 / len(names)
 
@@ -151,8 +153,8 @@ class Solver:
             self.scheduler.add(job, PRIORITY, partial(finish, branch), growing)
 
 
-class _OutOfTime(Exception):
-    """Raised where a first look takes too long."""
+class _OutOfTime(BaseException):
+    """Raised inside a first look that takes too long."""
 
 
 def _check_deadline(deadline: float) -> None:
@@ -182,19 +184,14 @@ def _scaled(overlaps: Overlaps, factor: float) -> Overlaps:
     return Overlaps(q * factor, m, V * factor, theta * factor)
 
 
-def on_branch(solution: Solution, branch: str) -> bool:
-    """Whether a solution, from whatever start, is a fixed point of a branch."""
-    return solution.converged and solution.found == branch
-
-
-def describe(solution: Solution, branch: str, stage: int) -> dict[str, Any]:
+def describe(solution: Solution, stage: int) -> dict[str, Any]:
     """A solution as the page shows it."""
     full = solution.to_dict()
     names = ("found", "norms", "train_loss", "test_error", "linear_test_error", "stderr",
              "converged", "message", "stability", "log2_points", "overlaps")  # fmt: skip
     return {
         **{name: full[name] for name in names},
-        "on_branch": on_branch(solution, branch),
+        "on_branch": solution.on_branch,
         "stage": STAGES[stage],
         "seconds": solution.seconds,
     }
