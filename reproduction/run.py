@@ -14,7 +14,7 @@ from typing import Any
 import xarray as xr
 
 from dotphase.errors import InvalidInput
-from dotphase.storage.files import replacing
+from dotphase.storage.files import atomic_write
 from dotphase.storage.paths import check_folder
 from dotphase.study.run import check_where
 from reproduction.item import Scale
@@ -179,7 +179,7 @@ def _write_tables(tables: Mapping[str, xr.Dataset], folder: Path) -> tuple[str, 
     for name, table in tables.items():
         path = Path("tables") / f"{name}.csv.gz"
         (folder / path.parent).mkdir(exist_ok=True)
-        with replacing(folder / path) as part:
+        with atomic_write(folder / path) as part:
             packing: Any = {"method": "gzip", "mtime": 0}
             frame = table.to_dataframe().reset_index(drop=True)
             frame.to_csv(part, index=False, float_format="%.6g", compression=packing)

@@ -11,8 +11,8 @@ import xarray as xr
 
 from dotphase.model import Model
 from dotphase.storage.provenance import describe_model
-from dotphase.storage.result_cache import Kept
-from dotphase.storage.run_config import digest
+from dotphase.storage.result_cache import CachedResult
+from dotphase.storage.run_config import config_hash
 from dotphase.study.run import Progress, run_study
 from dotphase.study.spec import Study
 
@@ -50,7 +50,7 @@ class Parts:
             self.report(name)
             return compute()
 
-        return Kept(self.folder / f"{name}.nc", asked).get(work)
+        return CachedResult(self.folder / f"{name}.nc", asked).get(work)
 
     def call(
         self, name: str, function: Callable[..., xr.Dataset], *arguments: Any, **asked: Any
@@ -70,7 +70,7 @@ class Parts:
     ) -> xr.Dataset:
         """The dataset of a study, kept point by point; it has no seeds if none are asked for."""
         study = Study(task, fixed, sweep, seeds or 1)
-        folder = self.path(f"{name}-{digest(study.to_dict())}")
+        folder = self.path(f"{name}-{config_hash(study.to_dict())}")
 
         told = -1
 

@@ -13,7 +13,7 @@ from dotphase.experiments.theory.curve import curve
 from dotphase.experiments.training.grid import grid
 from dotphase.model import Model
 from dotphase.model.paper import positional_semantic
-from dotphase.storage.run_config import digest
+from dotphase.storage.run_config import config_hash
 from reproduction.store import Parts
 
 #: Gradient descent that theory and students share.
@@ -37,7 +37,7 @@ def training_grid(
     """
     d, seeds, rule = sizes["d"], sizes["seeds"], dict(rule or {})
     asked = {"alphas": alphas, "omegas": omegas, "d": d, "seeds": seeds, **rule, **parameters}
-    unfinished = parts.path(f"{name}-{digest(asked)}.npz")
+    unfinished = parts.path(f"{name}-{config_hash(asked)}.npz")
 
     def family(omega: float) -> Model:
         return positional_semantic(omega, **parameters)

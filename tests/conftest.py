@@ -16,7 +16,7 @@ from xdist.scheduler import LoadFileScheduling
 
 import dotphase as dp
 from compilation import QUICK, compile_averages_well
-from dotphase.runtime.compilation_cache import VARIABLE, keep_for_process
+from dotphase.runtime.compilation_cache import VARIABLE, enable_for_process
 from extensions.compiler import compile_quickly
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -24,7 +24,7 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 # What one test has compiled serves all others: in the other processes, in the programs that tests
 # start, and in later runs, in this checkout or another.
 os.environ.setdefault(VARIABLE, str(CACHE / "dotphase" / "tests"))
-keep_for_process()
+enable_for_process()
 # What is small is compiled as soon as it is written down and read.
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 compile_quickly()

@@ -14,7 +14,7 @@ from common import Trial, require, run
 import dotphase as dp
 from dotphase.histogram import load_network, save_network
 from dotphase.storage.journal import DATABASE
-from dotphase.storage.result_cache import Kept
+from dotphase.storage.result_cache import CachedResult
 
 STUDY = dp.Study("regression", sweep={"alpha": np.linspace(0.2, 3, 12).tolist()}, seeds=1)
 
@@ -82,15 +82,15 @@ def kept_files(trial: Trial, count: int) -> None:
     for _ in range(count):
         which = trial.choose(("dataset", "arrays", "network"))
         if which == "dataset":
-            kept = Kept(Path("kept.nc"), {"n": 1})
-            kept.keep_dataset(true)
+            kept = CachedResult(Path("kept.nc"), {"n": 1})
+            kept.store_dataset(true)
             what = hurt(trial, kept.path)
             with trial.case(what):
                 found = kept.get(lambda: true)
                 require(bool(np.array_equal(found["v"].values, true["v"].values)), "other numbers")
         elif which == "arrays":
-            kept = Kept(Path("kept.npz"), {"n": 1})
-            kept.keep_arrays({"v": true["v"].values})
+            kept = CachedResult(Path("kept.npz"), {"n": 1})
+            kept.store_arrays({"v": true["v"].values})
             what = hurt(trial, kept.path)
             with trial.case(what):
                 _arrays(kept, true["v"].values)
@@ -101,7 +101,7 @@ def kept_files(trial: Trial, count: int) -> None:
                 _network(Path("network.npz"), weights)
 
 
-def _arrays(kept: Kept, true: np.ndarray) -> None:
+def _arrays(kept: CachedResult, true: np.ndarray) -> None:
     try:
         found = kept.arrays()
     except dp.InvalidInput as error:

@@ -14,7 +14,7 @@ import xarray as xr
 from dotphase.model.linear_layer import linear_test_error
 from dotphase.model.paper import positional_semantic
 from dotphase.storage.provenance import provenance
-from dotphase.storage.run_config import digest
+from dotphase.storage.run_config import config_hash
 from reproduction.released.runs import LR, STEPS, Cell, train_cells
 from reproduction.store import Parts
 
@@ -60,7 +60,7 @@ class Grid:
     @property
     def seed(self) -> int:
         """Data of different settings are independent; more alphas or runs are other data."""
-        return zlib.crc32(digest(self.asked()).encode())
+        return zlib.crc32(config_hash(self.asked()).encode())
 
     def train(self, progress: Any = None) -> xr.Dataset:
         """Train all of it; over alpha, omega, seed and start."""
@@ -100,7 +100,7 @@ def trained(parts: Parts, grid: Grid) -> xr.Dataset:
     """The students of a grid, from the disk if any item has trained them before."""
     asked = grid.asked()
     shared = Parts(parts.folder.parent / FOLDER, parts.report, parts.where)
-    name = f"d{grid.d}-{grid.mixing}-rank{grid.rank}-{digest(asked)}"
+    name = f"d{grid.d}-{grid.mixing}-rank{grid.rank}-{config_hash(asked)}"
     found = shared.get(name, asked, lambda: grid.train(_told(parts, name)))
     # The layer is fitted to the data, which all starts share.
     layer = found["linear_test_error"].isel(start=0, drop=True)

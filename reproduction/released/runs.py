@@ -34,7 +34,7 @@ from dotphase.model import Model
 from dotphase.model.paper import positional_semantic
 from dotphase.numerics.proximal_map import vmap_points
 from dotphase.numerics.quadrature import Rule
-from dotphase.runtime.precision import computing
+from dotphase.runtime.precision import use_precision
 
 #: The released steps: their size and number.
 LR, STEPS = 0.15, 5000
@@ -109,7 +109,7 @@ def train_cells(
         the norms ``m`` and ``theta`` as in the theory, the larger and the smaller of the columns of
         the student in each, and the ``gradient`` that is left, over ``sqrt d``.
     """
-    with computing(dtype):
+    with use_precision(dtype):
         return _train_cells(cells, d, rank, starts, seed, dtype, lr, progress)
 
 

@@ -52,7 +52,7 @@ def test_interrupted_and_started_again(capsys, tmp_path, monkeypatch):
     assert json.loads(out)["runs_done"][0]["epochs"] == 1
     assert (broken / "training.checkpoint.npz").exists()
     assert _run([*FEW, "--out", str(broken), "--seed", "1"]) == 2
-    assert "seed: 0 there, 1 here" in capsys.readouterr().err
+    assert "seed: 0 stored, 1 requested" in capsys.readouterr().err
     assert _run([*FEW, "--out", str(broken)]) == 0
     again = json.loads(capsys.readouterr().out)
     assert again["runs_done"] == expected["runs_done"]

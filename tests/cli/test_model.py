@@ -91,7 +91,7 @@ def test_a_study_of_the_model(capsys, tmp_path, model):
     capsys.readouterr()
     assert _run(arguments) == 2
     err = capsys.readouterr().err
-    assert "another question (model_text" in err and err.count("\n") == 1
+    assert "another configuration (model_text" in err and err.count("\n") == 1
 
 
 def test_a_named_model(capsys):

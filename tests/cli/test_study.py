@@ -89,7 +89,7 @@ def test_refusals_leave_the_results_alone(tmp_path, spec, capsys):
     spec.write_text(SPEC.replace("2.0", "3.0"))
     assert _run(["study", "run", str(spec), "--out", str(out)]) == 2
     err = capsys.readouterr().err
-    assert "sweep.x: [1.0, 2.0] there, [1.0, 3.0] here" in err and err.count("\n") == 1
+    assert "sweep.x: [1.0, 2.0] stored, [1.0, 3.0] requested" in err and err.count("\n") == 1
     assert contents(out) == before
     for arguments in (["study", "status", str(tmp_path)], ["study", "status", "absent"],
                       ["study", "run", "absent.toml", "--out", str(out)],

@@ -43,7 +43,7 @@ def test_what_was_stopped_goes_on(whole, tmp_path):
     assert seen == [(done, 4) for done in (1, 2, 3, 4)]
     for name in ("train_loss", "test_error", "m", "theta", "q"):
         np.testing.assert_array_equal(parts[name], whole[name])
-    with pytest.raises(dp.InvalidInput, match="another question"):
+    with pytest.raises(dp.InvalidInput, match="another configuration"):
         dp.grid(paper_at, **{**GRID, "values": [0.1]}, out=out)
 
 

@@ -156,7 +156,7 @@ def test_interrupt_carries_what_was_done_and_more_epochs_go_on(whole, tmp_path):
     np.testing.assert_array_equal(longer.trained.accuracy, whole.trained.accuracy)
     with pytest.raises(InvalidInput, match="at least the 5"):
         run(runs=2, epochs=3, seed=4, **SMALL, checkpoint=tmp_path)
-    with pytest.raises(InvalidInput, match="seed: 4 there, 5 here"):
+    with pytest.raises(InvalidInput, match="seed: 4 stored, 5 requested"):
         run(runs=2, epochs=5, seed=5, **SMALL, checkpoint=tmp_path)
     (tmp_path / TRAINING).write_bytes(b"broken")
     with pytest.warns(UserWarning, match="is damaged: training begins anew"):

@@ -1,13 +1,13 @@
 import numpy as np
 
 from dotphase.model.paper import positional_semantic
-from dotphase.runtime.memoize import remembered
+from dotphase.runtime.memoize import memoize
 
 
 def counted():
     calls = []
 
-    @remembered(8)
+    @memoize(8)
     def function(tree, scale=1.0):
         calls.append(tree)
         return scale * len(calls)

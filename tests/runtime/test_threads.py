@@ -11,7 +11,7 @@ def two_cores(monkeypatch):
     """Threads of this test alone, on whatever machine."""
     with ThreadPoolExecutor(2) as pool:
         monkeypatch.setattr(threads, "CORES", 2)
-        monkeypatch.setattr(threads, "threads", lambda: pool)
+        monkeypatch.setattr(threads, "thread_pool", lambda: pool)
         yield pool
 
 
@@ -24,7 +24,7 @@ def test_blocks_are_shared_out_and_come_back_in_order(two_cores):
         seen.add(threading.current_thread())
         return index**2
 
-    assert threads.over_blocks(work, 9) == [index**2 for index in range(9)]
+    assert threads.map_blocks(work, 9) == [index**2 for index in range(9)]
     assert len(seen) == 2 and threading.current_thread() in seen
 
 
@@ -33,7 +33,7 @@ def test_blocks_do_not_wait_for_threads_that_are_busy(two_cores):
     try:
         for _ in range(2):
             two_cores.submit(free.wait)
-        assert threads.over_blocks(lambda index: -index, 5) == [0, -1, -2, -3, -4]
+        assert threads.map_blocks(lambda index: -index, 5) == [0, -1, -2, -3, -4]
     finally:
         free.set()
 
@@ -50,7 +50,7 @@ def test_an_error_in_a_block_is_told(two_cores, own):
         assert failed.wait(60)
 
     with pytest.raises(FloatingPointError, match="this block"):
-        threads.over_blocks(work, 50)
+        threads.map_blocks(work, 50)
     assert len(begun) < 50
 
 

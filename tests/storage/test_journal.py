@@ -57,7 +57,10 @@ def test_another_question_is_refused_with_the_difference(tmp_path):
     other = {**ASKED, "sweep": {"x": [1.0, 2.0]}, "seeds": [0, 1, 2]}
     with pytest.raises(InvalidInput) as caught:
         Journal.open(tmp_path, other, ABOUT)
-    said = "sweep.x: [1.0, 2.0, 3.0] there, [1.0, 2.0] here; seeds: [0, 1] there, [0, 1, 2] here"
+    said = (
+        "sweep.x: [1.0, 2.0, 3.0] stored, [1.0, 2.0] requested; "
+        "seeds: [0, 1] stored, [0, 1, 2] requested"
+    )
     assert said in str(caught.value)
     assert contents(tmp_path) == before
 

@@ -30,7 +30,7 @@ def test_status_counts_and_names_the_points(tmp_path):
 def test_another_study_is_refused_with_the_difference(tmp_path):
     open_journal(tmp_path, STUDY, ABOUT).close()
     other = dp.Study("fake", sweep={"x": [1.0, 2.0], "kind": ["good"]}, seeds=2)
-    with pytest.raises(dp.InvalidInput, match=r"sweep.x: \[1.0, 2.0, 3.0\] there, \[1.0, 2.0\]"):
+    with pytest.raises(dp.InvalidInput, match=r"sweep.x: \[1.0, 2.0, 3.0\] stored, \[1.0, 2.0\]"):
         open_journal(tmp_path, other, ABOUT)
     turned = dp.Study("fake", sweep=dict(reversed(STUDY.sweep.items())), seeds=2)
     with pytest.raises(dp.InvalidInput, match="order of sweep"):

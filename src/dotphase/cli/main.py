@@ -101,7 +101,7 @@ def _interruptible(arguments: Sequence[str] | None) -> int:
     stopped: list[float] = []
 
     def stop(number: int, frame: object) -> None:
-        interrupt.ask()
+        interrupt.request_stop()
         stopped.append(time.monotonic())
 
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -112,7 +112,9 @@ def _interruptible(arguments: Sequence[str] | None) -> int:
     worker.start()
     while worker.is_alive():
         worker.join(LOOK)  # without a limit it would go on waiting after the signal
-        late = stopped and time.monotonic() - stopped[0] > PATIENCE and not interrupt.keeping()
+        late = (
+            stopped and time.monotonic() - stopped[0] > PATIENCE and not interrupt.is_handing_over()
+        )
         if late or len(stopped) > 1:
             _tell_interrupted(told)
             os._exit(130)

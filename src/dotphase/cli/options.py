@@ -316,10 +316,10 @@ def _asked(reference: str | None, settings: tuple[str, ...], paper: dict[str, An
 
 def prepare_jax() -> None:
     """Keep all that is compiled, and tell of it: this is the program's own process."""
-    from dotphase.runtime.compilation_cache import keep_for_process
+    from dotphase.runtime.compilation_cache import enable_for_process
     from dotphase.runtime.devices import devices
 
-    keep_for_process()
+    enable_for_process()
     compiling.watch()
     each = (dict.fromkeys((device.platform, device.device_kind)) for device in devices())
     where = ", ".join(map(" ".join, each))  # a CPU is a "cpu" of the kind "cpu"

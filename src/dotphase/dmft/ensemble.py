@@ -155,10 +155,10 @@ def repeat_many(
         return found
 
     each = descent.bytes_of(sentences)
-    memory_limit.check_kept("steps", len(descent.lr), each // len(descent.lr))
+    memory_limit.check_storage("steps", len(descent.lr), each // len(descent.lr))
     workers = 1
     if jax.default_backend() == "cpu":
-        workers = int(np.clip(memory_limit.available() // (2 * each), 1, os.cpu_count() or 1))
+        workers = int(np.clip(memory_limit.available_bytes() // (2 * each), 1, os.cpu_count() or 1))
     first = [one(0)]  # what is compiled here serves the others
     with ThreadPoolExecutor(workers, thread_name_prefix="dotphase-dynamics") as threads:
         return first + list(threads.map(one, range(1, count)))

@@ -17,8 +17,8 @@ from dotphase.explorer.point import Point, matrix_of
 from dotphase.model.mixing import MIXING
 from dotphase.runtime.compilation_cache import user_cache
 from dotphase.storage.files import read_dataset
-from dotphase.storage.result_cache import Kept
-from dotphase.storage.run_config import digest
+from dotphase.storage.result_cache import CachedResult
+from dotphase.storage.run_config import config_hash
 
 #: The region that the diagrams cover, and how finely.
 ALPHAS = np.linspace(0.1, 2.5, 25)
@@ -66,10 +66,10 @@ def keep(point: Point, dataset: xr.Dataset) -> None:
         return
     # A read-only home costs the memory of it, not the picture.
     with suppress(OSError):
-        place.keep_dataset(slim(dataset))
+        place.store_dataset(slim(dataset))
 
 
-def kept(point: Point) -> Kept | None:
+def kept(point: Point) -> CachedResult | None:
     """Where the diagram of a point is kept: by everything but alpha and omega. None for a user
     without a home."""
     base = user_cache()
@@ -78,4 +78,4 @@ def kept(point: Point) -> Kept | None:
     names = ("sigma", "ridge", "student_rank")
     asked = {**{name: point[name] for name in names}, "version": VERSION}
     asked["mixing"] = matrix_of(point["mixing"])
-    return Kept(base / "diagrams" / f"{digest(asked)}.nc", asked)
+    return CachedResult(base / "diagrams" / f"{config_hash(asked)}.nc", asked)

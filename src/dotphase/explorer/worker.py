@@ -37,9 +37,9 @@ def main() -> int:
         os.nice(NICENESS)
     tasks: dict[str, Callable[..., None]] = {"train": train, "theory": theory, "descend": descend}
     task = tasks[job.pop("task")]
-    from dotphase.runtime.compilation_cache import keep_for_process
+    from dotphase.runtime.compilation_cache import enable_for_process
 
-    keep_for_process()
+    enable_for_process()
     tell(state="running", steps=0)
     try:
         task(**job)

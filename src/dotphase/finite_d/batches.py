@@ -47,7 +47,7 @@ def bytes_of_run(model: Model, n: int, d: int, dtype: np.dtype) -> int:
 def check_run(model: Model, n: int, d: int) -> None:
     """Refuse a data set of such a size if it does not fit into memory."""
     each = bytes_of_run(model, n, d, np.dtype("float64"))
-    memory_limit.check_batch(1, each, memory_limit.available(), d)
+    memory_limit.check_batch(1, each, memory_limit.available_bytes(), d)
 
 
 def choose_batch(asked: int | None, each: int, count: int, d: int, *, crowd: int = 1) -> int:
@@ -56,7 +56,7 @@ def choose_batch(asked: int | None, each: int, count: int, d: int, *, crowd: int
     On a CPU at most `crowd`: there runs compete for the same memory bus, and all wait for the
     slowest, which is worth it for small data sets only. An error names d.
     """
-    count, room = max(count, 1), memory_limit.available()
+    count, room = max(count, 1), memory_limit.available_bytes()
     if asked is not None:
         asked = min(validation.integer("batch", asked, at_least=1), count)
         memory_limit.check_batch(asked, each, room, d)

@@ -92,7 +92,9 @@ def sample(
     n, d = validation.integer("n", n, at_least=1), validation.integer("d", d, at_least=1)
     count_sentences(model, n / d, d)
     kind = check_dtype(dtype)
-    memory_limit.check_batch(1, n * model.length * d * kind.itemsize, memory_limit.available(), d)
+    memory_limit.check_batch(
+        1, n * model.length * d * kind.itemsize, memory_limit.available_bytes(), d
+    )
     return _draw(model, n, as_key(key), jnp.asarray(position_vectors(model, d), kind))
 
 

@@ -18,7 +18,7 @@ from dotphase.finite_d.overlaps import mechanism_of
 from dotphase.model import Model
 from dotphase.numerics.statistics import error_if_known
 from dotphase.runtime import interrupt
-from dotphase.storage.labels import labelled
+from dotphase.storage.labels import add_labels
 from dotphase.storage.provenance import provenance
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def keeping(runs: Sequence[Any], result: Callable[[], Any]) -> Iterator[None]:
     except KeyboardInterrupt:
         if not runs:
             raise
-        interrupt.keep()
+        interrupt.begin_handover()
         raise Interrupted(result()) from None
 
 
@@ -252,7 +252,7 @@ class Runs(Printable):
             coords={"seed": [run.seed for run in self.runs]},
             attrs=provenance(self.model, **asked),
         )
-        return labelled(found)
+        return add_labels(found)
 
     def described(self, how: str, more: Sequence[str] = ()) -> Description:
         """The result in words: how it was found, what was learned, means with errors for each

@@ -26,7 +26,7 @@ from dotphase.numerics.proximal_map import (
     response,
     vmap_points,
 )
-from dotphase.runtime.threads import over_blocks
+from dotphase.runtime.threads import map_blocks
 
 #: Sentences in a block: on an accelerator many, where a block takes the same time for any number.
 BLOCK, BLOCK_ON_ACCELERATOR = 2**10, 2**14
@@ -95,7 +95,7 @@ def apply_force(
         return _on_block(model, centres[k], sentences[k], tracks[k], V, call)
 
     # The first one by itself: it may have to be compiled, once.
-    return [work(0), *over_blocks(lambda k: work(k + 1), len(centres) - 1)]
+    return [work(0), *map_blocks(lambda k: work(k + 1), len(centres) - 1)]
 
 
 @eqx.filter_jit

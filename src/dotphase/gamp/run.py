@@ -86,7 +86,7 @@ def pass_messages(
     check_run(model, n, d)
     memory_check.check_points(model, padded(n))
     check_dims(model)
-    memory_limit.check_kept("seeds", seeds, bytes_kept(model, d))
+    memory_limit.check_storage("seeds", seeds, bytes_kept(model, d))
     positions = jnp.asarray(position_vectors(model, d))
     root = jax.random.key(settings.seed)
     V = FIRST_V * np.asarray(model.rho)[:, None, None] * np.eye(model.student_rank)
@@ -112,7 +112,7 @@ def pass_messages(
             seconds=time.perf_counter() - began,
         )
 
-    with keeping(runs, result), memory_limit.explained(1):
+    with keeping(runs, result), memory_limit.explain_out_of_memory(1):
         for number in range(seeds):
             keys = keys_at(root, jnp.asarray([[number]]))
             data, first = prepare_runs(model, begin, keys, n, positions)

@@ -13,7 +13,7 @@ import numpy as np
 
 from dotphase.errors import InvalidInput
 from dotphase.storage.files import Damaged, remove_leftovers
-from dotphase.storage.result_cache import Kept
+from dotphase.storage.result_cache import CachedResult
 
 T = TypeVar("T")
 
@@ -36,8 +36,8 @@ class Checkpoint:
     most: int | None = None
 
     @property
-    def _kept(self) -> Kept:
-        return Kept(self.path, {**self.settings, "layout": LAYOUT}, "checkpoint")
+    def _kept(self) -> CachedResult:
+        return CachedResult(self.path, {**self.settings, "layout": LAYOUT}, "checkpoint")
 
     def load(self, like: T) -> tuple[T, np.ndarray] | None:
         """State (a tree of arrays) and learning curves, or None where there is no file yet."""
@@ -64,4 +64,4 @@ class Checkpoint:
         """Replace the file; a kill at any moment leaves the old one or the new one."""
         named = jax.tree.flatten_with_path(state)[0]
         arrays = {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in named}
-        self._kept.keep_arrays({**arrays, "curves": curves})
+        self._kept.store_arrays({**arrays, "curves": curves})

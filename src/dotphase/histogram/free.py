@@ -37,7 +37,7 @@ from dotphase.histogram.network import (
 )
 from dotphase.histogram.task import Split, Task, draw
 from dotphase.histogram.train import BATCH, Plan, Trained, check_runs, train
-from dotphase.storage.files import read_arrays, take_about, write_arrays
+from dotphase.storage.files import read_arrays, take_metadata, write_arrays
 
 #: Standard deviation of the noise, and epochs of gradient steps (arXiv:2402.03902).
 NOISE, EPOCHS = 1e-3, 100
@@ -174,7 +174,7 @@ def load_emergence(path: str | Path) -> Emergence:
     20
     """
     arrays = read_arrays(Path(path), "emergence")
-    about = take_about(arrays)
+    about = take_metadata(arrays)
     if arrays.keys() != set(NAMES) or "task" not in about:
         raise InvalidInput("emergence", str(path), "must be a file written by this version")
     return Emergence(**{**about, **arrays, "task": Task(**about["task"])})

@@ -29,7 +29,7 @@ from jaxtyping import Array, Float, Int
 
 from dotphase.config import validation
 from dotphase.errors import InvalidInput
-from dotphase.runtime.precision import computing
+from dotphase.runtime.precision import use_precision
 
 #: What query and key may read; a free network reads everything.
 MECHANISMS = ("semantic", "positional")
@@ -50,7 +50,7 @@ def in_single_precision(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        with computing(np.float32), jax.default_matmul_precision("float32"):
+        with use_precision(np.float32), jax.default_matmul_precision("float32"):
             return function(*args, **kwargs)
 
     return wrapped

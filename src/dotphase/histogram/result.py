@@ -20,7 +20,7 @@ from dotphase.histogram.task import Task
 from dotphase.histogram.train import Trained
 from dotphase.histogram.weights import NAMES
 from dotphase.numerics.outcome import Outcome
-from dotphase.storage.files import read_arrays, take_about, write_arrays
+from dotphase.storage.files import read_arrays, take_metadata, write_arrays
 
 #: What is printed of the runs of a mechanism: means and standard deviations.
 LABELS = {
@@ -219,7 +219,7 @@ def load(path: str | Path) -> Experiment:
     ('semantic', 'positional')
     """
     arrays = read_arrays(Path(path), "experiment")
-    about = take_about(arrays)
+    about = take_metadata(arrays)
     if about.get("layout") != LAYOUT:
         raise InvalidInput("experiment", str(path), "must be a file written by this version")
     landscape = _part(arrays, "landscape")

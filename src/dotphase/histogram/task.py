@@ -75,7 +75,7 @@ def draw(task: Task, seed: int = 0) -> Split:
     from dotphase.runtime import memory_limit
 
     # Twice the sequences and their counts, and who equals whom in each.
-    memory_limit.check_kept("samples", task.samples, task.length * (16 + task.length))
+    memory_limit.check_storage("samples", task.samples, task.length * (16 + task.length))
     generator = np.random.default_rng([validation.integer("seed", seed, at_least=0), 0x7A5C])
     drawn = generator.integers(0, task.symbols, (task.samples, task.length), dtype=np.int32)
     different = generator.permutation(np.unique(drawn, axis=0))

@@ -200,7 +200,7 @@ def train(
 def check_runs(runs: Any, task: Task, dimension: int, hidden: int) -> int:
     """A number of runs whose networks, starts and the optimizer's memories fit into memory."""
     numbers = dimension * (task.symbols + task.length + 4 * dimension + 2 * hidden)
-    return memory_limit.check_kept(
+    return memory_limit.check_storage(
         "runs", validation.integer("runs", runs, at_least=1), 8 * 4 * numbers
     )
 

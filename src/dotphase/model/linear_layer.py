@@ -13,13 +13,13 @@ from jaxtyping import Array, Float
 
 from dotphase.model.definition import Model
 from dotphase.numerics.quadrature import normal_points
-from dotphase.runtime.memoize import remembered
+from dotphase.runtime.memoize import memoize
 from dotphase.runtime.precision import in_double_precision
 
 _LOG2_POINTS = 14
 
 
-@remembered(256)
+@memoize(256)
 @in_double_precision
 def linear_test_error(model: Model, *, seed: int = 0) -> float:
     """Test error of the linear positional layer ``f(x) = W x`` at alpha of order one.

@@ -19,7 +19,7 @@ def check_fields(model: Model, points: int) -> None:
 
 
 def _check_model(model: Model, needed: int) -> None:
-    room = memory_limit.available()
+    room = memory_limit.available_bytes()
     if needed > room:
         sizes = {name: getattr(model, name) for name in ("student_rank", "teacher_rank", "length")}
         field = max(sizes, key=lambda name: sizes[name])

@@ -11,14 +11,14 @@ from jaxtyping import Float
 
 from dotphase.model.definition import Attention, Model
 from dotphase.model.validation import call_many
-from dotphase.runtime.memoize import remembered
+from dotphase.runtime.memoize import memoize
 from dotphase.runtime.precision import in_double_precision
 
 #: Signs of the columns of Q, and of those of Q*.
 Flip = tuple[Float[np.ndarray, " r"], Float[np.ndarray, " t"]]
 
 
-@remembered(64)
+@memoize(64)
 @in_double_precision
 def sign_flips(model: Model) -> list[Flip]:
     """The sign flips of columns of Q and of Q* that a model does not see; to flip nothing is one.
@@ -71,7 +71,7 @@ def turns(model: Model) -> tuple[list[np.ndarray], list[np.ndarray]]:
     return _seen_by_none(model)
 
 
-@remembered(64)
+@memoize(64)
 @in_double_precision
 def _seen_by_none(model: Model) -> tuple[list[np.ndarray], list[np.ndarray]]:
     length, r, t = model.length, model.student_rank, model.teacher_rank
@@ -85,7 +85,7 @@ def _seen_by_none(model: Model) -> tuple[list[np.ndarray], list[np.ndarray]]:
     return students, [a for turn, a in _turns(t) if _same(value, _energies(model, x, h @ turn, z))]
 
 
-@remembered(64)
+@memoize(64)
 @in_double_precision
 def unseen_signs(function: Attention, length: int, rank: int) -> list[Float[np.ndarray, " n"]]:
     """The sign flips of columns that an attention function does not see."""

@@ -107,7 +107,7 @@ def cache_settings() -> dict[str, Any]:
     }
 
 
-def keep_for_process() -> None:
+def enable_for_process() -> None:
     """Keep all that is compiled from now on: for a process that is a program of this package."""
     # Where nothing can be kept, everything is compiled anew; nobody has to be told each time.
     about = "Error (writing|reading) persistent compilation cache"

@@ -13,7 +13,7 @@ import threading
 _asked, _keeping = threading.Event(), threading.Event()
 
 
-def ask() -> None:
+def request_stop() -> None:
     """Ask whatever computes to stop; safe in a handler of signals."""
     _asked.set()
 
@@ -24,11 +24,11 @@ def check() -> None:
         raise KeyboardInterrupt
 
 
-def keep() -> None:
+def begin_handover() -> None:
     """Say that finished work is being handed over: whoever asked to stop waits for it."""
     _keeping.set()
 
 
-def keeping() -> bool:
+def is_handing_over() -> bool:
     """Whether finished work is being handed over."""
     return _keeping.is_set()

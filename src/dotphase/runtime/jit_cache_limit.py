@@ -39,7 +39,7 @@ _compiled = _Compiled()
 jax.monitoring.register_event_duration_secs_listener(_compiled.hear)
 
 
-def make_room() -> bool:
+def clear_if_near_limit() -> bool:
     """Let compiled functions go if there are too many; whether they were."""
     if _compiled.count < BETWEEN:
         return False
@@ -47,13 +47,13 @@ def make_room() -> bool:
         if _compiled.count < BETWEEN:
             return False
         _compiled.count = 0
-        if taken() < SHARE:
+        if memory_map_fraction() < SHARE:
             return False
         jax.clear_caches()
         return True
 
 
-def taken() -> float:
+def memory_map_fraction() -> float:
     """Share of the pieces of address space that is taken; 0 where the system does not say."""
     try:
         return _PIECES.read_bytes().count(b"\n") / int(_MOST.read_text())

@@ -1,4 +1,4 @@
-"""Results kept by the values of what they were computed from.
+"""Results cached by the values of what they were computed from.
 
 A model is a tree of functions and arrays. Two trees are the same here if their functions are the
 same objects and their arrays hold the same numbers now, so that an array changed in place is
@@ -18,14 +18,14 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Same:
+class Identity:
     """A key that is equal for the same object only, and keeps that object alive."""
 
     def __init__(self, value: object) -> None:
         self.value = value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and self.value is other.value
+        return isinstance(other, Identity) and self.value is other.value
 
     def __hash__(self) -> int:
         return id(self.value)
@@ -44,7 +44,7 @@ class _Call:
         return hash(self.key)
 
 
-def key_of(tree: Any) -> Hashable:
+def tree_key(tree: Any) -> Hashable:
     """What two trees share that hold the same functions and the same numbers."""
     leaves, shape = jax.tree.flatten(tree)
     return shape, tuple(_leaf(leaf) for leaf in leaves)
@@ -54,20 +54,20 @@ def _leaf(leaf: Any) -> Hashable:
     if isinstance(leaf, np.ndarray | np.generic | jax.Array):
         values = np.asarray(leaf)
         return values.shape, values.dtype.str, values.tobytes()
-    return (type(leaf), leaf) if isinstance(leaf, bool | int | float | str) else Same(leaf)
+    return (type(leaf), leaf) if isinstance(leaf, bool | int | float | str) else Identity(leaf)
 
 
-def remembered(most: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
+def memoize(most: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Keep the last `most` results of a function of trees; they must not be changed."""
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
         @lru_cache(maxsize=most)
-        def kept(call: _Call) -> T:
+        def cached(call: _Call) -> T:
             return function(*call.args, **call.kwargs)
 
         @wraps(function)
         def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
-            return kept(_Call(key_of((args, kwargs)), args, kwargs))
+            return cached(_Call(tree_key((args, kwargs)), args, kwargs))
 
         return wrapped
 

@@ -16,7 +16,7 @@ COPIES = 4
 SMALLER = "use a smaller d or alpha, or float32"
 
 
-def available() -> int:
+def available_bytes() -> int:
     """Bytes that can still be allocated on the device that JAX computes on."""
     device = jax.devices()[0]
     stats = device.memory_stats() if device.platform != "cpu" else None
@@ -56,9 +56,9 @@ def check_batch(batch: int, each: int, room: int, d: int) -> None:
     raise InvalidInput("batch", batch, rule)
 
 
-def check_kept(field: str, count: int, each: int) -> int:
+def check_storage(field: str, count: int, each: int) -> int:
     """A number of things of `each` bytes that are all kept, refused if they do not fit."""
-    room = available()
+    room = available_bytes()
     if count * each > room:
         rule = f"would keep about {format_size(count * each)} and {format_size(room)} are free"
         raise InvalidInput(field, count, f"{rule}: use {max(room // each, 1)} or less")
@@ -66,7 +66,7 @@ def check_kept(field: str, count: int, each: int) -> int:
 
 
 @contextmanager
-def explained(batch: int) -> Iterator[None]:
+def explain_out_of_memory(batch: int) -> Iterator[None]:
     """Turn the runtime's out-of-memory error into one that names a batch size to use."""
     try:
         yield

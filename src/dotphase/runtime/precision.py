@@ -19,16 +19,16 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from dotphase.runtime.compilation_cache import kept
-from dotphase.runtime.jit_cache_limit import make_room
+from dotphase.runtime.jit_cache_limit import clear_if_near_limit
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 @contextmanager
-def computing(kind: DTypeLike) -> Iterator[None]:
+def use_precision(kind: DTypeLike) -> Iterator[None]:
     """In float32 or float64, with compiled code kept; the caller's settings come back after."""
-    make_room()
+    clear_if_near_limit()
     with kept(), jax.enable_x64(np.dtype(kind) == np.float64):
         yield
 
@@ -38,7 +38,7 @@ def in_double_precision(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        with computing(np.float64):
+        with use_precision(np.float64):
             return function(*args, **kwargs)
 
     return wrapped

@@ -25,7 +25,7 @@ def _cores() -> int:
 CORES = _cores()
 
 
-def over_blocks(work: Callable[[int], T], count: int) -> list[T]:
+def map_blocks(work: Callable[[int], T], count: int) -> list[T]:
     """One result per block. Blocks are shared out to threads, one for each core: a block is too
     small for the compiler to use more than one. Who is free takes the next; this thread, too."""
     if count < 2 or jax.default_backend() != "cpu":
@@ -40,7 +40,7 @@ def over_blocks(work: Callable[[int], T], count: int) -> list[T]:
             deque(left, maxlen=0)  # nobody begins another
             raise
 
-    helpers = [threads().submit(in_double_precision(some)) for _ in range(CORES - 1)]
+    helpers = [thread_pool().submit(in_double_precision(some)) for _ in range(CORES - 1)]
     some()
     for helper in helpers:
         # One that has not begun by now, because its thread was busy, has nothing left to do.
@@ -50,6 +50,6 @@ def over_blocks(work: Callable[[int], T], count: int) -> list[T]:
 
 
 @lru_cache(maxsize=1)
-def threads() -> ThreadPoolExecutor:
+def thread_pool() -> ThreadPoolExecutor:
     """One for each core, kept."""
     return ThreadPoolExecutor(CORES, thread_name_prefix="dotphase-blocks")

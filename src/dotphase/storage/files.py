@@ -38,7 +38,7 @@ class Damaged(InvalidInput):
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def atomic_write(path: Path) -> Iterator[Path]:
     """A path to write to instead, which becomes `path` at the end, once it is on the disk.
 
     A kill at any moment leaves the old file or the new one.
@@ -58,7 +58,7 @@ def write_dataset(dataset: xr.Dataset, path: str | Path) -> Path:
     target = Path(path)
     # Made in memory: HDF5 does not survive a disk that is full.
     made = _as_bytes(dataset)
-    with replacing(target) as temporary:
+    with atomic_write(target) as temporary:
         temporary.write_bytes(made)
     return target
 
@@ -102,7 +102,7 @@ def read_dataset(path: Path) -> xr.Dataset:
 
 def write_text(text: str, path: Path) -> None:
     """Write a text file in UTF-8."""
-    with replacing(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_text(text, "utf-8")
 
 
@@ -118,7 +118,7 @@ def write_arrays(
 ) -> None:
     """Write an .npz file, with what JSON can hold beside the arrays."""
     text = {} if about is None else {ABOUT: np.asarray(json.dumps(dict(about)))}
-    with replacing(path) as temporary, temporary.open("wb") as file:
+    with atomic_write(path) as temporary, temporary.open("wb") as file:
         np.savez(file, **arrays, **text)  # type: ignore[arg-type]
 
 
@@ -131,7 +131,7 @@ def read_arrays(path: Path, field: str) -> dict[str, np.ndarray]:
         raise Damaged(field, str(path), "must be an .npz file of plain arrays") from None
 
 
-def take_about(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+def take_metadata(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     """What was written beside arrays, taken out of them; nothing if it is not of our making."""
     try:
         found = json.loads(str(arrays.pop(ABOUT, "{}")))

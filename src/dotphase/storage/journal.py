@@ -26,7 +26,7 @@ from typing import IO, Any
 
 from dotphase.errors import InvalidInput
 from dotphase.storage.paths import as_path, check_folder
-from dotphase.storage.run_config import as_asked, difference
+from dotphase.storage.run_config import config_diff, to_json
 
 #: Files of a journal's folder.
 DATABASE, LOCK = "study.sqlite", "study.lock"
@@ -97,7 +97,7 @@ class Journal:
         about : mapping
             Provenance, kept from the time of the beginning, with the version as ``software``.
         """
-        folder, asked = check_folder("out", folder), as_asked(asked)
+        folder, asked = check_folder("out", folder), to_json(asked)
         with storage_errors(folder, ""):
             _check_folder(folder, asked)
             folder.mkdir(exist_ok=True)
@@ -140,7 +140,7 @@ class Journal:
 
 
 @dataclass(frozen=True)
-class Contents:
+class JournalContents:
     """What a journal holds.
 
     Attributes
@@ -166,7 +166,7 @@ class Contents:
     finished: tuple[float, ...]
 
 
-def read_journal(folder: str | Path, *, values: bool = True) -> Contents:
+def read_journal(folder: str | Path, *, values: bool = True) -> JournalContents:
     """Everything in a journal's folder, also while somebody is at work.
 
     Parameters
@@ -181,7 +181,7 @@ def read_journal(folder: str | Path, *, values: bool = True) -> Contents:
         runs, _ = _sound(database, "runs")
         points, damaged = _sound(database, "points", "ORDER BY place")
         finished = [row for row in points if row[1] != "running"]
-        return Contents(
+        return JournalContents(
             asked=about["asked"],
             about=about["provenance"],
             software=tuple(
@@ -262,9 +262,9 @@ def _check_folder(folder: Path, asked: dict[str, Any]) -> None:
     with _reading(folder) as database:
         if not _is_begun(database):
             return
-        other = difference(_about(database)["asked"], asked)
+        other = config_diff(_about(database)["asked"], asked)
     if other is not None:
-        rule = f"holds the answer to another question ({other}): use a new folder"
+        rule = f"contains results of another configuration ({other}): use a new folder"
         raise InvalidInput("out", str(folder), rule)
 
 

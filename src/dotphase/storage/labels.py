@@ -36,7 +36,7 @@ LONG_NAMES = {
 }
 
 
-def labelled(dataset: xr.Dataset) -> xr.Dataset:
+def add_labels(dataset: xr.Dataset) -> xr.Dataset:
     """The dataset with `long_name` and `units` on every variable and coordinate that is known."""
     for name in map(str, dataset.variables):
         base = name.removeprefix("path_")

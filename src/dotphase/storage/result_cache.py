@@ -18,14 +18,14 @@ import xarray as xr
 
 from dotphase.errors import InvalidInput
 from dotphase.storage import files
-from dotphase.storage.run_config import as_asked, difference
+from dotphase.storage.run_config import config_diff, to_json
 
 #: Attributes of a dataset that say what was asked for, and whether it is as it was written.
 ASKED, MARK = "asked", "mark"
 
 
 @dataclass(frozen=True)
-class Kept:
+class CachedResult:
     """A file with an answer and the question it belongs to.
 
     Attributes
@@ -44,15 +44,17 @@ class Kept:
         if not self.path.exists():
             return None
         arrays = files.read_arrays(self.path, self.field)
-        other = difference(files.take_about(arrays), as_asked(self.asked))
+        other = config_diff(files.take_metadata(arrays), to_json(self.asked))
         if other is not None:
-            rule = f"holds the answer to another question ({other}): use another name or folder"
+            rule = (
+                f"contains results of another configuration ({other}): use another name or folder"
+            )
             raise InvalidInput(self.field, str(self.path), rule)
         return arrays
 
-    def keep_arrays(self, arrays: Mapping[str, np.ndarray]) -> None:
+    def store_arrays(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Replace the file."""
-        files.write_arrays(self.path, arrays, about=as_asked(self.asked))
+        files.write_arrays(self.path, arrays, about=to_json(self.asked))
 
     def dataset(self) -> xr.Dataset | None:
         """The dataset; None where there is none for this question, or the file is damaged."""
@@ -66,12 +68,12 @@ class Kept:
                 return None
         except files.UNREADABLE:
             return None
-        return found if asked == as_asked(self.asked) else None
+        return found if asked == to_json(self.asked) else None
 
-    def keep_dataset(self, dataset: xr.Dataset) -> xr.Dataset:
+    def store_dataset(self, dataset: xr.Dataset) -> xr.Dataset:
         """Replace the file; what was written is read back, as a later run will see it."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        asked = json.dumps(as_asked(self.asked))
+        asked = json.dumps(to_json(self.asked))
         found = files.as_read_back(dataset)
         about = {ASKED: asked, MARK: files.digest_of(found)}
         files.write_dataset(found.assign_attrs(about), self.path)
@@ -80,4 +82,4 @@ class Kept:
     def get(self, compute: Callable[[], xr.Dataset]) -> xr.Dataset:
         """The dataset, computed and kept if it is not there."""
         found = self.dataset()
-        return self.keep_dataset(compute()) if found is None else found
+        return self.store_dataset(compute()) if found is None else found

@@ -129,7 +129,7 @@ def save_result(result: Result, path: str | Path) -> Path:
     root = root.assign_attrs({name: attribute(value) for name, value in attributes.items()})
     tree = xr.DataTree.from_dict({"/": root, f"/{FIELDS}": xr.Dataset(variables)})
     content = tree.to_netcdf(engine="h5netcdf")  # in memory: HDF5 crashes on a full disk
-    with files.replacing(target) as temporary:
+    with files.atomic_write(target) as temporary:
         temporary.write_bytes(content)
     return target
 

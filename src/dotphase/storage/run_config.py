@@ -1,4 +1,7 @@
-"""What was asked for: as it is written down, in a few characters, and how it differs. Light."""
+"""Serialize, hash and compare the configurations of runs.
+
+A stored result is used again only if its configuration equals the requested one.
+"""
 
 from __future__ import annotations
 
@@ -7,44 +10,47 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+#: Error messages show texts up to this length, and lists up to this number of items.
+MAX_TEXT, MAX_ITEMS = 60, 4
 
-def as_asked(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """A question as it compares with one that was read back."""
-    plain: dict[str, Any] = json.loads(json.dumps(dict(asked), default=_plain))
+
+def to_json(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert a configuration to the values that JSON returns when it is read back."""
+    plain: dict[str, Any] = json.loads(json.dumps(dict(config), default=_to_plain))
     return plain
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
-def digest(asked: Mapping[str, Any]) -> str:
-    """A short name for a question, as part of the name of a file."""
-    text = json.dumps(as_asked(asked), sort_keys=True)
+def config_hash(config: Mapping[str, Any]) -> str:
+    """Return 12 hexadecimal digits that identify a configuration in the name of a file."""
+    text = json.dumps(to_json(config), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def difference(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
-    """In words, in what two questions differ; None if they are the same."""
-    return "; ".join(_changes(found, wanted, "")) or None
+def config_diff(stored: Mapping[str, Any], requested: Mapping[str, Any]) -> str | None:
+    """Describe the difference between two configurations; None if they are equal."""
+    return "; ".join(_changes(stored, requested, "")) or None
 
 
-def _changes(found: Mapping[str, Any], wanted: Mapping[str, Any], prefix: str) -> list[str]:
+def _changes(stored: Mapping[str, Any], requested: Mapping[str, Any], prefix: str) -> list[str]:
     changes = []
-    for name in {**found, **wanted}:
-        there, here = found.get(name), wanted.get(name)
-        if isinstance(there, Mapping) and isinstance(here, Mapping):
-            changes += _changes(there, here, f"{prefix}{name}.")
-        elif there != here:
-            changes.append(f"{prefix}{name}: {_brief(there)} there, {_brief(here)} here")
+    for name in {**stored, **requested}:
+        old, new = stored.get(name), requested.get(name)
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            changes += _changes(old, new, f"{prefix}{name}.")
+        elif old != new:
+            changes.append(f"{prefix}{name}: {_shorten(old)} stored, {_shorten(new)} requested")
     return changes
 
 
-def _brief(value: Any) -> str:
-    """A value in a few characters; long lists by their ends."""
+def _shorten(value: Any) -> str:
+    """Return a short text of a value, for long lists the first and the last item."""
     if value is None:
         return "nothing"
-    if isinstance(value, list) and len(value) > 4:
+    if isinstance(value, list) and len(value) > MAX_ITEMS:
         return f"{len(value)} values from {json.dumps(value[0])} to {json.dumps(value[-1])}"
     text = json.dumps(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 3] + "..."

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from dotphase.storage.journal import Contents, Journal, read_journal
+from dotphase.storage.journal import Journal, JournalContents, read_journal
 from dotphase.study.spec import Study
 
 #: The dataset, beside the journal.
@@ -87,7 +87,7 @@ def open_journal(folder: str | Path, study: Study, about: dict[str, Any]) -> Jou
     return Journal.open(folder, {**study.to_dict(), ORDER: list(study.sweep)}, about)
 
 
-def read_record(folder: str | Path, *, values: bool = True) -> tuple[Study, Contents]:
+def read_record(folder: str | Path, *, values: bool = True) -> tuple[Study, JournalContents]:
     """A study and everything that is finished in its folder, also while it is running."""
     found = read_journal(folder, values=values)
     spec = {name: value for name, value in found.asked.items() if name != ORDER}

@@ -124,7 +124,7 @@ def run_study(
             with storage_errors(Path(folder)):
                 write_dataset(dataset, Path(folder) / DATASET)
         except KeyboardInterrupt:
-            interrupt.keep()
+            interrupt.begin_handover()
             raise Interrupted(read_study(folder)) from None
     return dataset
 

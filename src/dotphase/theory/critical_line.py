@@ -15,7 +15,7 @@ from dotphase.config.formatting import Description, Printable, format_value
 from dotphase.model import Model
 from dotphase.runtime.precision import in_double_precision
 from dotphase.runtime.progress import ProgressCallback
-from dotphase.storage.labels import labelled
+from dotphase.storage.labels import add_labels
 from dotphase.storage.provenance import provenance
 from dotphase.storage.results import Result
 from dotphase.theory.critical import ALPHA_MAX, ALPHA_MIN, SETTINGS, Critical, search_job
@@ -106,7 +106,7 @@ class CriticalLine(Printable, Result):
                 ]
                 label = f"branch_{name}" if name.startswith("end") else name
                 dataset[label] = (("branch", self.parameter), rows, {"description": text})
-        return labelled(dataset)
+        return add_labels(dataset)
 
     @property
     def description(self) -> Description:

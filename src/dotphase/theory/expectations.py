@@ -26,9 +26,9 @@ from dotphase.model import Model
 from dotphase.model.symmetry import sign_flips
 from dotphase.numerics.proximal_map import ProxState
 from dotphase.numerics.quadrature import N_SCRAMBLES, gaussian_blocks
-from dotphase.runtime.jit_cache_limit import make_room
-from dotphase.runtime.memoize import Same, remembered
-from dotphase.runtime.threads import over_blocks, threads
+from dotphase.runtime.jit_cache_limit import clear_if_near_limit
+from dotphase.runtime.memoize import Identity, memoize
+from dotphase.runtime.threads import map_blocks, thread_pool
 from dotphase.theory.coordinates import Coordinates
 from dotphase.theory.driver import before_evaluation
 from dotphase.theory.overlaps import Conjugates, Overlaps, shapes_of
@@ -83,7 +83,7 @@ class Evaluator:
         self.arrays = jax.device_put(arrays)
         leaves, shape = jax.tree.flatten(static)
         sizes = tuple(np.shape(leaf) for leaf in jax.tree.leaves(arrays))
-        self.structure: Structure = (shape, sizes, tuple(Same(leaf) for leaf in leaves))
+        self.structure: Structure = (shape, sizes, tuple(Identity(leaf) for leaf in leaves))
         flips = [s for s, u in sign_flips(model) if np.all(u < 0)]
         self._teacher_is_even = any(np.all(s > 0) for s in flips)
         self._loss_is_even = any(np.all(s < 0) for s in flips)
@@ -153,7 +153,7 @@ class Evaluator:
             rows, state = compiled.step(self.arrays, flat, block, state, probe)
             return np.asarray(rows), state
 
-        results = over_blocks(average_block, len(blocks))
+        results = map_blocks(average_block, len(blocks))
         rows = np.mean([rows for rows, _ in results], axis=0)
         mirror = self.mirror(overlaps)
         return Expectations(
@@ -181,7 +181,7 @@ class Evaluator:
             state = prox_states[index]
             return np.asarray(respond(self.arrays, flat, blocks[index], state, self.directions))
 
-        rows = np.mean(over_blocks(respond_block, len(blocks)), axis=0)
+        rows = np.mean(map_blocks(respond_block, len(blocks)), axis=0)
         model, count = self.model, len(self.directions.m)
         length, square = model.length, model.student_rank**2
         V = shapes_of(model)[2]
@@ -217,7 +217,7 @@ class Evaluator:
 
 
 #: The evaluator of a model, made once.
-evaluator_of = remembered(32)(Evaluator)
+evaluator_of = memoize(32)(Evaluator)
 
 
 def without_odd(averages: Any, mirror: Mirror | None) -> Any:
@@ -231,7 +231,7 @@ def without_odd(averages: Any, mirror: Mirror | None) -> Any:
 
 
 #: Key of the models that share compiled functions.
-Structure = tuple[Any, Any, tuple[Same, ...]]
+Structure = tuple[Any, Any, tuple[Identity, ...]]
 
 
 class CompiledAverages(NamedTuple):
@@ -315,13 +315,13 @@ class CompiledOnce:
             with jax.enable_x64(True):
                 self(*args)
 
-        threads().submit(compile_here)
+        thread_pool().submit(compile_here)
 
     def __call__(self, *args: Any) -> Any:
         if self._ready:
             return self._function(*args)
         self.untouched = False
-        make_room()
+        clear_if_near_limit()
         with self._lock:
             result = self._function(*args)
             self._ready = True

@@ -29,8 +29,8 @@ from dotphase.model import Model
 from dotphase.numerics.outcome import Outcome
 from dotphase.numerics.quadrature import Rule
 from dotphase.runtime import interrupt, memory_limit
-from dotphase.runtime.precision import computing
-from dotphase.storage.labels import labelled
+from dotphase.runtime.precision import use_precision
+from dotphase.storage.labels import add_labels
 from dotphase.storage.provenance import provenance
 from dotphase.training.kernel import Recipe, optimize, settled
 from dotphase.training.kernel import record as follow
@@ -120,7 +120,7 @@ def train(
     each = bytes_of_run(model, n, d, settings.precision)
     batch = choose_batch(settings.batch, each, seeds, d)
     check_dims(model)
-    memory_limit.check_kept("seeds", seeds, bytes_kept(model, d))
+    memory_limit.check_storage("seeds", seeds, bytes_kept(model, d))
     runs: list[Run] = []
     paths: list[Path] = []
 
@@ -144,7 +144,11 @@ def train(
     )  # fmt: skip
 
     # Optax mixes precisions in its own state, so single precision is the setting of all of it.
-    with computing(settings.precision), keeping(runs, result), memory_limit.explained(batch):
+    with (
+        use_precision(settings.precision),
+        keeping(runs, result),
+        memory_limit.explain_out_of_memory(batch),
+    ):
         for begun in range(first, last, batch):
             # The last batch is filled up to the same size, so that nothing is compiled again.
             numbers = np.arange(begun, begun + batch)
@@ -287,4 +291,4 @@ def _labelled(paths: list[Path], runs: list[Run], attributes: dict[str, Any]) ->
         coords={"seed": [run.seed for run in runs], "step": steps},
         attrs=attributes,
     )
-    return labelled(dataset)
+    return add_labels(dataset)

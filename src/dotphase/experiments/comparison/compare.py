@@ -34,7 +34,7 @@ from dotphase.experiments.training.grid import grid
 from dotphase.finite_d.initializers import STARTS
 from dotphase.finite_d.overlaps import positional_alignment
 from dotphase.model import Model
-from dotphase.storage.labels import labelled
+from dotphase.storage.labels import add_labels
 from dotphase.storage.provenance import provenance
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.finite_d_corrections import is_known
@@ -151,7 +151,7 @@ def compare(
         dataset[f"{name}_limit"] = expected[name].assign_attrs(description="theory at infinite d")
     dataset["stayed"] = stayed.mean("seed").transpose("branch", "alpha")
     dataset["stayed"].attrs["description"] = "share of runs that end on the branch they began on"
-    return labelled(_judged(dataset))
+    return add_labels(_judged(dataset))
 
 
 def _plain_descent(asked: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from dotphase.model import Model
 from dotphase.model.definition import check_model
 from dotphase.model.linear_layer import linear_test_error
 from dotphase.numerics.crossings import last_fall
-from dotphase.storage.labels import labelled
+from dotphase.storage.labels import add_labels
 from dotphase.storage.provenance import provenance
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.settings import SolverFields, SolverSettings, with_changes
@@ -120,7 +120,7 @@ def curve(
     dataset["linear_test_error"].attrs["description"] = "test error of the linear layer"
     dataset["alpha_c"], dataset["alpha_c_stderr"] = interpolate_alpha_c(dataset)
     dataset["alpha_c"].attrs["description"] = "alpha where the training losses cross"
-    return labelled(dataset)
+    return add_labels(dataset)
 
 
 def _followed(

@@ -15,7 +15,7 @@ from dotphase.experiments.theory.solution_variables import is_minimum, variables
 from dotphase.model import Model
 from dotphase.numerics.crossings import first_rise, last_fall
 from dotphase.runtime.progress import ProgressCallback
-from dotphase.storage.labels import labelled
+from dotphase.storage.labels import add_labels
 from dotphase.storage.provenance import provenance
 from dotphase.theory.settings import SolverFields, SolverSettings, with_changes
 from dotphase.theory.solution import Solution
@@ -156,7 +156,7 @@ def _with_lines(dataset: xr.Dataset, parameter: str) -> xr.Dataset:
     }
     for (name, text), values in zip(told.items(), zip(*lines, strict=True), strict=True):
         dataset[name] = (parameter, list(values), {"description": text})
-    return labelled(dataset)
+    return add_labels(dataset)
 
 
 def _line(

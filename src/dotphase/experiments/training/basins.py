@@ -126,7 +126,7 @@ def basins(
     direction = resolve(model, start, 1.0)
     each = bytes_of_run(model, max(sizes), d, np.dtype("float64"))
     lanes = choose_batch(batch, each, len(sizes) * seeds, d)
-    memory_limit.check_kept("seeds", seeds, 100 * len(sizes) * len(widths) * len(settings))
+    memory_limit.check_storage("seeds", seeds, 100 * len(sizes) * len(widths) * len(settings))
     places = [(i, k) for i in range(len(sizes)) for k in range(seeds)]
     root, positions = jax.random.key(seed), jnp.asarray(position_vectors(model, d))
     shape = (len(settings), len(sizes), seeds, len(widths))
@@ -134,7 +134,7 @@ def basins(
     for done, (some, filled) in enumerate(in_batches(places, lanes)):
         index = np.asarray(filled)
         keys, counts = keys_at(root, jnp.asarray(index)), jnp.asarray(sizes)[index[:, 0]]
-        with memory_limit.explained(lanes):
+        with memory_limit.explain_out_of_memory(lanes):
             cells = _prepare(model, direction, keys, counts, positions, max(sizes))
             for number, chosen in enumerate(settings.values()):
                 interrupt.check()

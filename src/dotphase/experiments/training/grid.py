@@ -44,7 +44,7 @@ from dotphase.runtime import memory_limit
 from dotphase.runtime.precision import in_double_precision
 from dotphase.storage.paths import check_writable
 from dotphase.storage.provenance import describe_model, provenance
-from dotphase.storage.result_cache import Kept
+from dotphase.storage.result_cache import CachedResult
 from dotphase.training.kernel import Recipe, begin_at, finish, optimize
 from dotphase.training.loop import Progress
 from dotphase.training.settings import TrainingSettings
@@ -183,7 +183,7 @@ def grid(
         each = bytes_of_run(model, size, d, np.dtype("float64"))
         lanes = choose_batch(batch, each, len(todo), d, crowd=CROWD)
         work = _work(models, chosen, recipe, rule, root, np.asarray(sizes), size)
-        with memory_limit.explained(lanes), cells.keeping():
+        with memory_limit.explain_out_of_memory(lanes), cells.keeping():
             for some, result in in_lanes(work, todo, lanes):
                 cells.add(some, result)
                 taken = result["iterations"].sum(axis=1)
@@ -337,9 +337,9 @@ class _Grid:
             self.done = stored["done"]
             self.values = {name: stored[name] for name in FIELDS}
 
-    def _file(self, path: Path) -> Kept:
+    def _file(self, path: Path) -> CachedResult:
         described = [describe_model(member) for member in self.models.members]
-        return Kept(path, {**self.asked, **self.coords, "models": described})
+        return CachedResult(path, {**self.asked, **self.coords, "models": described})
 
     def add(self, places: Sequence[tuple[int, ...]], result: dict[str, np.ndarray]) -> None:
         """Results of some cells, in memory; in the file when it was written long ago."""
@@ -360,7 +360,7 @@ class _Grid:
 
     def _write(self) -> None:
         if self.path is not None:
-            self._file(self.path).keep_arrays({"done": self.done, **self.values})
+            self._file(self.path).store_arrays({"done": self.done, **self.values})
         self.written = time.monotonic()
 
     def dataset(self, speed: Throughput) -> xr.Dataset:

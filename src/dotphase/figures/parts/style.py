@@ -12,7 +12,7 @@ import matplotlib
 import numpy as np
 
 from dotphase.errors import InvalidInput
-from dotphase.storage.files import replacing
+from dotphase.storage.files import atomic_write
 from dotphase.storage.paths import FIGURES, check_writable
 
 #: Okabe-Ito color of each mechanism or baseline.
@@ -202,7 +202,7 @@ def save(figure: Any, path: str | Path, *, small: bool = False) -> Path:
     target = Path(path)
     metadata = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     kind = target.suffix.lower()
-    with replacing(target) as part:
+    with atomic_write(target) as part:
         figure.savefig(part, metadata=metadata.get(kind), facecolor=figure.get_facecolor())
         if small and kind == ".png":
             _shrink(part)

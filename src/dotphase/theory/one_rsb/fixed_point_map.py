@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Int
 from dotphase.model import Model
 from dotphase.numerics.fixed_point import Vector
 from dotphase.numerics.quadrature import Rule, gauss_hermite, normal_points
-from dotphase.runtime.memoize import remembered
+from dotphase.runtime.memoize import memoize
 from dotphase.theory.coordinates import Coordinates
 from dotphase.theory.expectations import (
     CompiledAverages,
@@ -109,7 +109,7 @@ class ClusterEvaluator(Evaluator):
 
 
 #: The evaluator of a model and a number of inner points, made once.
-cluster_evaluator_of = remembered(8)(ClusterEvaluator)
+cluster_evaluator_of = memoize(8)(ClusterEvaluator)
 
 
 @dataclass(frozen=True, eq=False)
