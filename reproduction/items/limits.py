@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dotphase.experiments.theory.known_limits import NUMBERS, paper_limits
+from reproduction.known_limits import NUMBERS, paper_limits
 from reproduction.figures.ridge_regression import plot_ridge_regression
 from reproduction.item import Datasets, Item
 from reproduction.rows import number

@@ -7,6 +7,7 @@ from dotphase.experiments.theory.attention import attention_matrices
 from dotphase.experiments.theory.model_error import model_error
 from dotphase.experiments.training.averages import means_over_seeds
 from dotphase.experiments.training.basins import basin_shares
+from dotphase.experiments.training.real_tokens import train_on_table
 from dotphase.model.glm import ridge_regression
 from dotphase.model.latent import Latent
 from dotphase.model.linear_layer import linear_test_error
@@ -31,5 +32,6 @@ __all__ = [
     "outcomes",
     "ridge_regression",
     "solve_many_broken",
+    "train_on_table",
     "with_theory",
 ]

@@ -39,11 +39,40 @@ def train_on_table(
     held_out: int = 4096,
     seed: int = 0,
 ) -> xr.Dataset:
-    """Train students on sentences whose tokens are rows of a table, drawn uniformly.
+    """Train students on sentences of real tokens, drawn uniformly from the rows of a table.
 
-    Tokens have the sizes sigma of the model, but the spectrum of the table; each of the `seeds`
-    data sets has a teacher of its own, and the starts share them. The dataset is over alpha, seed
-    and start; its test error is that on `held_out` fresh sentences of the table.
+    Tokens have the sizes sigma of the model and the spectrum of the table. Both starts, semantic
+    and positional, share the data sets; each data set has its own teacher.
+
+    Parameters
+    ----------
+    model : Model
+        Teacher, student and data.
+    tokens : Tokens
+        The table, from `dotphase.finite_d.embeddings.prepare`.
+    alphas : sequence of float
+        Sentences per dimension.
+    seeds : int
+        Data sets per alpha.
+    held_out : int
+        New sentences of the table for the test error.
+    seed : int
+        Seed of all random numbers.
+
+    Returns
+    -------
+    xarray.Dataset
+        Over alpha, seed and start.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dotphase.finite_d.embeddings import prepare
+    >>> tokens = prepare(np.random.default_rng(0).standard_t(8, (600, 20)))
+    >>> model = dp.positional_semantic()
+    >>> runs = dp.analysis.train_on_table(model, tokens, [4.0], seeds=2, held_out=256)
+    >>> runs["train_loss"].dims
+    ('alpha', 'seed', 'start')
     """
     refuse(model, "training on a table", "noise", "latent", "correlation")
     model = model.replace(spectrum=tokens.spectrum)
