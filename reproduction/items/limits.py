@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from reproduction.known_limits import NUMBERS, paper_limits
 from reproduction.figures.ridge_regression import plot_ridge_regression
 from reproduction.item import Datasets, Item
+from reproduction.known_limits import NUMBERS, paper_limits
 from reproduction.rows import number
 from reproduction.store import Parts
 from reproduction.verdict import Row, between_engines
