@@ -1,4 +1,4 @@
-"""Knowing when JAX compiles: it announces that it begins, and tells how long it took."""
+"""Events of JAX at the start and the end of a compilation."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-#: Events of JAX around a compilation.
-BEGINS = "/jax/compilation_cache/compile_requests_use_cache"
-ENDS = "/jax/core/compile/backend_compile_duration"
-#: Seconds from which on a compilation is worth a line of the log.
-WORTH_A_LINE = 0.1
+#: Names of JAX's events.
+START_EVENT = "/jax/compilation_cache/compile_requests_use_cache"
+END_EVENT = "/jax/core/compile/backend_compile_duration"
+#: Shortest compilation that is logged, in seconds.
+MIN_LOGGED_SECONDS = 0.1
 
 logger = logging.getLogger("dotphase")
 _listeners: list[Callable[[str], None]] = []
 
 
 @contextmanager
-def told(listener: Callable[[str], None]) -> Iterator[None]:
-    """Call `listener` with "compiling" when a compilation begins inside, with "" at its end."""
+def compilation_listener(listener: Callable[[str], None]) -> Iterator[None]:
+    """Call `listener` with "compiling" at the start of each compilation, with "" at its end."""
     _listeners.append(listener)
     try:
         yield
@@ -27,23 +27,23 @@ def told(listener: Callable[[str], None]) -> Iterator[None]:
         _listeners.remove(listener)
 
 
-def watch() -> None:
-    """Listen to JAX; imports it."""
+def register() -> None:
+    """Subscribe to the events of JAX, which is imported."""
     from jax import monitoring
 
-    monitoring.register_event_listener(_begun)
-    monitoring.register_event_duration_secs_listener(_ended)
+    monitoring.register_event_listener(_on_start)
+    monitoring.register_event_duration_secs_listener(_on_end)
 
 
-def _begun(event: str, **_: Any) -> None:
-    if event == BEGINS:
+def _on_start(event: str, **_: Any) -> None:
+    if event == START_EVENT:
         for listener in _listeners:
             listener("compiling")
 
 
-def _ended(event: str, duration_secs: float, **_: Any) -> None:
-    if event == ENDS:
-        if duration_secs > WORTH_A_LINE:
-            logger.info("compiled, or read what was compiled before, in %.1f s", duration_secs)
+def _on_end(event: str, duration_secs: float, **_: Any) -> None:
+    if event == END_EVENT:
+        if duration_secs > MIN_LOGGED_SECONDS:
+            logger.info("compiled, or read from the compilation cache, in %.1f s", duration_secs)
         for listener in _listeners:
             listener("")

@@ -1,4 +1,4 @@
-"""Options shared by the commands, made from tables of parameters, and what they turn into."""
+"""Options shared by the commands, generated from tables of parameters."""
 
 from __future__ import annotations
 
@@ -32,50 +32,32 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-
-class Checked(click.ParamType):
-    """A value of some kind; the message names the value and what is allowed."""
-
-    def __init__(self, kind: ParameterType) -> None:
-        self.kind = kind
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """As help calls such a value."""
-        return self.kind.label.lower()
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        """What stands for the value in help; read now, so that new options are in it."""
-        return self.kind.label
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The value from its text."""
-        try:
-            return (self.kind.parse if isinstance(value, str) else self.kind.check)("", value)
-        except InvalidInput as error:
-            self.fail(str(error).partition(" = ")[2], param, ctx)
+#: Most points of a grid.
+MAX_POINTS = 100_000
 
 
-@dataclass(frozen=True)
-class Grid:
+class Grid(ParameterType):
     """``A:B:N``: N evenly spaced numbers from A to B, both included; or one number."""
 
-    bound: Number
+    name = "grid"
     label = "A:B:N"
 
+    def __init__(self, number: Number) -> None:
+        self.number = number
+
     def check(self, field: str, value: Any) -> list[float]:
-        """A list of numbers."""
-        return [self.bound.check(field, each) for each in value]
+        """Return the numbers as a list."""
+        return [self.number.check(field, item) for item in value]
 
     def parse(self, field: str, text: str) -> list[float]:
-        """The numbers that ``A:B:N`` stands for."""
+        """Convert ``A:B:N`` to numbers."""
         parts = text.split(":")
         if len(parts) == 1 and "," not in text:
-            return [self.bound.parse(field, text)]
-        if len(parts) != 3 or not parts[2].isdecimal() or not 1 <= int(parts[2]) <= 100_000:
+            return [self.number.parse(field, text)]
+        if len(parts) != 3 or not parts[2].isdecimal() or not 1 <= int(parts[2]) <= MAX_POINTS:
             rule = "must be A:B:N, from A to B in N >= 1 points, as in 0.5:2:20"
             raise InvalidInput(field, text, rule)
-        first, last = (self.bound.parse(field, part) for part in parts[:2])
+        first, last = (self.number.parse(field, part) for part in parts[:2])
         count = int(parts[2])
         if count == 1:
             return [first]
@@ -84,136 +66,141 @@ class Grid:
         return [first + (last - first) * k / (count - 1) for k in range(count)]
 
 
-@dataclass(frozen=True)
-class Several:
-    """Different values of a kind with commas between them."""
+class DistinctValues(ParameterType):
+    """Different values of one type, separated by commas."""
 
-    kind: ParameterType
+    name = "list"
     label = "A,B,..."
 
+    def __init__(self, item_type: ParameterType) -> None:
+        self.item_type = item_type
+
     def check(self, field: str, value: Any) -> list[Any]:
-        """A list of values."""
-        values = [self.kind.check(field, each) for each in value]
+        """Return the values as a list."""
+        values = [self.item_type.check(field, item) for item in value]
         if len(set(values)) != len(values):
-            raise InvalidInput(field, value, "must have no value twice")
+            raise InvalidInput(field, value, "must not repeat a value")
         return values
 
     def parse(self, field: str, text: str) -> list[Any]:
-        """The values that a text lists."""
+        """Split text at its commas."""
         parts = [part.strip() for part in text.split(",")]
         try:
-            return self.check(field, [self.kind.parse(field, part) for part in parts])
+            return self.check(field, [self.item_type.parse(field, part) for part in parts])
         except InvalidInput as error:
             rule = error.allowed.replace("must be", "must each be")
-            raise InvalidInput(field, text, f"{rule}, with commas between") from None
+            raise InvalidInput(field, text, f"{rule}, separated by commas") from None
 
 
-COUNT = Checked(Integer(1))
+class ModelName(Text):
+    """Name of a model, or ``FILE.py:NAME``; looked up when the command runs."""
+
+    @property
+    def label(self) -> str:
+        """All named models."""
+        return "|".join(["FILE.py:NAME", *MODELS])
+
+
+POSITIVE = Integer(1)
 
 alphas_option = click.option(
-    "--alphas", type=Checked(Grid(Number(above=0))), required=True, help="Grid of alpha."
+    "--alphas", type=Grid(Number(above=0)), required=True, help="Grid of alpha."
 )
-seed_option = click.option("--seed", type=Checked(Integer(0)), default=0, help="Seed.")
+seed_option = click.option("--seed", type=Integer(0), default=0, help="Seed.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 plot_option = click.option(
     "--plot", default=None, metavar="F.png", help="Figure to draw (.png, .svg, .pdf)."
 )
 out_option = click.option("--out", default=None, metavar="F.nc", help="Dataset to write.")
-#: Other names of options, by that of the parameter.
-ALIASES = {"branch": "--start", "start": "--branch", "ridge": "--lambda"}
+#: Second spellings of options, by the name of the parameter.
+ALIASES = {
+    "branch": "--start", "start": "--branch", "ridge": "--lambda", "log2_points": "--points",
+}  # fmt: skip
 
 
 def branches_option(help: str) -> Callable[[F], F]:
-    """``--branches``."""
-    kind = Checked(Several(Choice("dotphase.theory.branches:BRANCHES")))
-    return click.option("--branches", type=kind, default="semantic,positional", help=help)
+    """Add ``--branches``."""
+    names = DistinctValues(Choice("dotphase.theory.branches:BRANCHES"))
+    return click.option("--branches", type=names, default="semantic,positional", help=help)
 
 
 def where_options(function: F) -> F:
-    """The options that say where the points of a study are computed."""
+    """Add the options that choose the processes of a study."""
     options = [
-        click.option("--engine", type=Checked(Choice(("local", "dask", "here"))), default="local",
-                     help="Processes here, a Dask cluster, or this process alone."),
+        click.option("--engine", type=Choice(("local", "dask", "here")), default="local",
+                     help="Local processes, a Dask cluster, or this process alone."),
         click.option("--scheduler", default=None, metavar="ADDRESS",
-                     help="Existing Dask cluster; without it one is started here."),
-        click.option("--workers", type=COUNT, default=None,
-                     help="Processes to start [default: one for every core]."),
+                     help="Existing Dask cluster [default: start one on this machine]."),
+        click.option("--workers", type=POSITIVE, default=None,
+                     help="Processes to start [default: one per core]."),
     ]  # fmt: skip
     return _add(function, options)
 
 
 def option(parameter: Parameter, **changes: Any) -> Callable[[F], F]:
-    """The option of a parameter, with some of its fields changed."""
+    """Add the option of a parameter, with some of its fields changed."""
     parameter = replace(parameter, **changes)
     name = parameter.name
     flag = "--" + name.replace("_", "-")
-    also = (ALIASES[name],) if name in ALIASES else ()
-    shown: dict[str, Any] = {"help": parameter.help}
-    shown |= {"required": True} if parameter.default is REQUIRED else {"default": parameter.default}
+    arguments: dict[str, Any] = {"help": parameter.help}
+    if parameter.default is REQUIRED:
+        arguments["required"] = True
+    else:
+        arguments["default"] = parameter.default
     if isinstance(parameter.type, Flag):
-        both = f"{flag}/--no-{flag[2:]}" if parameter.default is True else flag
-        return click.option(both, name, is_flag=True, **shown)
-    add: Callable[[F], F] = click.option(flag, *also, name, type=Checked(parameter.type), **shown)
-    return _also_points(add, parameter.type) if name == "log2_points" else add
-
-
-def _also_points(add: Callable[[F], F], kind: ParameterType) -> Callable[[F], F]:
-    """``--points``, the name of ``--log2-points`` in version 0.1, is taken with a note."""
-
-    def note(context: click.Context, option: click.Parameter, value: int | None) -> None:
-        if value is not None:
-            click.echo("dotphase: --points is called --log2-points now", err=True)
-            context.params["log2_points"] = value
-
-    old = click.option(
-        "--points", type=Checked(kind), hidden=True, expose_value=False, callback=note
-    )
-    return lambda function: add(old(function))
+        flags = f"{flag}/--no-{flag[2:]}" if parameter.default is True else flag
+        return click.option(flags, name, is_flag=True, **arguments)
+    aliases = [ALIASES[name]] if name in ALIASES else []
+    return click.option(flag, *aliases, name, type=parameter.type, **arguments)
 
 
 def _add(function: F, options: Iterable[Callable[[F], F]]) -> F:
+    """Apply decorators so that help lists the options in the given order."""
     for add in reversed(list(options)):
         function = add(function)
     return function
 
 
 def task_options(task: str, *names: str, **defaults: Any) -> Callable[[F], F]:
-    """The options of a study's task, which the command is given as the mapping `parameters`.
+    """Add the options of a study's task, passed to the command as the mapping `parameters`.
 
-    All of the task's parameters, or those of some names; defaults may differ from the task's.
+    Parameters
+    ----------
+    *names : some of the task's parameters; all if none is given
+    **defaults : values that replace the task's defaults
     """
     from dotphase.study.tasks import TASKS
 
-    known = TASKS[task].parameters
+    table = TASKS[task].parameters
     return parameter_options(
-        replace(known[name], default=defaults.get(name, known[name].default))
-        for name in names or known
+        replace(table[name], default=defaults.get(name, table[name].default))
+        for name in names or table
     )
 
 
 def parameter_options(parameters: Iterable[Parameter]) -> Callable[[F], F]:
-    """Options of parameters, which the command is given as the mapping `parameters`."""
-    chosen = list(parameters)
+    """Add options of parameters, passed to the command as the mapping `parameters`."""
+    table = {parameter.name: parameter for parameter in parameters}
 
     def add(function: F) -> F:
         @wraps(function)
         def wrapped(**values: Any) -> Any:
-            return function(parameters={one.name: values.pop(one.name) for one in chosen}, **values)
+            return function(parameters={name: values.pop(name) for name in table}, **values)
 
-        return _add(wrapped, map(option, chosen))  # type: ignore[return-value]
+        return _add(wrapped, map(option, table.values()))  # type: ignore[return-value]
 
     return add
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The model that a command is asked about.
+class ModelSpec:
+    """Model chosen by the options of a command.
 
     Attributes
     ----------
-    reference : name of a model or ``FILE.py:NAME``; None for the options of the paper's family
-    family : how it is made
-    values : parameters that are given
+    reference : name of a model or ``FILE.py:NAME``; None for the model of the paper
+    family : models that differ in parameters
+    values : chosen parameters
     """
 
     reference: str | None
@@ -221,12 +208,12 @@ class Asked:
     values: Mapping[str, Any]
 
     def build(self, **changes: Any) -> Model:
-        """The model, with some parameters changed."""
+        """Build the model, with some parameters changed."""
         prepare_jax()
         return self.family.build(**{**self.values, **changes})
 
-    def along(self, name: str, values: Sequence[float]) -> Callable[[float], Model]:
-        """The model as a function of one of its parameters, which may have these values."""
+    def vary(self, name: str, values: Sequence[float]) -> Callable[[float], Model]:
+        """Return the model as a function of one parameter, after a check of its values."""
         if name not in self.family.parameters:
             rule = validation.unknown_name("parameter of the model", name, self.family.parameters)
             raise InvalidInput("parameter", name, rule)
@@ -236,42 +223,30 @@ class Asked:
         if self.reference is not None and name in self.values:
             raise InvalidInput("set", f"{name}={self.values[name]}", "must not be swept as well")
 
-        def value_of(number: float) -> Any:
-            whole = isinstance(kind, Integer) and float(number).is_integer()
-            return kind.check(name, int(number) if whole else number)
+        def convert(number: float) -> Any:
+            integral = isinstance(kind, Integer) and float(number).is_integer()
+            return kind.check(name, int(number) if integral else number)
 
         for value in values:
-            value_of(value)
-        return lambda number: self.build(**{name: value_of(number)})
+            convert(value)
+        return lambda number: self.build(**{name: convert(number)})
 
     def to_dict(self) -> dict[str, Any]:
-        """The model in words: omega for the paper's, the name and all parameters for others."""
+        """Return omega for the paper's model, the name and all parameters for others."""
         if self.reference is None:
             return {"omega": self.values["omega"]}
-        known = self.family.parameters
-        return {
-            "model": self.reference,
-            "parameters": fill_defaults(self.values, known, "the model"),
-        }
-
-
-class ModelName(Text):
-    """The name of a model, or where it is; found when the command runs."""
-
-    @property
-    def label(self) -> str:  # type: ignore[override]
-        """The names there are now."""
-        return "|".join(["FILE.py:NAME", *MODELS])
+        parameters = fill_defaults(self.values, self.family.parameters, "the model")
+        return {"model": self.reference, "parameters": parameters}
 
 
 def model_reference_options(function: F) -> F:
-    """``--model`` and ``--set``."""
+    """Add ``--model`` and ``--set``."""
     return _add(
         function,
         [
-            click.option("--model", "reference", type=Checked(ModelName()), default=None,
-                         help="Another model than the paper's: a function (or Model) of a Python "
-                              "file, which is EXECUTED, or one that is known by name."),
+            click.option("--model", "reference", type=ModelName(), default=None,
+                         help="Another model than the paper's: a named model, or a function (or "
+                              "Model) of a Python file, which is EXECUTED."),
             click.option("--set", "settings", multiple=True, metavar="NAME=VALUE",
                          help="Parameter of that model; may be repeated."),
         ],
@@ -279,48 +254,51 @@ def model_reference_options(function: F) -> F:
 
 
 def model_options(function: F) -> F:
-    """The options that describe a model and the seed; the command is given an `Asked` `model`."""
+    """Add the options of a model and the seed, passed as a `ModelSpec` `model` and `seed`."""
     table = MODELS[PAPER].parameters
 
     @wraps(function)
     def wrapped(reference: str | None, settings: tuple[str, ...], **values: Any) -> Any:
         paper = {name: values.pop(name) for name in table}
-        return function(model=_asked(reference, settings, paper), **values)
+        return function(model=_model_spec(reference, settings, paper), **values)
 
     shared = [model_reference_options, seed_option]
     return _add(wrapped, [*map(option, table.values()), *shared])  # type: ignore[return-value]
 
 
-def refuse_given(names: Iterable[str], because: str, instead: str = "") -> None:
-    """Refuse options that the user has given, of some names, because of another option."""
+def refuse_options(names: Iterable[str], conflict: str, hint: str = "") -> None:
+    """Raise `InvalidInput` if one of the options was given beside a conflicting one."""
     context = click.get_current_context()
     for name in names:
         if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
-            rule = f"must not be used with {because}" + instead.format(name)
+            rule = f"must not be used with {conflict}{hint.format(name)}"
             raise InvalidInput("--" + name.replace("_", "-"), context.params[name], rule)
 
 
-def _asked(reference: str | None, settings: tuple[str, ...], paper: dict[str, Any]) -> Asked:
+def _model_spec(
+    reference: str | None, settings: tuple[str, ...], paper: dict[str, Any]
+) -> ModelSpec:
     if reference is None:
         if settings:
             raise InvalidInput("set", settings[0], "must be used with --model")
-        return Asked(None, MODELS[PAPER], paper)
-    refuse_given(paper, "--model", "; a parameter {0} is --set {0}=...")
+        return ModelSpec(None, MODELS[PAPER], paper)
+    refuse_options(paper, "--model", "; a parameter {0} is --set {0}=...")
     from dotphase.model.load import find_model
 
     if reference not in MODELS:
         prepare_jax()
     family = find_model(reference)
-    return Asked(reference, family, parse_assignments(settings, family.parameters, reference))
+    return ModelSpec(reference, family, parse_assignments(settings, family.parameters, reference))
 
 
 def prepare_jax() -> None:
-    """Keep all that is compiled, and tell of it: this is the program's own process."""
+    """Keep compiled code on disk, and log devices and compilations of this process."""
     from dotphase.runtime.compilation_cache import enable_for_process
     from dotphase.runtime.devices import devices
 
     enable_for_process()
-    compiling.watch()
-    each = (dict.fromkeys((device.platform, device.device_kind)) for device in devices())
-    where = ", ".join(map(" ".join, each))  # a CPU is a "cpu" of the kind "cpu"
-    logging.getLogger("dotphase").info("running on %s", where)
+    compiling.register()
+    names = dict.fromkeys((device.platform, device.device_kind) for device in devices())
+    # A CPU has the platform "cpu" and the kind "cpu".
+    text = ", ".join(" ".join(dict.fromkeys(name)) for name in names)
+    logging.getLogger("dotphase").info("running on %s", text)

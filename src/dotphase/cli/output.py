@@ -1,4 +1,4 @@
-"""What the commands print: JSON on stdout, progress on stderr."""
+"""Output of the commands: JSON on stdout, progress on stderr."""
 
 from __future__ import annotations
 
@@ -8,24 +8,27 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dotphase.cli import compiling
 from dotphase.config.serialization import to_json_types
 
+if TYPE_CHECKING:
+    from dotphase.runtime.progress import ProgressEvent
+
 #: Seconds of work before a progress bar appears.
-QUIET = 2.0
+BAR_DELAY = 2.0
 
 
 def print_json(value: dict[str, Any]) -> None:
-    """One JSON object on stdout; numbers that are not finite become null."""
+    """Print one JSON object; numbers that are not finite become null."""
     click.echo(json.dumps(to_json_types(value), allow_nan=False))
 
 
 def echo(result: object) -> None:
-    """A result in words; on a terminal, what warns is red."""
+    """Print a result; warnings are red on a terminal."""
     from dotphase.config.formatting import WARNING_PREFIXES
 
     for line in str(result).split("\n"):
@@ -33,7 +36,7 @@ def echo(result: object) -> None:
 
 
 class Files:
-    """The dataset and the figure that a command is asked for, checked before any work."""
+    """Dataset and figure that a command writes, checked before any work."""
 
     def __init__(self, out: str | None, plot: str | None) -> None:
         from dotphase.storage.paths import FIGURES, check_writable
@@ -42,11 +45,11 @@ class Files:
         self.figure = None if plot is None else check_writable("--plot", plot, FIGURES)
 
     @contextmanager
-    def written_after(self, result: Any, draw: str) -> Iterator[None]:
-        """Print results inside; then their dataset is written, and drawn by the figure of a name.
+    def written_after(self, result: Any, figure: str) -> Iterator[None]:
+        """Write the dataset and the named figure of a result after the block that prints it.
 
-        So a disk that is full does not keep the results from being printed, nor a closed output
-        the files from being written.
+        A full disk then does not keep the result from being printed, and a closed output does not
+        keep the files from being written.
         """
         import xarray as xr
 
@@ -60,55 +63,63 @@ class Files:
                 dataset = result if isinstance(result, xr.Dataset) else result.dataset()
                 write_dataset(dataset, self.dataset)
             if self.figure:
-                getattr(plot, draw)(result, self.figure)
+                getattr(plot, figure)(result, self.figure)
 
     def to_dict(self) -> dict[str, str | None]:
-        """Their paths."""
+        """Return the paths."""
         files = {"out": self.dataset, "plot": self.figure}
         return {name: str(path) if path else None for name, path in files.items()}
 
-    def tell(self) -> None:
-        """Print what was written, if anything was."""
+    def echo_paths(self) -> None:
+        """Print the paths of written files, if any."""
         if self.dataset or self.figure:
             click.echo("wrote " + " and ".join(filter(None, self.to_dict().values())))
 
 
-class Advance:
-    """Called with the number of points newly finished.
+class ProgressBar:
+    """A `ProgressCallback` that moves a bar; without a terminal only `log` prints.
 
-    Where there is no terminal there is no bar, and descriptions become lines of a log.
+    Parameters
+    ----------
+    title : text before the bar
+    progress, task : bar of `rich` and its task; None without a terminal
     """
 
-    def __init__(self, what: str, bar: Any = None, task: Any = None) -> None:
-        self._what, self._bar, self._task, self._begun = what, bar, task, time.monotonic()
+    def __init__(self, title: str, progress: Any = None, task: Any = None) -> None:
+        self.title, self._progress, self._task = title, progress, task
+        self._start_time = time.monotonic()
 
-    def __call__(self, done: int = 1) -> None:
-        self._update(advance=done)
+    def __call__(self, event: ProgressEvent) -> None:
+        self._update(completed=event.done, total=event.total)
 
-    def describe(self, text: str) -> None:
-        """Say what is being done."""
-        if self._bar is None:
+    def log(self, text: str) -> None:
+        """Show `text` instead of the title; without a terminal print it as a line."""
+        if self._progress is None:
             click.echo(text, err=True)
         self._update(description=text)
 
     def status(self, text: str = "") -> None:
-        """Say more beside the bar, where there is one; nothing takes it away again."""
-        self._update(description=f"{self._what}: {text}" if text else self._what)
+        """Show `text` after the title."""
+        self._update(description=f"{self.title}: {text}" if text else self.title)
 
-    def _update(self, **change: Any) -> None:
-        if self._bar is not None:
-            late = time.monotonic() - self._begun > QUIET
-            self._bar.update(self._task, refresh=late, **change)
+    def advance(self, steps: int = 1) -> None:
+        """Move the bar by a number of finished steps."""
+        self._update(advance=steps)
+
+    def _update(self, **changes: Any) -> None:
+        if self._progress is not None:
+            visible = time.monotonic() - self._start_time > BAR_DELAY
+            self._progress.update(self._task, refresh=visible, **changes)
 
 
 @contextmanager
-def progress_bar(what: str, total: int | None = None) -> Iterator[Advance]:
-    """A bar on stderr once the work has taken two seconds; nothing unless stderr is a terminal.
+def progress_bar(title: str, total: int | None = None) -> Iterator[ProgressBar]:
+    """Show a bar on stderr after two seconds of work, unless stderr is no terminal.
 
-    While something is compiled it says so.
+    The bar also shows when JAX compiles.
     """
     if not sys.stderr.isatty():
-        yield Advance(what)
+        yield ProgressBar(title)
         return
     from rich import progress
     from rich.console import Console
@@ -118,14 +129,14 @@ def progress_bar(what: str, total: int | None = None) -> Iterator[Advance]:
         columns += [progress.BarColumn(), progress.MofNCompleteColumn()]
         columns.append(progress.TimeRemainingColumn())
     columns.append(progress.TimeElapsedColumn())
-    bar = progress.Progress(*columns, console=Console(stderr=True), transient=True)
-    advance = Advance(what, bar, bar.add_task(what, total=total))
-    timer = threading.Timer(QUIET, bar.start)
+    display = progress.Progress(*columns, console=Console(stderr=True), transient=True)
+    bar = ProgressBar(title, display, display.add_task(title, total=total))
+    timer = threading.Timer(BAR_DELAY, display.start)
     timer.daemon = True
     timer.start()
     try:
-        with compiling.told(advance.status):
-            yield advance
+        with compiling.compilation_listener(bar.status):
+            yield bar
     finally:
         timer.cancel()
-        bar.stop()
+        display.stop()

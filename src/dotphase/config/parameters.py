@@ -11,43 +11,66 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any
+
+import click
 
 from dotphase.config import validation
 from dotphase.errors import InvalidInput
 
 
-class ParameterType(Protocol):
-    """Set of allowed values."""
+class ParameterType(click.ParamType):
+    """Set of allowed values: a type of click that also checks values from Python and TOML.
+
+    Both routes raise the same message. `convert`, which click calls, adds the name of the option.
+    """
 
     @property
     def label(self) -> str:
         """Placeholder for a value in help texts."""
-        ...
+        return self.name.upper()
 
     def check(self, field: str, value: Any) -> Any:
         """Return `value` in a JSON type, or raise `InvalidInput`."""
-        ...
+        raise NotImplementedError
 
     def parse(self, field: str, text: str) -> Any:
         """Convert text to a value, or raise `InvalidInput`."""
-        ...
+        return self.check(field, text)
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
+        """Convert the text of an option."""
+        try:
+            return self.parse("", value) if isinstance(value, str) else self.check("", value)
+        except InvalidInput as error:
+            self.fail(str(error).partition(" = ")[2], param, ctx)
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """Return `label`, read at every call so that it lists options registered later."""
+        return self.label
 
 
-@dataclass(frozen=True)
-class Number:
+class Number(ParameterType, click.FloatRange):
     """Finite numbers within bounds."""
 
-    above: float | None = None
-    at_least: float | None = None
-    at_most: float | None = None
-    label = "FLOAT"
+    name = "float"
+
+    def __init__(
+        self,
+        *,
+        above: float | None = None,
+        at_least: float | None = None,
+        at_most: float | None = None,
+    ) -> None:
+        lower = at_least if above is None else above
+        click.FloatRange.__init__(self, lower, at_most, min_open=above is not None)
+        self._bounds = {"above": above, "at_least": at_least, "at_most": at_most}
 
     def check(self, field: str, value: Any) -> float:
         """Return `value` as a float."""
-        return validation.number(
-            field, value, above=self.above, at_least=self.at_least, at_most=self.at_most
-        )
+        return validation.number(field, value, **self._bounds)
 
     def parse(self, field: str, text: str) -> float:
         """Convert text to a float."""
@@ -59,13 +82,14 @@ class Number:
             return self.check(field, text)  # raises with the allowed range
 
 
-@dataclass(frozen=True)
-class Integer:
+class Integer(ParameterType, click.IntRange):
     """Integers within bounds."""
 
-    at_least: int
-    at_most: int | None = None
-    label = "INTEGER"
+    name = "integer"
+
+    def __init__(self, at_least: int, at_most: int | None = None) -> None:
+        click.IntRange.__init__(self, at_least, at_most)
+        self.at_least, self.at_most = at_least, at_most
 
     def check(self, field: str, value: Any) -> int:
         """Return `value` as an int."""
@@ -85,14 +109,16 @@ class Log2(Integer):
         return validation.log2(field, value, self.at_least, self.at_most or self.at_least)
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(ParameterType, click.Choice):
     """Names: a tuple, or the current names of a registry as ``module:NAME``."""
 
-    options: tuple[str, ...] | str
+    def __init__(self, options: Iterable[str] | str) -> None:
+        self.options = options if isinstance(options, str) else tuple(options)
+        self.case_sensitive = True
 
-    def names(self) -> tuple[str, ...]:
-        """List the allowed names."""
+    @property
+    def choices(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Allowed names, for validation, help texts and the completion of the shell."""
         if not isinstance(self.options, str):
             return self.options
         module, _, name = self.options.partition(":")
@@ -101,19 +127,17 @@ class Choice:
     @property
     def label(self) -> str:
         """All names."""
-        return f"[{'|'.join(self.names())}]"
+        return f"[{'|'.join(self.choices)}]"
 
     def check(self, field: str, value: Any) -> str:
         """Return `value` if it is an allowed name."""
-        return validation.choice(field, value, self.names())
-
-    parse = check
+        return validation.choice(field, value, self.choices)
 
 
-@dataclass(frozen=True)
-class Flag:
+class Flag(ParameterType):
     """True or False."""
 
+    name = "boolean"
     label = "[true|false]"
 
     def check(self, field: str, value: Any) -> bool:
@@ -127,19 +151,16 @@ class Flag:
         return self.check(field, {"true": True, "false": False}.get(text.lower(), text))
 
 
-@dataclass(frozen=True)
-class Text:
+class Text(ParameterType):
     """Any text."""
 
-    label = "TEXT"
+    name = "text"
 
     def check(self, field: str, value: Any) -> str:
         """Return `value` if it is a text."""
         if not isinstance(value, str):
             raise InvalidInput(field, value, "must be a text")
         return value
-
-    parse = check
 
 
 class _Required:

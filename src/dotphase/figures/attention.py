@@ -9,17 +9,17 @@ import xarray as xr
 
 from dotphase.figures.parts.style import new_figure
 
-#: Matrices of at most so many tokens have their numbers written into them.
-NUMBERED = 6
+#: Largest matrix whose cells show their numbers.
+MAX_NUMBERED = 6
 
 
 def attention(matrices: xr.DataArray, path: str | Path | None = None) -> Any:
-    """Draw what `dotphase.attention` gives.
+    """Plot attention matrices as maps, with their numbers if there are few tokens.
 
     Parameters
     ----------
     matrices : xarray.DataArray
-        Over ``who``, ``token`` and ``on``.
+        From `dotphase.attention`, over ``who``, ``token`` and ``on``.
 
     Examples
     --------
@@ -35,12 +35,12 @@ def attention(matrices: xr.DataArray, path: str | Path | None = None) -> Any:
             image = axis.imshow(weights, vmin=0, vmax=top, cmap="viridis")
             axis.grid(False)
             ticks = range(length)
-            axis.set_xticks(ticks, [str(place + 1) for place in ticks])
-            axis.set_yticks(ticks, [str(place + 1) for place in ticks])
+            axis.set_xticks(ticks, [str(index + 1) for index in ticks])
+            axis.set_yticks(ticks, [str(index + 1) for index in ticks])
             axis.set(title=name, xlabel="on token", ylabel="attention of token")
-            for row, column in ((i, j) for i in ticks for j in ticks if length <= NUMBERED):
+            for row, column in ((i, j) for i in ticks for j in ticks if length <= MAX_NUMBERED):
                 value = weights[row, column]
-                shade = "black" if value > 0.6 * top else "white"
-                axis.text(column, row, f"{value:.2f}", ha="center", va="center", color=shade)
+                color = "black" if value > 0.6 * top else "white"
+                axis.text(column, row, f"{value:.2f}", ha="center", va="center", color=color)
         figure.colorbar(image, ax=list(axes.flat), shrink=0.8, label="weight")
     return figure

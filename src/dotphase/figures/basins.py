@@ -1,4 +1,4 @@
-"""Maps of which minimum an optimizer finds from random starts."""
+"""Maps of the minima that optimizers reach from random starts."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from dotphase.figures.parts.style import COLORS, ink_color, new_figure, page_col
 
 
 def basins(runs: xr.Dataset, path: str | Path | None = None) -> Any:
-    """Shares of runs by what they found, over alpha and the initial scale.
+    """Plot the share of runs that end in each mechanism, over alpha and the initial scale.
 
     Parameters
     ----------
     runs : xarray.Dataset
-        From `dotphase.basins`: one row of maps for each optimizer, one column for each
-        mechanism that was found by any run.
+        From `dotphase.basins`. One row of maps for each optimizer, one column for each mechanism
+        that any run found.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Test errors of trained attention beside the best that the data allow."""
+"""Test errors of attention and of the Bayes-optimal learner."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from dotphase.figures.parts.style import COLORS, MARKERS, new_figure
 
 
 def bayes(curve: xr.Dataset, best: xr.Dataset, path: str | Path | None = None) -> Any:
-    """Draw the test errors of the branches, of the linear layer and of the Bayes-optimal learner.
+    """Plot the test errors of the branches, of the linear layer and of the Bayes-optimal learner.
 
     Parameters
     ----------
     curve : xarray.Dataset
-        From `dotphase.curve`. Points where the theory is not to be trusted are hollow.
+        From `dotphase.curve`. Markers are open where the theory is not trusted.
     best : xarray.Dataset
         From `dotphase.bayes.curve`, of the same teacher.
 
@@ -38,24 +38,24 @@ def bayes(curve: xr.Dataset, best: xr.Dataset, path: str | Path | None = None) -
     curve, best = curve.sortby("alpha"), best.sortby("alpha")
     with new_figure(path, size=(5.2, 3.6)) as (figure, axis):
         plot_linear_baseline(axis, curve["linear_test_error"])
-        doubtful = False
+        any_untrusted = False
         for name in curve["branch"].values.tolist():
             branch = curve.sel(branch=name)
-            mark = {"marker": MARKERS[name]}
-            doubtful |= plot_branch(
-                axis, branch, branch["test_error"], hollow=mark, color=COLORS[name],
-                label=f"attention, {name} minimum", **mark,
+            marker = {"marker": MARKERS[name]}
+            any_untrusted |= plot_branch(
+                axis, branch, branch["test_error"], hollow=marker, color=COLORS[name],
+                label=f"attention, {name} minimum", **marker,
             )  # fmt: skip
         color = COLORS["bayes"]
         axis.plot(best["alpha"], best["test_error"], color=color, lw=2.2, label="Bayes-optimal")
-        if doubtful:
+        if any_untrusted:
             add_hollow_entry(axis)
         top = axis.get_ylim()[1]
         for part, word in (("weak_recovery_alpha", "weak"), ("exact_recovery_alpha", "exact")):
-            where = float(best[part])
-            axis.axvline(where, color=color, lw=0.9, ls=":")
+            alpha = float(best[part])
+            axis.axvline(alpha, color=color, lw=0.9, ls=":")
             axis.annotate(
-                f"{word}\nrecovery", (where, top), xytext=(3, -2), textcoords="offset points",
+                f"{word}\nrecovery", (alpha, top), xytext=(3, -2), textcoords="offset points",
                 va="top", fontsize=7.5, color="#555555",
             )  # fmt: skip
         axis.set(xlim=(0, None), ylim=(0, top), xlabel=ALPHA, ylabel=TEST_ERROR)

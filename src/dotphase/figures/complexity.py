@@ -1,4 +1,4 @@
-"""How many minima a branch has, and at which training loss."""
+"""Number of minima of a branch, by their training loss."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def complexity(curve: Complexity, path: str | Path | None = None) -> Any:
-    """The complexity along the Parisi parameter, F with its maximum, and minima by their loss.
+    """Plot the complexity against the Parisi parameter, F, and the complexity against the loss.
 
     Examples
     --------
@@ -26,11 +26,11 @@ def complexity(curve: Complexity, path: str | Path | None = None) -> Any:
     color = COLORS.get(curve.branch, ink_color())
     gain = 1e6 * (curve.free_energy - curve.free_energy[0])
     above = 1e6 * (curve.energy - curve.free_energy.max())
-    # The first value stands for zero and says nothing of the complexity; minima are counted from
-    # the largest complexity on, where y is the slope of their number in the loss.
-    some = slice(1, None)
-    counted = slice(int(np.argmax(curve.complexity)), None)
-    shown = (some, some, counted)
+    # The first value of y stands for zero, where the complexity is undefined.
+    positive = slice(1, None)
+    # Beyond the maximum of the complexity, y is the slope of the number of minima in the loss.
+    decreasing = slice(int(np.argmax(curve.complexity)), None)
+    ranges = (positive, positive, decreasing)
     panels = (
         (curve.parisi, 1e4 * curve.complexity, 1e4 * curve.stderr["complexity"]),
         (curve.parisi, gain, 1e6 * curve.stderr["free_energy"]),
@@ -42,17 +42,17 @@ def complexity(curve: Complexity, path: str | Path | None = None) -> Any:
         (r"training loss above the lowest, $\times 10^6$", r"complexity $\times 10^4$"),
     )
     with new_figure(path, 1, 3, size=(10.4, 3.2)) as (figure, axes):
-        for axis, (x, y, error), (across, along), part in zip(
-            axes, panels, labels, shown, strict=True
+        for axis, (x, y, error), (xlabel, ylabel), part in zip(
+            axes, panels, labels, ranges, strict=True
         ):
             axis.errorbar(
                 np.asarray(x)[part], np.asarray(y)[part], np.asarray(error)[part],
                 color=color, marker="o", ms=3, lw=1.2, capsize=2,
             )  # fmt: skip
             axis.axhline(0, color=ink_color(), lw=0.7)
-            # Errors of few points may be larger than all values: these set the scale.
-            reach = 1.6 * float(np.max(np.abs(np.asarray(y)[part])))
-            axis.set(xlabel=across, ylabel=along, ylim=(-reach, reach))
+            # The values set the scale, since error bars of few points may exceed them.
+            limit = 1.6 * float(np.max(np.abs(np.asarray(y)[part])))
+            axis.set(xlabel=xlabel, ylabel=ylabel, ylim=(-limit, limit))
         for axis in axes[:2]:
             axis.set_xscale("log")
             axis.xaxis.set_minor_formatter(NullFormatter())

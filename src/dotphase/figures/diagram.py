@@ -22,7 +22,7 @@ from dotphase.figures.parts.maps import (
 from dotphase.figures.parts.style import ink_color, new_figure, page_color
 from dotphase.theory.critical_line import CriticalLine
 
-#: What is shown, its label, its colors, and what the upper and the lower half of them mean.
+#: Field, label, color map, and the meaning of its upper and lower half.
 PANELS = (
     ("loss_difference", LOSS_GAP, "PuOr", "positional\nis lower", "semantic\nis lower"),
     (
@@ -36,13 +36,13 @@ PANELS = (
 
 
 def diagram(dataset: xr.Dataset | CriticalLine, path: str | Path | None = None) -> Any:
-    """Draw a phase diagram, or the critical lines of `dotphase.critical_line`.
+    """Plot a phase diagram, or the critical lines of `dotphase.critical_line`.
 
-    Above the difference of the training losses of the two minima (with dots, where one is missing
-    and `dotphase.analysis.fill` has put gradient descent in its place) and the gain in test error
-    over the linear layer, both in units of 1e-3, with alpha_c and alpha_l as lines. Below, each
-    branch by itself: where it is a minimum, and how much breaking replica symmetry would change it,
-    where it is a saddle, where it cannot be told which, and where it is missing.
+    The upper row shows the difference of the training losses of the two minima and the gain in test
+    error over the linear layer, both in units of 1e-3, with alpha_c and alpha_l as lines. Dots mark
+    cells in which `dotphase.analysis.fill` replaced a missing minimum by the end of gradient
+    descent. The lower row shows the kind of fixed point of each branch: the model error of a
+    minimum as a color, and markers for saddles and for undetermined and missing fixed points.
 
     Parameters
     ----------
@@ -68,9 +68,9 @@ def diagram(dataset: xr.Dataset | CriticalLine, path: str | Path | None = None) 
             bar.ax.set_xlabel(lower, fontsize="small")
             plot_critical_lines(axis, dataset, parameter, ink_color())
         mark_filled_cells(axes[0, 0], reached, parameter)
-        add_missing_entry(axes[0, 0], "one branch is no minimum (below)", mec="none")
+        add_missing_entry(axes[0, 0], "a branch is no minimum (see below)", mec="none")
         if bool(dataset["test_gain"].isnull().any()):
-            add_missing_entry(axes[0, 1], "no minimum at all (below)", mec="none")
+            add_missing_entry(axes[0, 1], "no minimum (see below)", mec="none")
             axes[0, 1].legend(loc="lower right", bbox_to_anchor=(1, 1))
         axes[0, 0].legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
         for axis, name in zip(axes[1], dataset["branch"].values, strict=True):

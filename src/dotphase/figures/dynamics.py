@@ -1,4 +1,4 @@
-"""Gradient descent step by step: theory with its error, and trained students on it."""
+"""Gradient descent step by step: theory with its error, and trained students."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from dotphase.figures.parts.lines import (
 )
 from dotphase.figures.parts.style import COLORS, ink_color, new_figure, page_color
 
-#: Overlaps: what stands for each, and its color.
+#: Label of each overlap, and the branch that gives its color.
 OVERLAPS = {
     "theta": (r"$\theta/\sigma^2$", "semantic"),
     "m": ("$|m|$", "positional"),
     "q": (r"$q/\sigma^2$", "mixed"),
 }
-#: Steps at which trained students are shown.
-MARKED = 14
+#: Number of steps at which trained students are plotted.
+N_MARKED = 14
 
 
 def dynamics(
     theory: xr.Dataset, path: str | Path | None = None, training: xr.Dataset | None = None
 ) -> Any:
-    """Loss, test error and overlaps against the steps.
+    """Plot loss, test error and overlaps against the step.
 
-    Lines are theory, with a band of two standard errors, dotted where it is not trusted; points are
-    trained students, means and standard errors over data sets.
+    Lines are theory, dotted where it is not trusted, with a band of two standard errors. Points are
+    means and standard errors of trained students over data sets.
 
     Parameters
     ----------
     theory : xarray.Dataset
-        `dataset()` of what `dotphase.dynamics` gives.
+        `dataset()` of the result of `dotphase.dynamics`.
     training : xarray.Dataset, optional
-        `path` of what `dotphase.train` gives with ``record=True``.
+        `path` of the result of `dotphase.train` with ``record=True``.
 
     Examples
     --------
@@ -60,9 +60,9 @@ def dynamics(
         ]
         panels += [(axes[2], name, COLORS[kind], text) for name, (text, kind) in OVERLAPS.items()]
         for axis, name, color, label in panels:
-            _line(axis, theory, name, scales.get(name, 1.0), color, label)
+            _plot_theory(axis, theory, name, scales.get(name, 1.0), color, label)
             if training is not None:
-                _points(axis, training, name, scales.get(name, 1.0), color)
+                _plot_training(axis, training, name, scales.get(name, 1.0), color)
         if training is not None:
             d = training.attrs["d"]
             axes[0].plot(
@@ -77,10 +77,10 @@ def dynamics(
     return figure
 
 
-def _line(
+def _plot_theory(
     axis: Any, theory: xr.Dataset, name: str, size: float, color: str, label: str | None
 ) -> None:
-    """A line with its band, full as far as it is trusted and dotted beyond."""
+    """Plot a line with its band, dotted where it is not trusted."""
     steps, trusted = theory["step"].values, theory["trusted"].values.astype(bool)
     values, error = theory[name].values / size, theory[f"{name}_stderr"].values / size
     axis.plot(steps, np.where(trusted, values, np.nan), color=color, label=label)
@@ -89,10 +89,12 @@ def _line(
     axis.fill_between(steps, *band, color=color, alpha=0.2, lw=0)
 
 
-def _points(axis: Any, training: xr.Dataset, name: str, size: float, color: str) -> None:
-    """Means over data sets at some of the steps: more of the early ones, where most happens."""
+def _plot_training(
+    axis: Any, training: xr.Dataset, name: str, size: float, color: str
+) -> None:
+    """Plot means over data sets at some of the steps, denser at the start, where they change fast."""
     last = training.sizes["step"] - 1
-    marked = np.unique(np.round(last * np.linspace(0, 1, MARKED) ** 2).astype(int))
+    marked = np.unique(np.round(last * np.linspace(0, 1, N_MARKED) ** 2).astype(int))
     rows = training[name].isel(step=marked) / size
     count = rows.sizes["seed"]
     error = rows.std("seed", ddof=1) / np.sqrt(count) if count > 1 else None

@@ -1,4 +1,4 @@
-"""The population gradient flow of the overlaps, and gradient descent beside it."""
+"""Population gradient flow of the overlaps, compared with gradient descent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dotphase.figures.parts.style import (
     page_color,
 )
 
-#: Color and name of each overlap along time.
+#: Branch that gives the color of each overlap, and its label.
 OVERLAP_LINES = {
     "m": ("positional", "$m$"),
     "theta": ("semantic", r"$\theta$"),
@@ -33,17 +33,17 @@ def flow(
     runs: xr.Dataset,
     path: str | Path | None = None,
 ) -> Any:
-    """Flow fields with their fixed points, and the overlaps along time.
+    """Plot flow fields with their fixed points, and the overlaps against time.
 
     Parameters
     ----------
     fields : mapping of alpha to xarray.Dataset
-        ``m_speed``, ``theta_speed`` and ``loss`` over theta and m, and the fixed points
-        ``point_m``, ``point_theta`` and ``point_stable``; one panel each.
+        One panel each, with ``m_speed``, ``theta_speed`` and ``loss`` over theta and m, and the
+        fixed points ``point_m``, ``point_theta`` and ``point_stable``.
     paths : xarray.Dataset
         Overlaps of the flow over tau.
     runs : xarray.Dataset
-        Those of gradient descent and their errors ``_stderr``, over tau.
+        Overlaps of gradient descent and their standard errors ``_stderr``, over tau.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def flow(
     panels = len(fields) + 1
     with new_figure(path, 1, panels, size=(3.5 * panels, 3.3)) as (figure, axes):
         for axis, (alpha, field) in zip(axes, fields.items(), strict=False):
-            _field(axis, field)
+            _plot_field(axis, field)
             ridge = "no ridge" if np.isinf(alpha) else rf"ridge/$\alpha$ as at $\alpha$ = {alpha:g}"
             axis.set_title(f"flow at least $q$, {ridge}")
         axes[0].legend(loc="upper right")
@@ -84,7 +84,8 @@ def flow(
     return figure
 
 
-def _field(axis: Any, field: xr.Dataset) -> None:
+def _plot_field(axis: Any, field: xr.Dataset) -> None:
+    """Plot streamlines, contours of equal loss and fixed points."""
     m, theta = field["m"].values, field["theta"].values
     axis.contour(m, theta, field["loss"], levels=14, colors=empty_color(), linewidths=0.8, zorder=1)
     axis.streamplot(

@@ -1,4 +1,4 @@
-"""Attention of the counting transformers, mechanism by mechanism, sequence by sequence."""
+"""Attention matrices of the counting transformers."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from dotphase.figures.parts.style import COLORS, ink_color, new_figure
 if TYPE_CHECKING:
     from dotphase.histogram import Network
 
-#: Sequences that are shown unless others are asked for.
+#: Default sequences.
 SEQUENCES = ("BBCCDDBBBB", "LMDMMMAHHB", "ONMLKJIHGF")
-#: Weights below this are not written into their cells.
-LEAST = 0.005
+#: Smallest weight that is written into its cell.
+MIN_NUMBERED = 0.005
 
 
 def histogram_attention(
@@ -24,14 +24,14 @@ def histogram_attention(
     sequences: Sequence[str] = SEQUENCES,
     path: str | Path | None = None,
 ) -> Any:
-    """Attention matrices side by side: a row per network, a column per sequence.
+    """Plot attention matrices: a row per network, a column per sequence.
 
     Parameters
     ----------
     networks : mapping
-        Networks by what to call them; names of mechanisms get their colors.
+        Networks by label; names of mechanisms have their color.
     sequences : sequence of str
-        Typed sequences, such as BBCCDDBBBB.
+        Sequences such as BBCCDDBBBB.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def histogram_attention(
                 axes = grid[row, column]
                 image = axes.imshow(maps[row, column], vmin=0, vmax=maps.max(), cmap="viridis")
                 axes.grid(False)
-                _percentages(axes, maps[row, column], maps.max())
+                _write_percentages(axes, maps[row, column], maps.max())
                 axes.set_xticks(range(length), list(text))
                 axes.set_yticks(range(length), list(text))
                 axes.tick_params(length=0, labelsize=7.5)
@@ -68,10 +68,10 @@ def histogram_attention(
     return figure
 
 
-def _percentages(axes: Any, weights: Any, most: float) -> None:
-    """The weights in per cent, where they are not nothing, in ink that the cell leaves visible."""
+def _write_percentages(axes: Any, weights: Any, top: float) -> None:
+    """Write the weights in percent into their cells, in a color that contrasts with the cell."""
     for (row, column), weight in np.ndenumerate(weights):
-        if weight >= LEAST:
-            color = "#FFFFFF" if weight < 0.6 * most else "#000000"
+        if weight >= MIN_NUMBERED:
+            color = "#FFFFFF" if weight < 0.6 * top else "#000000"
             text = f"{100 * weight:.0f}"
             axes.text(column, row, text, ha="center", va="center", fontsize=5.5, color=color)

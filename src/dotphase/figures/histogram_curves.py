@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def histogram_curves(result: Experiment, path: str | Path | None = None) -> Any:
-    """Training loss, and share of held-out tokens counted wrong, against the epoch.
+    """Plot the training loss and the share of wrongly counted held-out tokens by epoch.
 
     Parameters
     ----------
@@ -30,19 +30,19 @@ def histogram_curves(result: Experiment, path: str | Path | None = None) -> Any:
     trained = result.trained
     epoch = np.arange(1, trained.accuracy.shape[1] + 1)
     tokens = 0.3 * result.task.samples * result.task.length
-    shown = (
+    panels = (
         (trained.train_loss, "training loss"),
-        # On a logarithmic axis; a run without an error sits at half an error.
+        # The axis is logarithmic: a run without errors is plotted at half an error.
         (np.maximum(1 - trained.accuracy, 0.5 / tokens), "held-out tokens counted wrong"),
     )
     with new_figure(path, 1, 2, size=(6.8, 2.9)) as (figure, both):
-        for axes, (values, label) in zip(both, shown, strict=True):
+        for axes, (values, label) in zip(both, panels, strict=True):
             for name in result.mechanisms:
                 rows, color = result.rows(name), COLORS[name]
                 width, alpha = (0.6, 0.35) if len(rows) > 1 else (1.4, 1.0)
                 for row in rows:
                     axes.plot(epoch, values[row], color=color, lw=width, alpha=alpha)
-                # A mean would be that of the one bad run.
+                # The median, since a single bad run would determine the mean.
                 label_of = f"{name}, median and {len(rows)} runs" if len(rows) > 1 else name
                 axes.plot(epoch, np.median(values[rows], axis=0), color=color, label=label_of)
             axes.set_yscale("log")

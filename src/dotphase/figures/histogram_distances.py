@@ -1,4 +1,4 @@
-"""How far the counting transformers travel, in training and after their release."""
+"""Distances that the counting transformers move, in training and after their release."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def histogram_distances(result: Experiment, path: str | Path | None = None) -> Any:
-    """Distance from the start, and distance moved once the constraint is lifted, of each run.
+    """Plot the distance of each run from its initialization, and its distance after the release.
 
     Parameters
     ----------
@@ -31,24 +31,23 @@ def histogram_distances(result: Experiment, path: str | Path | None = None) -> A
     moved = result.moved
     if moved.summed_after_release is None:
         raise InvalidInput("result", "an experiment without release", "must have been released")
-    # As in the table of the report: distances of the parameter arrays, added up.
+    # Sum over the parameter arrays of their distances, as in the table of the report.
     kinds = (
-        (moved.summed_from_start, "from initialisation"),
+        (moved.summed_from_start, "from initialization"),
         (moved.summed_after_release, "after release"),
     )
     with new_figure(path, size=(4.2, 3.2)) as (figure, axes):
         for shift, name in enumerate(result.mechanisms):
             rows = result.rows(name)
-            for place, (values, _) in enumerate(kinds):
-                some, color = values[rows], COLORS[name]
+            for column, (values, _) in enumerate(kinds):
+                distances, color = values[rows], COLORS[name]
                 spread = np.linspace(-0.07, 0.07, len(rows)) if len(rows) > 1 else np.zeros(1)
-                centre = place + 0.3 * (shift - 0.5) * (len(result.mechanisms) > 1)
-                axes.scatter(centre + spread, some, s=16, alpha=0.7, color=color, lw=0,
-                             marker=MARKERS[name], label=None if place else name)  # fmt: skip
-                axes.annotate(f"{some.mean():.3g}", (centre, some.max()), (0, 6), fontsize=8,
+                center = column + 0.3 * (shift - 0.5) * (len(result.mechanisms) > 1)
+                axes.scatter(center + spread, distances, s=16, alpha=0.7, color=color, lw=0,
+                             marker=MARKERS[name], label=None if column else name)  # fmt: skip
+                axes.annotate(f"{distances.mean():.3g}", (center, distances.max()), (0, 6), fontsize=8,
                               textcoords="offset points", ha="center", color=color)  # fmt: skip
-        label = "distance, arrays added up"
-        axes.set(yscale="log", xlim=(-0.5, 1.5), ylabel=label)
+        axes.set(yscale="log", xlim=(-0.5, 1.5), ylabel="distance, summed over arrays")
         axes.margins(y=0.12)
         axes.set_xticks([0, 1], [label for _, label in kinds])
         axes.legend(loc="center")

@@ -1,4 +1,4 @@
-"""Message passing beside its state evolution, iteration by iteration."""
+"""Message passing and its state evolution by iteration."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def iterations(result: MessagePassing, path: str | Path | None = None) -> Any:
-    """Measured overlaps (points, with standard errors) and predicted ones (lines).
+    """Plot measured overlaps as points with standard errors, and predicted ones as lines.
 
     Parameters
     ----------
@@ -26,13 +26,13 @@ def iterations(result: MessagePassing, path: str | Path | None = None) -> Any:
     >>> figure = dp.plot.iterations(passing, "iterations.png")
     """
     rows = [row for row in result.iterations if row["predicted"] is not None]
-    # A single run has no standard error.
-    shown = {
+    # A single run has no standard error: None becomes 0.
+    overlaps = {
         name: [[row[part][name] or 0.0 for row in rows] for part in AMP_FIELDS]
         for name in AMP_OVERLAPS
     }
     with new_figure(path, size=(4.6, 3.4)) as (figure, axis):
-        plot_message_passing(axis, [row["iteration"] for row in rows], shown)
+        plot_message_passing(axis, [row["iteration"] for row in rows], overlaps)
         axis.set_ylabel("overlap (lines: state evolution)")
         axis.set_title(f"{run_title(result)}, {len(result.runs)} runs")
         axis.legend()

@@ -1,4 +1,4 @@
-"""The effective loss landscape in the plane of the two overlaps."""
+"""Effective loss landscape in the plane of the two overlaps."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dotphase.figures.parts.style import ink_color, new_figure, page_color
 if TYPE_CHECKING:
     from dotphase.theory.landscape import Landscape
 
-#: Levels between the lowest and the highest loss.
+#: Number of contour levels.
 LEVELS = 16
 
 
 def landscape(surface: Landscape, path: str | Path | None = None) -> Any:
-    """Contours of the least training loss at prescribed m and theta, with its minima.
+    """Plot contours of the smallest training loss at prescribed m and theta, with its minima.
 
-    Hatched where jumps carry too much of the response for replica symmetry to be believed.
+    Hatched where jumps carry too much of the response for replica symmetry to be trusted.
 
     Parameters
     ----------
@@ -38,13 +38,13 @@ def landscape(surface: Landscape, path: str | Path | None = None) -> Any:
         shades = axis.contourf(surface.m, surface.theta, loss, LEVELS, cmap="viridis")
         axis.contour(surface.m, surface.theta, loss, LEVELS, colors=[page_color()], linewidths=0.4)
         if not surface.trusted.all():
-            doubt = np.where(surface.trusted, 0.0, 1.0)
+            untrusted = np.where(surface.trusted, 0.0, 1.0)
             axis.contourf(
-                surface.m, surface.theta, doubt, [0.5, 1.5], colors="none", hatches=["////"]
+                surface.m, surface.theta, untrusted, [0.5, 1.5], colors="none", hatches=["////"]
             )
             axis.plot([], [], "s", mfc="none", mec=ink_color(), label="hatched: theory not trusted")
-        for number, (m, theta, _) in enumerate(surface.minima):
-            label = "minima" if number == 0 else None
+        for index, (m, theta, _) in enumerate(surface.minima):
+            label = "minima" if index == 0 else None
             axis.plot(
                 m, theta, "o", color=page_color(), mec=ink_color(), ms=8, label=label, clip_on=False
             )

@@ -31,18 +31,18 @@ def map_columns(
     lines: xr.Dataset | None = None,
     path: str | Path | None = None,
 ) -> Any:
-    """Columns of maps with the critical lines; hatched where the theory is not trusted.
+    """Plot columns of maps with the critical lines, hatched where the theory is not trusted.
 
     Parameters
     ----------
     columns : sequence of Panel
-        What is shown, in theory and trained.
+        Fields of theory and training.
     theory : xarray.Dataset
         From `dotphase.diagram`.
     runs : xarray.Dataset
         From `dotphase.grid`.
     lines : xarray.Dataset, optional
-        ``alpha_c`` and ``alpha_l`` against omega; those of `theory` if not given.
+        ``alpha_c`` and ``alpha_l`` against omega; by default those of `theory`.
 
     Examples
     --------
@@ -55,30 +55,27 @@ def map_columns(
     size = (4.7 * len(columns), 6.6)
     shared = {"sharex": True, "sharey": True, "squeeze": False}
     with new_figure(path, 2, len(columns), size=size, **shared) as (figure, axes):
+        any_untrusted = False
         for column, panel in zip(axes.T, columns, strict=True):
-            high = max_abs(panel.theory, panel.trained)
-            low = -high if panel.centered else 0.0
-            for axis, field in zip(column, (panel.theory, panel.trained), strict=True):
-                mesh = plot_map(axis, field, "omega", panel.colors, low, high)
-                plot_critical_lines(axis, theory if lines is None else lines, "omega")
+            mesh = _plot_fields(column, panel, theory if lines is None else lines)
             if columns[0].comparison:
                 column[0].set_facecolor(SINGLE_BRANCH_COLORS["none"])
             if panel.comparison:
                 plot_single_branch_cells(column[0], panel.theory, theory, "omega")
-            doubtful = hatch_untrusted(column[0], theory, "omega")
+            any_untrusted = hatch_untrusted(column[0], theory, "omega")
             if panel.reached is not None:
                 mark_filled_cells(column[0], panel.reached, "omega")
             figure.colorbar(mesh, ax=column)
             column[0].set_title(panel.title)
             column[1].set_xlabel(ALPHA)
         first = axes[0, 0]
-        if doubtful:
+        if any_untrusted:
             add_hatch_entry(first)
         first.set_ylabel(r"$\omega$   (theory)")
         axes[1, 0].set_ylabel(rf"$\omega$   (training, $d = {runs.attrs['d']}$)")
         if bool(columns[0].theory.isnull().any()) and not columns[0].comparison:
             add_missing_entry(first, mec=ink_color(), mew=0.4)
-        # The lines are dark on every page, like the maps below them are bright.
+        # The legend is white on every page, like the maps whose dark lines it explains.
         style = {"facecolor": "#FFFFFF", "labelcolor": MAP_INK, "ncols": 3, "framealpha": 1.0}
         handles, labels = first.get_legend_handles_labels()
         if handles:
@@ -86,3 +83,13 @@ def map_columns(
         first.set_xlim(float(theory["alpha"].min()), float(theory["alpha"].max()))
         first.set_ylim(float(theory["omega"].min()), float(theory["omega"].max()))
     return figure
+
+
+def _plot_fields(axes: Any, panel: Panel, lines: xr.Dataset) -> Any:
+    """Plot theory and training on one color scale, with the critical lines."""
+    high = max_abs(panel.theory, panel.trained)
+    low = -high if panel.centered else 0.0
+    for axis, field in zip(axes, (panel.theory, panel.trained), strict=True):
+        mesh = plot_map(axis, field, "omega", panel.colors, low, high)
+        plot_critical_lines(axis, lines, "omega")
+    return mesh

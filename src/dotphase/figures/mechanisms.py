@@ -1,4 +1,4 @@
-"""Which mechanism each run found: theta against m."""
+"""Mechanism of each run: theta against m."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def mechanisms(training: Training, path: str | Path | None = None) -> Any:
-    """Scatter of the runs of `dotphase.train`, each labelled by the mechanism it found.
+    """Plot the overlaps of trained students, labelled by mechanism.
 
     Parameters
     ----------
@@ -31,11 +31,11 @@ def mechanisms(training: Training, path: str | Path | None = None) -> Any:
     scale = float(training.model.rho[0])
     with new_figure(path, size=(3.8, 3.4)) as (figure, axis):
         for name in sorted({run.mechanism for run in runs}):
-            some = [run for run in runs if run.mechanism == name]
+            group = [run for run in runs if run.mechanism == name]
             axis.scatter(
-                [run.m for run in some], [run.theta / scale for run in some], s=18, alpha=0.75,
+                [run.m for run in group], [run.theta / scale for run in group], s=18, alpha=0.75,
                 color=COLORS.get(name, GRAY), marker=MARKERS.get(name, "o"),
-                label=f"{name} ({len(some)})",
+                label=f"{name} ({len(group)})",
             )  # fmt: skip
         chance = np.sqrt(max((run.q for run in runs), default=0.0) / scale / training.d)
         axis.axhline(chance, color="#999999", lw=0.8, ls=":", label="chance")

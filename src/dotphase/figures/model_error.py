@@ -1,4 +1,4 @@
-"""The cheap estimate of the error of replica symmetry against one step of breaking."""
+"""Estimated error of replica symmetry against one step of symmetry breaking."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import xarray as xr
 
 from dotphase.figures.parts.style import COLORS, MARKERS, ink_color, new_figure
 
-#: Panels: their titles, and the results in them.
+#: Results in each panel, by its title.
 PANELS = {
     "training loss": ("train_loss",),
     "overlap (theta or m)": ("theta", "m"),
@@ -19,13 +19,15 @@ PANELS = {
 
 
 def model_error(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
-    """Estimated against measured relative changes; filled where the paper's sigma and ridge hold.
+    """Plot measured against estimated relative changes.
+
+    Filled markers have sigma and ridge of the paper.
 
     Examples
     --------
     >>> point = {"omega": 0.1, "alpha": 0.75, "branch": "positional"}
-    >>> found = dp.analysis.model_error([point], inner=9, log2_points=12)
-    >>> figure = dp.plot.model_error(found, "model_error.png")
+    >>> errors = dp.analysis.model_error([point], inner=9, log2_points=12)
+    >>> figure = dp.plot.model_error(errors, "model_error.png")
     """
     paper = (dataset["sigma"] == 0.5) & (dataset["ridge"] == 0.01) & (dataset["length"] == 2)
     with new_figure(path, 1, 3, size=(10.4, 3.4)) as (figure, axes):
@@ -34,12 +36,12 @@ def model_error(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
                 for branch in ("semantic", "positional"):
                     rows = dataset.sel(result=name)
                     measured = np.abs(rows["measured"].values)
-                    own = (dataset["branch"].values == branch) & (measured > 0)
-                    for some, face in ((paper, COLORS[branch]), (~paper, "none")):
-                        shown = own & some.values
+                    selected = (dataset["branch"].values == branch) & (measured > 0)
+                    for group, face in ((paper, COLORS[branch]), (~paper, "none")):
+                        points = selected & group.values
                         axis.errorbar(
-                            rows["estimated"].values[shown], measured[shown],
-                            np.minimum(rows["stderr"].values[shown], 0.9 * measured[shown]),
+                            rows["estimated"].values[points], measured[points],
+                            np.minimum(rows["stderr"].values[points], 0.9 * measured[points]),
                             ls="none", marker=MARKERS[branch], ms=4, lw=0.6,
                             color=COLORS[branch], mfc=face,
                         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What random starts end as, against alpha, for several d."""
+"""Mechanisms reached from random starts against alpha, for several d."""
 
 from __future__ import annotations
 
@@ -12,40 +12,41 @@ from dotphase.experiments.training.basins import basin_shares
 from dotphase.figures.parts.lines import ALPHA
 from dotphase.figures.parts.style import new_figure
 
-#: Colors of Okabe and Ito, and markers.
+#: Okabe-Ito colors and markers of the datasets.
 SHADES = ("#7F7F7F", "#E69F00", "#009E73", "#0072B2", "#CC79A7")
 MARKERS = ("x", "o", "s", "D", "^")
 #: Rows of the figure.
 KINDS = ("semantic", "positional", "uninformed")
 
 
-def outcomes(found: Mapping[str, xr.Dataset], path: str | Path | None = None) -> Any:
-    """Shares of semantic, positional and uninformed ends, a column for each scale of the start.
+def outcomes(datasets: Mapping[str, xr.Dataset], path: str | Path | None = None) -> Any:
+    """Plot the shares of mechanisms, a row for each mechanism and a column for each initial scale.
 
     Parameters
     ----------
-    found : mapping
-        By label, from `dotphase.analysis.outcomes`, or from `dotphase.basins` with one optimizer.
+    datasets : mapping
+        Datasets by label, from `dotphase.analysis.outcomes`, or from `dotphase.basins` with one
+        optimizer.
 
     Examples
     --------
     >>> small = {"d": 200, "draws": 2, "steps": 15}
-    >>> some = dp.analysis.outcomes(dp.positional_semantic(), [2.0], [0.1], **small)
-    >>> figure = dp.plot.outcomes({"$d = 200$": some}, "outcomes.png")
+    >>> runs = dp.analysis.outcomes(dp.positional_semantic(), [2.0], [0.1], **small)
+    >>> figure = dp.plot.outcomes({"$d = 200$": runs}, "outcomes.png")
     """
-    shares = {label: basin_shares(_one(some)) for label, some in found.items()}
+    shares = {label: basin_shares(_drop_optimizer(runs)) for label, runs in datasets.items()}
     scales = next(iter(shares.values()))["scale"].values
     size = (0.8 + 3.6 * len(scales), 0.7 + 1.9 * len(KINDS))
     shared = {"sharex": True, "sharey": True, "squeeze": False}
     with new_figure(path, len(KINDS), len(scales), size=size, **shared) as (figure, axes):
-        looks = zip(SHADES, MARKERS, shares.items(), strict=False)
-        for number, (color, marker, (label, all_of)) in enumerate(looks):
+        styles = zip(SHADES, MARKERS, shares.items(), strict=False)
+        for number, (color, marker, (label, share)) in enumerate(styles):
             for row, kind in zip(axes, KINDS, strict=True):
                 for axis, scale in zip(row, scales, strict=True):
-                    some = all_of.sel(found=kind, scale=scale)
-                    # A little aside, so that points do not hide each other.
+                    curve = share.sel(found=kind, scale=scale)
+                    # Shifted, so that points do not hide each other.
                     axis.errorbar(
-                        some["alpha"] + 0.04 * number, some["share"], some["stderr"],
+                        curve["alpha"] + 0.04 * number, curve["share"], curve["stderr"],
                         color=color, marker=marker, ms=5, lw=1.2, elinewidth=0.8,
                         label=label,
                     )  # fmt: skip
@@ -54,10 +55,10 @@ def outcomes(found: Mapping[str, xr.Dataset], path: str | Path | None = None) ->
         for axis in axes[-1]:
             axis.set_xlabel(ALPHA)
         for row, kind in zip(axes, KINDS, strict=True):
-            row[0].set(ylabel=f"{kind} ends", ylim=(-0.04, 1.04))
+            row[0].set(ylabel=f"share of {kind} ends", ylim=(-0.04, 1.04))
         axes[0, 0].legend()
     return figure
 
 
-def _one(some: xr.Dataset) -> xr.Dataset:
-    return some.isel(optimizer=0) if "optimizer" in some.dims else some
+def _drop_optimizer(runs: xr.Dataset) -> xr.Dataset:
+    return runs.isel(optimizer=0) if "optimizer" in runs.dims else runs

@@ -19,7 +19,7 @@ def phase_maps(
     lines: xr.Dataset | None = None,
     path: str | Path | None = None,
 ) -> Any:
-    """Loss difference and gain over the linear layer, in theory (above) and trained (below).
+    """Plot the loss difference and the gain over the linear layer, in theory and trained.
 
     Parameters
     ----------

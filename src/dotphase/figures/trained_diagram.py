@@ -1,4 +1,4 @@
-"""A phase diagram by training, with its crossing line beside that of the theory."""
+"""Phase diagram of trained students, with alpha_c of theory and training."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from dotphase.figures.parts.style import MAP_INK, ink_color, new_figure, page_co
 
 
 def trained_diagram(means: xr.Dataset, lines: xr.Dataset, path: str | Path | None = None) -> Any:
-    """Difference of the training losses of trained students, and where it changes sign.
+    """Plot the loss difference of trained students, and alpha_c, where it changes sign.
 
-    Left the map, with alpha_c of the theory as a line and that of the trained students as
-    points; right how far the points are from the line. Hollow where the theory is not to be
-    trusted.
+    The left map shows alpha_c of the theory as a line and alpha_c of the trained students as
+    points. The right panel shows their relative difference. Open markers: the theory is not
+    trusted there.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def trained_diagram(means: xr.Dataset, lines: xr.Dataset, path: str | Path | Non
     --------
     >>> import xarray as xr
     >>> runs = dp.grid(dp.positional_semantic, [1.5, 2.0], [0.2, 0.4], d=40, seeds=2)
-    >>> omega = {"omega": [0.2, 0.4]}  # and there, from dp.critical:
+    >>> omega = {"omega": [0.2, 0.4]}  # with alpha_c from dp.critical:
     >>> theory = {"alpha_c": [0.946, 1.770], "alpha_c_stderr": [0.002, 0.002], "trusted": [0, 1]}
     >>> lines = xr.Dataset({name: ("omega", row) for name, row in theory.items()}, omega)
     >>> means = dp.analysis.means_over_seeds(runs)
@@ -45,32 +45,32 @@ def trained_diagram(means: xr.Dataset, lines: xr.Dataset, path: str | Path | Non
         means["alpha_c_stderr"] / means["alpha_c"], theory["alpha_c_stderr"] / theory["alpha_c"]
     )
     trusted = (theory["trusted"] == 1).values
-    with new_figure(path, 1, 2, size=(9.6, 3.9), sharey=True) as (figure, axes):
+    with new_figure(path, 1, 2, size=(9.6, 3.9), sharey=True) as (figure, (map_axis, axis)):
         field = 1e3 * means["loss_difference"]
         limit = max_abs(field)
-        mesh = plot_map(axes[0], field, parameter, "PuOr", -limit, limit)
-        bounds = axes[0].axis()
+        mesh = plot_map(map_axis, field, parameter, "PuOr", -limit, limit)
+        bounds = map_axis.axis()
         label = LOSS_GAP + rf"  $[10^{{-3}}]$, trained, $d = {means.attrs['d']}$"
-        figure.colorbar(mesh, ax=axes[0], label=label)
+        figure.colorbar(mesh, ax=map_axis, label=label)
         line = r"$\alpha_c$, replica symmetric"
-        axes[0].plot(lines["alpha_c"], lines[parameter], color=MAP_INK, label=line)
-        axes[0].set(xlabel=ALPHA, ylabel=symbol)
-        axes[1].axvline(0, color=ink_color(), lw=0.7)
-        for some, filled in ((trusted, True), (~trusted, False)):
-            style = {"fmt": "o", "ms": 4, "lw": 1.0}
-            part, noise = means.isel({parameter: some}), error[some]
-            axes[0].errorbar(
-                part["alpha_c"], part[parameter], xerr=part["alpha_c_stderr"], color=MAP_INK,
+        map_axis.plot(lines["alpha_c"], lines[parameter], color=MAP_INK, label=line)
+        map_axis.set(xlabel=ALPHA, ylabel=symbol)
+        axis.axvline(0, color=ink_color(), lw=0.7)
+        style = {"fmt": "o", "ms": 4, "lw": 1.0}
+        for mask, filled in ((trusted, True), (~trusted, False)):
+            points, noise = means.isel({parameter: mask}), error[mask]
+            map_axis.errorbar(
+                points["alpha_c"], points[parameter], xerr=points["alpha_c_stderr"], color=MAP_INK,
                 mfc=MAP_INK if filled else "#FFFFFF", label="trained" if filled else None, **style,
             )  # fmt: skip
-            axes[1].errorbar(
-                100 * (ratio[some] - 1), part[parameter], xerr=100 * noise, color=ink_color(),
+            axis.errorbar(
+                100 * (ratio[mask] - 1), points[parameter], xerr=100 * noise, color=ink_color(),
                 mfc=ink_color() if filled else page_color(), **style,
             )  # fmt: skip
-        axes[1].set_xlabel(r"$\alpha_c$ trained less theory  [%]")
+        axis.set_xlabel(r"$\alpha_c$: trained relative to theory  [%]")
         if not trusted.all():
-            add_hollow_entry(axes[1], color=ink_color())
-            axes[1].legend()
-        axes[0].axis(bounds)
-        axes[0].legend(loc="upper left", facecolor="#FFFFFF", labelcolor=MAP_INK)
+            add_hollow_entry(axis, color=ink_color())
+            axis.legend()
+        map_axis.axis(bounds)
+        map_axis.legend(loc="upper left", facecolor="#FFFFFF", labelcolor=MAP_INK)
     return figure

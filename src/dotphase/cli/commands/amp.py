@@ -1,22 +1,14 @@
-"""`dotphase amp`: message passing at finite dimension, beside its state evolution."""
+"""`dotphase amp`: message passing at finite dimension, with its state evolution."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dotphase.cli.finite import run_seeds, seeds_option, theory_option
-from dotphase.cli.options import (
-    Asked,
-    json_option,
-    model_options,
-    out_option,
-    plot_option,
-    task_options,
-)
-from dotphase.cli.output import Files
+from dotphase.cli.options import task_options
+from dotphase.cli.output import ProgressBar
+from dotphase.cli.runs import RunsRequest, compute_and_print, runs_options
 
 if TYPE_CHECKING:
     from dotphase.model import Model
@@ -24,33 +16,21 @@ if TYPE_CHECKING:
 
 @click.command("amp", epilog="Example: dotphase amp --d 1000 --alpha 2 --start semantic --seeds 4")
 @task_options("amp")
-@seeds_option(1)
-@theory_option
-@out_option
-@plot_option
-@model_options
-@json_option
-def command(
-    parameters: dict[str, Any],
-    seeds: int,
-    theory: bool | None,
-    out: str | None,
-    plot: str | None,
-    model: Asked,
-    seed: int,
-    as_json: bool,
-) -> int:
+@runs_options(seeds=1)
+def command(parameters: dict[str, Any], request: RunsRequest) -> int:
     """Message passing on data sets of n = round(alpha d) sentences; plot the overlaps by iteration.
 
-    Exit code 3: some run did not converge, as can happen where the proximal map jumps; all
-    are still printed.
+    Exit code 3: a run did not converge, as can happen where the proximal map jumps. All runs are
+    still printed.
     """
 
-    def compute(built: Model, status: Callable[[str], None], **asked: Any) -> Any:
+    def compute(model: Model, bar: ProgressBar) -> Any:
         from dotphase.experiments.comparison.amp import amp
 
-        return amp(built, seed=seed, **parameters, **asked)
+        return amp(
+            model, seed=request.seed, seeds=request.seeds, on_run=lambda run: bar.advance(),
+            **parameters,
+        )  # fmt: skip
 
-    what = f"message passing from the {parameters['start']} start"
-    files, beside = Files(out, plot), not as_json if theory is None else theory
-    return run_seeds(what, compute, "iterations", model, seeds, files, as_json, beside)
+    title = f"message passing from the {parameters['start']} start"
+    return compute_and_print(request, title, compute, "iterations")

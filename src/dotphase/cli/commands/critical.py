@@ -1,4 +1,4 @@
-"""`dotphase critical`: where the mechanisms swap."""
+"""`dotphase critical`: transitions of the lowest minimum along alpha."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from dotphase.cli.options import Asked, json_option, model_options, task_options
+from dotphase.cli.options import ModelSpec, json_option, model_options, task_options
 from dotphase.cli.output import echo, print_json, progress_bar
 
 
@@ -14,22 +14,22 @@ from dotphase.cli.output import echo, print_json, progress_bar
 @task_options("critical")
 @model_options
 @json_option
-def command(parameters: dict[str, Any], model: Asked, seed: int, as_json: bool) -> int:
-    """Every change of the lowest minimum along alpha: alpha_c, where it begins to know the teacher
-    (the training losses of the positional and the semantic branch cross), and alpha_l, where it
-    beats the linear positional layer in test error.
+def command(parameters: dict[str, Any], model: ModelSpec, seed: int, as_json: bool) -> int:
+    """Every change of the lowest minimum along alpha: alpha_c, from which it is aligned with the
+    teacher (the training losses of the positional and the semantic branch cross), and alpha_l, from
+    which its test error is below that of the linear positional layer.
 
-    Exit code 3: there is neither in the range searched; the message says why.
+    Exit code 3: neither exists in the range searched; the message gives the reason.
     """
-    with progress_bar("looking for the critical points"):
+    with progress_bar("searching the critical points"):
         built = model.build()
         from dotphase.theory.critical import critical
 
-        found = critical(built, seed=seed, **parameters)
+        result = critical(built, seed=seed, **parameters)
     if as_json:
-        print_json({**model.to_dict(), **found.to_dict()})
+        print_json({**model.to_dict(), **result.to_dict()})
     else:
         for name, value in model.to_dict().items():
             click.echo(f"{name:17s} {value}")
-        echo(found)
-    return 0 if found.found else 3
+        echo(result)
+    return 0 if result.found else 3

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import click
 
 from dotphase.cli.options import (
-    Asked,
-    Checked,
     Grid,
+    ModelSpec,
     alphas_option,
     json_option,
     model_options,
@@ -22,7 +22,7 @@ from dotphase.config.parameters import Number
 from dotphase.errors import InvalidInput
 from dotphase.study.tasks import TASKS
 
-#: The lines on the map.
+#: Critical lines on the map.
 LINES = ("alpha_c", "alpha_l")
 
 
@@ -31,11 +31,12 @@ LINES = ("alpha_c", "alpha_l")
     epilog="Example: dotphase diagram --alphas 0.1:2:25 --omegas 0:0.5:25 --out d.nc --plot d.png",
 )
 @alphas_option
-@click.option("--omegas", type=Checked(Grid(Number(at_least=0, at_most=1))), default=None,
+@click.option("--omegas", type=Grid(Number(at_least=0, at_most=1)), default=None,
               help="Grid of omega.")  # fmt: skip
 @click.option("--parameter", default=None, metavar="NAME",
               help="Another parameter of the model as the second axis.")  # fmt: skip
-@click.option("--values", type=Checked(Grid(Number())), default=None, help="Grid of it.")
+@click.option("--values", type=Grid(Number()), default=None,
+              help="Grid of that parameter.")
 @out_option
 @plot_option
 @option(TASKS["critical"].parameters["log2_points"], default=14)
@@ -49,27 +50,27 @@ def command(
     out: str | None,
     plot: str | None,
     log2_points: int,
-    model: Asked,
+    model: ModelSpec,
     seed: int,
     as_json: bool,
 ) -> int:
-    """Map the loss difference of the branches, the gain over the linear layer and the winner;
-    draw the critical lines; hatch what is not to be trusted."""
+    """Map the loss difference of the branches and the gain over the linear layer; draw the critical
+    lines; hatch cells where the theory is not trusted."""
     parameter, values = _second_axis(omegas, parameter, values)
-    family = model.along(parameter, values)
-    with progress_bar("solving the grid", total=2 * len(alphas) * len(values)) as advance:
-        family(values[0])  # refuses a bad model before anything slow begins
+    family = model.vary(parameter, values)
+    with progress_bar("solving the grid", total=2 * len(alphas) * len(values)) as bar:
+        family(values[0])  # refuse a bad model before any slow work
         from dotphase.experiments.theory.diagram import diagram
 
         files = Files(out, plot)
         dataset = diagram(
             family, sorted(alphas), values, parameter, log2_points=log2_points, seed=seed,
-            progress=lambda solution: advance(),
+            progress=bar,
         )  # fmt: skip
     lines = {
-        f"{name}{what}": dataset[f"{name}{what}"].values
+        f"{name}{suffix}": dataset[f"{name}{suffix}"].values
         for name in LINES
-        for what in ("", "_stderr", "_trusted")
+        for suffix in ("", "_stderr", "_trusted")
     }
     with files.written_after(dataset, "diagram"):
         if as_json:
@@ -80,29 +81,31 @@ def command(
         else:
             _print_lines(parameter, values, lines)
     if not as_json:
-        files.tell()
+        files.echo_paths()
     return 0
 
 
 def _print_lines(parameter: str, values: list[float], lines: dict[str, Any]) -> None:
-    """The critical lines with errors, interpolated on the grid."""
+    """Print the critical lines with errors, interpolated on the grid."""
     from dotphase.config.formatting import format_value
 
     click.echo(f"{parameter:10s}" + "".join(f"{name:22s}" for name in LINES))
-    for place, value in enumerate(values):
+    for row, value in enumerate(values):
         cells = []
         for name in LINES:
-            at, error, trusted = (lines[f"{name}{w}"][place] for w in ("", "_stderr", "_trusted"))
-            doubt = "" if trusted or at != at else " ?"
-            cells.append(f"{format_value(at, error) + doubt:22s}")
+            alpha, error, trusted = (
+                lines[f"{name}{suffix}"][row] for suffix in ("", "_stderr", "_trusted")
+            )
+            mark = "" if trusted or math.isnan(alpha) else " ?"
+            cells.append(f"{format_value(alpha, error) + mark:22s}")
         click.echo(f"{value:<10.4f}{''.join(cells)}".rstrip())
-    click.echo("interpolated on this grid; ?: theory not trusted there; dotphase critical: no grid")
+    click.echo("Interpolated on this grid; `dotphase critical` needs none. ?: theory not trusted.")
 
 
 def _second_axis(
     omegas: list[float] | None, parameter: str | None, values: list[float] | None
 ) -> tuple[str, list[float]]:
-    """Name and increasing values of the second axis."""
+    """Return the name and the increasing values of the second axis."""
     if omegas is None and (parameter is None or values is None):
         raise InvalidInput("omegas", None, "must be given, or --parameter and --values")
     if omegas is None:

@@ -7,32 +7,33 @@ from typing import Any
 import click
 
 from dotphase.cli.options import (
-    Asked,
+    ModelSpec,
     json_option,
     model_options,
+    out_option,
     parameter_options,
     plot_option,
 )
 from dotphase.cli.output import Files, print_json, progress_bar
 from dotphase.config.parameters import Choice, Integer, Number, Parameter
 
-#: What a descent is, and how well it is to be known.
+#: Options of the descent and of its accuracy.
 PARAMETERS = (
-    Parameter("alpha", Number(above=0), help="Sentences per dimension n/d, > 0."),
+    Parameter("alpha", Number(above=0), help="Sentences per dimension n/d."),
     Parameter("start", Choice("dotphase.finite_d.initializers:STARTS"), "semantic",
               "Initial weights."),
-    Parameter("theta0", Number(), None, "theta at the start, instead of the start's own."),
-    Parameter("m0", Number(), None, "m at the start, instead of the start's own."),
-    Parameter("q0", Number(at_least=0), None, "q at the start, instead of the start's own."),
+    Parameter("theta0", Number(), None, "Initial theta [default: that of the start]."),
+    Parameter("m0", Number(), None, "Initial m [default: that of the start]."),
+    Parameter("q0", Number(at_least=0), None, "Initial q [default: that of the start]."),
     Parameter("scale", Number(above=0), None,
               "Standard deviation of a random start's entries [default: 0.1]."),
-    Parameter("lr", Number(above=0), help="Size of a step."),
-    Parameter("steps", Integer(1), help="Steps."),
-    Parameter("momentum", Number(at_least=0), 0.0, "Share of the last step that is added."),
+    Parameter("lr", Number(above=0), help="Step size."),
+    Parameter("steps", Integer(1), help="Number of steps."),
+    Parameter("momentum", Number(at_least=0), 0.0, "Momentum coefficient."),
     Parameter("batch_fraction", Number(above=0, at_most=1), 1.0,
-              "Share of the sentences that a step sees."),
-    Parameter("d", Integer(2), None, "Draw everything at this dimension [default: the limit]."),
-    Parameter("ensemble", Integer(6, 24), 12, "log2 of the sentences of a repetition."),
+              "Fraction of the sentences in each step."),
+    Parameter("d", Integer(2), None, "Dimension of a token [default: infinite]."),
+    Parameter("ensemble", Integer(6, 24), 12, "log2 of the sentences in each repetition."),
     Parameter("repetitions", Integer(1), 8, "Independent repetitions."),
     Parameter("rtol", Number(above=0), 0.01, "Relative standard error to reach."),
 )  # fmt: skip
@@ -43,7 +44,7 @@ PARAMETERS = (
     epilog="Example: dotphase dynamics --alpha 1 --start semantic --lr 8 --steps 100",
 )
 @parameter_options(PARAMETERS)
-@click.option("--out", default=None, metavar="F.nc", help="Dataset to write.")
+@out_option
 @plot_option
 @model_options
 @json_option
@@ -51,25 +52,25 @@ def command(
     parameters: dict[str, Any],
     out: str | None,
     plot: str | None,
-    model: Asked,
+    model: ModelSpec,
     seed: int,
     as_json: bool,
 ) -> int:
     """Loss, test error and overlaps at every step of gradient descent.
 
-    Exit code 3: it diverged; the steps before are still printed.
+    Exit code 3: the descent diverged; the steps before are still printed.
     """
-    what = f"descending from the {parameters['start']} start"
-    with progress_bar(what, total=2 * parameters["repetitions"]) as advance:
+    title = f"gradient descent from the {parameters['start']} start"
+    with progress_bar(title, total=2 * parameters["repetitions"]) as bar:
         files = Files(out, plot)
         built = model.build()
         from dotphase.dmft.run import dynamics
         from dotphase.finite_d.initialization import changed_start
 
         start, scale = parameters.pop("start"), parameters.pop("scale")
-        given = {name: parameters.pop(f"{name}0") for name in ("theta", "m", "q")}
-        if any(value is not None for value in given.values()):
-            start, scale = changed_start(built, start, scale, **given), None
+        overlaps = {name: parameters.pop(f"{name}0") for name in ("theta", "m", "q")}
+        if any(value is not None for value in overlaps.values()):
+            start, scale = changed_start(built, start, scale, **overlaps), None
         path = dynamics(
             built,
             parameters.pop("alpha"),
@@ -77,7 +78,7 @@ def command(
             scale=scale,
             log2_ensemble=parameters.pop("ensemble"),
             seed=seed,
-            on_repetition=advance,
+            on_repetition=bar.advance,
             **parameters,
         )
     with files.written_after(path.dataset(), "dynamics"):
@@ -86,5 +87,5 @@ def command(
         else:
             click.echo(str(path))
     if not as_json:
-        files.tell()
+        files.echo_paths()
     return 3 if path.diverged else 0

@@ -1,4 +1,4 @@
-"""`dotphase explore`: the page on which the transition is under your hands."""
+"""`dotphase explore`: the interactive explorer in the browser."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from dotphase.cli.options import model_reference_options
 
 @click.command("explore", epilog="Example: dotphase explore --model my_models.py:three_tokens")
 @click.option("--port", type=click.IntRange(0, 65535), default=0,
-              help="Port to listen on; 0 takes a free one.")  # fmt: skip
+              help="Port to listen on; 0 for a free one.")  # fmt: skip
 @click.option("--host", default="127.0.0.1", metavar="ADDRESS",
-              help="Address to listen on; any other lets other machines in.")  # fmt: skip
-@click.option("--no-browser", is_flag=True, help="Print the address and open nothing.")
+              help="Address to listen on; any other is open to other machines.")  # fmt: skip
+@click.option("--no-browser", is_flag=True, help="Print the address without opening a browser.")
 @model_reference_options
 def command(
     port: int, host: str, no_browser: bool, reference: str | None, settings: tuple[str, ...]
 ) -> int:
-    """A page with the phase diagram, both branches, training and attention.
+    """Interactive page with the phase diagram, both branches, training and attention.
 
-    It needs no internet. Ctrl-C ends it. With --model it is about another model than the paper's:
-    its parameters are sliders, and --set says where they begin.
+    It needs no internet. Ctrl-C ends it. With --model it shows another model than the paper's: its
+    parameters are sliders, and --set gives their initial values.
     """
     from dotphase.cli.options import prepare_jax
     from dotphase.explorer.server import Server, plotly_script
 
-    plotly_script()  # say what is missing before anything slow begins
+    plotly_script()  # report a missing script before any slow work
     prepare_jax()
     from dotphase.explorer.point import first_point
     from dotphase.explorer.routes import Explorer
@@ -43,7 +43,7 @@ def command(
                 webbrowser.open(server.address)
             server.serve_forever()
     except KeyboardInterrupt:
-        # What computes may be compiling for long and has nothing to lose; the process ends at once.
+        # Workers may be compiling for long and have nothing to lose: end the process at once.
         explorer.children.close()
         raise
     except BaseException:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from dotphase.cli.options import COUNT, Asked, json_option, model_options, task_options
+from dotphase.cli.options import POSITIVE, ModelSpec, json_option, model_options, task_options
 from dotphase.cli.output import echo, print_json, progress_bar
 from dotphase.errors import InvalidInput
 
@@ -18,17 +18,17 @@ from dotphase.errors import InvalidInput
 @model_options
 @click.option(
     "--breaking",
-    type=click.Choice(["0", "1"]),
+    type=click.Choice(("0", "1")),
     default="0",
     show_default=True,
     help="Steps of replica symmetry breaking.",
 )
-@click.option("--d", type=COUNT, default=None,
-              help="Also the losses at this d, with the known terms of order 1/d.")  # fmt: skip
+@click.option("--d", type=POSITIVE, default=None,
+              help="Also the losses at this d, with their known terms of order 1/d.")  # fmt: skip
 @json_option
 def command(
     parameters: dict[str, Any],
-    model: Asked,
+    model: ModelSpec,
     breaking: str,
     d: int | None,
     seed: int,
@@ -36,11 +36,11 @@ def command(
 ) -> int:
     """Overlaps, training loss and test error of one branch at one alpha.
 
-    With --breaking 1 replica symmetry is broken once: q0, q1, the Parisi parameter y and what
-    breaking changes.
+    With --breaking 1 replica symmetry is broken once: the result has q0, q1, the Parisi parameter y
+    and the effect of symmetry breaking.
 
-    Exit code 3: the branch does not exist there, or the solver did not converge; what was
-    found instead is still printed.
+    Exit code 3: the branch does not exist there, or the solver did not converge. The fixed point at
+    which it ended is still printed.
     """
     if d is not None and breaking == "1":
         raise InvalidInput("--d", d, "must not be used with --breaking 1")

@@ -1,4 +1,4 @@
-"""`dotphase study`: sweeps that survive being killed."""
+"""`dotphase study`: sweeps that can be interrupted and resumed."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ from dotphase.cli.output import print_json
 if TYPE_CHECKING:
     from dotphase.study.run import Progress
 
+#: Shortest time between two updates of the terminal, so that drawing does not delay the points.
+MIN_REDRAW_SECONDS = 0.1
+
 
 @click.group("study", epilog="Example: dotphase study run studies/branches.toml --out branches")
 def command() -> None:
-    """Sweeps over parameters and seeds, kept point by point."""
+    """Sweeps over parameters and seeds, stored point by point."""
 
 
 @command.command(
@@ -27,7 +30,7 @@ def command() -> None:
 )
 @click.argument("spec", metavar="SPEC.toml")
 @click.option("--out", required=True, metavar="DIR",
-              help="Folder of the study: new, empty, or one to go on with.")  # fmt: skip
+              help="Folder of the study: new, empty, or one to resume.")  # fmt: skip
 @where_options
 @model_reference_options
 @json_option
@@ -41,11 +44,11 @@ def run(
     settings: tuple[str, ...],
     as_json: bool,
 ) -> int:
-    """Compute the points of a study that are not done yet; failed ones are tried again.
+    """Compute the unfinished points of a study; failed ones are tried again.
 
-    Every finished point is on disk before the next one starts, and DIR/study.nc is written
-    at the end. The file of a model that SPEC.toml or --model names is executed, here and by the
-    workers. Exit code 3: some point failed or did not converge; the rest is there.
+    Every finished point is on disk before the next one starts, and DIR/study.nc is written at the
+    end. If SPEC.toml or --model names a model in a Python file, this process and the workers
+    EXECUTE that file. Exit code 3: a point failed or did not converge; the others are written.
     """
     from dotphase.errors import Interrupted
     from dotphase.study.journal import read_status
@@ -54,7 +57,7 @@ def run(
 
     interrupted = False
     study = read_spec(spec, reference, settings)
-    with _progress(study.task) as show:
+    with _live_status(study.task) as show:
         try:
             dataset: Any = run_study(
                 study, out, on=engine, scheduler=scheduler, workers=workers, progress=show
@@ -81,62 +84,63 @@ def run(
 @command.command("status", epilog="Example: dotphase study status branches")
 @click.argument("folder", metavar="DIR")
 @json_option
-def status(folder: str, as_json: bool) -> int:
-    """What is done, being computed and failed in a study's folder, and how long it will take."""
+def show_status(folder: str, as_json: bool) -> int:
+    """Finished, running and failed points of a study's folder, and the time left."""
     from dotphase.study.journal import read_status
 
-    found = read_status(folder)
+    status = read_status(folder)
     if as_json:
-        print_json(found.to_dict())
+        print_json(status.to_dict())
     else:
-        click.echo(str(found))
+        click.echo(str(status))
     return 0
 
 
 @contextmanager
-def _progress(what: str) -> Iterator[Callable[[Progress], None]]:
-    """Points done, rate and time left, on one line of a terminal; elsewhere only what is wrong."""
-    told = False
+def _live_status(task: str) -> Iterator[Callable[[Progress], None]]:
+    """Show finished points, rate and time left on a terminal; elsewhere only warnings."""
+    warned = False
 
-    def tell(now: Progress) -> None:
-        nonlocal told
-        if now.damaged and not told:
+    def warn(progress: Progress) -> None:
+        nonlocal warned
+        if progress.damaged and not warned:
             text = "are damaged on the disk: these points are computed again"
-            click.echo(f"dotphase: {now.damaged} rows of the journal {text}", err=True)
-        told = True
+            click.echo(f"dotphase: {progress.damaged} rows of the journal {text}", err=True)
+        warned = True
 
     if not sys.stderr.isatty():
-        yield tell
+        yield warn
         return
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
-    shown = 0.0
-    with Live(Text(f"{what} study"), console=Console(stderr=True), transient=True) as live:
+    last_update = 0.0
+    with Live(Text(f"{task} study"), console=Console(stderr=True), transient=True) as live:
 
-        def show(now: Progress) -> None:
-            nonlocal shown
-            tell(now)
-            if time.monotonic() - shown < 0.1 and now.done + now.failed < now.total:
-                return  # drawing must not hold up the points
-            shown = time.monotonic()
-            live.update(Text(_line(what, now)))
+        def show(progress: Progress) -> None:
+            nonlocal last_update
+            warn(progress)
+            complete = progress.done + progress.failed >= progress.total
+            if time.monotonic() - last_update < MIN_REDRAW_SECONDS and not complete:
+                return
+            last_update = time.monotonic()
+            live.update(Text(_status_line(task, progress)))
 
         yield show
 
 
-def _line(what: str, now: Progress) -> str:
-    line = f"{what} study: {now.done} of {now.total} points"
-    if now.failed:
-        line += f", {now.failed} failed"
-    if now.rate is not None and now.seconds_left is not None:
-        line += f", {now.rate:.3g} a second, {duration(now.seconds_left)} left"
+def _status_line(task: str, progress: Progress) -> str:
+    line = f"{task} study: {progress.done} of {progress.total} points"
+    if progress.failed:
+        line += f", {progress.failed} failed"
+    if progress.rate is not None and progress.seconds_left is not None:
+        line += f", {progress.rate:.3g} per second, {duration(progress.seconds_left)} left"
     return line
 
 
 def duration(seconds: float) -> str:
-    """A time as people say it."""
+    """Format a duration in its largest convenient unit."""
     for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
         if seconds >= 2 * size:
             return f"{seconds / size:.1f} {unit}"

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dotphase.cli.finite import run_seeds, seeds_option, theory_option
-from dotphase.cli.options import (
-    COUNT,
-    Asked,
-    json_option,
-    model_options,
-    out_option,
-    plot_option,
-    task_options,
-)
-from dotphase.cli.output import Files
+from dotphase.cli.options import POSITIVE, task_options
+from dotphase.cli.output import ProgressBar
+from dotphase.cli.runs import RunsRequest, compute_and_print, runs_options
 
 if TYPE_CHECKING:
     from dotphase.model import Model
@@ -26,61 +16,51 @@ if TYPE_CHECKING:
 
 @click.command("train", epilog="Example: dotphase train --d 1000 --alpha 1.5 --start semantic")
 @task_options("train")
-@seeds_option(8)
-@click.option("--batch", type=COUNT, default=None,
-              help="Runs trained at once [default: what fits into memory].")  # fmt: skip
+@click.option("--batch", type=POSITIVE, default=None,
+              help="Runs trained at once [default: as many as memory allows].")  # fmt: skip
 @click.option("--hessian", is_flag=True,
               help="Also the smallest curvatures at each trained point.")  # fmt: skip
 @click.option("--record", is_flag=True,
-              help="Also every step: loss, test error and overlaps, into the dataset.")  # fmt: skip
-@theory_option
-@out_option
-@plot_option
-@model_options
-@json_option
+              help="Also loss, test error and overlaps at every step, for the dataset.")  # fmt: skip
+@runs_options(seeds=8)
 def command(
     parameters: dict[str, Any],
-    seeds: int,
     batch: int | None,
     hessian: bool,
     record: bool,
-    theory: bool | None,
-    out: str | None,
-    plot: str | None,
-    model: Asked,
-    seed: int,
-    as_json: bool,
+    request: RunsRequest,
 ) -> int:
     """Train students on data sets of n = round(alpha d) sentences; plot theta against m.
 
-    Says how many found which mechanism, with means for each, beside the theory at the same d.
+    Prints how many runs found each mechanism, with means for each and the theory at the same d.
 
-    Exit code 3: some run did not converge; all are still printed. Optimizers with steps of a fixed
-    size (gd, adam, sgd, momentum) may end with their last step before that.
+    Exit code 3: a run did not converge. All runs are still printed. Optimizers with a fixed step
+    size (gd, adam, sgd, momentum) may end with their last step instead.
     """
 
-    def compute(built: Model, status: Callable[[str], None], **asked: Any) -> Any:
+    def compute(model: Model, bar: ProgressBar) -> Any:
         from dotphase.training.run import train
 
-        def step(taken: int, most: int) -> None:
-            status(f"step {taken} of at most {most}")
+        return train(
+            model, seed=request.seed, seeds=request.seeds, batch=batch, record=record,
+            on_run=lambda run: bar.advance(),
+            on_step=lambda step, steps: bar.status(f"step {step} of at most {steps}"),
+            **parameters,
+        )  # fmt: skip
 
-        asked |= {"batch": batch, "record": record, "on_step": step}
-        return train(built, seed=seed, **parameters, **asked)
+    def measure_hessian(model: Model, result: Any) -> dict[int, dict[str, Any]]:
+        from dotphase.training.hessian import curvature
 
-    what = f"training from the {parameters['start']} start"
-    look = partial(_curvatures, parameters, seed) if hessian else None
-    files, beside = Files(out, plot), not as_json if theory is None else theory
-    return run_seeds(what, compute, "mechanisms", model, seeds, files, as_json, beside, look)
+        alpha, d = parameters["alpha"], parameters["d"]
+        return {
+            run.seed: {
+                "hessian": curvature(
+                    model, alpha, d, run.weights, run=run.seed, seed=request.seed
+                ).to_dict()
+            }
+            for run in result.runs
+        }
 
-
-def _curvatures(
-    parameters: dict[str, Any], seed: int, model: Model, result: Any
-) -> dict[int, dict[str, Any]]:
-    from dotphase.training.hessian import curvature
-
-    found = {}
-    for run in result.runs:
-        place = parameters["alpha"], parameters["d"], run.weights
-        found[run.seed] = {"hessian": curvature(model, *place, run=run.seed, seed=seed).to_dict()}
-    return found
+    title = f"training from the {parameters['start']} start"
+    inspect = measure_hessian if hessian else None
+    return compute_and_print(request, title, compute, "mechanisms", inspect)

@@ -16,13 +16,13 @@ TRAIN_LOSS = r"training loss $\epsilon_t$"
 TEST_ERROR = r"test error $\epsilon_g$"
 LOSS_GAP = r"$\epsilon_t^{\rm sem} - \epsilon_t^{\rm pos}$"
 OVERLAPS = r"overlaps $\theta/\sigma^2$ and $m/\sigma^2$"
-#: Which theory a line is.
+#: Labels of the theories.
 RS_MINIMA = "replica-symmetric minima"
 GRADIENT_DESCENT = r"gradient descent, $d \to \infty$"
-#: Parameters of models in mathematics, and what optimizers are called.
+#: Symbols of model parameters, and labels of optimizers.
 SYMBOLS = {"omega": r"\omega", "sigma": r"\sigma", "ridge": r"\lambda"}
 OPTIMIZER_LABELS = {"gd": "gradient descent", "adam": "Adam", "sgd": "SGD", "lbfgs": "L-BFGS"}
-#: The overlap that each branch has, and how it is written.
+#: Order parameter of each branch, and labels of the overlaps.
 ORDER_PARAMETERS = {"semantic": "theta", "positional": "m"}
 OVERLAP_LABELS = {"theta": r"$\theta/\sigma^2$", "m": r"$m/\sigma^2$"}
 #: Symbol of each message-passing overlap, and the branch that gives its color.
@@ -55,49 +55,48 @@ def plot_branch(
     hollow: Mapping[str, Any],
     **style: Any,
 ) -> bool:
-    """A branch along alpha where it exists; thin, with hollow markers, where it is not trusted.
+    """Plot a branch along alpha where it exists.
 
-    Where it is a saddle its line is thin and dotted, with crosses.
+    The line is thin with open markers where the theory is not trusted, and thin and dotted with
+    crosses where the branch is a saddle.
 
     Parameters
     ----------
     branch : xarray.Dataset
         With ``on_branch`` and ``trusted``.
     values : xarray.DataArray
-        What is drawn.
+        Plotted quantity.
     hollow : mapping
-        Style of the markers; their color is that of the line.
+        Style of the open markers; their color is that of the line.
     **style
-        Of the line.
+        Style of the line.
 
     Returns
     -------
     bool
-        Whether any point is not trusted.
+        True if any point is not trusted.
     """
-    shown = values.where(branch["on_branch"].astype(bool))
+    alpha, values = branch["alpha"], values.where(branch["on_branch"].astype(bool))
     saddle, trusted = is_saddle(branch), branch["trusted"].astype(bool)
-    doubtful = shown.where(~trusted & ~saddle)
-    axis.plot(branch["alpha"], shown.where(trusted & ~saddle), **style)
-    bare = {"marker": "", "lw": THIN_LINE, "label": None}
-    axis.plot(branch["alpha"], shown.where(_with_neighbors(~trusted) & ~saddle), **style | bare)
+    untrusted = values.where(~trusted & ~saddle)
+    axis.plot(alpha, values.where(trusted & ~saddle), **style)
+    thin = {"marker": "", "lw": THIN_LINE, "label": None}
+    axis.plot(alpha, values.where(_with_neighbors(~trusted) & ~saddle), **style | thin)
     if bool(saddle.any()):
-        thin = {"ls": ":", "lw": THIN_LINE, "marker": "x", "ms": 4, "color": style["color"]}
-        axis.plot(branch["alpha"], shown.where(saddle), **thin)
-    axis.plot(
-        branch["alpha"], doubtful, ls="none", color=style["color"], mfc=page_color(), **hollow
-    )
-    return bool(np.isfinite(doubtful).any())
+        dotted = {"ls": ":", "lw": THIN_LINE, "marker": "x", "ms": 4, "color": style["color"]}
+        axis.plot(alpha, values.where(saddle), **dotted)
+    axis.plot(alpha, untrusted, ls="none", color=style["color"], mfc=page_color(), **hollow)
+    return bool(np.isfinite(untrusted).any())
 
 
 def _with_neighbors(marked: xr.DataArray) -> xr.DataArray:
-    """Marked points and their neighbors along alpha: the ends of lines that touch them."""
+    """Add the neighbors along alpha of marked points, where the lines to them end."""
     sides = (marked.shift(alpha=by, fill_value=False) for by in (1, -1))
     return marked | next(sides) | next(sides)
 
 
 def is_saddle(branch: xr.Dataset) -> xr.DataArray:
-    """Where a branch is known to be a saddle."""
+    """Return a mask of the points that are known to be saddles."""
     if "kind" not in branch:
         return xr.zeros_like(branch["on_branch"], dtype=bool)
     return branch["kind"] == "saddle"
@@ -109,7 +108,7 @@ def add_saddle_entry(axis: Any, color: str = GRAY) -> None:
 
 
 def plot_seed_means(axis: Any, values: xr.DataArray, x: Any = None, **style: Any) -> None:
-    """Plot means over data sets with standard errors, against `x` (default: alpha)."""
+    """Plot means over data sets with standard errors, against `x` or by default alpha."""
     n_seeds = values.sizes["seed"]
     error = values.std("seed", ddof=1) / np.sqrt(n_seeds) if n_seeds > 1 else None
     axis.errorbar(

@@ -17,7 +17,7 @@ MAX_MODEL_ERROR = 10
 #: Kind, marker and legend label of fixed points that are not known to be minima.
 KIND_MARKERS = (
     ("saddle", "x", "saddle"),
-    ("marginal", ".", "minimum or saddle: cannot be told"),
+    ("marginal", ".", "minimum or saddle: undetermined"),
     ("unknown", "+", "kind not measured"),
 )
 #: Name, line style and label of the critical lines.
@@ -111,7 +111,7 @@ SINGLE_BRANCH_COLORS = {"positional": "#F3D6C0", "semantic": "#BCD8EA", "none": 
 def plot_single_branch_cells(
     axis: Any, field: xr.DataArray, theory: xr.Dataset, parameter: str
 ) -> None:
-    """Cells where there is nothing to compare, by the branch that is there."""
+    """Color the cells that have a single branch, by that branch."""
     winner = theory["winner"].transpose(parameter, "alpha").values
     missing = np.isnan(field.transpose(parameter, "alpha").values)
     for name, color in SINGLE_BRANCH_COLORS.items():
