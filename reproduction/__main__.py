@@ -43,17 +43,17 @@ def command(
     from reproduction.items import in_order
 
     chosen = in_order(names)
-    with progress_bar("reproducing", total=len(chosen)) as advance:
+    with progress_bar("reproducing", total=len(chosen)) as bar:
         prepare_jax()
         from reproduction.run import ItemResult, reproduce
 
         def tell(item: str, part: str) -> None:
-            advance.describe(f"{item}: {part}")
+            bar.log(f"{item}: {part}")
 
         def finished(outcome: ItemResult) -> None:
             how = f"FAILED, {outcome.failure}" if outcome.failure else "done"
-            advance.describe(f"{outcome.name}: {how} ({outcome.seconds:.0f} s)")
-            advance()
+            bar.log(f"{outcome.name}: {how} ({outcome.seconds:.0f} s)")
+            bar.advance()
 
         where = {"on": engine, "scheduler": scheduler, "workers": workers}
         asked: Any = {"scale": scale, "out": out, "where": where}

@@ -23,6 +23,8 @@ from dotphase.config.validation import unknown_name
 from dotphase.errors import InvalidInput
 from dotphase.runtime import interrupt
 
+#: Answer to `dotphase reproduce`.
+MOVED = "has moved to `python -m reproduction`, in a checkout of the source"
 #: Seconds after an interrupt in which a command may end by itself.
 GRACE_PERIOD = 1.2
 #: Longest error message, in characters.
@@ -44,7 +46,7 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] == "reproduce":
-            raise InvalidInput("command", args[0], "moved to `python -m reproduction`, in a checkout")
+            raise InvalidInput("command", args[0], "is now `python -m reproduction`, in a checkout")
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             raise InvalidInput("command", args[0], unknown_name("command", args[0], COMMANDS))
         return super().resolve_command(ctx, args)
@@ -89,7 +91,7 @@ def _open_streams() -> None:
 
 
 def _interruptible(arguments: Sequence[str] | None) -> int:
-    """Run a command in a thread while the main thread handles signals, so that none hits a compiler.
+    """Run a command in a thread; the main thread handles signals, so that none hits a compiler.
 
     After an interrupt, a command with finished work returns it. A command that does not end within
     `GRACE_PERIOD` seconds is compiling, or waits for a thread that is, and has nothing to lose.

@@ -59,16 +59,25 @@ def runs_options(seeds: int) -> Callable[[F], F]:
 
     def add(function: F) -> F:
         @seeds_option(seeds)
-        @click.option("--theory/--no-theory", default=None,
-                      help="Solve the theory at this d as well [default: unless --json].")
+        @click.option(
+            "--theory/--no-theory",
+            default=None,
+            help="Solve the theory at this d as well [default: unless --json].",
+        )
         @out_option
         @plot_option
         @model_options
         @json_option
         @wraps(function)
         def wrapped(
-            model: ModelSpec, seed: int, seeds: int, theory: bool | None, out: str | None,
-            plot: str | None, as_json: bool, **values: Any,
+            model: ModelSpec,
+            seed: int,
+            seeds: int,
+            theory: bool | None,
+            out: str | None,
+            plot: str | None,
+            as_json: bool,
+            **values: Any,
         ) -> Any:
             theory = not as_json if theory is None else theory
             request = RunsRequest(model, seed, seeds, theory, Files(out, plot), as_json)

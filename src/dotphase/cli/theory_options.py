@@ -23,9 +23,7 @@ DYNAMICS = {
 SOLVER = ("log2_points", "rtol", "max_log2_points")
 
 
-def select_options(
-    theory: str, solver: dict[str, Any], dynamics: dict[str, Any]
-) -> dict[str, Any]:
+def select_options(theory: str, solver: dict[str, Any], dynamics: dict[str, Any]) -> dict[str, Any]:
     """Return the options of the chosen theory; refuse options of the other."""
     if theory == "state_evolution":
         refuse_options(dynamics, "--theory state_evolution")

@@ -38,9 +38,7 @@ class ParameterType(click.ParamType):
         """Convert text to a value, or raise `InvalidInput`."""
         return self.check(field, text)
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Any:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Convert the text of an option."""
         try:
             return self.parse("", value) if isinstance(value, str) else self.check("", value)
@@ -67,6 +65,10 @@ class Number(ParameterType, click.FloatRange):
         lower = at_least if above is None else above
         click.FloatRange.__init__(self, lower, at_most, min_open=above is not None)
         self._bounds = {"above": above, "at_least": at_least, "at_most": at_most}
+
+    def _describe_range(self) -> str:
+        """Return the text that click adds to the help; nothing without bounds."""
+        return "" if self.min is self.max is None else super()._describe_range()
 
     def check(self, field: str, value: Any) -> float:
         """Return `value` as a float."""

@@ -16,6 +16,7 @@ from dotphase.config.parameters import (
     Integer,
     Number,
     Parameter,
+    ParameterType,
     Slider,
     parse_assignments,
     table,
@@ -38,9 +39,10 @@ ALPHA = Parameter(
 )
 
 
-class Entries:
+class Entries(ParameterType):
     """A positional attention matrix of two tokens: its name, or "A_11,A_22" (rows sum to 1)."""
 
+    name = "entries"
     label = "standard|other|A_11,A_22"
     allowed = "must be standard, other, or A_11,A_22 with two numbers from 0 to 1"
 

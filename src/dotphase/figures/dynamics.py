@@ -89,10 +89,8 @@ def _plot_theory(
     axis.fill_between(steps, *band, color=color, alpha=0.2, lw=0)
 
 
-def _plot_training(
-    axis: Any, training: xr.Dataset, name: str, size: float, color: str
-) -> None:
-    """Plot means over data sets at some of the steps, denser at the start, where they change fast."""
+def _plot_training(axis: Any, training: xr.Dataset, name: str, size: float, color: str) -> None:
+    """Plot means over data sets at a few steps, most of them early, where changes are fast."""
     last = training.sizes["step"] - 1
     marked = np.unique(np.round(last * np.linspace(0, 1, N_MARKED) ** 2).astype(int))
     rows = training[name].isel(step=marked) / size

@@ -45,8 +45,9 @@ def histogram_distances(result: Experiment, path: str | Path | None = None) -> A
                 center = column + 0.3 * (shift - 0.5) * (len(result.mechanisms) > 1)
                 axes.scatter(center + spread, distances, s=16, alpha=0.7, color=color, lw=0,
                              marker=MARKERS[name], label=None if column else name)  # fmt: skip
-                axes.annotate(f"{distances.mean():.3g}", (center, distances.max()), (0, 6), fontsize=8,
-                              textcoords="offset points", ha="center", color=color)  # fmt: skip
+                axes.annotate(f"{distances.mean():.3g}", (center, distances.max()), (0, 6),
+                              textcoords="offset points", ha="center", color=color,
+                              fontsize=8)  # fmt: skip
         axes.set(yscale="log", xlim=(-0.5, 1.5), ylabel="distance, summed over arrays")
         axes.margins(y=0.12)
         axes.set_xticks([0, 1], [label for _, label in kinds])

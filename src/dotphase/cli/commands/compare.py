@@ -1,16 +1,15 @@
-"""`dotphase compare`: theory beside training of one model, with a verdict at every point."""
+"""`dotphase compare`: theory and training of one model, with a verdict at every point."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import click
 
-from dotphase.cli.descent import DYNAMICS, SOLVER, THEORY, theory_options
-from dotphase.cli.finite import seeds_option
 from dotphase.cli.options import (
-    COUNT,
-    Asked,
+    POSITIVE,
+    ModelSpec,
     alphas_option,
     branches_option,
     json_option,
@@ -21,15 +20,17 @@ from dotphase.cli.options import (
     task_options,
 )
 from dotphase.cli.output import Files, print_json, progress_bar
+from dotphase.cli.runs import seeds_option
+from dotphase.cli.theory_options import DYNAMICS, SOLVER, THEORY, select_options
 from dotphase.config.parameters import Integer, Number, Parameter
 
-#: Steps that theory and students share.
+#: Descent of theory and students.
 STEPS = {
-    "lr": Parameter("lr", Number(above=0), 4.0, "Dynamics: size of a step."),
-    "steps": Parameter("steps", Integer(1), 127, "Dynamics: steps to take."),
+    "lr": Parameter("lr", Number(above=0), 4.0, "Dynamics: step size."),
+    "steps": Parameter("steps", Integer(1), 127, "Dynamics: number of steps."),
 }
-#: Columns of the table, and how they are written.
-SHOWN = {"train_loss": ".6f", "test_error": ".6f", "theta": ".4f", "m": ".4f"}
+#: Columns of the table, and their decimals.
+COLUMNS = {"train_loss": 6, "test_error": 6, "theta": 4, "m": 4}
 
 
 @click.command(
@@ -37,14 +38,14 @@ SHOWN = {"train_loss": ".6f", "test_error": ".6f", "theta": ".4f", "m": ".4f"}
     epilog="Example: dotphase compare --alphas 0.8:2:4 --d 500 --seeds 4 --plot compare.png",
 )
 @alphas_option
-@click.option("--d", type=COUNT, default=1000, help="Dimension of a token.")
+@click.option("--d", type=POSITIVE, default=1000, help="Dimension of a token.")
 @seeds_option(4)
 @branches_option("Branches, and starts of training.")
 @option(THEORY)
 @option(STEPS["lr"])
 @option(STEPS["steps"])
 @option(DYNAMICS["ensemble"])
-@click.option("--amp", is_flag=True, help="Message passing as well.")
+@click.option("--amp", is_flag=True, help="Also run message passing.")
 @out_option
 @plot_option
 @task_options("theory", *SOLVER, rtol=1e-2, max_log2_points=14)
@@ -60,26 +61,26 @@ def command(
     out: str | None,
     plot: str | None,
     parameters: dict[str, Any],
-    model: Asked,
+    model: ModelSpec,
     seed: int,
     as_json: bool,
-    **descent: Any,
+    **dynamics: Any,
 ) -> int:
-    """Solve a model and train it on one grid of alpha; say at each point whether they agree.
+    """Solve a model and train it on one grid of alpha, with a verdict at each point.
 
-    With the dynamics, students take the steps that the theory is about.
+    With --theory dynamics, students take the same steps as the theory.
 
-    Exit code 3: the solver did not converge somewhere; all points are still printed.
+    Exit code 3: the solver did not converge at some point. All points are still printed.
     """
-    parameters = theory_options(theory, parameters, descent)
-    with progress_bar("comparing", total=3 if amp else 2) as advance:
+    parameters = select_options(theory, parameters, dynamics)
+    with progress_bar("comparing", total=3 if amp else 2) as bar:
         files = Files(out, plot)
         built = model.build()
         from dotphase.experiments.comparison.compare import compare
 
         dataset = compare(
             built, alphas, d, seeds=seeds, branches=branches, theory=theory, amp=amp, seed=seed,
-            progress=lambda source: advance(), **parameters,
+            progress=lambda source: bar.advance(), **parameters,
         )  # fmt: skip
     with files.written_after(dataset, "compare"):
         if as_json:
@@ -87,18 +88,18 @@ def command(
         else:
             _print_table(dataset)
     if not as_json:
-        files.tell()
+        files.echo_paths()
     return 0 if bool(dataset["converged"].all()) else 3
 
 
 def _summary(dataset: Any) -> dict[str, Any]:
-    """Every number by source, branch and alpha; verdicts by branch and alpha."""
+    """Return numbers by source, branch and alpha, and verdicts by branch and alpha."""
     sources = {
-        str(name): {part: dataset[part].sel(source=name).values for part in (*SHOWN, "q")}
-        | {"stderr": {part: dataset[f"{part}_stderr"].sel(source=name).values for part in SHOWN}}
+        str(name): {part: dataset[part].sel(source=name).values for part in (*COLUMNS, "q")}
+        | {"stderr": {part: dataset[f"{part}_stderr"].sel(source=name).values for part in COLUMNS}}
         for name in dataset["source"].values
     }
-    told = ("verdict", "score", "worst", "stayed", "trusted", "on_branch", "converged")
+    names = ("verdict", "score", "worst", "stayed", "trusted", "on_branch", "converged")
     return {
         "alphas": dataset["alpha"].values,
         "branches": dataset["branch"].values,
@@ -106,45 +107,48 @@ def _summary(dataset: Any) -> dict[str, Any]:
         "d": dataset.attrs["d"],
         "seeds": dataset.attrs["seeds"],
         **sources,
-        **{name: dataset[name].values for name in told},
+        **{name: dataset[name].values for name in names},
         "linear_test_error": float(dataset["linear_test_error"]),
     }
 
 
 def _print_table(dataset: Any) -> None:
-    """A line for each source at every point, and the verdict."""
+    """Print a row for each source at every point, with the verdict in the first."""
     from rich.console import Console
     from rich.table import Table
 
-    which = str(dataset.attrs["theory"]).replace("_", " ")
-    title = f"{which} and training at d = {dataset.attrs['d']}"
-    table = Table(title=title)
-    for name in ("alpha", "branch", "source", *SHOWN, "verdict"):
+    theory = str(dataset.attrs["theory"]).replace("_", " ")
+    table = Table(title=f"{theory} and training at d = {dataset.attrs['d']}")
+    for name in ("alpha", "branch", "source", *COLUMNS, "verdict"):
         side = "left" if name in ("branch", "source", "verdict") else "right"
         table.add_column(name, justify=side, no_wrap=True)  # type: ignore[arg-type]
     for alpha in sorted(dataset["alpha"].values):
         for branch in dataset["branch"].values:
             point = dataset.sel(alpha=alpha, branch=branch)
-            score = float(point["score"])
-            verdict = str(point["verdict"].item())
-            verdict += f" {score:.2f}" if score == score else ""
-            verdict += "" if bool(point["trusted"]) or not bool(point["on_branch"]) else " ?"
-            for number, source in enumerate(dataset["source"].values):
-                first = [f"{alpha:.3f}", str(branch)] if number == 0 else ["", ""]
-                one = point.sel(source=source)
-                cells = [_cell(one, name, form) for name, form in SHOWN.items()]
-                table.add_row(*first, str(source), *cells, verdict if number == 0 else "")
+            labels, verdict = [f"{alpha:.3f}", str(branch)], _verdict(point)
+            for source in dataset["source"].values:
+                row = point.sel(source=source)
+                cells = [_cell(row, name, digits) for name, digits in COLUMNS.items()]
+                table.add_row(*labels, str(source), *cells, verdict)
+                labels, verdict = ["", ""], ""
     Console(width=max(140, Console().width)).print(table)
     click.echo(
-        "in brackets: standard errors of the last digits; beside the verdict: the largest\n"
-        "difference over what is allowed (3 standard errors, 1% and 10/d); ?: the theory is not "
-        "trusted there"
+        "In brackets: standard errors of the last digits. Number after the verdict: largest\n"
+        "difference relative to the tolerance (3 standard errors, 1% and 10/d). ?: theory not "
+        "trusted."
     )
 
 
-def _cell(point: Any, name: str, form: str) -> str:
-    value, error = float(point[name]), float(point[f"{name}_stderr"])
-    if value != value:
+def _verdict(point: Any) -> str:
+    """Format a verdict with its score, and a mark where the theory is not trusted."""
+    text, score = str(point["verdict"].item()), float(point["score"])
+    text += "" if math.isnan(score) else f" {score:.2f}"
+    return text + (" ?" if bool(point["on_branch"]) and not bool(point["trusted"]) else "")
+
+
+def _cell(row: Any, name: str, digits: int) -> str:
+    """Format a value with its standard error in units of the last digit."""
+    value, error = float(row[name]), float(row[f"{name}_stderr"])
+    if math.isnan(value):
         return "-"
-    digits = int(form[1])
-    return f"{value:{form}}" + (f"({error * 10**digits:.0f})" if error == error else "")
+    return f"{value:.{digits}f}" + ("" if math.isnan(error) else f"({error * 10**digits:.0f})")

@@ -7,9 +7,8 @@ from typing import Any
 
 import click
 
-from dotphase.cli.descent import DYNAMICS, SOLVER, THEORY, theory_options
 from dotphase.cli.options import (
-    Asked,
+    ModelSpec,
     alphas_option,
     branches_option,
     json_option,
@@ -20,13 +19,14 @@ from dotphase.cli.options import (
     task_options,
 )
 from dotphase.cli.output import Files, print_json, progress_bar
+from dotphase.cli.theory_options import DYNAMICS, SOLVER, THEORY, select_options
 
 
 @click.command(
     "curve", epilog="Example: dotphase curve --alphas 0.5:2:20 --out curve.nc --plot curve.png"
 )
 @alphas_option
-@branches_option("Branches to follow, or starts of descents.")
+@branches_option("Branches, or starts of gradient descent.")
 @option(THEORY)
 @option(DYNAMICS["lr"])
 @option(DYNAMICS["steps"])
@@ -44,21 +44,24 @@ def command(
     out: str | None,
     plot: str | None,
     parameters: dict[str, Any],
-    model: Asked,
+    model: ModelSpec,
     seed: int,
     as_json: bool,
-    **descent: Any,
+    **dynamics: Any,
 ) -> int:
-    """Follow branches along alpha; mark where their training losses cross."""
-    parameters = theory_options(theory, parameters, descent)
-    with progress_bar("following branches", total=len(alphas) * len(branches)) as advance:
+    """Branches along alpha, and alpha_c, at which their training losses cross.
+
+    Exit code 3: the solver did not converge at some point. All points are still printed.
+    """
+    parameters = select_options(theory, parameters, dynamics)
+    with progress_bar("solving the branches", total=len(alphas) * len(branches)) as bar:
         built = model.build()
         from dotphase.experiments.theory.curve import curve
 
         files = Files(out, plot)
         dataset = curve(
             built, alphas, branches, theory=theory, seed=seed,
-            progress=lambda solution: advance(), **parameters,
+            progress=lambda solution: bar.advance(), **parameters,
         )  # fmt: skip
     with files.written_after(dataset, "curve"):
         if as_json:
@@ -66,78 +69,77 @@ def command(
         else:
             _print_table(dataset)
     if not as_json:
-        files.tell()
+        files.echo_paths()
     return 0 if bool(dataset["converged"].all()) else 3
 
 
 def _summary(dataset: Any) -> dict[str, Any]:
-    shown = [
-        name for name in ("train_loss", "test_error", "q", "m", "V", "theta") if name in dataset
-    ]
-    told = ["found", "on_branch", "converged", "trusted", *shown]
-    if "kind" in dataset:
-        told.append("kind")
-    single = ("linear_test_error", "alpha_c", "alpha_c_stderr")
+    """Return the numbers by branch and alpha, with errors, and alpha_c."""
+    parts = ("train_loss", "test_error", "q", "m", "V", "theta")
+    quantities = [name for name in parts if name in dataset]
+    scalars = ("linear_test_error", "alpha_c", "alpha_c_stderr")
     return {
         "theory": dataset.attrs.get("theory", "state_evolution"),
         "alphas": dataset["alpha"].values,
         "branches": dataset["branch"].values,
-        **{name: dataset[name].values for name in told},
-        "stderr": {name: dataset[f"{name}_stderr"].values for name in shown},
-        **{name: float(dataset[name]) for name in single},
+        **{name: dataset[name].values for name in columns if name in dataset},
+        "stderr": {name: dataset[f"{name}_stderr"].values for name in quantities},
+        **{name: float(dataset[name]) for name in scalars},
     }
 
 
 def _print_table(dataset: Any) -> None:
-    """The branches side by side, and alpha_c."""
+    """Print the branches side by side, the linear layer and alpha_c."""
     from rich.console import Console
     from rich.table import Table
 
-    from dotphase.config.formatting import format_value
     from dotphase.theory.branches import BRANCHES
 
-    branches = dataset["branch"].values.tolist()
     overlaps = {
         name: [part for part in ("theta", "m") if part not in BRANCHES[name].vanishing]
-        for name in branches
+        for name in dataset["branch"].values.tolist()
     }
-    ends = dataset.attrs.get("theory") == "dynamics"
-    what = "ends of gradient descent" if ends else "branches"
+    is_descent = dataset.attrs.get("theory") == "dynamics"
+    rows = "ends of gradient descent" if is_descent else "branches"
     marks = "s saddle, ? theory not trusted, - no such branch"
-    table = Table(title=f"{what} against alpha ({marks})")
+    table = Table(title=f"{rows} against alpha ({marks})")
     table.add_column("alpha", justify="right")
-    for name in branches:
-        for column in ("loss", "test error", *overlaps[name]):
+    for name, parts in overlaps.items():
+        for column in ("loss", "test error", *parts):
             table.add_column(f"{name}\n{column}", justify="right", no_wrap=True)
     ordered = dataset.sortby("alpha")
     for alpha in ordered["alpha"].values:
-        cells = [f"{alpha:.3f}"]
-        for name in branches:
-            point = ordered.sel(branch=name, alpha=alpha)
-            if not bool(point["on_branch"]):
-                cells += ["-"] * (2 + len(overlaps[name]))
-                continue
-            doubt = "" if bool(point["trusted"]) else "?"
-            doubt = "s" if "kind" in point and point["kind"] == "saddle" else doubt
-            cells.append(f"{float(point['train_loss']):.6f}{doubt}")
-            cells.append(f"{float(point['test_error']):.6f}")
-            cells += [f"{float(point[part]):.4f}" for part in overlaps[name]]
-        table.add_row(*cells)
+        points = ((ordered.sel(branch=name, alpha=alpha), overlaps[name]) for name in overlaps)
+        cells = [cell for point, parts in points for cell in _cells(point, parts)]
+        table.add_row(f"{alpha:.3f}", *cells)
     Console(width=max(88, Console().width)).print(table)
     linear = float(dataset["linear_test_error"])
     if math.isfinite(linear):
         click.echo(f"linear positional layer: test error {linear:.6f}")
-    alpha_c = float(dataset["alpha_c"])
-    if math.isfinite(alpha_c):
-        place = format_value(alpha_c, float(dataset["alpha_c_stderr"]))
-        doubt = "" if _trusted_at(ordered, alpha_c) else " ? (theory not trusted there)"
-        click.echo(f"the training losses cross at alpha_c = {place}{doubt}")
-    else:
+    _print_alpha_c(ordered)
+
+
+def _cells(point: Any, overlaps: list[str]) -> list[str]:
+    """Format loss, test error and overlaps of one point of a branch."""
+    if not bool(point["on_branch"]):
+        return ["-"] * (2 + len(overlaps))
+    mark = "" if bool(point["trusted"]) else "?"
+    mark = "s" if "kind" in point and point["kind"] == "saddle" else mark
+    loss, error = float(point["train_loss"]), float(point["test_error"])
+    return [f"{loss:.6f}{mark}", f"{error:.6f}", *(f"{float(point[q]):.4f}" for q in overlaps)]
+
+
+def _print_alpha_c(ordered: Any) -> None:
+    """Print alpha_c, marked unless both minima are trusted at its neighbors on the grid."""
+    from dotphase.config.formatting import format_value
+
+    alpha_c = float(ordered["alpha_c"])
+    if not math.isfinite(alpha_c):
         click.echo("the training losses do not cross on this grid")
-
-
-def _trusted_at(ordered: Any, alpha: float) -> bool:
-    """Whether both minima are trusted at the points of the grid next to an alpha."""
-    place = int(ordered["alpha"].searchsorted(alpha))
-    beside = ordered.isel(alpha=slice(max(place - 1, 0), place + 1))
-    return bool(beside.sel(branch=["semantic", "positional"])["trusted"].all())
+        return
+    index = int(ordered["alpha"].searchsorted(alpha_c))
+    neighbors = ordered.isel(alpha=slice(max(index - 1, 0), index + 1))
+    trusted = bool(neighbors.sel(branch=["semantic", "positional"])["trusted"].all())
+    value = format_value(alpha_c, float(ordered["alpha_c_stderr"]))
+    mark = "" if trusted else " ? (theory not trusted)"
+    click.echo(f"the training losses cross at alpha_c = {value}{mark}")

@@ -35,8 +35,7 @@ LINES = ("alpha_c", "alpha_l")
               help="Grid of omega.")  # fmt: skip
 @click.option("--parameter", default=None, metavar="NAME",
               help="Another parameter of the model as the second axis.")  # fmt: skip
-@click.option("--values", type=Grid(Number()), default=None,
-              help="Grid of that parameter.")
+@click.option("--values", type=Grid(Number()), default=None, help="Grid of that parameter.")
 @out_option
 @plot_option
 @option(TASKS["critical"].parameters["log2_points"], default=14)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import click
 
 from dotphase.cli.options import model_reference_options
+from dotphase.config.parameters import Integer
 
 
 @click.command("explore", epilog="Example: dotphase explore --model my_models.py:three_tokens")
-@click.option("--port", type=click.IntRange(0, 65535), default=0,
+@click.option("--port", type=Integer(0, 65535), default=0,
               help="Port to listen on; 0 for a free one.")  # fmt: skip
 @click.option("--host", default="127.0.0.1", metavar="ADDRESS",
               help="Address to listen on; any other is open to other machines.")  # fmt: skip

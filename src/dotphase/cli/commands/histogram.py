@@ -25,7 +25,7 @@ SEQUENCES = ("BBCCDDBBBB", "ABCDEFGHIJ", "AAAAABBBCC")
               default="both", help="Input of queries and keys: symbols or positions.")  # fmt: skip
 @click.option("--runs", type=POSITIVE, default=1, help="Runs of each mechanism.")
 @click.option("--epochs", type=POSITIVE, default=None,
-              help=f"Largest number of epochs [default: {EPOCHS}, with --target {TARGET}].")  # fmt: skip
+              help=f"Most epochs [default: {EPOCHS}, with --target {TARGET}].")  # fmt: skip
 @click.option("--target", type=Number(above=0, at_most=1), default=None,
               help="Held-out accuracy at which a run stops.")  # fmt: skip
 @click.option("--sequence", "sequences", multiple=True, metavar="BBCCDDBBBB",

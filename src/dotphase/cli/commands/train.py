@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--hessian", is_flag=True,
               help="Also the smallest curvatures at each trained point.")  # fmt: skip
 @click.option("--record", is_flag=True,
-              help="Also loss, test error and overlaps at every step, for the dataset.")  # fmt: skip
+              help="Also loss, test error and overlaps at every step.")  # fmt: skip
 @runs_options(seeds=8)
 def command(
     parameters: dict[str, Any],

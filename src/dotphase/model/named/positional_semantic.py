@@ -5,19 +5,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dotphase.config import validation
-from dotphase.config.parameters import Flag, Integer, Number, Parameter, Slider, table
+from dotphase.config.parameters import (
+    Flag,
+    Integer,
+    Number,
+    Parameter,
+    ParameterType,
+    Slider,
+    table,
+)
 from dotphase.model.named import NamedModel
 
 if TYPE_CHECKING:
     from dotphase.model.definition import Model
 
 
-class Mixing:
-    """The name of a positional attention matrix, or the matrix itself.
+class Mixing(ParameterType):
+    """Name of a positional attention matrix, or the matrix itself.
 
-    A file is read when it is named, not on some other machine later.
+    A file is read at once, not later on another machine.
     """
 
+    name = "mixing"
     label = "standard|other|FILE.json"
 
     def check(self, field: str, value: Any) -> Any:
