@@ -63,8 +63,6 @@ class Entries(ParameterType):
                 return name
         return ",".join(f"{value:g}" for value in pair)
 
-    parse = check
-
 
 def matrix_of(mixing: str) -> list[list[float]]:
     """The positional attention matrix A that an `Entries` stands for."""

@@ -76,6 +76,7 @@ def command(
 def _summary(dataset: Any) -> dict[str, Any]:
     """Return the numbers by branch and alpha, with errors, and alpha_c."""
     parts = ("train_loss", "test_error", "q", "m", "V", "theta")
+    columns = ("found", "on_branch", "converged", "trusted", "kind", *parts)
     quantities = [name for name in parts if name in dataset]
     scalars = ("linear_test_error", "alpha_c", "alpha_c_stderr")
     return {
