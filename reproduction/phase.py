@@ -11,7 +11,7 @@ import xarray as xr
 
 from dotphase import plot
 from dotphase.experiments.theory.diagram import diagram
-from dotphase.experiments.training.averages import fitted_crossing, paired_difference
+from dotphase.experiments.training.averages import fitted_alpha_c, paired_difference
 from dotphase.model.paper import positional_semantic
 from reproduction.facts import Fact, facts
 from reproduction.item import Datasets, Item, evenly
@@ -68,7 +68,7 @@ def compare(datasets: Datasets) -> list[Row]:
         for fact in facts(name):
             point = lines.sel(omega=fact.at["omega"], method="nearest")
             rows.append(against_equations(fact, *number(point, name), _evidence(fact, datasets)))
-    return rows + _trained_crossings(lines, datasets["runs"])
+    return rows + _trained_alpha_c(lines, datasets["runs"])
 
 
 def _evidence(fact: Fact, datasets: Datasets) -> str:
@@ -83,12 +83,12 @@ def _evidence(fact: Fact, datasets: Datasets) -> str:
     return text
 
 
-def _trained_crossings(lines: xr.Dataset, runs: xr.Dataset) -> list[Row]:
+def _trained_alpha_c(lines: xr.Dataset, runs: xr.Dataset) -> list[Row]:
     """Where the losses of trained students cross, against the theory, at every omega."""
     rows = []
     for omega in runs["omega"].values:
         near = float(lines["alpha_c"].interp(omega=omega))
-        value, error = fitted_crossing(runs.sel(omega=omega), near)
+        value, error = fitted_alpha_c(runs.sel(omega=omega), near)
         if np.isfinite(value):
             pair = (near, float(lines["alpha_c_stderr"].interp(omega=omega))), (value, error)
             at = {"omega": round(float(omega), 4), "d": int(runs.attrs["d"])}

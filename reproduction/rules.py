@@ -70,8 +70,8 @@ def _solve(model: Model, alpha: float, overlaps: Overlaps, rule: Rule) -> tuple[
 
 
 @in_double_precision
-def crossing(model: Model, rule: Rule, near: float, width: float = 0.15) -> float:
-    """alpha_c on a rule: where its two training losses cross, within `width` of `near`.
+def rule_alpha_c(model: Model, rule: Rule, near: float, width: float = 0.15) -> float:
+    """alpha_c of a quadrature rule: its two training losses cross, within `width` of `near`.
 
     Parameters
     ----------
@@ -93,4 +93,4 @@ def crossing(model: Model, rule: Rule, near: float, width: float = 0.15) -> floa
         gaps.append(losses["semantic"] - losses["positional"])
     gap = np.array(gaps[::-1])
     fall = last_fall(alphas, gap)
-    return fall.at if fall else float("nan")
+    return fall.position if fall else float("nan")

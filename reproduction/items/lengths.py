@@ -11,9 +11,9 @@ import xarray as xr
 
 from dotphase.experiments.theory.diagram import diagram
 from dotphase.experiments.theory.solution_variables import is_minimum
-from dotphase.experiments.training.averages import trained_crossing
+from dotphase.experiments.training.averages import trained_alpha_c
 from dotphase.model.paper import positional_semantic
-from dotphase.numerics.crossings import last_fall
+from dotphase.numerics.crossings import locate_fall
 from reproduction.figures.family import plot_family
 from reproduction.figures.winners import mechanism, plot_winners
 from reproduction.item import Datasets, Item
@@ -53,7 +53,7 @@ def lines(datasets: Datasets) -> xr.Dataset:
         numbers = {
             "alpha_c": number(theory, "alpha_c"),
             "alpha_l": passes_linear(theory),
-            "trained": trained_crossing(both_minima(datasets[f"runs-{length}"].isel(omega=0))),
+            "trained": trained_alpha_c(both_minima(datasets[f"runs-{length}"].isel(omega=0))),
         }
         row = xr.Dataset({"trusted": _trusted_around(theory, numbers["alpha_c"][0])})
         for name, (value, error) in numbers.items():
@@ -67,10 +67,7 @@ def passes_linear(theory: xr.Dataset) -> tuple[float, float]:
     part = theory.sel(branch="semantic")
     part = part.isel(alpha=np.flatnonzero(is_minimum(part).values))
     gap = part["test_error"] - part["linear_test_error"]
-    fall = last_fall(part["alpha"].values, gap.values)
-    if fall is None:
-        return float("nan"), float("nan")
-    return fall.at, fall.error(part["test_error_stderr"].values)
+    return locate_fall(part["alpha"].values, gap.values, part["test_error_stderr"].values)
 
 
 def _trusted_around(theory: xr.Dataset, alpha: float) -> float:

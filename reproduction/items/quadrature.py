@@ -16,7 +16,7 @@ from reproduction.figures.quadrature import plot_quadrature
 from reproduction.item import Datasets, Item
 from reproduction.released.procedure import critical, degree_seven
 from reproduction.rows import number
-from reproduction.rules import crossing
+from reproduction.rules import rule_alpha_c
 from reproduction.store import Parts
 from reproduction.verdict import Row, against_equations
 
@@ -43,7 +43,7 @@ def _rules(model: Model, near: float, orders: list[int]) -> xr.Dataset:
         {
             "alpha_c": (
                 "rule",
-                [critical(OMEGA, near)[0], *(crossing(model, rule, near) for rule in rules)],
+                [critical(OMEGA, near)[0], *(rule_alpha_c(model, rule, near) for rule in rules)],
             ),
             "nodes": ("rule", [nodes, *(rule.weights.size for rule in rules)]),
         },

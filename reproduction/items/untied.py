@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.experiments.training.averages import trained_crossing
+from dotphase.experiments.training.averages import trained_alpha_c
 from dotphase.model.paper import positional_semantic
 from reproduction.figures.family import plot_family
 from reproduction.item import Datasets, Item, evenly
@@ -71,7 +71,7 @@ def compare(datasets: Datasets) -> list[Row]:
         theory, runs = datasets[f"theory-{name}"], datasets[f"runs-{name}"].isel(omega=0)
         share = finite_size(runs)
         rows += theory_and_training(theory, runs, {"student": name}, share=share)
-        pair = number(theory, "alpha_c"), trained_crossing(runs)
+        pair = number(theory, "alpha_c"), trained_alpha_c(runs)
         rows.append(between_engines("alpha_c", {"student": name}, *pair, share=share))
     return rows
 
@@ -85,7 +85,7 @@ def remarks(datasets: Datasets) -> list[str]:
         lines.append(
             f"{name}: the training losses cross at alpha_c = "
             f"{shown(number(theory, 'alpha_c'), 3, 'nan')} in theory and "
-            f"{shown(trained_crossing(runs), 3, 'nan')} trained at d = {runs.attrs['d']}."
+            f"{shown(trained_alpha_c(runs), 3, 'nan')} trained at d = {runs.attrs['d']}."
         )
         if np.isfinite(at):
             both = per_column(theory, name).sortby("alpha").interp(alpha=at)

@@ -189,7 +189,8 @@ def critical(omega: float, near: float, width: float = 0.3, count: int = 17) -> 
     both = {name: solve(problem(alphas, omega), name) for name in ("semantic", "positional")}
     fall = last_fall(alphas, both["semantic"].train_loss - both["positional"].train_loss)
     gain = linear_error(problem(alphas, omega)) - both["semantic"].test_error
-    return (fall.at if fall else np.nan), first_rise(alphas, gain, fall.at if fall else None)
+    alpha_c = fall.position if fall else None
+    return (np.nan if alpha_c is None else alpha_c), first_rise(alphas, gain, alpha_c)
 
 
 def _at(points: Problem, places: Any) -> Problem:

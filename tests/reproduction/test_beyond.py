@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from dotphase.experiments.training.averages import fitted_crossing, trained_crossing
+from dotphase.experiments.training.averages import fitted_alpha_c, trained_alpha_c
 from reproduction.figures.concentration import spread_over_runs
 from reproduction.items import baselines, bayes, dynamics, lengths, limits, slices, untied
 from reproduction.store import Parts
@@ -79,24 +79,24 @@ def paired(difference, noise=0.0):
     return xr.Dataset({"train_loss": (("alpha", "seed", "start"), loss)}, coords)
 
 
-def test_trained_crossing_is_interpolated():
-    assert trained_crossing(paired([3.0, 1.0, -3.0]))[0] == pytest.approx(2.25)
-    place, error = trained_crossing(paired([3.0, 1.0, -3.0], noise=0.4))
+def test_trained_alpha_c_is_interpolated():
+    assert trained_alpha_c(paired([3.0, 1.0, -3.0]))[0] == pytest.approx(2.25)
+    place, error = trained_alpha_c(paired([3.0, 1.0, -3.0], noise=0.4))
     assert place == pytest.approx(2.25)
     assert error == pytest.approx(0.1 * np.hypot(0.75, 0.25))
-    assert np.isnan(trained_crossing(paired([3.0, 2.0, 1.0]))[0])
+    assert np.isnan(trained_alpha_c(paired([3.0, 2.0, 1.0]))[0])
 
 
-def test_fitted_crossing_is_the_root_of_a_parabola():
+def test_fitted_alpha_c_is_the_root_of_a_parabola():
     alpha = np.linspace(0.6, 1.4, 9)
     loss = np.zeros((9, 1, 2))
     loss[:, 0, 0] = 1.1**2 - alpha**2
     coords = {"alpha": alpha, "start": ["semantic", "positional"]}
     runs = xr.Dataset({"train_loss": (("alpha", "seed", "start"), loss)}, coords)
-    place, error = fitted_crossing(runs, 1.0)
+    place, error = fitted_alpha_c(runs, 1.0)
     assert place == pytest.approx(1.1) and error < 1e-6
-    assert np.isnan(fitted_crossing(runs.isel(alpha=slice(5)), 1.0)[0])
-    assert np.isnan(fitted_crossing(runs, np.nan)[0])
+    assert np.isnan(fitted_alpha_c(runs.isel(alpha=slice(5)), 1.0)[0])
+    assert np.isnan(fitted_alpha_c(runs, np.nan)[0])
 
 
 def test_crossings_are_read_where_both_minima_are_kept():
@@ -108,7 +108,7 @@ def test_crossings_are_read_where_both_minima_are_kept():
     assert lengths.both_minima(runs).sizes["alpha"] == 3
     runs["m"].loc[{"start": "positional", "alpha": 3.0}] = 0.0
     runs["theta"].loc[{"start": "positional", "alpha": 3.0}] = 0.2
-    assert np.isnan(trained_crossing(lengths.both_minima(runs))[0])
+    assert np.isnan(trained_alpha_c(lengths.both_minima(runs))[0])
 
 
 def map_of(winners, found):

@@ -19,7 +19,7 @@ from reproduction.items import (
     structured,
     transition,
 )
-from reproduction.phase import _trained_crossings, agreement, phase_item, published_omegas
+from reproduction.phase import _trained_alpha_c, agreement, phase_item, published_omegas
 from reproduction.released.grids import Grid
 from reproduction.store import Parts
 from reproduction.sweeps import DESCENT
@@ -145,9 +145,9 @@ def test_crossings_of_students_are_outside_a_theory_that_is_not_trusted():
         {"alpha_c": ("omega", [1.3, 1.3]), "alpha_c_stderr": ("omega", [1e-3, 1e-3]),
          "trusted": ("omega", [1, 0])}, {"omega": [0.3, 0.4]},
     )  # fmt: skip
-    crossings = _trained_crossings(lines, runs.assign_attrs(d=1000))
+    crossings = _trained_alpha_c(lines, runs.assign_attrs(d=1000))
     assert [row.verdict for row in crossings] == ["agrees", "outside the theory"]
-    moved = _trained_crossings(lines.assign(alpha_c=lines["alpha_c"] + crossings[0].catches),
+    moved = _trained_alpha_c(lines.assign(alpha_c=lines["alpha_c"] + crossings[0].catches),
                                runs.assign_attrs(d=1000))  # fmt: skip
     assert [row.verdict for row in moved] == ["differs", "outside the theory"]
 

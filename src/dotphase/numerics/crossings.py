@@ -17,34 +17,34 @@ Row = Float[np.ndarray, " grid"]
 
 @dataclass(frozen=True)
 class Crossing:
-    """A fall through zero between two neighbours of a grid.
+    """A change of sign, from positive to negative, between two neighbors of a grid.
 
     Attributes
     ----------
-    at : where
-    left : index of the left neighbour
-    share : part of the way from the left to the right neighbour, on the straight line
-    slope : of the straight line between them
-    bend : how far the place is from that on the straight line: the order of what interpolation
-        does not know
+    position : interpolated root
+    left : index of the left neighbor
+    fraction : position of the root of the straight line, from 0 (left) to 1 (right neighbor)
+    slope : slope of the straight line
+    interpolation_error : distance between the root and that of the straight line, the order of
+        magnitude of the error of the interpolation
     """
 
-    at: float
+    position: float
     left: int
-    share: float
+    fraction: float
     slope: float
-    bend: float = 0.0
+    interpolation_error: float = 0.0
 
-    def error(self, noise: Row, *, independent: bool = False) -> float:
-        """Standard error of the place, from those of the difference on the grid.
+    def stderr(self, noise: Row, *, independent: bool = False) -> float:
+        """Standard error of the position, from those of the difference on the grid.
 
-        Errors of neighbours that come from the same random points go together, and the larger
-        one counts; `independent` ones average out.
+        Errors of neighbors on the same random points are correlated, and the larger one counts;
+        `independent` errors average out.
         """
         pair = noise[self.left : self.left + 2]
         spread = np.max(pair)
         if independent:
-            spread = np.hypot((1 - self.share) * pair[0], self.share * pair[1])
+            spread = np.hypot((1 - self.fraction) * pair[0], self.fraction * pair[1])
         return float(spread / abs(self.slope))
 
 
@@ -54,16 +54,15 @@ def straight_root(x0: float, y0: float, x1: float, y1: float) -> float:
 
 
 def last_fall(x: Row, gap: Row, slope: Row | None = None) -> Crossing | None:
-    """The last place where a difference falls from positive to negative; None if it does not.
+    """The last change of a difference from positive to negative; None without one.
 
     Parameters
     ----------
     x, gap : arrays
         Increasing grid, and the difference on it.
     slope : array, optional
-        Its derivative, where it is known (that of a training loss is, at a fixed point): a
-        cubic between two neighbours then follows it closely even on a coarse grid. Otherwise a
-        straight line does.
+        Derivative of the difference. With it the interpolation is cubic, which is precise on a
+        coarse grid; without it, linear.
     """
     changes = np.flatnonzero((gap[:-1] > 0) & (gap[1:] <= 0))
     if changes.size == 0:
@@ -71,26 +70,36 @@ def last_fall(x: Row, gap: Row, slope: Row | None = None) -> Crossing | None:
     left = int(changes[-1])
     pair = slice(left, left + 2)
     (x0, x1), (y0, y1) = x[pair], gap[pair]
-    at = straight = straight_root(x0, y0, x1, y1)
+    position = straight = straight_root(x0, y0, x1, y1)
     if slope is not None:
         roots = CubicHermiteSpline(x[pair], gap[pair], slope[pair]).roots(extrapolate=False)
         if not roots.size:
             return None
-        at = float(roots[0])
-    share, steepness = float(y0 / (y0 - y1)), float((y1 - y0) / (x1 - x0))
-    return Crossing(at, left, share, steepness, abs(at - straight))
+        position = float(roots[0])
+    fraction, steepness = float(y0 / (y0 - y1)), float((y1 - y0) / (x1 - x0))
+    return Crossing(position, left, fraction, steepness, abs(position - straight))
+
+
+def locate_fall(
+    x: Row, gap: Row, noise: Row, slope: Row | None = None, *, independent: bool = False
+) -> tuple[float, float]:
+    """Position of the `last_fall` and its standard error; NaN without one."""
+    fall = last_fall(x, gap, slope)
+    if fall is None:
+        return float("nan"), float("nan")
+    return fall.position, fall.stderr(noise, independent=independent)
 
 
 def first_rise(x: Row, values: Row, after: float | None = None) -> float:
-    """First place from `after` on where a curve turns positive; NaN if it does not.
+    """First position from `after` on at which a curve becomes positive; NaN without one.
 
-    Between the points of the grid the curve is a monotone cubic. Where it is positive at the
-    first point beyond `after` already, it is extended to the left, no further than `after`.
+    The curve is interpolated by a monotone cubic. If it is positive at the first point beyond
+    `after`, it is extrapolated to the left, down to `after`.
     """
-    good = np.isfinite(values)
+    valid = np.isfinite(values)
     if after is not None:
-        good &= x > after
-    x, values = x[good], values[good]
+        valid &= x > after
+    x, values = x[valid], values[valid]
     if x.size < 2 or not np.any(values > 0):
         return float("nan")
     curve = PchipInterpolator(x, values)
@@ -100,5 +109,5 @@ def first_rise(x: Row, values: Row, after: float | None = None) -> float:
     if after is None:
         return float("nan")
     slope = float(curve(x[0], 1))
-    back = x[0] - values[0] / slope if slope > 0 else after
-    return float(max(back, after))
+    extrapolated = x[0] - values[0] / slope if slope > 0 else after
+    return float(max(extrapolated, after))

@@ -30,6 +30,7 @@ from dotphase.experiments.comparison.amp import amp as pass_messages
 from dotphase.experiments.dynamics.descent_limits import DESCENT, starts_of_training
 from dotphase.experiments.theory.curve import CurveFields, curve
 from dotphase.experiments.theory.solution_variables import RESULTS
+from dotphase.experiments.training.averages import mean_and_error
 from dotphase.experiments.training.grid import grid
 from dotphase.finite_d.initializers import STARTS
 from dotphase.finite_d.overlaps import positional_alignment
@@ -180,14 +181,10 @@ def _stayed(runs: xr.Dataset, theory: xr.Dataset, model: Model) -> xr.DataArray:
 
 def means(runs: xr.Dataset) -> xr.Dataset:
     """Means over the seeds that are not missing, with standard errors; NaN for fewer than two."""
-    found = {}
+    columns = {}
     for name in QUANTITIES:
-        values = runs[name]
-        count = values.notnull().sum("seed")
-        spread = values.std("seed", ddof=1, skipna=True) / np.sqrt(count)
-        found[name] = values.mean("seed", skipna=True)
-        found[f"{name}_stderr"] = spread.where(count > 1)
-    return xr.Dataset(found)
+        columns[name], columns[f"{name}_stderr"] = mean_and_error(runs[name])
+    return xr.Dataset(columns)
 
 
 def _message_passing(

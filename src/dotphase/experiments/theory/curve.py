@@ -17,7 +17,7 @@ from dotphase.finite_d.initialization import Prescribed
 from dotphase.model import Model
 from dotphase.model.definition import check_model
 from dotphase.model.linear_layer import linear_test_error
-from dotphase.numerics.crossings import last_fall
+from dotphase.numerics.crossings import locate_fall
 from dotphase.storage.labels import add_labels
 from dotphase.storage.provenance import provenance
 from dotphase.theory.branches import BRANCHES
@@ -170,5 +170,4 @@ def interpolate_alpha_c(dataset: xr.Dataset) -> tuple[float, float]:
     if "loss_slope" in dataset:
         slope = (pair[0]["loss_slope"] - pair[1]["loss_slope"]).values[valid]
     error = np.hypot(*(part["train_loss_stderr"].values[valid] for part in pair))
-    fall = last_fall(alpha, gap, slope)
-    return (fall.at, fall.error(error)) if fall else (np.nan, np.nan)
+    return locate_fall(alpha, gap, error, slope)

@@ -176,11 +176,11 @@ def _line(
     fall = last_fall(alpha, row["loss_difference"].values, slope)
     crossing = (np.nan, np.nan, False)
     if fall:
-        error = float(np.hypot(fall.error(noise), fall.bend))
-        crossing = (fall.at, error, bool(both[fall.left : fall.left + 2].all()))
+        error = float(np.hypot(fall.stderr(noise), fall.interpolation_error))
+        crossing = (fall.position, error, bool(both[fall.left : fall.left + 2].all()))
     # Without a crossing (one branch is nowhere) the gain is looked at on the whole grid.
     gain = row["test_gain"].values
-    passing = first_rise(alpha, gain, fall.at if fall else None)
+    passing = first_rise(alpha, gain, fall.position if fall else None)
     if not np.isfinite(passing):
         return *crossing, np.nan, np.nan, False
     left = int(np.clip(np.searchsorted(alpha, passing) - 1, 0, alpha.size - 2))
@@ -189,7 +189,7 @@ def _line(
     straight = alpha[left] - gain[left] / steepness
     # Next to a jump of the lowest minimum a straight line says nothing.
     bend = abs(passing - straight) if alpha[left] <= straight <= alpha[left + 1] else 0.0
-    if fall and passing == fall.at:
+    if fall and passing == fall.position:
         return *crossing, passing, crossing[1], crossing[2]
     error = float(np.hypot(np.nanmax(errors[pair]) / abs(steepness), bend))
     return *crossing, passing, error, bool(row["winner_trusted"].values[pair].all())
