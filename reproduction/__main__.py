@@ -2,81 +2,91 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from dotphase.cli.options import json_option, prepare_jax, where_options
-from dotphase.cli.output import print_json, progress_bar
+import dotphase as dp
+from reproduction.items import ITEMS, PAPER, in_order
+from reproduction.progress import show_progress
 
 
 @click.command(
-    "reproduce", epilog="Example: python -m reproduction transition gamp --quick --out reproduction"
+    epilog="Example: python -m reproduction transition gamp --quick --out out/reproduction",
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
 )
 @click.argument("names", metavar="[NAME ...]", nargs=-1)
-@click.option("--quick", "scale", flag_value="quick", default="quick",
+@click.option("--quick", "scale", flag_value="quick", default="quick", show_default=False,
               help="Minutes on two cores: small d, few seeds, coarse grids [default].")  # fmt: skip
-@click.option("--full", "scale", flag_value="full", help="The sizes of the paper (a GPU helps).")
-@click.option("--out", required=True, metavar="DIR",
-              help="Folder of the report; finished parts found there are used again.")  # fmt: skip
-@where_options
-@click.option("--list", "only_list", is_flag=True, is_eager=True, expose_value=False,
-              callback=lambda context, option, value: _list(context) if value else None,
-              help="Print the names and stop.")  # fmt: skip
-@json_option
+@click.option("--full", "scale", flag_value="full", show_default=False,
+              help="The sizes of the paper (a GPU helps).")  # fmt: skip
+@click.option("--out", metavar="DIR",
+              help="Folder of the report; finished parts in it are used again.")  # fmt: skip
+@click.option("--engine", type=click.Choice(("local", "dask", "here")), default="local",
+              help="Processes on this machine, a Dask cluster, or this process alone.")  # fmt: skip
+@click.option("--scheduler", metavar="ADDRESS",
+              help="Existing Dask cluster; without it one is started here.")  # fmt: skip
+@click.option("--workers", type=click.IntRange(min=1),
+              help="Processes to start [default: one for every core].")  # fmt: skip
+@click.option("--list", "only_list", is_flag=True, help="Print the names and stop.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
     names: tuple[str, ...],
     scale: str,
-    out: str,
+    out: str | None,
     engine: str,
     scheduler: str | None,
     workers: int | None,
+    only_list: bool,
     as_json: bool,
 ) -> int:
-    """Draw every figure, make every table, and say of each published number whether it holds.
+    """Reproduce figures and tables of the paper, and judge each published number.
 
-    Names select figures; all of the paper if none is given (--list names those beyond it as
-    well). Writes DIR/report.md, DIR/report.json,
-    DIR/figures and DIR/data. A figure that fails is reported and stops no other (exit code 3).
-    What is made of independent points is computed as a study, kept point by point.
+    Names select items; the default is all of the paper, and --list also prints those beyond it.
+    Writes DIR/report.md, DIR/report.json, DIR/figures and DIR/data. An item that fails is reported
+    and stops no other (exit code 3). Independent points are computed as a study and saved one by
+    one.
     """
-    from reproduction.items import in_order
-
+    if only_list:
+        beyond = [name for name in ITEMS if name not in PAPER]
+        click.echo("\n".join([*PAPER, "beyond the paper:", *beyond]))
+        return 0
+    if out is None:
+        raise dp.InvalidInput("--out", out, "must be the folder of the report")
     chosen = in_order(names)
-    with progress_bar("reproducing", total=len(chosen)) as bar:
-        prepare_jax()
-        from reproduction.run import ItemResult, reproduce
+    where = {"on": engine, "scheduler": scheduler, "workers": workers}
+    settings: Any = {"scale": scale, "out": out, "where": where}
+    # --help and --list do not wait for the numerical libraries.
+    from reproduction.run import reproduce
 
-        def tell(item: str, part: str) -> None:
-            bar.log(f"{item}: {part}")
+    try:
+        with show_progress(len(chosen)) as progress:
+            report = reproduce(chosen, **settings, progress=progress)
+    except KeyboardInterrupt:
+        click.echo(f"dotphase: interrupted; finished parts are in {out}", err=True)
+        return 130
+    _print(report, as_json)
+    return 3 if report.failed else 0
 
-        def finished(outcome: ItemResult) -> None:
-            how = f"FAILED, {outcome.failure}" if outcome.failure else "done"
-            bar.log(f"{outcome.name}: {how} ({outcome.seconds:.0f} s)")
-            bar.advance()
 
-        where = {"on": engine, "scheduler": scheduler, "workers": workers}
-        asked: Any = {"scale": scale, "out": out, "where": where}
-        try:
-            report = reproduce(chosen, **asked, progress=tell, finished=finished)
-        except KeyboardInterrupt:
-            click.echo(f"dotphase: interrupted; finished parts are kept in {out}", err=True)
-            return 130
-    from dotphase.experiments.comparison.agreement import AGREES, DIFFERS
-    from reproduction.verdict import OFF
+def _print(report: Any, as_json: bool) -> None:
+    from reproduction.verdict import AGREES, DIFFERS, OFF
 
     counts = {verdict: report.count(verdict) for verdict in (AGREES, OFF, DIFFERS)}
     if as_json:
-        print_json(_summary(report, counts))
-    else:
-        for outcome in report.outcomes:
-            for row in outcome.rows:
-                if row.verdict == DIFFERS:
-                    at = ", ".join(f"{name} = {value}" for name, value in row.at.items())
-                    click.echo(f"differs: {outcome.name}, {row.quantity} at {at}")
-        click.echo(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
-        click.echo(f"wrote {report.folder / 'report.md'}")
-    return 3 if report.failed else 0
+        summary = dp.results.to_json_types(_summary(report, counts))
+        click.echo(json.dumps(summary, allow_nan=False))
+        return
+    for outcome in report.outcomes:
+        for row in outcome.rows:
+            if row.verdict == DIFFERS:
+                at = ", ".join(f"{name} = {value}" for name, value in row.at.items())
+                click.echo(f"differs: {outcome.name}, {row.quantity} at {at}")
+    click.echo(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
+    click.echo(f"wrote {report.folder / 'report.md'}")
 
 
 def _summary(report: Any, counts: dict[str, int]) -> dict[str, Any]:
@@ -94,9 +104,26 @@ def _summary(report: Any, counts: dict[str, int]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _list(context: click.Context) -> None:
-    from reproduction.items import ITEMS, PAPER
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code; bad input is one line on stderr."""
+    try:
+        result = command.main(arguments, prog_name="python -m reproduction", standalone_mode=False)
+    except click.ClickException as error:
+        return _refuse(error.format_message())
+    except dp.InvalidInput as error:
+        return _refuse(str(error))
+    except OSError as error:
+        return _refuse(f"{error.filename or 'the output'} cannot be read or written ({error})")
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("dotphase: interrupted", err=True)
+        return 130
+    return result if isinstance(result, int) else 0
 
-    beyond = [name for name in ITEMS if name not in PAPER]
-    click.echo("\n".join([*PAPER, "beyond the paper:", *beyond]))
-    context.exit(0)
+
+def _refuse(message: str) -> int:
+    click.echo("dotphase: " + " ".join(message.split()), err=True)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

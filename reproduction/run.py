@@ -13,10 +13,8 @@ from typing import Any
 
 import xarray as xr
 
-from dotphase.errors import InvalidInput
-from dotphase.storage.files import atomic_write
-from dotphase.storage.paths import check_folder
-from dotphase.study.run import check_where
+import dotphase as dp
+from dotphase.results import ProgressEvent
 from reproduction.item import Scale
 from reproduction.items import ITEMS, in_order
 from reproduction.store import Parts
@@ -82,8 +80,7 @@ def reproduce(
     scale: Scale = "quick",
     out: str | Path,
     where: Mapping[str, Any] | None = None,
-    progress: Callable[[str, str], None] | None = None,
-    finished: Callable[[ItemResult], None] | None = None,
+    progress: Callable[[ProgressEvent], None] | None = None,
 ) -> Report:
     """Reproduce figures and tables of the paper, and write the report.
 
@@ -100,9 +97,8 @@ def reproduce(
         Where the points of studies are computed: the arguments ``on``, ``workers`` and
         ``scheduler`` of `dotphase.run_study`. In this process if not given.
     progress : callable, optional
-        Called with (item, part) before a part is computed.
-    finished : callable, optional
-        Called with each item's outcome.
+        Receives a `ProgressEvent` before a part of an item is computed, and one with the
+        `ItemResult` when an item is done.
 
     Returns
     -------
@@ -113,23 +109,38 @@ def reproduce(
 
     chosen = in_order(names)
     if scale not in ("quick", "full"):
-        raise InvalidInput("scale", scale, "must be quick or full")
-    check_where(**(where or {"on": "here"}))
-    folder = check_folder("out", out, parents=True)
-    (folder / "figures").mkdir(parents=True, exist_ok=True)
+        raise dp.InvalidInput("scale", scale, "must be quick or full")
+    if where and where.get("scheduler") is not None and where["on"] != "dask":
+        raise dp.InvalidInput("scheduler", where["scheduler"], "must be used with a Dask cluster")
+    folder = _make_folder(out)
     outcomes: list[ItemResult] = []
+
+    def report_part(name: str, part: str, result: ItemResult | None = None) -> None:
+        if progress is not None:
+            progress(ProgressEvent(f"{name}: {part}", len(outcomes), len(chosen), result))
+
     others = [old for old in _written(folder, scale) if old.name not in chosen]
     for name in chosen:
-        tell = None if progress is None else partial(progress, name)
-        parts = Parts(folder / "data" / name, tell, where)
+        parts = Parts(folder / "data" / name, partial(report_part, name), where)
         outcome = _reproduce_item(name, scale, folder, parts)
         outcomes.append(outcome)
         order = list(ITEMS).index
         whole = sorted([*others, *outcomes], key=lambda item: order(item.name))
         write_report(Report(scale, folder, tuple(whole)))
-        if finished is not None:
-            finished(outcome)
+        status = f"FAILED, {outcome.failure}" if outcome.failure else "done"
+        report_part(name, f"{status} ({outcome.seconds:.0f} s)", outcome)
     return Report(scale, folder, tuple(outcomes))
+
+
+def _make_folder(out: str | Path) -> Path:
+    """Make the folder of the report, or refuse its name."""
+    folder = Path(out)
+    try:
+        (folder / "figures").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        rule = f"must be a folder that can be written to ({error.strerror})"
+        raise dp.InvalidInput("out", str(out), rule) from None
+    return folder
 
 
 def _written(folder: Path, scale: Scale) -> list[ItemResult]:
@@ -179,10 +190,9 @@ def _write_tables(tables: Mapping[str, xr.Dataset], folder: Path) -> tuple[str, 
     for name, table in tables.items():
         path = Path("tables") / f"{name}.csv.gz"
         (folder / path.parent).mkdir(exist_ok=True)
-        with atomic_write(folder / path) as part:
-            packing: Any = {"method": "gzip", "mtime": 0}
-            frame = table.to_dataframe().reset_index(drop=True)
-            frame.to_csv(part, index=False, float_format="%.6g", compression=packing)
+        packing: Any = {"method": "gzip", "mtime": 0}
+        frame = table.to_dataframe().reset_index(drop=True)
+        frame.to_csv(folder / path, index=False, float_format="%.6g", compression=packing)
         paths.append(path.as_posix())
     return tuple(paths)
 

@@ -1,6 +1,7 @@
-"""What functions return, for annotations and for ``isinstance``; nobody has to make them."""
+"""Classes of results, for annotations and ``isinstance``, and helpers to report results."""
 
 from dotphase.baselines.fit import Baseline
+from dotphase.config.serialization import to_json_types
 from dotphase.dmft.result import Trajectory
 from dotphase.finite_d.datasets import Dataset
 from dotphase.finite_d.runs import Run
@@ -46,4 +47,5 @@ __all__ = [
     "Training",
     "Trajectory",
     "Transition",
+    "to_json_types",
 ]

@@ -1,17 +1,23 @@
 """The reproduction as a whole: what is kept, what is written, what a failure does."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import xarray as xr
 
 from dotphase.errors import InvalidInput
+from reproduction.__main__ import main
 from reproduction.item import Item
 from reproduction.items import BEYOND, ITEMS, PAPER, in_order
 from reproduction.run import reproduce
 from reproduction.store import Parts
 from reproduction.verdict import between_engines
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def small_item(calls, fail=False):
@@ -110,6 +116,38 @@ def test_bad_input_is_refused_before_anything_is_written(tmp_path):
     with pytest.raises(InvalidInput, match="out"):
         reproduce(["transition"], out=file)
     assert file.read_text() == "here"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["nonsense", "--out", "r"], 2, "NAME = 'nonsense': must be one of"),
+        (["transition"], 2, "--out = None: must be the folder of the report"),
+        (["--engine", "other", "--out", "r"], 2, "is not one of"),
+        (["bad", "--out", "r"], 3, "bad: FAILED, RuntimeError: no ink left"),
+        (["a-good", "--out", "r", "--json"], 0, "a-good: done"),
+    ],
+)
+def test_exit_codes_of_the_command(fakes, tmp_path, monkeypatch, capsys, arguments, code, message):
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == code
+    out, err = capsys.readouterr()
+    assert message in err and (code != 2 or err.count("\n") == 1)
+    if "--json" in arguments:
+        assert json.loads(out)["verdicts"] == {"agrees": 1, "published is off": 0, "differs": 0}
+
+
+def test_module_runs_as_a_program():
+    command = [sys.executable, "-m", "reproduction", "--list"]
+    output = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    assert output.split("\n")[0] == PAPER[0]
+
+
+def test_progress_events_count_finished_items(fakes, tmp_path):
+    events = []
+    reproduce(["a-good", "bad"], out=tmp_path, progress=events.append)
+    assert [event.done for event in events] == [0, 1, 1, 2] and events[0].stage == "a-good: data"
+    assert [event.result and event.result.name for event in events] == [None, "a-good", None, "bad"]
 
 
 def test_names_come_back_in_the_order_of_the_report(fakes):

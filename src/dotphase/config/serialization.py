@@ -12,7 +12,13 @@ def fields_except(result: Any, *names: str) -> dict[str, Any]:
 
 
 def to_json_types(value: Any) -> Any:
-    """Convert arrays, tuples and mappings; numbers that are not finite become None."""
+    """Convert arrays, tuples and mappings; numbers that are not finite become None.
+
+    Examples
+    --------
+    >>> dp.results.to_json_types({"alpha": np.array([1.0, np.inf])})
+    {'alpha': [1.0, None]}
+    """
     if isinstance(value, dict):
         return {str(key): to_json_types(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
