@@ -1,4 +1,4 @@
-"""What the data allow, against alpha, as a labelled dataset."""
+"""The Bayes-optimal learner along alpha, as a labeled dataset."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from dotphase.theory.bayes import bayes_optimal, transitions
 _DESCRIPTIONS = {
     "overlap": "M = q/sigma^2 of the Bayes-optimal estimate",
     "test_error": "test error of the posterior mean",
-    "weak_recovery": "whether anything is known of the teacher's weights",
-    "exact_recovery": "whether they are known exactly",
-    "unique": "whether there is no other stable fixed point",
-    "converged": "whether the fixed-point equation was solved",
+    "weak_recovery": "true if the estimate correlates with the teacher's weights",
+    "exact_recovery": "true if the estimate is exact",
+    "unique": "true if there is no other stable fixed point",
+    "converged": "true if the fixed-point equation was solved",
 }
 
 
 def bayes_curve(model: Model, alphas: Sequence[float], *, seed: int = 0) -> xr.Dataset:
-    """The Bayes-optimal learner along alpha.
+    """Compute the Bayes-optimal learner along alpha.
 
     Parameters
     ----------

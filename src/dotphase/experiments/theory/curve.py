@@ -1,8 +1,8 @@
-"""Branches against alpha, as a labelled dataset."""
+"""Branches along alpha, as a labeled dataset."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 import numpy as np
@@ -18,20 +18,21 @@ from dotphase.model import Model
 from dotphase.model.definition import check_model
 from dotphase.model.linear_layer import linear_test_error
 from dotphase.numerics.crossings import locate_fall
+from dotphase.runtime.progress import ProgressCallback
 from dotphase.storage.labels import add_labels
 from dotphase.storage.provenance import provenance
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.settings import SolverFields, SolverSettings, with_changes
 from dotphase.theory.solve import continue_in_alpha
 
-#: Precision of a curve: finer than a line in a plot, coarse enough to be quick.
+#: Coarse settings: the error of a curve is below the width of a line.
 SETTINGS = SolverSettings(rtol=1e-2, max_log2_points=14)
-#: What a line can be: minima of the training loss, or ends of gradient descent.
+#: Minima of the training loss, or the limits of gradient descent.
 THEORIES = ("state_evolution", "dynamics")
 
 
 class CurveFields(SolverFields, total=False):
-    """The fields of `SolverSettings`, or of `DynamicsSettings` and what a descent is."""
+    """Fields of `SolverSettings`, or of `DynamicsSettings` with the start and the steps."""
 
     start: str | Prescribed | Mapping[str, str | Prescribed]
     lr: float
@@ -51,11 +52,11 @@ def curve(
     *,
     theory: str = "state_evolution",
     d: int | None = None,
-    progress: Callable[[Any], None] | None = None,
+    progress: ProgressCallback | None = None,
     settings: SolverSettings | DynamicsSettings | None = None,
     **changes: Unpack[CurveFields],
 ) -> xr.Dataset:
-    """Follow branches, or what gradient descent ends at, along alpha.
+    """Follow branches along alpha, or the limits of gradient descent.
 
     Parameters
     ----------
@@ -66,31 +67,31 @@ def curve(
     branches : sequence of str
         Branches to follow; for the dynamics, the starts of these names.
     theory : {"state_evolution", "dynamics"}
-        The minima of the training loss as replica-symmetric theory has them, or the ends of
-        gradient descent, which are there everywhere and may be no minima of that theory.
+        Minima of the training loss in replica-symmetric theory, or the limits of gradient descent.
+        The latter exist everywhere, and need not be minima of that theory.
     d : int, optional
-        Dimension at which the losses are wanted as well: ``train_loss_at_d`` and
-        ``test_error_at_d``, with the known terms of order 1/d (not for the dynamics).
+        Adds ``train_loss_at_d`` and ``test_error_at_d``, the losses in this dimension with the
+        known terms of order 1/d (not for the dynamics).
     progress : callable, optional
-        Called with each solution, or end, as it is finished.
+        Receives an event with each solution (`dotphase.results.ProgressEvent`).
     settings, **changes
-        As for `dotphase.solve`; coarser by default, since a curve is looked at. For the dynamics
-        as for `dotphase.dynamics`, and besides: start, a name or `dotphase.start_from` in place
-        of the branches, or several by names of yours; lr, the size of a step (the largest of
-        4, 2, 1, ... for which the loss falls); steps, after which to look (to the end,
-        extrapolated); momentum; batch_fraction; scale.
+        As for `dotphase.solve`, with a coarser default. For the dynamics as for
+        `dotphase.dynamics`, and besides: start, a name or `dotphase.start_from` instead of
+        branches, or a mapping from names to starts; lr, the step size (by default the largest of
+        4, 2, 1, ... that lowers the loss); steps, their number (by default as many as the descent
+        takes to settle, with an extrapolation).
 
     Returns
     -------
     xarray.Dataset
-        Dimensions ``branch`` and ``alpha``; every result with its ``_stderr``. Where
-        ``on_branch`` is false there is no such branch (then ``converged`` is true, and the
-        values are those of the fixed point found instead) or the solver found nothing (then it
-        is false, and the values mean nothing). ``kind`` says whether it is a minimum or a saddle.
-        ``alpha_c`` is the alpha at which the training losses of the semantic and the positional
-        minimum cross, NaN if they do not on this grid.
-        Ends of descents have no V; the error holds what is still to come, and ``converged`` is
-        false where that is much.
+        Dimensions ``branch`` and ``alpha``; every result with its ``_stderr``. ``on_branch`` is
+        false if there is no such branch (``converged`` is true, and the values are those of
+        another fixed point) or if the solver failed (``converged`` is false, and the values have
+        no meaning). ``kind`` is minimum, saddle, marginal, unknown or missing. ``alpha_c`` is the
+        alpha at which the training losses of the semantic and the positional minimum cross, NaN
+        if they do not cross on this grid.
+        Limits of descents have no V. Their errors include the extrapolation, and ``converged`` is
+        false if that is large.
 
     Examples
     --------
@@ -107,38 +108,38 @@ def curve(
         raise InvalidInput("theory", theory, "must be one of " + ", ".join(THEORIES))
     if theory == "dynamics":
         if d is not None:
-            raise InvalidInput("d", d, "must not be given for the dynamics, which has its own")
+            raise InvalidInput("d", d, "must not be given for the dynamics, which has no such term")
         start = changes.pop("start", None)
         starts: Any = branches if start is None else start
         if isinstance(starts, str | Prescribed):
             starts = [starts]
         dataset = ends(model, alphas, starts, progress=progress, settings=settings, **changes)  # type: ignore[arg-type, misc]
     else:
-        dataset = _followed(model, alphas, branches, d, progress, settings, changes)
+        dataset = _follow_branches(model, alphas, branches, d, progress, settings, changes)
     dataset["alpha"].attrs["description"] = "sample complexity n/d"
     dataset["linear_test_error"] = linear_test_error(model, seed=dataset.attrs["seed"])
     dataset["linear_test_error"].attrs["description"] = "test error of the linear layer"
     dataset["alpha_c"], dataset["alpha_c_stderr"] = interpolate_alpha_c(dataset)
-    dataset["alpha_c"].attrs["description"] = "alpha where the training losses cross"
+    dataset["alpha_c"].attrs["description"] = "alpha at which the training losses cross"
     return add_labels(dataset)
 
 
-def _followed(
+def _follow_branches(
     model: Model,
     alphas: Sequence[float],
     branches: Sequence[str],
     d: int | None,
-    progress: Callable[[Any], None] | None,
+    progress: ProgressCallback | None,
     settings: Any,
     changes: CurveFields,
 ) -> xr.Dataset:
-    """Branches of state evolution."""
+    """Solve state evolution along the branches."""
     grid = validation.grid("alphas", alphas, increasing=False)
     names = validation.distinct_choices("branches", branches, BRANCHES)
     settings = with_changes(settings, SETTINGS, changes)
     attributes = provenance(model, alphas=grid, branches=names, **settings.to_dict())
-    found = continue_in_alpha(model, grid.tolist(), names, progress=progress, settings=settings)
-    solutions = [solution for name in names for solution in found[name]]
+    rows = continue_in_alpha(model, grid.tolist(), names, progress=progress, settings=settings)
+    solutions = [solution for name in names for solution in rows[name]]
     dims, shape = ("branch", "alpha"), (len(names), grid.size)
     dataset = xr.Dataset(
         variables(solutions, dims, shape), coords={"branch": names, "alpha": grid}, attrs=attributes
@@ -147,27 +148,27 @@ def _followed(
         dataset.attrs["d"] = d
         finite = [solution.at(d) if solution.on_branch else None for solution in solutions]
         for name in ("train_loss", "test_error"):
-            values = [np.nan if one is None else one.value(name) for one in finite]
+            values = [np.nan if point is None else point.value(name) for point in finite]
             dataset[f"{name}_at_d"] = (dims, np.reshape(values, shape))
     return dataset
 
 
 def interpolate_alpha_c(dataset: xr.Dataset) -> tuple[float, float]:
-    """Where the semantic training loss falls below the positional one, and its error.
+    """alpha_c of a curve and its standard error.
 
-    Interpolated between the two grid points that enclose the crossing, with the slopes of the
-    losses where they are known; NaN where the curve does not hold both branches or they do not
-    cross.
+    The semantic training loss falls below the positional one there, interpolated between two
+    points of the grid, with the slopes of the losses if the dataset has them. NaN if one of the
+    branches is missing, or if they do not cross.
     """
     if not {"semantic", "positional"} <= set(dataset["branch"].values.tolist()):
         return np.nan, np.nan
     ordered = dataset.sortby("alpha")
     pair = [ordered.sel(branch=name) for name in ("semantic", "positional")]
-    valid = (is_minimum(pair[0]) & is_minimum(pair[1])).values
-    alpha = ordered["alpha"].values[valid]
-    gap = (pair[0]["train_loss"] - pair[1]["train_loss"]).values[valid]
+    both = (is_minimum(pair[0]) & is_minimum(pair[1])).values
+    alpha = ordered["alpha"].values[both]
+    gap = (pair[0]["train_loss"] - pair[1]["train_loss"]).values[both]
     slope = None
     if "loss_slope" in dataset:
-        slope = (pair[0]["loss_slope"] - pair[1]["loss_slope"]).values[valid]
-    error = np.hypot(*(part["train_loss_stderr"].values[valid] for part in pair))
+        slope = (pair[0]["loss_slope"] - pair[1]["loss_slope"]).values[both]
+    error = np.hypot(*(part["train_loss_stderr"].values[both] for part in pair))
     return locate_fall(alpha, gap, error, slope)

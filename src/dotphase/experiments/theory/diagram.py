@@ -7,7 +7,7 @@ from typing import Unpack
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from dotphase.config import validation
 from dotphase.errors import InvalidInput
@@ -21,7 +21,7 @@ from dotphase.theory.settings import SolverFields, SolverSettings, with_changes
 from dotphase.theory.solution import Solution
 from dotphase.theory.solve import continue_many
 
-#: Precision of every cell: about .2% in losses, 1% in overlaps.
+#: About .2% precision in losses, 1% in overlaps.
 SETTINGS = SolverSettings(log2_points=14)
 
 #: The two mechanisms that compete in every cell.
@@ -50,8 +50,8 @@ def diagram(
     parameter : str
         Name of the second dimension.
     informed : sequence of str
-        Branches that count as semantic. Where there are several, as ``("mixed", "semantic")``
-        of a student of rank two, each cell has the one with the lowest training loss.
+        Branches that count as semantic. With several, as ``("mixed", "semantic")`` of a student of
+        rank two, each cell contains the one with the lowest training loss.
     progress : callable, optional
         Receives an event with each solution (`dotphase.results.ProgressEvent`).
     settings, **changes
@@ -60,13 +60,13 @@ def diagram(
     Returns
     -------
     xarray.Dataset
-        Dimensions ``branch``, `parameter` and ``alpha``. ``kind`` says of each branch whether it
-        is a minimum, a saddle or missing. Minima are compared with minima:
-        ``loss_difference`` is the semantic minus the positional training loss, ``winner`` the
-        branch that is the lower minimum, ``test_gain`` the linear layer's test error minus the
-        winner's; ``alpha_c`` and ``alpha_l`` are the lines where the first and the last change
-        sign, interpolated, each with its ``_stderr`` and whether the theory is ``_trusted`` next to
-        it (`dotphase.critical` finds them without a grid).
+        Dimensions ``branch``, `parameter` and ``alpha``. ``kind`` is minimum, saddle, marginal,
+        unknown or missing. Minima are compared with minima: ``loss_difference`` is the semantic
+        minus the positional training loss, ``winner`` the branch that is the lower minimum, and
+        ``test_gain`` the test error of the linear layer minus that of the winner. On the lines
+        ``alpha_c`` and ``alpha_l`` the first and the last change sign, interpolated; each has its
+        ``_stderr``, and is ``_trusted`` if the theory is at both neighbors. `dotphase.critical`
+        computes them without a grid.
 
     Examples
     --------
@@ -80,9 +80,9 @@ def diagram(
         raise InvalidInput("alphas", alphas, "must be two or more numbers")
     settings = with_changes(settings, SETTINGS, changes)
     models = [family(float(value)) for value in steps]
-    asked = [(model, branch) for branch in (*informed, "positional") for model in models]
-    chains = continue_many(asked, grid.tolist(), progress=progress, settings=settings)
-    return assemble_diagram(models, chains, grid, steps, parameter, settings)
+    chains = [(model, branch) for branch in (*informed, "positional") for model in models]
+    solutions = continue_many(chains, grid.tolist(), progress=progress, settings=settings)
+    return assemble_diagram(models, solutions, grid, steps, parameter, settings)
 
 
 def assemble_diagram(
@@ -93,10 +93,10 @@ def assemble_diagram(
     parameter: str = "omega",
     settings: SolverSettings = SETTINGS,
 ) -> xr.Dataset:
-    """The dataset of `diagram` from its solutions along alpha.
+    """Assemble the dataset of `diagram` from solutions along alpha.
 
-    The chains are of all models, one for each value of the parameter, on each branch that counts as
-    semantic, then on the positional one.
+    Each chain belongs to one model on one branch. The order is that of the models, first for each
+    branch that counts as semantic, then for the positional one.
     """
     solved = [solution for chain in chains for solution in chain]
     count = steps.size * grid.size
@@ -114,82 +114,81 @@ def assemble_diagram(
 
 
 def _lowest(choice: Sequence[Solution]) -> Solution:
-    """The lowest minimum; where there is none, the lowest saddle; else the first."""
-    there = [solution for solution in choice if solution.on_branch]
-    minima = [solution for solution in there if solution.is_minimum]
-    return min(minima or there, key=lambda solution: solution.train_loss, default=choice[0])
+    """The lowest minimum; without one the lowest saddle; without either the first."""
+    on_branch = [solution for solution in choice if solution.on_branch]
+    minima = [solution for solution in on_branch if solution.is_minimum]
+    return min(minima or on_branch, key=lambda solution: solution.train_loss, default=choice[0])
 
 
 def _with_lines(dataset: xr.Dataset, parameter: str) -> xr.Dataset:
-    """Add what is read off the two branches: difference, winner, gain, and the lines."""
+    """Add the loss difference, the winner, the test gain and the critical lines."""
     semantic, positional = (dataset.sel(branch=name, drop=True) for name in SIDES)
     low, high = is_minimum(semantic), is_minimum(positional)
     difference = (semantic["train_loss"] - positional["train_loss"]).where(low & high)
     semantic_wins = low & ((difference < 0) | ~high)
-    best = xr.where(semantic_wins, semantic["test_error"], positional["test_error"])
-    best = best.where(semantic_wins | high)
-    trusted = xr.where(semantic_wins, semantic["trusted"], positional["trusted"])
+
+    def winner(name: str) -> xr.DataArray:
+        return xr.where(semantic_wins, semantic[name], positional[name])
+
     dataset["loss_difference"] = difference
-    otherwise = xr.where(high, "positional", "none")
-    dataset["winner"] = xr.where(semantic_wins, "semantic", otherwise)
+    only_positional = xr.where(high, "positional", "none")
+    dataset["winner"] = xr.where(semantic_wins, "semantic", only_positional)
+    best = winner("test_error").where(semantic_wins | high)
     dataset["test_gain"] = dataset["linear_test_error"] - best
-    dataset["winner_trusted"] = trusted
-    slope = semantic["loss_slope"] - positional["loss_slope"]
-    noise = xr.apply_ufunc(
-        np.hypot, *(side["train_loss_stderr"] for side in (semantic, positional))
+    dataset["winner_trusted"] = winner("trusted")
+    columns = xr.Dataset(
+        {
+            "gap": difference,
+            "gap_slope": semantic["loss_slope"] - positional["loss_slope"],
+            "gap_stderr": np.hypot(semantic["train_loss_stderr"], positional["train_loss_stderr"]),
+            "gap_trusted": semantic["trusted"] & positional["trusted"],
+            "gain": dataset["test_gain"],
+            "gain_stderr": winner("test_error_stderr"),
+            "gain_trusted": dataset["winner_trusted"],
+        }
     )
-    wins = dataset["winner"] == "semantic"
-    errors = xr.where(wins, semantic["test_error_stderr"], positional["test_error_stderr"])
-    both = semantic["trusted"] & positional["trusted"]
-    lines = [
-        _line(dataset.sel({parameter: value}), *(part.sel({parameter: value}).values
-              for part in (slope, noise, errors, both)))
-        for value in dataset[parameter].values
-    ]  # fmt: skip
-    told = {
+    lines = []
+    for value in dataset[parameter].values:
+        row = {str(name): part.values for name, part in columns.sel({parameter: value}).items()}
+        lines.append(_critical_points(dataset["alpha"].values, row))
+    descriptions = {
         "alpha_c": "training losses cross",
         "alpha_c_stderr": "of the points and of the interpolation",
-        "alpha_c_trusted": "whether both minima are trusted next to it",
+        "alpha_c_trusted": "true if both minima are trusted next to it",
         "alpha_l": "test error passes the linear layer",
         "alpha_l_stderr": "of the points and of the interpolation",
-        "alpha_l_trusted": "whether the lowest minimum is trusted next to it",
+        "alpha_l_trusted": "true if the lowest minimum is trusted next to it",
     }
-    for (name, text), values in zip(told.items(), zip(*lines, strict=True), strict=True):
+    for (name, text), values in zip(descriptions.items(), zip(*lines, strict=True), strict=True):
         dataset[name] = (parameter, list(values), {"description": text})
     return add_labels(dataset)
 
 
-def _line(
-    row: xr.Dataset,
-    slope: Float[np.ndarray, " alpha"],
-    noise: Float[np.ndarray, " alpha"],
-    errors: Float[np.ndarray, " alpha"],
-    both: Bool[np.ndarray, " alpha"],
+def _critical_points(
+    alpha: Float[np.ndarray, " alpha"], row: dict[str, np.ndarray]
 ) -> tuple[float, float, bool, float, float, bool]:
-    """alpha_c and alpha_l at one value of the parameter, each with its error and whether it is
-    trusted.
+    """alpha_c and alpha_l at one value of the parameter, their errors, and trust.
 
-    Between two points of the grid a curve is interpolated; how far that is off is not known better
-    than by how much it differs from a straight line.
+    The error of the interpolation is estimated by the distance from a straight line.
     """
-    alpha = row["alpha"].values
-    fall = last_fall(alpha, row["loss_difference"].values, slope)
-    crossing = (np.nan, np.nan, False)
+    fall = last_fall(alpha, row["gap"], row["gap_slope"])
+    alpha_c = (np.nan, np.nan, False)
     if fall:
-        error = float(np.hypot(fall.stderr(noise), fall.interpolation_error))
-        crossing = (fall.position, error, bool(both[fall.left : fall.left + 2].all()))
-    # Without a crossing (one branch is nowhere) the gain is looked at on the whole grid.
-    gain = row["test_gain"].values
-    passing = first_rise(alpha, gain, fall.position if fall else None)
-    if not np.isfinite(passing):
-        return *crossing, np.nan, np.nan, False
-    left = int(np.clip(np.searchsorted(alpha, passing) - 1, 0, alpha.size - 2))
+        pair = slice(fall.left, fall.left + 2)
+        error = np.hypot(fall.stderr(row["gap_stderr"]), fall.interpolation_error)
+        alpha_c = (fall.position, float(error), bool(row["gap_trusted"][pair].all()))
+    # Without alpha_c (one branch exists nowhere) the whole grid is searched for alpha_l.
+    gain = row["gain"]
+    alpha_l = first_rise(alpha, gain, fall.position if fall else None)
+    if not np.isfinite(alpha_l):
+        return *alpha_c, np.nan, np.nan, False
+    if fall and alpha_l == fall.position:
+        return *alpha_c, *alpha_c
+    left = int(np.clip(np.searchsorted(alpha, alpha_l) - 1, 0, alpha.size - 2))
     pair = slice(left, left + 2)
-    steepness = np.diff(gain[pair])[0] / np.diff(alpha[pair])[0]
-    straight = alpha[left] - gain[left] / steepness
-    # Next to a jump of the lowest minimum a straight line says nothing.
-    bend = abs(passing - straight) if alpha[left] <= straight <= alpha[left + 1] else 0.0
-    if fall and passing == fall.position:
-        return *crossing, passing, crossing[1], crossing[2]
-    error = float(np.hypot(np.nanmax(errors[pair]) / abs(steepness), bend))
-    return *crossing, passing, error, bool(row["winner_trusted"].values[pair].all())
+    slope = np.diff(gain[pair])[0] / np.diff(alpha[pair])[0]
+    straight = alpha[left] - gain[left] / slope
+    # A straight line across a jump of the lowest minimum has no meaning.
+    bend = abs(alpha_l - straight) if alpha[left] <= straight <= alpha[left + 1] else 0.0
+    error = np.hypot(np.nanmax(row["gain_stderr"][pair]) / abs(slope), bend)
+    return *alpha_c, alpha_l, float(error), bool(row["gain_trusted"][pair].all())

@@ -1,4 +1,4 @@
-"""The estimated error of replica symmetry beside what one step of breaking changes."""
+"""Estimated error of replica symmetry, next to the change by one step of symmetry breaking."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import numpy as np
 import xarray as xr
 
 from dotphase.model.paper import positional_semantic
+from dotphase.runtime.progress import ProgressCallback
 from dotphase.theory.model_error import LAWS
 from dotphase.theory.one_rsb.result import Broken
-from dotphase.theory.settings import SolverFields
+from dotphase.theory.settings import SolverFields, SolverSettings
 from dotphase.theory.solve import solve_many_broken
 
-#: What a point is, and what it is where it does not say so.
+#: Parameters of a point, with their defaults.
 PARAMETERS = {"length": 2, "omega": 0.3, "sigma": 0.5, "ridge": 0.01}
 
 
@@ -22,53 +23,59 @@ def model_error(
     points: Sequence[Mapping[str, Any]],
     *,
     inner: int | None = None,
+    progress: ProgressCallback | None = None,
+    settings: SolverSettings | None = None,
     **changes: Unpack[SolverFields],
 ) -> xr.Dataset:
-    """Estimate and measure what breaking replica symmetry changes, relative to the values.
+    """Estimate and measure the relative changes by replica symmetry breaking.
 
     Parameters
     ----------
     points : sequence of mappings
         ``alpha``, ``branch`` and parameters of `dotphase.positional_semantic`.
-    inner, **changes
+    progress : callable, optional
+        Receives an event with each solution (`dotphase.results.ProgressEvent`).
+    inner, settings, **changes
         As for `dotphase.solve` with breaking.
 
     Returns
     -------
     xarray.Dataset
         Dimensions ``point`` and ``result``: ``estimated``, ``measured`` and its ``stderr``; NaN
-        where breaking was not found or the result vanishes by symmetry.
+        where there is no broken solution or the result vanishes by symmetry.
 
     Examples
     --------
     >>> point = {"omega": 0.1, "alpha": 0.75, "branch": "positional"}
-    >>> found = dp.analysis.model_error([point], inner=9, log2_points=12)
-    >>> figure = dp.plot.model_error(found, "model_error.png")
+    >>> changes = dp.analysis.model_error([point], inner=9, log2_points=12)
+    >>> figure = dp.plot.model_error(changes, "model_error.png")
     """
-    problems = []
+    jobs = []
     for point in points:
-        others = {name: point[name] for name in PARAMETERS if name in point}
-        problems.append((positional_semantic(**others), point["alpha"], point["branch"]))
-    solved = solve_many_broken(problems, inner=inner, **changes)
-    return table(points, [relative_changes(each) for each in solved])
+        parameters = {name: point[name] for name in PARAMETERS if name in point}
+        jobs.append((positional_semantic(**parameters), point["alpha"], point["branch"]))
+    solutions = solve_many_broken(
+        jobs, inner=inner, progress=progress, settings=settings, **changes
+    )
+    return table(points, [relative_changes(broken) for broken in solutions])
 
 
 def relative_changes(broken: Broken) -> dict[str, tuple[float, float, float]]:
-    """Estimate, measured change and its error of every result, relative to its value."""
+    """Estimate, measured change and its error for every result, relative to its value."""
     symmetric = broken.symmetric
-    found = {}
+    relative = {}
     for name in LAWS:
         value = abs(symmetric.value(name)) if broken.on_branch else np.nan
         value = value if value > 0 else np.nan
         changes = (symmetric.model_error[name], broken.shift[name], broken.shift_stderr[name])
-        found[name] = (changes[0] / value, changes[1] / value, changes[2] / value)
-    return found
+        relative[name] = (changes[0] / value, changes[1] / value, changes[2] / value)
+    return relative
 
 
 def table(
     points: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Sequence[float]]]
 ) -> xr.Dataset:
-    """Points and their relative changes as a labelled dataset."""
+    """Collect points and their relative changes in a labeled dataset."""
     values = np.asarray([[row[name] for name in LAWS] for row in rows], float)
     names = ("estimated", "measured", "stderr")
     labels = {**PARAMETERS, "alpha": np.nan, "branch": ""}
