@@ -37,7 +37,7 @@ def main() -> int:
     parser.add_argument("--alphas", type=grid, default=grid("0.08:2:25"))
     parser.add_argument("--omegas", type=grid, default=grid("0:0.5:25"))
     parser.add_argument("--seeds", type=int, default=24)
-    parser.add_argument("--batch", type=int, default=None, help="cells trained at once")
+    parser.add_argument("--runs-per-batch", type=int, default=None, help="cells trained at once")
     parser.add_argument("--out", type=Path, default=Path("grid.npz"))
     options = parser.parse_args()
 
@@ -58,8 +58,8 @@ def main() -> int:
     try:
         dataset = train_grid(
             lambda omega: positional_semantic(omega=omega),
-            options.alphas, options.omegas, options.d, seeds=options.seeds, batch=options.batch,
-            out=options.out, throughput=True, progress=show,
+            options.alphas, options.omegas, options.d, seeds=options.seeds,
+            runs_per_batch=options.runs_per_batch, out=options.out, throughput=True, progress=show,
         )  # fmt: skip
     except InvalidInput as error:
         print(f"phase_grid: {error}", file=sys.stderr)

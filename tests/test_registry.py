@@ -83,8 +83,10 @@ def test_a_start(add, answer, capsys, paper):
     add(
         "dotphase.finite_d.initializers",
         "halfway",
-        "from dotphase.finite_d.initialization import Start\n"
-        "START = Start(lambda key, teacher, positions, columns, scale: teacher[:, :columns] / 2)\n",
+        "from dotphase.finite_d.initialization import Initializer\n"
+        "INITIALIZER = Initializer(\n"
+        "    lambda key, teacher, positions, columns, scale: teacher[:, :columns] / 2\n"
+        ")\n",
     )
     assert trained(answer, paper, start="halfway").q > 0
     assert helps(capsys, "amp", "halfway")

@@ -51,9 +51,9 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         "model": PAPER, "alphas": [2.0], "branches": ["semantic"], "log2_points": 12, "seed": 0}),
     "critical": (dp.critical, {"model": None, "seed": 0}),
     "train": (dp.train, {
-        "model": PAPER, "alpha": 1.0, "d": 20, "seeds": 1, "first": 0, "start": "semantic",
+        "model": PAPER, "alpha": 1.0, "d": 20, "seeds": 1, "first_index": 0, "start": "semantic",
         "steps": 2, "optimizer": "lbfgs", "tolerance": 1e-3, "minibatch": 8, "momentum": 0.5,
-        "held_out": 256, "scale": 0.1, "seed": 0, "dtype": "float64", "batch": 1,
+        "held_out": 256, "scale": 0.1, "seed": 0, "dtype": "float64", "runs_per_batch": 1,
         "record": False}),
     "amp": (dp.amp, {
         "model": PAPER, "alpha": 1.0, "d": 20, "seeds": 1, "start": "semantic", "iterations": 2,

@@ -39,7 +39,7 @@ COMMANDS = {
     "train": (["--d", "20", "--alpha", "1", "--start", "semantic", "--seeds", "1", "--steps", "2"],
               {"--d": WHOLES, "--alpha": NUMBERS, "--start": WORDS,
                "--seeds": WHOLES, "--optimizer": WORDS, "--steps": WHOLES,
-               "--lr": NUMBERS, "--batch": WHOLES, "--scale": NUMBERS,
+               "--lr": NUMBERS, "--runs-per-batch": WHOLES, "--scale": NUMBERS,
                "--plot": PATHS, **MODEL}),
     "amp": (["--d", "20", "--alpha", "1", "--start", "semantic", "--iterations", "2"],
             {"--d": WHOLES, "--alpha": NUMBERS, "--start": WORDS,

@@ -31,7 +31,8 @@ for branch in ("semantic", "positional"):
     one = dp.solve(model, 1.5, branch, seed=seed, log2_points=14)
     note(f"solve {branch}", loss=one.train_loss, error=one.test_error, theta=one.overlaps.theta)
 for batch in (1, 3):
-    runs = dp.train(model, 1.5, 100, seeds=3, seed=seed, batch=batch, start="semantic").runs
+    options = {"seeds": 3, "seed": seed, "runs_per_batch": batch}
+    runs = dp.train(model, 1.5, 100, start="semantic", **options).runs
     losses, errors = [r.train_loss for r in runs], [r.test_error for r in runs]
     note("train", f" (batch {batch})", loss=losses, error=errors)
 runs = dp.amp(model, 2.0, 100, seeds=2, seed=seed, start="semantic").runs

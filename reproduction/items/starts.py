@@ -27,8 +27,8 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
         "runs",
         "train",
         fixed={"omega": OMEGA, "alpha": ALPHA, "d": D, "held_out": 2},
-        sweep={"optimizer": OPTIMIZERS, "start": STARTS, "first": range(sizes["seeds"])},
-    ).rename(first="seed")
+        sweep={"optimizer": OPTIMIZERS, "start": STARTS, "first_index": range(sizes["seeds"])},
+    ).rename(first_index="seed")
     theory = theory_curve(parts, "theory", positional_semantic(omega=OMEGA), THEORY)
     runs = runs.assign_attrs(runs.attrs | {"d": D, "alpha": ALPHA})
     return {"theory": theory.isel(alpha=0), "runs": runs}

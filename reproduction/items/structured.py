@@ -17,7 +17,7 @@ from dotphase.finite_d.embeddings import (
     Tokens,
     gaussian_like,
     installed_table,
-    prepare,
+    prepare_table,
 )
 from dotphase.model import Model
 from dotphase.model.paper import positional_semantic
@@ -78,12 +78,12 @@ def _tokens(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     alphas, seeds = sizes["token_alphas"], sizes["token_seeds"]
     asked = {"alphas": alphas, "seeds": seeds, "rows": len(table), "omega": OMEGA}
     for kind in KINDS:
-        real = prepare(table, kind)
+        real = prepare_table(table, kind)
         for name, make in (("real", lambda some: some), ("like", gaussian_like)):
             train = partial(_train, make, real, alphas, seeds)
             found[f"runs-{name}-{kind}"] = parts.get(f"runs-{name}-{kind}", asked, train)
     for kind in KINDS:
-        model = positional_semantic(omega=OMEGA, spectrum=prepare(table, kind).spectrum)
+        model = positional_semantic(omega=OMEGA, spectrum=prepare_table(table, kind).spectrum)
         name = f"theory-real-{kind}"
         found[name] = theory_curve(parts, name, model, {**sizes, "alphas": alphas})
     return found

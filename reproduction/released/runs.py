@@ -23,9 +23,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from dotphase.finite_d.batches import in_batches, on_cpu
-from dotphase.finite_d.datasets import count_sentences, draw, position_vectors
-from dotphase.finite_d.initialization import StartFunction, begin, resolve
+from dotphase.finite_d.batches import on_cpu, split_batches
+from dotphase.finite_d.datasets import count_sentences, draw_dataset, position_vectors
+from dotphase.finite_d.initialization import StartFunction, initial_weights, resolve_start
 from dotphase.finite_d.loss import Weights, project, reduce, token_products, value_and_gradient
 from dotphase.finite_d.overlaps import token_overlaps
 from dotphase.finite_d.prng_keys import Purpose, keys_at
@@ -124,7 +124,7 @@ def _train_cells(
     progress: Callable[[int, int], None] | None,
 ) -> dict[str, Float[np.ndarray, "cells starts"]]:
     model = cells[0].model(rank)
-    begins = tuple(resolve(model, start) for start in starts)
+    begins = tuple(resolve_start(model, start) for start in starts)
     sizes = np.asarray([count_sentences(model, cell.alpha, d) for cell in cells])
     quantum = -(-int(sizes.max()) // (SIZES if sizes.sum() * d > WORTH else 1))
     padded = -(-sizes // quantum) * quantum
@@ -154,7 +154,7 @@ def _train_cells(
 def _batches(padded: np.ndarray, lanes: int) -> Iterator[tuple[Any, Any, int]]:
     """Places of cells of one size, beside them filled up to a full batch, and the size."""
     for size in sorted(set(padded.tolist()), reverse=True):
-        for some, filled in in_batches(np.flatnonzero(padded == size).tolist(), lanes):
+        for some, filled in split_batches(np.flatnonzero(padded == size).tolist(), lanes):
             yield some, filled, size
 
 
@@ -180,14 +180,17 @@ def _train(
 ) -> dict[str, Array]:
     def one(arrays: Any, key: Array, n: Any, lr: Any, count: Any) -> dict[str, Array]:
         model = eqx.combine(arrays, rest)
-        data = draw(model, size, key, positions)
+        data = draw_dataset(model, size, key, positions)
         q = data.teacher_weights
         data = data._replace(teacher_weights=q / jnp.sqrt(jnp.mean(q**2)))
         used = (jnp.arange(size) < n).astype(positions.dtype)
         reduced = reduce(model, data)._replace(used=used)
         key = Purpose.START.of(key)
         first = jnp.stack(
-            [begin(model, start, key, data.teacher_weights, positions) for start in starts]
+            [
+                initial_weights(model, start, key, data.teacher_weights, positions)
+                for start in starts
+            ]
         )
 
         def step(_: Array, weights: Array) -> Array:

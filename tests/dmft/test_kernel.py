@@ -10,7 +10,7 @@ import dotphase as dp
 from dotphase.dmft import kernel
 from dotphase.dmft.initialization import at_dimension, free_directions, in_the_limit
 from dotphase.dmft.kernel import Given, Rule
-from dotphase.finite_d.initialization import parts_of
+from dotphase.finite_d.initialization import start_components
 
 STEPS, ROOM = 6, 8
 
@@ -66,7 +66,7 @@ def plain_descent(given, z, d):
 
 @pytest.mark.parametrize(("exact", "momentum"), [(False, 0.0), (False, 0.5), (True, 0.5)])
 def test_it_is_gradient_descent_on_the_matrices_it_has_drawn(three_tokens, exact, momentum):
-    parts = parts_of(three_tokens, dp.start_from(theta=[[0.1], [0.0]], m=[0.2, 0.1]))
+    parts = start_components(three_tokens, dp.start_from(theta=[[0.1], [0.0]], m=[0.2, 0.1]))
     parts = parts._replace(rest=np.array([[0.3, 0.1], [0.1, 0.2]]))
     begun = in_the_limit(three_tokens, parts)
     given, state = descend(three_tokens, begun, 96, 64, exact=exact, momentum=momentum)
@@ -76,7 +76,7 @@ def test_it_is_gradient_descent_on_the_matrices_it_has_drawn(three_tokens, exact
 
 
 def test_bases_are_orthonormal_and_fresh_fields_orthogonal_to_the_forces_before(paper):
-    begun = in_the_limit(paper, parts_of(paper, "semantic"))
+    begun = in_the_limit(paper, start_components(paper, "semantic"))
     _, state = descend(paper, begun, 128, 128)
     for basis in (state.right, *state.left):
         gram = np.asarray(basis @ basis.T)
@@ -121,24 +121,24 @@ def test_at_finite_d_coordinates_keep_all_overlaps(three_tokens):
     [("semantic", [1, 0, 1]), ("positional", [0, 1, 1]), ("random", [0, 0, 1])],
 )
 def test_symmetry_keeps_overlaps_at_zero(paper, start, kept):
-    free = free_directions(paper, parts_of(paper, start), 1)
+    free = free_directions(paper, start_components(paper, start), 1)
     assert free.tolist() == [kept]
 
 
 def test_nothing_is_kept_at_zero_where_the_start_is_not_symmetric(paper):
-    free = free_directions(paper, parts_of(paper, dp.start_from(theta=0.01, m=0.1)), 1)
+    free = free_directions(paper, start_components(paper, dp.start_from(theta=0.01, m=0.1)), 1)
     assert free.tolist() == [[1, 1, 1]]
 
 
 def test_a_history_in_single_precision_is_the_same_to_its_precision(paper):
-    begun = in_the_limit(paper, parts_of(paper, "semantic"))
+    begun = in_the_limit(paper, start_components(paper, "semantic"))
     _, double = descend(paper, begun, 128, 128)
     _, single = descend(paper, begun, 128, 128, dtype=np.float32)
     np.testing.assert_allclose(single.records.train_loss, double.records.train_loss, rtol=1e-5)
 
 
 def test_room_can_be_widened_on_the_way(paper):
-    begun = in_the_limit(paper, parts_of(paper, "semantic"))
+    begun = in_the_limit(paper, start_components(paper, "semantic"))
     given, whole = descend(paper, begun, 64, 64)
     model, rule, points = given.model, given.rule, given.points
     rng = np.random.default_rng(3)

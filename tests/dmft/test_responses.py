@@ -14,7 +14,7 @@ from dotphase.dmft import kernel
 from dotphase.dmft.ensemble import _first_fields
 from dotphase.dmft.initialization import in_the_limit
 from dotphase.dmft.kernel import Given, Rule
-from dotphase.finite_d.initialization import parts_of
+from dotphase.finite_d.initialization import start_components
 
 STEPS, ROOM, N, ALPHA, LR = 4, 8, 4096, 1.5, 6.0
 
@@ -22,7 +22,7 @@ advance = eqx.filter_jit(kernel.advance)
 
 
 def test_integration_by_parts_agrees_with_the_derivative_recursion(paper):
-    begun = in_the_limit(paper, parts_of(paper, dp.start_from(theta=0.1, m=0.2, q=0.15)))
+    begun = in_the_limit(paper, start_components(paper, dp.start_from(theta=0.1, m=0.2, q=0.15)))
     rule = Rule(False, False, *map(jnp.asarray, (N / ALPHA, 0.0, 1.0)))
     heads, points = _first_fields(paper, N, False, np.random.default_rng(0))
     state = eqx.filter_jit(kernel.launch)(

@@ -6,8 +6,8 @@ import optax
 import pytest
 
 import dotphase as dp
-from dotphase.finite_d.initialization import Start
-from dotphase.finite_d.initializers import STARTS
+from dotphase.finite_d.initialization import Initializer
+from dotphase.finite_d.initializers import INITIALIZERS
 from dotphase.training.loop import Optimizer, first_order
 from dotphase.training.optimizers import OPTIMIZERS
 
@@ -20,15 +20,15 @@ def half(key, teacher_weights, positions, columns, scale):
 
 @pytest.fixture
 def added():
-    STARTS.register("half", Start(half))
+    INITIALIZERS.register("half", Initializer(half))
     OPTIMIZERS.register("lion", Optimizer(first_order(optax.lion), steps=STEPS, lr=0.01))
     yield
-    STARTS.unregister("half")
+    INITIALIZERS.unregister("half")
     OPTIMIZERS.unregister("lion")
 
 
 def test_one_entry_serves_every_experiment(paper, added):
-    assert STARTS.names()[-1] == "half" and OPTIMIZERS.names()[-1] == "lion"
+    assert INITIALIZERS.names()[-1] == "half" and OPTIMIZERS.names()[-1] == "lion"
     run = dp.train(paper, 2.0, 20, seeds=1, start="half", optimizer="lion", held_out=2).runs[0]
     cells = dp.grid(lambda omega: dp.positional_semantic(omega=omega), [2.0], [0.3], 20, seeds=1,
                     starts=["half"], optimizer="lion")  # fmt: skip
@@ -40,7 +40,7 @@ def test_one_entry_serves_every_experiment(paper, added):
     for found in (run.semantic_alignment, float(map_of["semantic_alignment"].squeeze())):
         assert found > 0.95
     with pytest.raises(dp.InvalidInput, match="is taken"):
-        STARTS.register("half", Start(half))
+        INITIALIZERS.register("half", Initializer(half))
 
 
 def test_without_it_the_name_is_refused(paper):

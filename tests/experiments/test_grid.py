@@ -6,7 +6,7 @@ import pytest
 import dotphase as dp
 from models import three_tokens
 
-GRID = {"alphas": [1.5, 2.0], "values": [0.3, 0.5], "d": 24, "seeds": 1, "batch": 2}
+GRID = {"alphas": [1.5, 2.0], "values": [0.3, 0.5], "d": 24, "seeds": 1, "runs_per_batch": 2}
 
 
 def paper_at(omega: float) -> dp.Model:
@@ -49,7 +49,7 @@ def test_what_was_stopped_goes_on(whole, tmp_path):
 
 def test_lanes_that_are_filled_again_change_nothing(whole):
     """Four cells in two lanes, and one after the other."""
-    alone = dp.grid(paper_at, **{**GRID, "batch": 1})
+    alone = dp.grid(paper_at, **{**GRID, "runs_per_batch": 1})
     np.testing.assert_array_equal(alone["iterations"], whole["iterations"])
     for name in ("train_loss", "test_error", "m", "theta", "q"):
         np.testing.assert_allclose(alone[name], whole[name], rtol=1e-6)

@@ -15,7 +15,7 @@ from dotphase.explorer.lesson import Lesson, begin_theory, in_the_limit, read_le
 from dotphase.explorer.point import Point
 from dotphase.explorer.shared_jobs import Shelf
 from dotphase.explorer.subprocesses import Children
-from dotphase.finite_d.initialization import parts_of
+from dotphase.finite_d.initialization import start_components
 
 FIRST = {"log2_ensemble": 6, "repetitions": 2, "rtol": None}
 FINAL = {"log2_ensemble": 7, "repetitions": 3, "rtol": 1.0}
@@ -56,7 +56,10 @@ def test_a_random_start_has_the_overlaps_of_its_dimension(paper):
 
 
 def test_a_positional_start_is_that_of_the_theory(paper):
-    found, known = Lesson(begin="positional").start().parts(paper), parts_of(paper, "positional")
+    found, known = (
+        Lesson(begin="positional").start().parts(paper),
+        start_components(paper, "positional"),
+    )
     for one, other in zip(found, known, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-12)
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase.finite_d.batches import LEAST_STEP, SIZES, padded
-from dotphase.finite_d.datasets import draw, position_vectors
-from dotphase.finite_d.initialization import resolve
+from dotphase.finite_d.batches import MIN_STEP, SIZES_PER_OCTAVE, padded_size
+from dotphase.finite_d.datasets import draw_dataset, position_vectors
+from dotphase.finite_d.initialization import resolve_start
 from dotphase.finite_d.linear_layer import linear_layer
 from dotphase.finite_d.preparation import prepare, prepare_runs
 from dotphase.gamp.iteration import first_state, in_blocks, iterate
@@ -18,10 +18,10 @@ D, N = 10, 21
 
 def test_few_sizes_and_little_more_than_asked_for():
     counts = range(1, 5000)
-    sizes = [padded(n) for n in counts]
+    sizes = [padded_size(n) for n in counts]
     for n, size in zip(counts, sizes, strict=True):
-        assert n <= size < n + max(LEAST_STEP, n / SIZES) + 1
-        assert padded(size) == size
+        assert n <= size < n + max(MIN_STEP, n / SIZES_PER_OCTAVE) + 1
+        assert padded_size(size) == size
     assert sizes == sorted(sizes) and len(set(sizes)) < 30
 
 
@@ -30,15 +30,17 @@ def sets(paper):
     """A data set as it is prepared, and the same sentences without padding."""
     with jax.enable_x64(True):
         keys, positions = jax.random.split(jax.random.key(3), 1), position_vectors(paper, D)
-        data, first = prepare_runs(paper, resolve(paper, "random"), keys, N, jnp.asarray(positions))
+        data, first = prepare_runs(
+            paper, resolve_start(paper, "random"), keys, N, jnp.asarray(positions)
+        )
         with_padding, first = jax.tree.map(lambda leaf: leaf[0], (data, first))
-        drawn = draw(paper, N, keys[0], jnp.asarray(positions))
+        drawn = draw_dataset(paper, N, keys[0], jnp.asarray(positions))
         return with_padding, prepare(paper, drawn), drawn, first
 
 
 def test_the_first_sentences_are_those_asked_for(sets, paper):
     with_padding, exact, drawn, _ = sets
-    assert with_padding.reduced.z.shape[0] == padded(N) > N
+    assert with_padding.reduced.z.shape[0] == padded_size(N) > N
     assert float(jnp.sum(with_padding.reduced.used)) == N
     np.testing.assert_array_equal(with_padding.reduced.z[:N], exact.reduced.z)
     np.testing.assert_allclose(with_padding.linear, linear_layer(paper, drawn), rtol=1e-10)

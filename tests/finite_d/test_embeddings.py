@@ -7,7 +7,7 @@ import pytest
 
 from dotphase.errors import InvalidInput
 from dotphase.finite_d import embeddings
-from dotphase.finite_d.embeddings import ENTRY, KINDS, gaussian_like, installed_table, prepare
+from dotphase.finite_d.embeddings import ENTRY, KINDS, gaussian_like, installed_table, prepare_table
 
 
 @pytest.fixture
@@ -25,13 +25,13 @@ def write(path, values, entry=ENTRY):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_columns_have_the_variances_of_the_spectrum(rows, kind):
-    tokens = prepare(rows, kind)
+    tokens = prepare_table(rows, kind)
     np.testing.assert_allclose(tokens.table.mean(axis=0), 0, atol=1e-12)
     covariance = tokens.table.T @ tokens.table / len(rows)
     np.testing.assert_allclose(covariance, np.diag(tokens.spectrum.along(20)[0]), atol=1e-6)
     spread = np.linalg.norm(tokens.table, axis=1).std()
     if kind == "normed":
-        assert spread < 0.2 * np.linalg.norm(prepare(rows).table, axis=1).std()
+        assert spread < 0.2 * np.linalg.norm(prepare_table(rows).table, axis=1).std()
     like = gaussian_like(tokens, seed=1).table
     np.testing.assert_allclose(like.var(axis=0), tokens.spectrum.along(20)[0], rtol=0.25)
 
@@ -57,4 +57,4 @@ def test_other_files_are_refused(rows, tmp_path):
     with pytest.raises(InvalidInput, match="other"):
         embeddings.read_safetensors(tmp_path / "y", ENTRY)
     with pytest.raises(InvalidInput, match="full rank"):
-        prepare(rows[:5], "whitened")
+        prepare_table(rows[:5], "whitened")

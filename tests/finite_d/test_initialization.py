@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase.finite_d.initialization import resolve
+from dotphase.finite_d.initialization import resolve_start
 
 
 def test_a_scale_scales_the_start(paper):
     arguments = jax.random.key(0), np.zeros((30, 1)), np.zeros((2, 30))
-    small, large = (np.asarray(resolve(paper, "random", s)(*arguments)) for s in (0.2, 1.0))
+    small, large = (np.asarray(resolve_start(paper, "random", s)(*arguments)) for s in (0.2, 1.0))
     np.testing.assert_allclose(small, 0.2 * large)
-    usual = np.asarray(resolve(paper, "random")(*arguments))
+    usual = np.asarray(resolve_start(paper, "random")(*arguments))
     np.testing.assert_allclose(usual, 0.1 * large)
     with pytest.raises(dp.InvalidInput, match="scale"):
-        resolve(paper, "random", 0.0)
+        resolve_start(paper, "random", 0.0)
     with pytest.raises(dp.InvalidInput, match="scale"):
         dp.train(paper, 1.0, 20, seeds=1, start=lambda *a: a[1], scale=0.3)
 
@@ -25,7 +25,7 @@ def test_a_scale_scales_the_start(paper):
 def test_a_start_says_which_models_it_is_not_for(paper):
     nowhere = paper.replace(positions=np.zeros((2, 2)))
     with pytest.raises(dp.InvalidInput, match="positions are not all zero"):
-        resolve(nowhere, "positional")
+        resolve_start(nowhere, "positional")
     with pytest.raises(dp.InvalidInput, match="more columns than the teacher"):
-        resolve(paper, "mixed")
-    assert callable(resolve(nowhere, "semantic"))
+        resolve_start(paper, "mixed")
+    assert callable(resolve_start(nowhere, "semantic"))

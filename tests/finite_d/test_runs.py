@@ -7,13 +7,13 @@ import pytest
 import xarray as xr
 
 import dotphase as dp
-from dotphase.finite_d.runs import Expected, Run
+from dotphase.finite_d.runs import Prediction, Run
 from dotphase.training.result import Training
 
 
-def one(seed, semantic, positional, loss, outcome="converged"):
+def one(index, semantic, positional, loss, outcome="converged"):
     return Run(
-        seed=seed, train_loss=loss, test_error=0.1, test_error_sampled=0.1,
+        index=index, train_loss=loss, test_error=0.1, test_error_sampled=0.1,
         test_error_sampled_stderr=0.01, m=0.1, theta=0.2, q=0.3, linear_test_error=0.2,
         gradient_norm=0.0, semantic_alignment=semantic, positional_alignment=positional,
         converged=outcome == "converged", reason=outcome, outcome=outcome, iterations=3,
@@ -21,10 +21,10 @@ def one(seed, semantic, positional, loss, outcome="converged"):
     )  # fmt: skip
 
 
-def trained(*runs, budget=False):
+def trained(*runs, optimizer="lbfgs"):
     return Training(
         model=dp.positional_semantic(), alpha=2.0, d=400, n=800, start="random", runs=runs,
-        seconds=1.0, optimizer="gd", budget=budget,
+        seconds=1.0, settings=dp.TrainingSettings(optimizer=optimizer),
     )  # fmt: skip
 
 
@@ -36,7 +36,7 @@ def several():
 
 def test_means_are_told_for_each_mechanism(several):
     assert several.mechanisms == {"semantic": 2, "positional": 1}
-    assert several.of("semantic").mean["train_loss"] == 2.0
+    assert several.select("semantic").mean["train_loss"] == 2.0
     plain = several.to_dict()["mechanisms"]
     assert plain["semantic"]["stderr"]["train_loss"] == 1.0
     assert plain["positional"]["stderr"]["train_loss"] is None
@@ -47,23 +47,27 @@ def test_means_are_told_for_each_mechanism(several):
 
 
 def test_the_theory_stands_beside_the_means(several):
-    text = str(several.beside({"semantic": Expected({"train_loss": 1.25}, at_d=("train_loss",))}))
+    text = str(
+        several.with_predictions(
+            {"semantic": Prediction({"train_loss": 1.25}, at_d=("train_loss",))}
+        )
+    )
     assert "2.0 ± 1.0" in text and "theory at d = 400: 1.25" in text
     assert several.theory == {}
 
 
 def test_steps_that_are_meant_are_no_failure():
     spent = one(0, 0.9, 0.0, 1.0, "steps")
-    assert not trained(spent).finished and trained(spent, budget=True).finished
-    assert not trained(one(0, 0.9, 0.0, 1.0, "diverged"), budget=True).finished
-    assert dp.TrainingSettings(optimizer="gd").budgeted
-    assert not dp.TrainingSettings(steps=2).budgeted
+    assert not trained(spent).successful and trained(spent, optimizer="gd").successful
+    assert not trained(one(0, 0.9, 0.0, 1.0, "diverged"), optimizer="gd").successful
+    assert dp.TrainingSettings(optimizer="gd").has_fixed_steps
+    assert not dp.TrainingSettings(steps=2).has_fixed_steps
 
 
 def test_runs_are_a_labelled_dataset(several):
     dataset = several.dataset()
     assert dataset["mechanism"].values.tolist()[:2] == ["semantic", "positional"]
     assert dataset["test_error"].attrs == {"long_name": "test error", "units": "1"}
-    assert dataset.attrs["optimizer"] == "gd" and "weights" not in dataset
+    assert dataset.attrs["optimizer"] == "lbfgs" and "weights" not in dataset
     steps = xr.Dataset({"m": (("seed", "step"), np.ones((4, 2)))}, coords={"seed": range(4)})
     assert replace(several, path=steps).dataset()["path_m"].dims == ("seed", "step")

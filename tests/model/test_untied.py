@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase.finite_d.initialization import resolve
+from dotphase.finite_d.initialization import resolve_start
 from dotphase.model.attention import untied_attention
 
 
@@ -20,7 +20,7 @@ def test_starts_give_queries_and_keys_the_same_columns(paper):
     assert model.student_rank == 4
     teacher = np.ones((20, 1), np.float32)
     positions = np.ones((2, 20), np.float32)
-    weights = resolve(model, "semantic")(jax.random.key(0), teacher, positions)
+    weights = resolve_start(model, "semantic")(jax.random.key(0), teacher, positions)
     np.testing.assert_array_equal(weights[:, :2], weights[:, 2:])
     np.testing.assert_array_equal(weights[:, 0], teacher[:, 0])
 

@@ -63,7 +63,7 @@ def test_what_goes_wrong_is_told_in_one_line():
     ("task", "settings", "elsewhere"),
     [
         ("theory", SolverSettings(), {"seed", "iteration"}),
-        ("train", TrainingSettings(), {"seed", "batch"}),
+        ("train", TrainingSettings(), {"seed", "runs_per_batch"}),
         ("amp", MessagePassingSettings(), {"seed"}),
     ],
 )
@@ -73,4 +73,4 @@ def test_parameters_are_the_settings_of_the_function(task, settings, elsewhere):
     table = {name: one.default for name, one in TASKS[task].parameters.items()}
     assert elsewhere <= defaults.keys() and not elsewhere & table.keys()
     assert table == table | {n: value for n, value in defaults.items() if n not in elsewhere}
-    assert table.keys() - defaults.keys() <= {"alpha", "d", "start", "branch", "first"}
+    assert table.keys() - defaults.keys() <= {"alpha", "d", "start", "branch", "first_index"}

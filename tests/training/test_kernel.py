@@ -10,7 +10,7 @@ import pytest
 
 import dotphase as dp
 from dotphase.finite_d.preparation import prepare
-from dotphase.training.kernel import objective, record, train_one
+from dotphase.training.kernel import objective, train_one, train_recording
 from dotphase.training.loop import Objective, Schedule
 
 
@@ -50,7 +50,7 @@ def test_steps_of_a_schedule(optimizer, momentum):
     )
     parabola = Objective(lambda w: (jnp.sum(w**2), 2 * w), None, None, None, None)
     method = settings.algorithm.build(parabola, schedule)
-    point, now, before = method.begin(jnp.ones(1)), 1.0, 1.0
+    point, now, before = method.initialize(jnp.ones(1)), 1.0, 1.0
     for number, size in enumerate(lr):
         point = method.step(point, jnp.asarray(number))
         now, before = now - size * 2 * now + momentum * (now - before), now
@@ -64,11 +64,13 @@ def test_notes_end_where_training_ends(paper):
     @eqx.filter_jit
     def both(data, recipe, key, weights):
         ready = prepare(paper, data)
-        end, notes = record(paper, ready, recipe, key, weights, jnp.sum, records=3, every=2)
+        end, notes = train_recording(
+            paper, ready, recipe, key, weights, jnp.sum, records=3, every=2
+        )
         return end, notes, train_one(paper, ready, recipe, key, weights)
 
     end, notes, whole = both(dp.sample(paper, 10, 12, 0), *arguments)
-    assert notes.shape == (4,) and int(end.taken) == int(whole.iterations) == 6
+    assert notes.shape == (4,) and int(end.steps) == int(whole.iterations) == 6
     assert float(notes[0]) == pytest.approx(3.0)
     np.testing.assert_allclose(end.point.weights, whole.weights, rtol=1e-12)
     assert float(notes[-1]) == pytest.approx(float(whole.weights.sum()), rel=1e-12)

@@ -7,7 +7,7 @@ import optax
 import pytest
 
 from dotphase.training.loop import Objective, Schedule
-from dotphase.training.optimizers.lbfgs import LINE_SEARCH, MEMORY, lbfgs
+from dotphase.training.optimizers.lbfgs import HISTORY_SIZE, MAX_LINE_SEARCH_STEPS, lbfgs
 
 STEPS = 12
 
@@ -47,8 +47,8 @@ def first():
 def test_steps_are_those_of_the_search_on_weights(objective):
     """Against Optax's own L-BFGS, which evaluates loss and gradient anew at every look."""
     ours = method(objective)
-    search = optax.scale_by_zoom_linesearch(LINE_SEARCH, initial_guess_strategy="one")
-    plain = optax.lbfgs(memory_size=MEMORY, linesearch=search)
+    search = optax.scale_by_zoom_linesearch(MAX_LINE_SEARCH_STEPS, initial_guess_strategy="one")
+    plain = optax.lbfgs(memory_size=HISTORY_SIZE, linesearch=search)
 
     @jax.jit
     def reference(weights, state):
@@ -58,7 +58,7 @@ def test_steps_are_those_of_the_search_on_weights(objective):
         return optax.apply_updates(weights, updates), state
 
     step = jax.jit(ours.step)
-    weights, state, point = first(), plain.init(first()), ours.begin(first())
+    weights, state, point = first(), plain.init(first()), ours.initialize(first())
     losses = [float(point.value)]
     for count in range(STEPS):
         weights, state = reference(weights, state)
@@ -84,7 +84,7 @@ def test_a_step_touches_the_tokens_twice(objective):
 
     touching = ("value_and_gradient", "estimate", "project", "collect")
     ours = method(objective._replace(**{name: counted(name) for name in touching}))
-    point = jax.eval_shape(ours.begin, first())
+    point = jax.eval_shape(ours.initialize, first())
     assert calls == ["project", "collect"]
     calls.clear()
     jax.eval_shape(ours.step, point, 0)

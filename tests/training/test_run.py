@@ -54,9 +54,9 @@ def test_means_and_their_errors(semantic):
 def test_same_seed_same_numbers_whatever_the_batch(paper, semantic):
     again = dp.train(paper, ALPHA, D, seeds=1, start="semantic").runs[0]
     assert again.train_loss == semantic.runs[0].train_loss
-    alone = dp.train(paper, ALPHA, D, seeds=1, first=1, start="semantic").runs[0]
-    assert (alone.seed, alone.train_loss) == (1, semantic.runs[1].train_loss)
-    together = dp.train(paper, ALPHA, D, seeds=2, start="semantic", batch=2)
+    alone = dp.train(paper, ALPHA, D, seeds=1, first_index=1, start="semantic").runs[0]
+    assert (alone.index, alone.train_loss) == (1, semantic.runs[1].train_loss)
+    together = dp.train(paper, ALPHA, D, seeds=2, start="semantic", runs_per_batch=2)
     for mine, theirs in zip(together.runs, semantic.runs, strict=False):
         assert mine.train_loss == pytest.approx(theirs.train_loss, rel=1e-9)
         assert mine.test_error_sampled == pytest.approx(theirs.test_error_sampled, rel=1e-5)
@@ -149,7 +149,7 @@ def test_the_users_start_on_an_untied_student_of_three_tokens(three_tokens):
         ({"optimizer": "gd", "steps": 3, "lr": [0.1, 0.2]}, "lr"),
         ({"steps": 0}, "steps"),
         ({"dtype": "int8"}, "dtype"),
-        ({"d": 3000, "seeds": 10**6, "batch": 10**6}, "batch"),
+        ({"d": 3000, "seeds": 10**6, "runs_per_batch": 10**6}, "runs_per_batch"),
         ({"d": 10**7}, "d"),
     ],
 )
@@ -157,8 +157,8 @@ def test_bad_input(paper, arguments, field):
     with pytest.raises(dp.InvalidInput) as caught:
         dp.train(paper, **{"alpha": 1.0, "d": 20, "seeds": 1, **arguments})
     assert caught.value.field == field
-    if field == "batch":
-        assert re.search(r"use batch \d+ or less", str(caught.value))
+    if field == "runs_per_batch":
+        assert re.search(r"use runs_per_batch \d+ or less", str(caught.value))
 
 
 def test_out_of_memory_while_running_names_a_batch(paper, monkeypatch):
@@ -168,8 +168,8 @@ def test_out_of_memory_while_running_names_a_batch(paper, monkeypatch):
         raise MemoryError
 
     monkeypatch.setattr(run, "prepare_runs", fail)
-    with pytest.raises(dp.InvalidInput, match="use batch 2 or less"):
-        dp.train(paper, 1.0, 20, seeds=4, batch=4)
+    with pytest.raises(dp.InvalidInput, match="use runs_per_batch 2 or less"):
+        dp.train(paper, 1.0, 20, seeds=4, runs_per_batch=4)
 
 
 def test_nan_is_never_converged(paper, monkeypatch):
@@ -186,13 +186,13 @@ def test_nan_is_never_converged(paper, monkeypatch):
 
 
 def test_an_interrupt_keeps_the_finished_runs(paper):
-    def stop(run):
-        if run.seed == 1:
+    def stop(event):
+        if event.result is not None and event.result.index == 1:
             raise KeyboardInterrupt
 
     with pytest.raises(dp.Interrupted) as caught:
-        dp.train(paper, ALPHA, D, seeds=3, start="semantic", on_run=stop)
-    assert [run.seed for run in caught.value.finished.runs] == [0, 1]
+        dp.train(paper, ALPHA, D, seeds=3, start="semantic", progress=stop)
+    assert [run.index for run in caught.value.finished.runs] == [0, 1]
 
 
 def test_settings_are_an_object_or_keywords(paper):

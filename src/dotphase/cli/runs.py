@@ -18,7 +18,8 @@ from dotphase.cli.options import (
     out_option,
     plot_option,
 )
-from dotphase.cli.output import Files, ProgressBar, echo, print_json, progress_bar
+from dotphase.cli.output import Files, echo, print_json, progress_bar
+from dotphase.runtime.progress import ProgressCallback, ProgressEvent
 
 if TYPE_CHECKING:
     from dotphase.model import Model
@@ -91,7 +92,7 @@ def runs_options(seeds: int) -> Callable[[F], F]:
 def compute_and_print(
     request: RunsRequest,
     title: str,
-    compute: Callable[[Model, ProgressBar], Any],
+    compute: Callable[[Model, ProgressCallback], Any],
     figure: str,
     inspect: Callable[[Model, Any], dict[int, dict[str, Any]]] | None = None,
 ) -> int:
@@ -101,7 +102,7 @@ def compute_and_print(
     ----------
     request : options of the command
     title : title of the progress bar
-    compute : function that returns the runs
+    compute : function that returns the runs and reports its progress
     figure : name of the figure of the runs
     inspect : function that returns further results, by the index of the run
 
@@ -115,13 +116,19 @@ def compute_and_print(
         model = request.model.build()
         from dotphase.errors import Interrupted
         from dotphase.experiments.comparison.with_theory import with_theory
-        from dotphase.finite_d.runs import keeping
+        from dotphase.finite_d.runs import keep_finished
+
+        def report(event: ProgressEvent) -> None:
+            if event.result is None:
+                bar.status(f"step {event.done} of at most {event.total}")
+            else:
+                bar.advance()
 
         try:
-            result = compute(model, bar)
+            result = compute(model, report)
             if request.theory:
                 bar.status("theory")
-                with keeping(result.runs, lambda: result):
+                with keep_finished(result.runs, lambda: result):
                     result = with_theory(result)
             details = inspect(model, result) if inspect else {}
         except Interrupted as stop:
@@ -134,7 +141,7 @@ def compute_and_print(
         return 130
     if not request.as_json:
         request.files.echo_paths()
-    return 0 if result.finished else 3
+    return 0 if result.successful else 3
 
 
 def _print(result: Any, details: dict[int, dict[str, Any]], as_json: bool) -> None:
@@ -142,7 +149,7 @@ def _print(result: Any, details: dict[int, dict[str, Any]], as_json: bool) -> No
     if as_json:
         values = result.to_dict()
         for run in values["runs"]:
-            run |= details.get(run["seed"], {})
+            run |= details.get(run["index"], {})
         print_json(values)
         return
     echo(result)

@@ -55,12 +55,18 @@ def _color(line: str) -> str:
 
 
 class Printable:
-    """Base class of results: `print` and notebooks show `description`."""
+    """Base class of results: `print` and notebooks show `description`, `repr` its title.
+
+    A dataclass inherits the one-line `repr` if it is declared with ``repr=False``.
+    """
 
     @property
     def description(self) -> Description:
         """Title, rows and notes."""
         raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.description.title}>"
 
     def __str__(self) -> str:
         return self.description.text()

@@ -9,13 +9,18 @@ from jaxtyping import Array, Float
 
 from dotphase.dmft.kernel import Beginning
 from dotphase.finite_d.datasets import position_vectors
-from dotphase.finite_d.initialization import Parts, StartFunction, begin, position_modes
+from dotphase.finite_d.initialization import (
+    StartComponents,
+    StartFunction,
+    initial_weights,
+    position_modes,
+)
 from dotphase.finite_d.prng_keys import Purpose
 from dotphase.model import Model
 from dotphase.model.symmetry import sign_flips
 
 
-def in_the_limit(model: Model, parts: Parts) -> Beginning:
+def in_the_limit(model: Model, parts: StartComponents) -> Beginning:
     """Q*, the positions and the rest of the start are orthogonal to each other."""
     t, r = model.teacher_rank, model.student_rank
     factor = position_modes(model)
@@ -31,7 +36,9 @@ def in_the_limit(model: Model, parts: Parts) -> Beginning:
     )
 
 
-def free_directions(model: Model, parts: Parts, modes: int) -> Float[np.ndarray, "r base"]:
+def free_directions(
+    model: Model, parts: StartComponents, modes: int
+) -> Float[np.ndarray, "r base"]:
     """Zero for overlaps that a symmetry of the start keeps at zero for ever.
 
     Where the student does not see a change of sign of some of its columns, nor the teacher one of
@@ -40,7 +47,7 @@ def free_directions(model: Model, parts: Parts, modes: int) -> Float[np.ndarray,
     t, r = model.teacher_rank, model.student_rank
     theta, m = np.ones((r, t)), np.ones(r)
     for s, s_star in sign_flips(model):
-        changed = Parts(
+        changed = StartComponents(
             parts.theta * np.outer(s, s_star), parts.m * s[:, None], parts.rest * np.outer(s, s)
         )
         if all(np.array_equal(one, other) for one, other in zip(changed, parts, strict=True)):
@@ -54,7 +61,7 @@ def at_dimension(model: Model, start: StartFunction, d: int, key: Array) -> Begi
     for_weights, _ = jax.random.split(key)
     positions = jnp.asarray(position_vectors(model, d))
     teacher = jax.random.normal(for_weights, (d, model.teacher_rank))
-    weights = begin(model, start, Purpose.START.of(key), teacher, positions)
+    weights = initial_weights(model, start, Purpose.START.of(key), teacher, positions)
     modes = jnp.asarray(np.linalg.pinv(position_modes(model))) @ positions
     vectors = jnp.concatenate([teacher / np.sqrt(d), modes.T, weights / np.sqrt(d)], axis=1)
     basis = jnp.linalg.qr(vectors)[0]

@@ -20,7 +20,13 @@ from dotphase.dmft.result import QUANTITIES, PathOverlaps, Trajectory
 from dotphase.dmft.settings import DynamicsFields, DynamicsSettings
 from dotphase.errors import InvalidInput
 from dotphase.finite_d.datasets import check_dtype, count_sentences
-from dotphase.finite_d.initialization import Prescribed, StartFunction, name_of, parts_of, resolve
+from dotphase.finite_d.initialization import (
+    PrescribedStart,
+    StartFunction,
+    resolve_start,
+    start_components,
+    start_name,
+)
 from dotphase.model import Model
 from dotphase.model.definition import refuse, refuse_spectrum
 
@@ -41,7 +47,7 @@ Steps = Float[np.ndarray, " steps"]
 def dynamics(
     model: Model,
     alpha: float,
-    start: str | Prescribed | StartFunction = "semantic",
+    start: str | PrescribedStart | StartFunction = "semantic",
     *,
     steps: int,
     lr: StepSize,
@@ -123,19 +129,21 @@ def dynamics(
         rule = f"must be larger for {steps} steps: use {2 * descent.least_sentences} or more"
         raise InvalidInput("d", d, rule)
     found = _enough(descent, sentences, settings, on_repetition or (lambda: None))
-    return _trajectory(descent, name_of(start), settings, found, time.perf_counter() - began)
+    return _trajectory(descent, start_name(start), settings, found, time.perf_counter() - began)
 
 
 def _begin(
-    model: Model, start: str | Prescribed | StartFunction, scale: float | None, d: int | None
+    model: Model, start: str | PrescribedStart | StartFunction, scale: float | None, d: int | None
 ) -> Callable[[Array], Beginning]:
     """From the key of a repetition to where it begins."""
     if d is not None:
-        drawn, dimension = resolve(model, start, scale), d
+        drawn, dimension = resolve_start(model, start, scale), d
         return lambda key: at_dimension(model, drawn, dimension, key)
-    if not isinstance(start, str | Prescribed):
-        raise InvalidInput("start", name_of(start), "must be a name or overlaps unless d is given")
-    parts = parts_of(model, start, scale)
+    if not isinstance(start, str | PrescribedStart):
+        raise InvalidInput(
+            "start", start_name(start), "must be a name or overlaps unless d is given"
+        )
+    parts = start_components(model, start, scale)
     return lambda key: in_the_limit(model, parts)
 
 

@@ -12,7 +12,7 @@ from dotphase.explorer.point import Point, bounded, whole
 from dotphase.explorer.shared_jobs import Growing
 from dotphase.explorer.subprocesses import Children, Said
 from dotphase.explorer.trainings import RUNNING
-from dotphase.finite_d.initialization import Prescribed, start_from
+from dotphase.finite_d.initialization import PrescribedStart, start_from
 
 #: Where a descent may begin.
 STARTS = ("semantic", "positional", "random")
@@ -63,7 +63,7 @@ class Lesson:
         """The rule, by the names that `dynamics` and `train` have for it."""
         return {"lr": self.lr, "momentum": self.momentum, "steps": self.steps}
 
-    def start(self) -> str | Prescribed:
+    def start(self) -> str | PrescribedStart:
         """Where theory and runs begin, the same for both."""
         return self.begin if self.begin == "semantic" else start_from(**self.overlaps())
 

@@ -15,7 +15,7 @@ from dotphase.config.parameters import Choice
 from dotphase.errors import InvalidInput
 from dotphase.explorer.point import Point, whole
 from dotphase.explorer.subprocesses import Children
-from dotphase.finite_d.initializers import STARTS
+from dotphase.finite_d.initializers import INITIALIZERS
 from dotphase.model import Model
 
 #: Bounds of what the page trains, so that a run takes seconds and fits into memory.
@@ -61,7 +61,9 @@ class LiveTraining:
 def starts(model: Model) -> tuple[str, ...]:
     """Starts that serve a student."""
     columns = model.student_rank
-    return tuple(name for name, start in STARTS.items() if start.refused(model, columns) is None)
+    return tuple(
+        name for name, start in INITIALIZERS.items() if start.refused(model, columns) is None
+    )
 
 
 def read_training(query: Mapping[str, str], point: Point) -> dict[str, Any]:

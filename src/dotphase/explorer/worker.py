@@ -63,21 +63,21 @@ def train(point: dict[str, Any], **options: Any) -> None:
     descent from the same starts on the same data, after more and more steps.
     """
     from dotphase.explorer.point import Point
-    from dotphase.finite_d.runs import Run
+    from dotphase.runtime.progress import ProgressEvent
     from dotphase.training.run import train as train_students
 
-    def on_step(steps: int, most: int) -> None:
-        tell(state="running", steps=steps)
-
-    def on_run(run: Run) -> None:
-        tell(state="running", run=run.to_dict())
+    def report(event: ProgressEvent) -> None:
+        if event.result is None:
+            tell(state="running", steps=event.done)
+        else:
+            tell(state="running", run=event.result.to_dict())
 
     here = Point(**point)
     model = here.model()
     for steps in WALK if has_landscape(model) else ():
         walk = train_students(model, here.alpha, **options, optimizer="gd", lr=RATE, steps=steps)
         tell(state="running", steps=steps, dots=[(run.m, run.theta) for run in walk.runs])
-    train_students(model, here.alpha, **options, on_step=on_step, on_run=on_run)
+    train_students(model, here.alpha, **options, progress=report)
 
 
 def has_landscape(model: Any) -> bool:

@@ -19,7 +19,7 @@ from dotphase.runtime import memory_limit
 from dotphase.runtime.precision import in_double_precision
 
 #: Most sentences drawn at a time.
-BLOCK = 256
+BLOCK_SIZE = 256
 #: Precisions a data set may be drawn in.
 DTYPES = ("float32", "float64")
 
@@ -109,7 +109,9 @@ def check_dtype(dtype: Any) -> np.dtype:
     return np.dtype(name)
 
 
-def draw(model: Model, n: int, key: Array, positions: Float[Array, "directions d"]) -> Dataset:
+def draw_dataset(
+    model: Model, n: int, key: Array, positions: Float[Array, "directions d"]
+) -> Dataset:
     """`sample` without its checks, for compiled code; takes d and the precision from p."""
     for_weights, for_tokens = jax.random.split(key)
     d, dtype = positions.shape[1], positions.dtype
@@ -154,14 +156,14 @@ def draw_sentences(
     return Dataset(tokens, weights, directions, noise)
 
 
-def positions_of(model: Model, data: Dataset) -> Float[Array, "tokens d"]:
+def token_positions(model: Model, data: Dataset) -> Float[Array, "tokens d"]:
     """The positional encodings among the directions."""
     if model.has_positions:
         return data.positions[: model.length]
     return jnp.zeros((model.length, data.positions.shape[1]), data.positions.dtype)
 
 
-_draw = eqx.filter_jit(draw)
+_draw = eqx.filter_jit(draw_dataset)
 
 
 def draw_tokens(
@@ -180,7 +182,7 @@ def draw_tokens(
         return scale * jax.random.normal(jax.random.fold_in(key, number), (model.length, d), dtype)
 
     # Blocks of one size: a smaller last one would be compiled on its own.
-    blocks = -(-n // BLOCK)
+    blocks = -(-n // BLOCK_SIZE)
     each = -(-n // blocks)
     return jax.lax.map(one, jnp.arange(blocks * each), batch_size=each)[:n]
 

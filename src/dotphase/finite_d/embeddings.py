@@ -82,7 +82,7 @@ def read_safetensors(path: str | Path, entry: str) -> Float[np.ndarray, "..."]:
         raise InvalidInput("path", str(path), "must be a safetensors file") from None
 
 
-def prepare(table: Any, kind: str = "raw") -> Tokens:
+def prepare_table(table: Any, kind: str = "raw") -> Tokens:
     """Centre a table, a row for each token, and turn it into the eigenbasis of its covariance.
 
     If `kind` is ``whitened`` the covariance is made a multiple of the identity, if ``normed`` all

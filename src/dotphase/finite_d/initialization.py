@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 
 from dotphase.config import validation
 from dotphase.errors import InvalidInput
-from dotphase.finite_d.initializers import STARTS
+from dotphase.finite_d.initializers import INITIALIZERS
 from dotphase.finite_d.loss import Weights
 from dotphase.model import Model
 from dotphase.model.untied import is_untied
@@ -25,10 +25,10 @@ StartFunction = Callable[[Array, Float[Array, "d t"], Float[Array, "tokens d"]],
 Scale = Float[Array, ""] | Float[np.ndarray, ""]
 
 #: Standard deviation of the entries of a random start, and of columns nothing else is said of.
-SCALE = 0.1
+DEFAULT_SCALE = 0.1
 
 
-class Parts(NamedTuple):
+class StartComponents(NamedTuple):
     """What the weights of a start are made of, column by column, when d grows.
 
     Attributes
@@ -49,7 +49,7 @@ class Parts(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Start:
+class Initializer:
     """A start that has a name, for any number of columns.
 
     Attributes
@@ -61,20 +61,20 @@ class Start:
 
     weights: Callable[[Array, Array, Array, int, Scale], Weights]
     refused: Callable[[Model, int], str | None] = lambda model, columns: None
-    limit: Callable[[Model, int, float], Parts] | None = None
+    limit: Callable[[Model, int, float], StartComponents] | None = None
 
 
-def without_positions(model: Model, columns: int) -> str | None:
+def require_positions(model: Model, columns: int) -> str | None:
     """Refuses models whose positions are all zero."""
     if np.any(np.asarray(model.gram)):
         return None
     return "needs a model whose positions are not all zero"
 
 
-class FromStart(eqx.Module):
-    """A `Start` as a user's function would be; nothing is compiled again for another scale."""
+class NamedInitializer(eqx.Module):
+    """Named start as a function; another scale needs no recompilation."""
 
-    start: Start = eqx.field(static=True)
+    start: Initializer = eqx.field(static=True)
     columns: int = eqx.field(static=True)
     copies: int = eqx.field(static=True)
     scale: Scale
@@ -85,7 +85,7 @@ class FromStart(eqx.Module):
         return jnp.concatenate([once] * self.copies, axis=1)
 
 
-class Prescribed(eqx.Module):
+class PrescribedStart(eqx.Module):
     """A start with given overlaps of token 1; `start_from` makes one.
 
     Attributes
@@ -97,7 +97,7 @@ class Prescribed(eqx.Module):
     m: Any
     q: Any
 
-    def parts(self, model: Model) -> Parts:
+    def parts(self, model: Model) -> StartComponents:
         """What such weights are made of, or `InvalidInput` if there are none."""
         r, t, rho = model.student_rank, model.teacher_rank, float(model.rho[0])
         theta = _sized("theta", self.theta, (r, t)) / rho
@@ -106,7 +106,7 @@ class Prescribed(eqx.Module):
         along = m @ np.linalg.pinv(factor).T
         if not np.allclose(along @ factor.T, m, atol=1e-9):
             raise InvalidInput("m", self.m, "must be overlaps that some weights have with p_l")
-        least = Parts(theta, m, np.zeros((r, r)))
+        least = StartComponents(theta, m, np.zeros((r, r)))
         if self.q is None:
             return least
         taken = least.total(model)
@@ -116,10 +116,10 @@ class Prescribed(eqx.Module):
         if short < -1e-9 * max(1.0, float(np.abs(taken).max())):
             bound = f"must be >= {rho * taken[0, 0]:.6g}" if r == 1 else "must be larger"
             raise InvalidInput("q", self.q, f"{bound}: theta and m take so much")
-        return Parts(theta, m, rest)
+        return StartComponents(theta, m, rest)
 
 
-def start_from(theta: Any = 0.0, m: Any = 0.0, q: Any = None) -> Prescribed:
+def start_from(theta: Any = 0.0, m: Any = 0.0, q: Any = None) -> PrescribedStart:
     """A start with given overlaps, for `train` and `dynamics` alike.
 
     The weights are a combination of Q*, the positions and random directions orthogonal to both,
@@ -142,7 +142,7 @@ def start_from(theta: Any = 0.0, m: Any = 0.0, q: Any = None) -> Prescribed:
     >>> len(runs.runs)
     2
     """
-    return Prescribed(theta, m, q)
+    return PrescribedStart(theta, m, q)
 
 
 def changed_start(
@@ -153,19 +153,19 @@ def changed_start(
     theta: Any = None,
     m: Any = None,
     q: Any = None,
-) -> Prescribed:
+) -> PrescribedStart:
     """A start that has a name, in the limit, with some of its overlaps changed.
 
     What is orthogonal to Q* and to the positions stays as it is, unless q is given.
     """
-    own = parts_of(model, start, scale)
+    own = start_components(model, start, scale)
     rho = float(model.rho[0])
     theta = rho * own.theta if theta is None else theta
     m = own.m.T if m is None else m
     if q is None:
-        taken = Prescribed(theta, m, None).parts(model)
+        taken = PrescribedStart(theta, m, None).parts(model)
         q = rho * (taken.total(model) + own.rest)
-    return Prescribed(theta, m, q)
+    return PrescribedStart(theta, m, q)
 
 
 def _sized(field: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
@@ -198,10 +198,10 @@ def position_modes(model: Model) -> Float[np.ndarray, "tokens modes"]:
     return np.asarray(vectors[:, present] * np.sqrt(values[present]))[:, ::-1]
 
 
-class FromOverlaps(eqx.Module):
-    """A `Prescribed` start as a user's function would be."""
+class PrescribedInitializer(eqx.Module):
+    """A `PrescribedStart` start as a user's function would be."""
 
-    parts: Parts
+    parts: StartComponents
     back: Float[np.ndarray, "modes tokens"]
 
     def __call__(self, key: Array, teacher_weights: Array, positions: Array) -> Weights:
@@ -223,43 +223,45 @@ class FromOverlaps(eqx.Module):
         return np.sqrt(d) * (known @ inside + basis @ root.T)
 
 
-def resolve(
-    model: Model, start: str | StartFunction | Prescribed, scale: float | None = None
+def resolve_start(
+    model: Model, start: str | StartFunction | PrescribedStart, scale: float | None = None
 ) -> StartFunction:
     """The start as a function ``(key, teacher_weights, positions) -> Q``, from its name.
 
     An untied student starts with equal queries and keys. `scale` is the standard deviation of
-    the entries that are random, `SCALE` if it is not given.
+    the entries that are random, `DEFAULT_SCALE` if it is not given.
     """
     if not isinstance(start, str):
         _without_scale(scale)
-        if isinstance(start, Prescribed):
-            return FromOverlaps(start.parts(model), np.linalg.pinv(position_modes(model)))
+        if isinstance(start, PrescribedStart):
+            return PrescribedInitializer(start.parts(model), np.linalg.pinv(position_modes(model)))
         if not callable(start):
-            rule = f"must be one of {', '.join(STARTS)}, start_from(...) or a function"
+            rule = f"must be one of {', '.join(INITIALIZERS)}, start_from(...) or a function"
             raise InvalidInput("start", start, rule)
         return start
     named, copies = _named(model, start)
-    return FromStart(named, model.student_rank, copies, np.asarray(_size(scale)))
+    return NamedInitializer(named, model.student_rank, copies, np.asarray(_size(scale)))
 
 
-def parts_of(model: Model, start: str | Prescribed, scale: float | None = None) -> Parts:
+def start_components(
+    model: Model, start: str | PrescribedStart, scale: float | None = None
+) -> StartComponents:
     """What the weights of a start are made of when d grows."""
-    if isinstance(start, Prescribed):
+    if isinstance(start, PrescribedStart):
         _without_scale(scale)
         return start.parts(model)
     named, copies = _named(model, start)
     if named.limit is None:
         raise InvalidInput("start", start, "has no limit when d grows; give d")
     theta, m, rest = named.limit(model, model.student_rank // copies, _size(scale))
-    return Parts(
+    return StartComponents(
         np.tile(theta, (copies, 1)), np.tile(m, (copies, 1)), np.tile(rest, (copies, copies))
     )
 
 
-def _named(model: Model, start: str) -> tuple[Start, int]:
+def _named(model: Model, start: str) -> tuple[Initializer, int]:
     """A start by its name, and how often its columns are repeated."""
-    named = STARTS[STARTS.check(start)]
+    named = INITIALIZERS[INITIALIZERS.check(start)]
     copies = 2 if is_untied(model) else 1
     reason = named.refused(model, model.student_rank // copies)
     if reason is not None:
@@ -268,7 +270,7 @@ def _named(model: Model, start: str) -> tuple[Start, int]:
 
 
 def _size(scale: float | None) -> float:
-    return validation.number("scale", SCALE if scale is None else scale, above=0)
+    return validation.number("scale", DEFAULT_SCALE if scale is None else scale, above=0)
 
 
 def _without_scale(scale: float | None) -> None:
@@ -276,9 +278,9 @@ def _without_scale(scale: float | None) -> None:
         raise InvalidInput("scale", scale, "must not be given with a start of your own")
 
 
-def name_of(start: str | StartFunction | Prescribed) -> str:
+def start_name(start: str | StartFunction | PrescribedStart) -> str:
     """What results call a start."""
-    if isinstance(start, Prescribed):
+    if isinstance(start, PrescribedStart):
         given = {"theta": start.theta, "m": start.m, "q": start.q}
         return ", ".join(
             f"{name} = {np.asarray(value).tolist()}"
@@ -288,7 +290,7 @@ def name_of(start: str | StartFunction | Prescribed) -> str:
     return start if isinstance(start, str) else "custom"
 
 
-def begin(
+def initial_weights(
     model: Model, start: StartFunction, key: Array, teacher_weights: Array, positions: Array
 ) -> Weights:
     """Call a start and check what it returns."""

@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from dotphase.finite_d.datasets import Dataset, positions_of
+from dotphase.finite_d.datasets import Dataset, token_positions
 from dotphase.model import Model
 from dotphase.model.derivatives import channel_loss, has_closed_form
 from dotphase.numerics.attention_derivatives import Rows, tied_attention_derivatives
@@ -66,7 +66,7 @@ class Reduced(NamedTuple):
 
 def reduce(model: Model, data: Dataset) -> Reduced:
     """Compute z and the quadratic forms, or the labels, of all sentences."""
-    x, p = data.tokens, positions_of(model, data)
+    x, p = data.tokens, token_positions(model, data)
     n, _, d = x.shape
     h = project(x, data.teacher_weights)
     target = vmap_points(model.label)(h, data.noise.T)

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from dotphase.finite_d.batches import over_runs
-from dotphase.finite_d.datasets import BLOCK, draw_sentences
+from dotphase.finite_d.batches import vmap_runs
+from dotphase.finite_d.datasets import BLOCK_SIZE, draw_sentences
 from dotphase.finite_d.loss import (
     Weights,
     exact_loss,
@@ -32,7 +32,7 @@ from dotphase.numerics.quadrature import Rule
 HELD_OUT = 1024
 
 
-class Drawn(NamedTuple):
+class Instance(NamedTuple):
     """A data set without its sentences: the teacher, directions, the linear layer if any."""
 
     teacher_weights: Float[Array, "d t"]
@@ -40,7 +40,7 @@ class Drawn(NamedTuple):
     linear: Float[Array, "tokens tokens"] | None
 
 
-class Measured(NamedTuple):
+class Measurements(NamedTuple):
     """What is cheap to measure: loss per dimension and gradient, overlaps and alignments.
 
     The names mean what they mean in `dotphase.finite_d.runs.Run`.
@@ -55,13 +55,13 @@ class Measured(NamedTuple):
     positional_alignment: Float[Array, ""]
 
 
-def measure(model: Model, data: Prepared, weights: Weights) -> Measured:
+def measure(model: Model, data: Prepared, weights: Weights) -> Measurements:
     """Loss, gradient and overlaps of one student."""
     value, gradient = value_and_gradient(model, data.reduced, weights)
     if model.proximal is not None:  # what was minimised is smoother than the loss
         value = exact_loss(model, data.reduced, weights)
     overlaps = overlap_norms(model, weights, data.teacher_weights, data.positions)
-    return Measured(value / weights.shape[0], jnp.linalg.norm(gradient), *overlaps)
+    return Measurements(value / weights.shape[0], jnp.linalg.norm(gradient), *overlaps)
 
 
 def measure_runs(
@@ -77,7 +77,7 @@ def measure_runs(
 
     In two parts: what is measured on other sentences is compiled once for all sizes of data sets.
     """
-    drawn = Drawn(data.teacher_weights, data.positions, data.linear)
+    drawn = Instance(data.teacher_weights, data.positions, data.linear)
     seen = _measure_runs(model, data, weights)
     return {**seen, **_test_runs(model, weights, drawn, rule, keys, blocks)}
 
@@ -86,28 +86,28 @@ def measure_runs(
 def _measure_runs(
     model: Model, data: Prepared, weights: Float[Weights, " runs"]
 ) -> dict[str, Float[Array, " runs"]]:
-    return over_runs(partial(measure, model))(data, weights)._asdict()
+    return vmap_runs(partial(measure, model))(data, weights)._asdict()
 
 
 @eqx.filter_jit
 def _test_runs(
     model: Model,
     weights: Float[Weights, " runs"],
-    drawn: Drawn,
+    drawn: Instance,
     rule: Rule,
     keys: Array,
     blocks: int,
 ) -> dict[str, Float[Array, " runs"]]:
-    def one(weights: Weights, drawn: Drawn, key: Array) -> dict[str, Float[Array, ""]]:
-        return tested(model, weights, drawn, rule, Purpose.TEST.of(key), blocks)
+    def one(weights: Weights, drawn: Instance, key: Array) -> dict[str, Float[Array, ""]]:
+        return test_errors(model, weights, drawn, rule, Purpose.TEST.of(key), blocks)
 
-    return over_runs(one)(weights, drawn, keys)
+    return vmap_runs(one)(weights, drawn, keys)
 
 
-def tested(
+def test_errors(
     model: Model,
     weights: Weights,
-    drawn: Drawn,
+    drawn: Instance,
     rule: Rule,
     key: Array,
     blocks: int,
@@ -141,7 +141,7 @@ def held_out_error(
     by block."""
 
     def block(totals: tuple[Array, Array], key: Array) -> tuple[tuple[Array, Array], None]:
-        sentences = draw_sentences(model, BLOCK, key, teacher_weights, positions)
+        sentences = draw_sentences(model, BLOCK_SIZE, key, teacher_weights, positions)
         fresh = reduce(model, sentences)
         fields = project(fresh.z, weights)
         if model.loss is not None:
@@ -152,11 +152,11 @@ def held_out_error(
 
     zero = jnp.zeros((), weights.dtype)
     (total, squares), _ = jax.lax.scan(block, (zero, zero), jax.random.split(key, blocks))
-    count = blocks * BLOCK
+    count = blocks * BLOCK_SIZE
     mean = total / count
     return mean, jnp.sqrt(jnp.maximum(squares / count - mean**2, 0) / (count - 1))
 
 
 def count_blocks(held_out: int) -> int:
     """Blocks that hold at least so many sentences."""
-    return -(-held_out // BLOCK)
+    return -(-held_out // BLOCK_SIZE)

@@ -8,9 +8,9 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from dotphase.finite_d.batches import over_runs, padded
-from dotphase.finite_d.datasets import Dataset, draw
-from dotphase.finite_d.initialization import StartFunction, begin
+from dotphase.finite_d.batches import padded_size, vmap_runs
+from dotphase.finite_d.datasets import Dataset, draw_dataset
+from dotphase.finite_d.initialization import StartFunction, initial_weights
 from dotphase.finite_d.linear_layer import linear_layer
 from dotphase.finite_d.loss import Reduced, Weights, reduce
 from dotphase.finite_d.prng_keys import Purpose
@@ -43,7 +43,7 @@ def prepare_runs(
     model: Model, start: StartFunction, keys: Array, n: int, positions: Float[Array, "tokens d"]
 ) -> tuple[Prepared, Float[Weights, " runs"]]:
     """Draw the data set of every key, of n sentences, and begin on it."""
-    return _prepare_runs(model, start, keys, jnp.asarray(n), padded(n), positions)
+    return _prepare_runs(model, start, keys, jnp.asarray(n), padded_size(n), positions)
 
 
 @eqx.filter_jit
@@ -56,12 +56,14 @@ def _prepare_runs(
     positions: Float[Array, "tokens d"],
 ) -> tuple[Prepared, Float[Weights, " runs"]]:
     def one(key: Array) -> tuple[Prepared, Weights]:
-        data = draw(model, size, key, positions)
-        first = begin(model, start, Purpose.START.of(key), data.teacher_weights, positions)
+        data = draw_dataset(model, size, key, positions)
+        first = initial_weights(
+            model, start, Purpose.START.of(key), data.teacher_weights, positions
+        )
         prepared = prepare(model, data, n)
         if model.plain:
             layer = linear_layer(model, data, prepared.reduced.used)
             prepared = prepared._replace(linear=layer)
         return prepared, first
 
-    return over_runs(one)(keys)
+    return vmap_runs(one)(keys)

@@ -1,4 +1,4 @@
-"""Students on data sets: single runs, and many of them with means and standard errors."""
+"""Results at finite dimension: single runs, and many runs with means and standard errors."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from dotphase.numerics.statistics import error_if_known
 from dotphase.runtime import interrupt
 from dotphase.storage.labels import add_labels
 from dotphase.storage.provenance import provenance
+from dotphase.storage.results import Result
 
 if TYPE_CHECKING:
     import xarray as xr
 
 #: Attributes of runs that are too long to print.
-UNSHOWN = ("weights", "history")
+LONG_FIELDS = ("weights", "history")
 
 #: Quantities averaged over runs.
 QUANTITIES = (
@@ -40,14 +41,14 @@ QUANTITIES = (
 )
 
 
-def bytes_kept(model: Model, d: int) -> int:
-    """Memory that a finished run keeps: its weights and some numbers."""
+def result_bytes(model: Model, d: int) -> int:
+    """Return the memory of a finished run: its weights and some numbers."""
     return 8 * d * model.student_rank + 2000
 
 
 @contextmanager
-def keeping(runs: Sequence[Any], result: Callable[[], Any]) -> Iterator[None]:
-    """Raise `Interrupted` with the result of the runs so far if the work inside is interrupted."""
+def keep_finished(runs: Sequence[Any], result: Callable[[], Any]) -> Iterator[None]:
+    """Turn an interrupt of the block into `Interrupted`, with the result of the finished runs."""
     try:
         yield
     except KeyboardInterrupt:
@@ -57,14 +58,14 @@ def keeping(runs: Sequence[Any], result: Callable[[], Any]) -> Iterator[None]:
         raise Interrupted(result()) from None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Run:
     """One student on one data set.
 
     Attributes
     ----------
-    seed : number of the run; the data and the start follow from it
-    train_loss : loss at the end, per dimension
+    index : index of the run, which together with the root seed determines data and start
+    train_loss : final loss per dimension
     test_error : exact, from the measured overlaps through the Gaussian fields
     test_error_sampled, test_error_sampled_stderr : from held-out sentences
     m, theta, q : ``|Q^T p_1|/sqrt d``, ``|Q^T Sigma_1 Q*|/d``, ``|Q^T Sigma_1 Q|/d``
@@ -73,10 +74,10 @@ class Run:
     gradient_norm : norm of the gradient of the training loss
     semantic_alignment : ``|Q^T Q*|/(|Q| |Q*|)``, in [0, 1]
     positional_alignment : ``m/sqrt(m^2 + q)``, in [0, 1]
-    converged, reason : whether it is below the tolerance, and why the run stopped
-    outcome : the reason in one word
+    converged : True if the run met its tolerance
+    reason, outcome : why the run stopped, as a sentence and as one word
     iterations, seconds : steps taken; time, shared equally among the runs of a batch
-    weights : Q at the end
+    weights : final weights Q
 
     Examples
     --------
@@ -85,7 +86,7 @@ class Run:
     'semantic'
     """
 
-    seed: int
+    index: int
     train_loss: float
     test_error: float
     test_error_sampled: float
@@ -106,36 +107,35 @@ class Run:
 
     @property
     def diverged(self) -> bool:
-        """Whether the iteration ran away, the numbers being those before it did, or met numbers
-        that are not finite."""
+        """True if the run diverged (its numbers are older then) or met non-finite numbers."""
         return self.outcome in ("diverged", "not_finite")
 
     @property
     def mechanism(self) -> str:
-        """What the student has learned: ``semantic``, ``positional``, ``mixed`` or ``uninformed``.
+        """Mechanism of the student: ``semantic``, ``positional``, ``mixed`` or ``uninformed``.
 
-        Judged by `semantic_alignment` and `positional_alignment`; chance gives each a value
-        of about ``1/sqrt d``.
+        It follows from `semantic_alignment` and `positional_alignment`; random weights have
+        alignments of about ``1/sqrt d``.
         """
         return mechanism_of(
             self.semantic_alignment, self.positional_alignment, self.weights.shape[0]
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The run as plain numbers and strings, without its weights."""
-        return {**fields_except(self, *UNSHOWN), "mechanism": self.mechanism}
+        """Return the run as numbers and strings, without its weights."""
+        return {**fields_except(self, *LONG_FIELDS), "mechanism": self.mechanism}
 
 
 @dataclass(frozen=True)
-class Expected:
-    """What the theory says of students with one mechanism.
+class Prediction:
+    """Prediction of the theory for students with one mechanism.
 
     Attributes
     ----------
-    values : numbers of the theory; empty where it has no such branch
-    stderr : their standard errors, where they have one
-    at_d : names of those at this d; the others are of the limit of large d
-    note : what speaks against them, or why there are none; empty where they are trusted
+    values : predicted numbers; empty if the theory has no such branch
+    stderr : their standard errors, where known
+    at_d : names of the numbers that hold at this d; the others hold in the limit of large d
+    note : why the numbers are missing or unreliable; empty if they are trusted
     """
 
     values: Mapping[str, float] = field(default_factory=dict)
@@ -146,150 +146,146 @@ class Expected:
     def __getitem__(self, name: str) -> float:
         return self.values[name]
 
-    def shown(self, name: str, d: int) -> str:
-        """A number with its error, and whether it is at this d or of the limit."""
-        of = f"theory at d = {d}" if name in self.at_d else "theory"
-        return f"{of}: {format_value(self.values[name], self.stderr.get(name))}"
+    def format(self, name: str, d: int) -> str:
+        """Return a number with its error, labeled by the dimension it holds at."""
+        label = f"theory at d = {d}" if name in self.at_d else "theory"
+        return f"{label}: {format_value(self.values[name], self.stderr.get(name))}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The numbers by their names, with ``stderr`` and ``note``, ready for JSON."""
+        """Return the numbers by name, with ``stderr`` and ``note``, ready for JSON."""
         return {**self.values, "stderr": dict(self.stderr), "note": self.note}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Runs(Printable):
-    """Runs that differ in their seed only, with means and standard errors; engines add to it.
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Runs(Printable, Result):
+    """Base class of results: runs that differ only in their index, with means and standard errors.
 
     Attributes
     ----------
-    model, alpha, d, start : as given; `start` is "custom" for a function
+    model, alpha, d, start : arguments of the computation; `start` is "custom" for a function
     n : sentences in a data set
     runs : every `Run`
     seconds : wall time
-    theory : what the theory says of each mechanism, where it was asked for
+    theory : predictions by mechanism, added by `dotphase.analysis.with_theory`
     """
 
-    #: What is averaged over the runs.
+    #: Quantities averaged over the runs.
     quantities: ClassVar[tuple[str, ...]] = QUANTITIES
 
-    model: Model = field(repr=False)
+    model: Model
     alpha: float
     d: int
     n: int
     start: str
     runs: tuple[Run, ...]
     seconds: float
-    theory: dict[str, Expected] = field(default_factory=dict)
+    theory: dict[str, Prediction] = field(default_factory=dict)
 
     @property
     def converged(self) -> bool:
-        """Whether every run converged."""
+        """True if every run converged."""
         return all(run.converged for run in self.runs)
 
     @property
+    def successful(self) -> bool:
+        """True if every run ended as intended."""
+        return self.converged
+
+    @property
     def mean(self) -> dict[str, float | None]:
-        """Means over the runs that did not diverge; None if there are none."""
-        found = self._values()
-        return {n: float(row.mean()) if row.size else None for n, row in found.items()}
+        """Means over the runs that did not diverge; None if all diverged."""
+        samples = self._samples()
+        return {name: float(row.mean()) if row.size else None for name, row in samples.items()}
 
     @property
     def stderr(self) -> dict[str, float | None]:
         """Standard errors of the means; None for fewer than two runs."""
-        return {name: error_if_known(row) for name, row in self._values().items()}
+        return {name: error_if_known(row) for name, row in self._samples().items()}
 
-    def _values(self) -> dict[str, np.ndarray]:
-        """What is averaged: the numbers of the runs that did not diverge and have one."""
+    def _samples(self) -> dict[str, np.ndarray]:
+        """Return the averaged numbers: those of the runs that did not diverge and have one."""
         runs = [run for run in self.runs if not run.diverged]
         rows = {name: [getattr(run, name) for run in runs] for name in self.quantities}
         return {name: np.asarray([v for v in row if v is not None]) for name, row in rows.items()}
 
     @property
     def mechanisms(self) -> dict[str, int]:
-        """How many runs found each mechanism, the most frequent first; not those that diverged."""
-        found = Counter(run.mechanism for run in self.runs if not run.diverged)
-        return dict(found.most_common())
+        """Number of runs by mechanism, in falling order; diverged runs do not count."""
+        counts = Counter(run.mechanism for run in self.runs if not run.diverged)
+        return dict(counts.most_common())
 
-    def of(self, mechanism: str) -> Self:
-        """The runs that found a mechanism."""
-        kept = tuple(run for run in self.runs if run.mechanism == mechanism and not run.diverged)
-        return replace(self, runs=kept)
+    def select(self, mechanism: str) -> Self:
+        """Return the runs with a mechanism."""
+        runs = tuple(run for run in self.runs if run.mechanism == mechanism and not run.diverged)
+        return replace(self, runs=runs)
 
-    @property
-    def finished(self) -> bool:
-        """Whether every run ended as it was meant to."""
-        return self.converged
-
-    def beside(self, theory: Mapping[str, Expected]) -> Self:
-        """The same with what the theory says of each mechanism, to be printed beside."""
+    def with_predictions(self, theory: Mapping[str, Prediction]) -> Self:
+        """Return the runs with predictions by mechanism, which are printed next to the means."""
         return replace(self, theory=dict(theory))
 
     def to_dict(self) -> dict[str, Any]:
-        """The result as plain numbers, lists and strings, ready for JSON."""
-        names = ("d", "n", "alpha", "start", "mean", "stderr", "converged", "runs", "seconds")
-        shown = {name: getattr(self, name) for name in names}
-        kinds = {
-            name: {"runs": count, "mean": self.of(name).mean, "stderr": self.of(name).stderr}
-            for name, count in self.mechanisms.items()
+        """Return the result as numbers, lists and strings, ready for JSON."""
+        names = ("d", "n", "alpha", "start", "mean", "stderr", "converged", "seconds")
+        result = {name: getattr(self, name) for name in names}
+        result["runs"] = [run.to_dict() for run in self.runs]
+        groups = {name: self.select(name) for name in self.mechanisms}
+        result["mechanisms"] = {
+            name: {"runs": len(group.runs), "mean": group.mean, "stderr": group.stderr}
+            for name, group in groups.items()
         }
-        runs = [run.to_dict() for run in self.runs]
-        shown |= {"runs": runs, "mechanisms": kinds}
         if self.theory:
-            shown["theory"] = {name: expected.to_dict() for name, expected in self.theory.items()}
-        return shown
+            result["theory"] = {name: row.to_dict() for name, row in self.theory.items()}
+        return result
 
     def dataset(self) -> xr.Dataset:
-        """What was measured of every run, as a labelled dataset over seed."""
+        """Return the measurements of every run as a labeled dataset over seed."""
         import xarray as xr
 
-        rows: dict[str, list[Any]] = {}
+        columns: dict[str, list[Any]] = {}
         for run in self.runs:
             for name, value in run.to_dict().items():
-                if isinstance(value, bool | int | float | str) and name != "seed":
-                    rows.setdefault(name, []).append(value)
-        asked = {name: getattr(self, name) for name in ("alpha", "d", "n", "start")}
-        found = xr.Dataset(
-            {name: ("seed", row) for name, row in rows.items() if len(row) == len(self.runs)},
-            coords={"seed": [run.seed for run in self.runs]},
-            attrs=provenance(self.model, **asked),
+                if isinstance(value, bool | int | float | str) and name != "index":
+                    columns.setdefault(name, []).append(value)
+        names = ("alpha", "d", "n", "start")
+        dataset = xr.Dataset(
+            {name: ("seed", row) for name, row in columns.items() if len(row) == len(self.runs)},
+            coords={"seed": [run.index for run in self.runs]},
+            attrs=provenance(self.model, **{name: getattr(self, name) for name in names}),
         )
-        return add_labels(found)
+        return add_labels(dataset)
 
-    def described(self, how: str, more: Sequence[str] = ()) -> Description:
-        """The result in words: how it was found, what was learned, means with errors for each
-        mechanism, `more`, why runs stopped."""
-        kinds = self.mechanisms
-        learned = ", ".join(f"{count} {name}" for name, count in kinds.items()) or "none"
-        head = f"{self.start} start at alpha = {self.alpha:g}, d = {self.d}, {how}, "
-        head += f"{len(self.runs)} run{'s' if len(self.runs) > 1 else ''}: {learned}"
+    def describe_runs(self, method: str, notes: Sequence[str] = ()) -> Description:
+        """Describe the result: method, mechanisms, their means with errors, notes, outcomes."""
+        counts = self.mechanisms
+        learned = ", ".join(f"{count} {name}" for name, count in counts.items()) or "none"
+        title = f"{self.start} start at alpha = {self.alpha:g}, d = {self.d}, {method}, "
+        title += f"{len(self.runs)} run{'s' if len(self.runs) > 1 else ''}: {learned}"
         rows: list[tuple[str, str]] = []
-        for name, count in kinds.items():
-            several = len(kinds) > 1
+        for name, count in counts.items():
+            several = len(counts) > 1
             rows += [(f"{name} ({count})", "")] if several else []
             indent = "  " if several else ""
-            found = self.of(name)._rows(self.theory.get(name, Expected()))
-            rows += [(indent + label, value) for label, value in found]
-        reasons = [run.reason for run in self.runs]
-        why = [f"{reasons.count(one)} of {len(reasons)}: {one}" for one in dict.fromkeys(reasons)]
-        return Description(head, tuple(rows), (*more, *why, *self._doubts()))
-
-    def _doubts(self) -> list[str]:
-        """What the theory does not say, or not reliably."""
-        return [
-            f"{'NOT TRUSTED, the' if expected.values else 'NO RESULT of the'} theory of {name} "
-            f"students: {expected.note}"
-            for name, expected in self.theory.items()
-            if expected.note
+            means = self.select(name)._mean_rows(self.theory.get(name, Prediction()))
+            rows += [(indent + label, value) for label, value in means]
+        reasons = Counter(run.reason for run in self.runs)
+        outcomes = [f"{count} of {len(self.runs)}: {text}" for text, count in reasons.items()]
+        warnings = [
+            f"{'NOT TRUSTED, the' if row.values else 'NO RESULT of the'} theory of {name} "
+            f"students: {row.note}"
+            for name, row in self.theory.items()
+            if row.note
         ]
+        return Description(title, tuple(rows), (*notes, *outcomes, *warnings))
 
-    def _rows(self, theory: Expected) -> list[tuple[str, str]]:
-        """Means with errors, beside those of the theory."""
+    def _mean_rows(self, theory: Prediction) -> list[tuple[str, str]]:
+        """Return rows of means with errors and, where known, predictions."""
         mean, stderr = self.mean, self.stderr
         rows = []
         for name, value in mean.items():
             if value is None or not np.isfinite(value):
                 continue
-            shown = format_value(value, stderr[name])
+            text = format_value(value, stderr[name])
             if name in theory.values:
-                shown = f"{shown:<24} {theory.shown(name, self.d)}"
-            rows.append((name, shown))
+                text = f"{text:<24} {theory.format(name, self.d)}"
+            rows.append((name, text))
         return rows

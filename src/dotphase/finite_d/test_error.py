@@ -85,12 +85,12 @@ def attention_error(
     """
     if not model.plain:
         return field_error(model, weights, teacher_weights, positions, rule)
-    h, x, moments = both_fields(model, weights, teacher_weights, positions, rule)
+    h, x, moments = teacher_and_student_fields(model, weights, teacher_weights, positions, rule)
     target, answer = vmap_points(model.teacher)(h), vmap_points(model.student)(x)
     return _error(target, answer, moments, positions, rule) / model.length
 
 
-def both_fields(
+def teacher_and_student_fields(
     model: Model,
     weights: Float[Array, "d r"],
     teacher_weights: Float[Array, "d t"],

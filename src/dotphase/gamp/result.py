@@ -13,7 +13,7 @@ from dotphase.finite_d.runs import QUANTITIES, Run, Runs
 FOLLOWED_OVERLAPS = ("q", "m", "theta")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AmpRun(Run):
     """One run of message passing; what it shares with `Run` means the same.
 
@@ -32,7 +32,7 @@ class AmpRun(Run):
     history: tuple[dict[str, float], ...] = field(repr=False)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class MessagePassing(Runs):
     """Runs of message passing, and state evolution beside them.
 
@@ -95,4 +95,4 @@ class MessagePassing(Runs):
             f"jumps carry {100 * self.jump_weight:.2g}% of the response: the order of the error "
             "of state evolution on the way; fixed points are exact"
         )
-        return self.described(f"message passing with damping {self.damping:g}", lines)
+        return self.describe_runs(f"message passing with damping {self.damping:g}", lines)

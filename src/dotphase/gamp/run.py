@@ -14,16 +14,16 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from dotphase.config import validation
-from dotphase.finite_d.batches import check_run, padded
+from dotphase.finite_d.batches import check_run_fits, padded_size
 from dotphase.finite_d.datasets import count_sentences, position_vectors
-from dotphase.finite_d.initialization import StartFunction, name_of, resolve
+from dotphase.finite_d.initialization import StartFunction, resolve_start, start_name
 from dotphase.finite_d.loss import Weights
 from dotphase.finite_d.measurement import count_blocks, measure_runs
 from dotphase.finite_d.nonfinite import diagnose_run
 from dotphase.finite_d.overlaps import overlap_norms
 from dotphase.finite_d.preparation import Prepared, prepare_runs
 from dotphase.finite_d.prng_keys import keys_at
-from dotphase.finite_d.runs import bytes_kept, keeping
+from dotphase.finite_d.runs import keep_finished, result_bytes
 from dotphase.finite_d.test_error import check_dims, quadrature
 from dotphase.gamp.iteration import first_state, in_blocks, is_sane, iterate
 from dotphase.gamp.result import FOLLOWED_OVERLAPS, AmpRun, MessagePassing
@@ -35,6 +35,7 @@ from dotphase.numerics.outcome import Outcome
 from dotphase.numerics.statistics import error_if_known
 from dotphase.runtime import interrupt, memory_limit
 from dotphase.runtime.precision import in_double_precision
+from dotphase.runtime.progress import ProgressCallback, ProgressEvent, report_nothing
 
 #: Iterations without a smaller gradient after which a run is given up.
 PATIENCE = 60
@@ -73,7 +74,7 @@ def pass_messages(
     start: str | StartFunction,
     settings: MessagePassingSettings,
     rival: FindRival | None = None,
-    on_run: Callable[[AmpRun], None] | None = None,
+    progress: ProgressCallback | None = None,
 ) -> MessagePassing:
     """`dotphase.amp`, compared with the weights that a rival finds."""
     began = time.perf_counter()
@@ -81,16 +82,17 @@ def pass_messages(
     refuse(model, "message passing", "latent", "correlation")
     n = count_sentences(model, alpha, d)
     seeds = validation.integer("seeds", seeds, at_least=1)
-    damping, begin = settings.damping_from(start), resolve(model, start)
+    damping, begin = settings.damping_from(start), resolve_start(model, start)
     # Refuses what does not fit.
-    check_run(model, n, d)
-    memory_check.check_points(model, padded(n))
+    check_run_fits(model, n, d)
+    memory_check.check_points(model, padded_size(n))
     check_dims(model)
-    memory_limit.check_storage("seeds", seeds, bytes_kept(model, d))
+    memory_limit.check_storage("seeds", seeds, result_bytes(model, d))
     positions = jnp.asarray(position_vectors(model, d))
     root = jax.random.key(settings.seed)
     V = FIRST_V * np.asarray(model.rho)[:, None, None] * np.eye(model.student_rank)
 
+    report = progress or report_nothing
     runs: list[AmpRun] = []
     starts: list[StartOverlaps] = []
 
@@ -105,14 +107,14 @@ def pass_messages(
             alpha=float(alpha),
             d=d,
             n=n,
-            start=name_of(start),
+            start=start_name(start),
             damping=damping,
             runs=tuple(runs),
             iterations=tuple(_compare(runs, predicted, length)),
             seconds=time.perf_counter() - began,
         )
 
-    with keeping(runs, result), memory_limit.explain_out_of_memory(1):
+    with keep_finished(runs, result), memory_limit.explain_out_of_memory(1):
         for number in range(seeds):
             keys = keys_at(root, jnp.asarray([[number]]))
             data, first = prepare_runs(model, begin, keys, n, positions)
@@ -120,8 +122,7 @@ def pass_messages(
             teacher, directions, weights = _alone((data.teacher_weights, data.positions, first))
             starts.append(StartOverlaps.of(teacher, directions, weights, V))
             runs.append(run)
-            if on_run is not None:
-                on_run(run)
+            report(ProgressEvent("message passing", len(runs), seeds, run))
     return result(follow=True)
 
 
@@ -191,7 +192,7 @@ def _run(
         outcome, more = Outcome.NOT_FINITE, f": {diagnosis}"
     other = None if rival is None else rival(model, batch, starts, keys)
     return AmpRun(
-        seed=number,
+        index=number,
         converged=outcome.success,
         reason=outcome.message + more,
         outcome=outcome.word,

@@ -52,8 +52,8 @@ def check_batch(batch: int, each: int, room: int, d: int) -> None:
     if fits < 1:
         rule = f"one run needs about {format_size(each)} {free}: {SMALLER}"
         raise InvalidInput("d", d, rule)
-    rule = f"needs about {format_size(batch * each)} {free}: use batch {fits} or less"
-    raise InvalidInput("batch", batch, rule)
+    rule = f"needs about {format_size(batch * each)} {free}: use runs_per_batch {fits} or less"
+    raise InvalidInput("runs_per_batch", batch, rule)
 
 
 def check_storage(field: str, count: int, each: int) -> int:
@@ -76,10 +76,10 @@ def explain_out_of_memory(batch: int) -> Iterator[None]:
             "RESOURCE_EXHAUSTED" not in text and "ut of memory" not in text
         ):
             raise
-        rule = f"ran out of memory: use batch {batch // 2} or less"
+        rule = f"ran out of memory: use runs_per_batch {batch // 2} or less"
         if batch == 1:
             rule = f"ran out of memory with a single run: {SMALLER}"
-        raise InvalidInput("batch", batch, rule) from error
+        raise InvalidInput("runs_per_batch", batch, rule) from error
 
 
 def format_size(count: int) -> str:

@@ -1,13 +1,13 @@
-"""What kind of critical point the trained weights are: the smallest curvatures there.
+"""Smallest curvatures of the training loss: is a trained student at a minimum or a saddle?
 
-Lanczos iteration on exact Hessian-vector products; each costs two products with the token
-matrix, as a gradient does.
+Lanczos iteration on exact Hessian-vector products. Each costs two products with the token matrix,
+as a gradient does.
 """
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
@@ -18,6 +18,7 @@ from jaxtyping import Float
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from dotphase.config import validation
+from dotphase.config.formatting import Description, Printable
 from dotphase.finite_d import loss
 from dotphase.finite_d.datasets import count_sentences, sample
 from dotphase.finite_d.loss import Reduced, Weights
@@ -25,31 +26,32 @@ from dotphase.finite_d.prng_keys import keys_at
 from dotphase.model import Model
 from dotphase.runtime import interrupt
 from dotphase.runtime.precision import in_double_precision
+from dotphase.storage.results import Result
 
-#: Up to this many weights the Hessian is written out.
-DENSE = 64
-#: Curvatures closer to zero than this share of the largest one are called flat.
-FLAT = 1e-9
-#: Gradient norm over sqrt(d) above which a point is not critical at all.
-CRITICAL = 1e-4
+#: Maximum number of weights for which the full Hessian is computed.
+MAX_DENSE = 64
+#: Curvatures below this fraction of the largest one are called flat.
+FLAT_FRACTION = 1e-9
+#: Norm of the gradient over sqrt(d) above which a point is not critical.
+MAX_GRADIENT = 1e-4
 
 _reduce, _project = eqx.filter_jit(loss.reduce), eqx.filter_jit(loss.project)
-_slope = eqx.filter_jit(loss.value_and_gradient)
+_value_and_gradient = eqx.filter_jit(loss.value_and_gradient)
 _product = eqx.filter_jit(loss.hessian_product)
 
 
-@dataclass(frozen=True)
-class Curvature:
+@dataclass(frozen=True, eq=False, repr=False)
+class Curvature(Printable, Result):
     """The smallest eigenvalues of the Hessian of the training loss at a point.
 
     Attributes
     ----------
-    eigenvalues : the smallest ones, in ascending order
-    largest : the largest one, for scale
-    gradient_norm : norm of the gradient there
-    critical : whether the gradient is small enough to speak of a critical point
-    products : Hessian-vector products used
-    converged : whether Lanczos iteration converged
+    eigenvalues : smallest eigenvalues, in ascending order
+    largest : largest eigenvalue, for scale
+    gradient_norm : norm of the gradient
+    critical : True if the gradient is small enough for a critical point
+    products : number of Hessian-vector products
+    converged : True if the Lanczos iteration converged
     direction : eigenvector of the smallest eigenvalue
 
     Examples
@@ -65,24 +67,24 @@ class Curvature:
     critical: bool
     products: int
     converged: bool
-    direction: Float[np.ndarray, "d r"] = field(repr=False)
+    direction: Float[np.ndarray, "d r"]
 
     @property
     def smallest(self) -> float:
-        """The smallest eigenvalue."""
+        """Smallest eigenvalue."""
         return float(self.eigenvalues[0])
 
     @property
     def verdict(self) -> str:
-        """``minimum``, ``saddle``, ``flat``, or ``not critical``."""
+        """Kind of the point: ``minimum``, ``saddle``, ``flat``, or ``not critical``."""
         if not self.critical:
             return "not critical"
-        if abs(self.smallest) <= FLAT * self.largest:
+        if abs(self.smallest) <= FLAT_FRACTION * self.largest:
             return "flat"
         return "minimum" if self.smallest > 0 else "saddle"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and strings, ready for JSON."""
+        """Return numbers and strings, ready for JSON."""
         return {
             "verdict": self.verdict,
             "smallest": self.smallest,
@@ -93,8 +95,10 @@ class Curvature:
             "converged": self.converged,
         }
 
-    def __str__(self) -> str:
-        return (
+    @property
+    def description(self) -> Description:
+        """Verdict, extreme curvatures and gradient norm."""
+        return Description(
             f"{self.verdict}: smallest curvature {self.smallest:.6g}, largest {self.largest:.4g}, "
             f"gradient norm {self.gradient_norm:.1e}"
         )
@@ -107,22 +111,22 @@ def curvature(
     d: int,
     weights: Any,
     *,
-    run: int = 0,
+    index: int = 0,
     seed: int = 0,
     count: int = 4,
 ) -> Curvature:
-    """Smallest eigenvalues of the Hessian at the weights of a run of `train` or `amp`.
+    """Compute the smallest eigenvalues of the Hessian at the weights of a run.
 
     Parameters
     ----------
     model, alpha, d, seed
-        As given to `train` or `amp`; the data set is drawn again from them.
+        Arguments of the `train` or `amp` that made the run; they determine its data set.
     weights : (d, r) array
-        Where to look, as in `Run.weights`.
-    run : int
-        Number of the run, as in `Run.seed`.
+        Point of the loss, such as `Run.weights`.
+    index : int
+        `Run.index` of the run.
     count : int
-        How many of the smallest eigenvalues.
+        Number of eigenvalues.
 
     Examples
     --------
@@ -136,16 +140,16 @@ def curvature(
     point = jnp.asarray(validation.array("weights", weights, (d, model.student_rank)))
     count = validation.integer("count", count, at_least=1, at_most=point.size)
     root = jax.random.key(validation.integer("seed", seed, at_least=0))
-    number = validation.integer("run", run, at_least=0)
-    data = sample(model, d, n, keys_at(root, jnp.asarray([[number]]))[0])
+    index = validation.integer("index", index, at_least=0)
+    data = sample(model, d, n, keys_at(root, jnp.asarray([[index]]))[0])
     return smallest_curvatures(model, _reduce(model, data), point, count)
 
 
-def smallest_curvatures(model: Model, some: Reduced, point: Weights, count: int) -> Curvature:
-    """`curvature` on a data set that is at hand."""
+def smallest_curvatures(model: Model, data: Reduced, point: Weights, count: int) -> Curvature:
+    """Compute the smallest curvatures on a given data set."""
     size = point.size
-    x = _project(some.z, point)
-    _, gradient = _slope(model, some, point)
+    x = _project(data.z, point)
+    _, gradient = _value_and_gradient(model, data, point)
     products = 0
 
     def apply(vector: np.ndarray) -> np.ndarray:
@@ -153,21 +157,23 @@ def smallest_curvatures(model: Model, some: Reduced, point: Weights, count: int)
         interrupt.check()
         products += 1
         direction = jnp.asarray(vector).reshape(point.shape)
-        return np.asarray(_product(model, some, x, direction)).ravel()
+        return np.asarray(_product(model, data, x, direction)).ravel()
 
     converged = True
-    if size <= DENSE or count >= size - 1:
+    if size <= MAX_DENSE or count >= size - 1:
         matrix = np.stack([apply(row) for row in np.eye(size)])
         values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
         largest = float(values[-1])
         values, vectors = values[:count], vectors[:, :count]
     else:
         operator = LinearOperator((size, size), matvec=apply, dtype=np.float64)
-        first = np.random.default_rng(0).standard_normal(size)
-        top = eigsh(operator, 1, which="LA", v0=first, tol=1e-3, return_eigenvectors=False)
-        largest, room = float(top[0]), min(size, max(40, 4 * count))
+        initial = np.random.default_rng(0).standard_normal(size)
+        top = eigsh(operator, 1, which="LA", v0=initial, tol=1e-3, return_eigenvectors=False)
+        largest, n_vectors = float(top[0]), min(size, max(40, 4 * count))
         try:
-            values, vectors = eigsh(operator, count, which="SA", v0=first, ncv=room, tol=1e-8)
+            values, vectors = eigsh(
+                operator, count, which="SA", v0=initial, ncv=n_vectors, tol=1e-8
+            )
         except ArpackNoConvergence as error:
             converged = False
             values, vectors = error.eigenvalues, error.eigenvectors
@@ -175,12 +181,12 @@ def smallest_curvatures(model: Model, some: Reduced, point: Weights, count: int)
                 raise
             warnings.warn("Lanczos iteration found only some eigenvalues", stacklevel=2)
     order = np.argsort(values)
-    slope = float(jnp.linalg.norm(gradient))
+    gradient_norm = float(jnp.linalg.norm(gradient))
     return Curvature(
         eigenvalues=np.asarray(values)[order],
         largest=largest,
-        gradient_norm=slope,
-        critical=slope <= CRITICAL * float(np.sqrt(point.shape[0])),
+        gradient_norm=gradient_norm,
+        critical=gradient_norm <= MAX_GRADIENT * float(np.sqrt(point.shape[0])),
         products=products,
         converged=converged,
         direction=np.asarray(vectors)[:, order[0]].reshape(point.shape),

@@ -1,12 +1,13 @@
-"""Training one student on one data set, and measuring it: what everything that trains is made of.
+"""Train one student on one data set and measure it.
 
-All functions here are for a single start on a single data set and can be compiled; runs of
-`train`, cells of a grid, scales of a map of basins and real tokens are `jax.vmap` over them.
+All functions are for a single start on a single data set and can be compiled. `train`, `grid`,
+`basins` and the training on real tokens are `jax.vmap` over them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 import equinox as eqx
@@ -22,7 +23,7 @@ from dotphase.finite_d.loss import (
     training_loss,
     value_and_gradient,
 )
-from dotphase.finite_d.measurement import Measured, measure
+from dotphase.finite_d.measurement import Measurements, measure
 from dotphase.finite_d.preparation import Prepared
 from dotphase.model import Model
 from dotphase.numerics.outcome import Outcome
@@ -30,25 +31,23 @@ from dotphase.training.loop import (
     Method,
     Objective,
     Optimizer,
-    Progress,
+    RunState,
     Schedule,
     advance,
-    launch,
+    initialize_run,
 )
 
 T = TypeVar("T")
 
 
 class Recipe(eqx.Module):
-    """How to train: an optimizer with numbers, which are traced.
+    """Optimizer with its traced numbers.
 
     Attributes
     ----------
-    optimizer : how to step
-    minibatch : most sentences of a mini-batch
-    lr, steps, tolerance : size of a step or of each, most steps, norm of the gradient at which to
-        stop
-    momentum : share of the last step that is added, where the optimizer has it
+    optimizer : the optimizer
+    minibatch : maximum number of sentences in a mini-batch
+    lr, steps, tolerance, momentum : as in `Schedule`
     """
 
     optimizer: Optimizer = eqx.field(static=True)
@@ -60,15 +59,15 @@ class Recipe(eqx.Module):
 
 
 class Trained(NamedTuple):
-    """A trained student: its weights, why it stopped after how many steps, what it is like."""
+    """Trained student: weights, outcome, number of steps and measurements."""
 
     weights: Weights
     outcome: Int[Array, ""]
     iterations: Int[Array, ""]
-    measured: Measured
+    measured: Measurements
 
     def numbers(self) -> dict[str, Array]:
-        """Everything but the weights, by name."""
+        """Return everything except the weights, by name."""
         reported = {"outcome": self.outcome, "iterations": self.iterations}
         return {**self.measured._asdict(), **reported}
 
@@ -76,21 +75,23 @@ class Trained(NamedTuple):
 def train_one(
     model: Model, data: Prepared, recipe: Recipe, key: Array, weights: Weights
 ) -> Trained:
-    """Train from given weights to the end; `key` is the randomness of mini-batches."""
+    """Train from given weights until the run stops; `key` draws the mini-batches."""
     end = optimize(model, data.reduced, recipe, key, weights, recipe.steps)
     return finish(model, data, recipe, end)
 
 
-def train_from(
-    model: Model, data: Prepared, recipe: Recipe, key: Array, starts: Float[Weights, " starts"]
+def train_starts(
+    model: Model, data: Prepared, recipe: Recipe, key: Array, weights: Float[Weights, " starts"]
 ) -> Trained:
-    """`train_one` from several starts on the same data: one pass over the tokens serves all."""
-    return jax.vmap(lambda weights: train_one(model, data, recipe, key, weights))(starts)
+    """Train from several starts on the same data, with one pass over the tokens for all."""
+    return jax.vmap(partial(train_one, model, data, recipe, key))(weights)
 
 
-def begin_at(model: Model, data: Reduced, recipe: Recipe, key: Array, weights: Weights) -> Progress:
-    """A run before its first step, to go on with `optimize`."""
-    return launch(*_method(model, data, recipe, key), weights)
+def initialize_training(
+    model: Model, data: Reduced, recipe: Recipe, key: Array, weights: Weights
+) -> RunState:
+    """Return a run before its first step, which `optimize` continues."""
+    return initialize_run(*_method(model, data, recipe, key), weights)
 
 
 def optimize(
@@ -98,54 +99,53 @@ def optimize(
     data: Reduced,
     recipe: Recipe,
     key: Array,
-    where: Weights | Progress,
+    start: Weights | RunState,
     until: Int[Array, ""],
-) -> Progress:
-    """Begin at some weights, or go on with a run under way, until so many steps are taken."""
+) -> RunState:
+    """Start or resume a run and advance it until `until` steps are taken."""
     method, schedule = _method(model, data, recipe, key)
-    begun = where if isinstance(where, Progress) else launch(method, schedule, where)
-    return advance(method, schedule, begun, until)
+    state = start if isinstance(start, RunState) else initialize_run(method, schedule, start)
+    return advance(method, schedule, state, until)
 
 
-def finish(model: Model, data: Prepared, recipe: Recipe, end: Progress) -> Trained:
-    """Measure a student where its training ended."""
+def finish(model: Model, data: Prepared, recipe: Recipe, end: RunState) -> Trained:
+    """Measure a student after its training."""
     measured = measure(model, data, end.point.weights)
-    outcome = settled(end.outcome, measured.gradient_norm, recipe)
-    return Trained(end.point.weights, outcome, end.taken, measured)
+    outcome = final_outcome(end.outcome, measured.gradient_norm, recipe)
+    return Trained(end.point.weights, outcome, end.steps, measured)
 
 
-def settled(
+def final_outcome(
     outcome: Int[Array, ""], gradient_norm: Float[Array, ""], recipe: Recipe
 ) -> Int[Array, ""]:
-    """Why a run stopped: mini-batches do not see that the full gradient met the tolerance."""
+    """Return the outcome by the full gradient, which mini-batches do not evaluate."""
     met = (outcome == Outcome.STEPS) & (gradient_norm <= recipe.tolerance)
     return jnp.where(met, Outcome.CONVERGED, outcome)
 
 
-def record(
+def train_recording(
     model: Model,
     data: Prepared,
     recipe: Recipe,
     key: Array,
     weights: Weights,
-    note: Callable[[Weights], T],
+    observe: Callable[[Weights], T],
     records: int,
     every: int,
-) -> tuple[Progress, T]:
-    """Train, and note something of the weights at the start and after each `every` steps.
+) -> tuple[RunState, T]:
+    """Train, and observe the weights at the start and after each `every` steps.
 
-    A run that stops before its end stays where it is.
+    A run that stops early keeps its last weights.
     """
     method, schedule = _method(model, data.reduced, recipe, key)
 
-    def part(now: Progress, number: Int[Array, ""]) -> tuple[Progress, T]:
-        now = advance(method, schedule, now, (number + 1) * every)
-        return now, note(now.point.weights)
+    def segment(state: RunState, index: Int[Array, ""]) -> tuple[RunState, T]:
+        state = advance(method, schedule, state, (index + 1) * every)
+        return state, observe(state.point.weights)
 
-    begun = launch(method, schedule, weights)
-    end, later = jax.lax.scan(part, begun, jnp.arange(records))
-    first = note(weights)
-    return end, jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), first, later)
+    state = initialize_run(method, schedule, weights)
+    end, later = jax.lax.scan(segment, state, jnp.arange(records))
+    return end, jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), observe(weights), later)
 
 
 def _method(model: Model, data: Reduced, recipe: Recipe, key: Array) -> tuple[Method, Schedule]:
@@ -154,22 +154,22 @@ def _method(model: Model, data: Reduced, recipe: Recipe, key: Array) -> tuple[Me
 
 
 def objective(model: Model, data: Reduced, minibatch: int) -> Objective:
-    """The training loss as optimizers see it."""
+    """Return the training loss for optimizers."""
 
     def full(weights: Weights) -> tuple[Array, Weights]:
         return value_and_gradient(model, data, weights)
 
     def estimate(weights: Weights, key: Array) -> tuple[Array, Weights]:
-        # No sentence twice; padding, which does not count, only where there are too few.
+        # Draw without repetition; padding comes last and has no weight in the loss.
         n = jnp.sum(data.used > 0)
-        lots = jnp.where(data.used > 0, jax.random.uniform(key, data.used.shape), -1.0)
-        chosen = jax.lax.top_k(lots, min(minibatch, lots.size))[1]
-        part = Reduced(
-            data.z[chosen],
-            jax.tree.map(lambda leaf: leaf[..., chosen], data.form),
-            data.used[chosen] * (n / jnp.minimum(minibatch, n)).astype(data.used.dtype),
+        priority = jnp.where(data.used > 0, jax.random.uniform(key, data.used.shape), -1.0)
+        sentences = jax.lax.top_k(priority, min(minibatch, priority.size))[1]
+        subset = Reduced(
+            data.z[sentences],
+            jax.tree.map(lambda leaf: leaf[..., sentences], data.form),
+            data.used[sentences] * (n / jnp.minimum(minibatch, n)).astype(data.used.dtype),
         )
-        return value_and_gradient(model, part, weights)
+        return value_and_gradient(model, subset, weights)
 
     return Objective(
         value_and_gradient=full,

@@ -1,16 +1,14 @@
-"""The loop of an optimization: begin, step, stop; and the parts that optimizers are made of.
+"""Optimization loop: initialize, step, stop; and the interface of optimizers.
 
-An `Optimizer` is built from an `Objective` and a `Schedule` and gives a `Method`: how to begin
-at some weights, and how to take one step. It is written for one run; many runs are trained
-by `jax.vmap` over all of it. The loop around it (`advance`) stops a run when the gradient
-is small enough, when its steps are spent, when it can make no more progress at the
-precision it has, or when it diverges.
+An `Optimizer` builds a `Method` from an `Objective` and a `Schedule`; the method initializes a
+`Point` at given weights and takes one step. All of this is for one run, and `jax.vmap` trains many
+runs. The loop (`advance`) stops a run when the gradient meets the tolerance, when all steps are
+taken, when the floating-point precision allows no more progress, or when the run diverges.
 
-The loss is ``sum_mu |y - f|^2/(2d) + (ridge/2) |Q|^2`` itself, neither divided by n nor by
-d, and a step of gradient descent is ``Q <- Q - lr * gradient`` of exactly that. Its
-curvature is of order one hundredth for the paper's model, so that the paper's step of .15
-for 5000 steps shrinks errors by e^{-10} or so: with a loss divided by n or d the weights
-would hardly move.
+The loss is ``sum_mu |y - f|^2/(2d) + (ridge/2) |Q|^2``, divided by neither n nor d, and a step of
+gradient descent is ``Q <- Q - lr * gradient`` of this loss. Its curvature is of order 0.01 for the
+paper's model, so that the paper's 5000 steps of size 0.15 shrink errors by about e^{-10}. With a
+loss divided by n or d the weights would hardly move.
 """
 
 from __future__ import annotations
@@ -31,21 +29,20 @@ from dotphase.numerics.outcome import Outcome
 #: Projections of all sentences, sentences on the last axis.
 Fields = Float[Array, "tokens r n"]
 
-#: A loss this many times the one at the start has diverged.
-BLOWN_UP = 1e3
+#: A run has diverged once its loss exceeds this multiple of the initial loss.
+DIVERGENCE_FACTOR = 1e3
 
 
 class Objective(NamedTuple):
-    """What an optimizer may ask of the training loss.
+    """Training loss, as optimizers evaluate it.
 
     Attributes
     ----------
-    value_and_gradient : of the full loss, at given weights
-    estimate : the same from the sentences of a random mini-batch, scaled to all of them
-    project : weights Q to their projections X, on which the loss depends; linear, and half the
-        cost of a gradient
-    loss : of weights and their projections, at next to no cost
-    collect : the slope in X to its part of the gradient in Q; the other half of the cost
+    value_and_gradient : weights -> full loss and its gradient
+    estimate : (weights, key) -> the same from a random mini-batch, scaled to all sentences
+    project : weights Q -> projections X; linear, half the cost of a gradient
+    loss : (weights, projections) -> loss, at negligible cost
+    collect : gradient in X -> its part of the gradient in Q; the other half of the cost
     """
 
     value_and_gradient: Callable[[Weights], tuple[Float[Array, ""], Weights]]
@@ -56,15 +53,15 @@ class Objective(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """Numbers of an optimization, traced: changing them compiles nothing again.
+    """Traced numbers of an optimization; other values need no recompilation.
 
     Attributes
     ----------
-    lr : size of a step, or of each
-    steps : most steps
+    lr : step size, or one for each step
+    steps : maximum number of steps
     tolerance : norm of the gradient at which to stop
     key : randomness of mini-batches
-    momentum : share of the last step that is added, by the optimizer of that name
+    momentum : momentum coefficient of the optimizer of that name
     """
 
     lr: Float[Array, "*steps"]
@@ -75,57 +72,57 @@ class Schedule(NamedTuple):
 
 
 class Point(NamedTuple):
-    """An iterate: weights, the loss and its gradient there, and what the method remembers."""
+    """Iterate: weights, their loss and gradient, and the state of the method."""
 
     weights: Weights
     value: Float[Array, ""]
     gradient: Weights
-    memory: Any
+    state: Any
 
 
 class Method(NamedTuple):
-    """How to begin and how to step.
+    """Functions of one optimization method.
 
     Attributes
     ----------
-    begin : weights -> Point
-    step : (Point, number of the step) -> Point
-    stalled : Point -> whether further steps are pointless
+    initialize : weights -> Point
+    step : (Point, index of the step) -> Point
+    stalled : Point -> True if further steps are pointless
     """
 
-    begin: Callable[[Weights], Point]
+    initialize: Callable[[Weights], Point]
     step: Callable[[Point, Int[Array, ""]], Point]
     stalled: Callable[[Point], Bool[Array, ""]]
 
 
 @dataclass(frozen=True)
 class Optimizer:
-    """An optimizer and its defaults.
+    """Optimizer and its defaults.
 
     Attributes
     ----------
     build : ``(Objective, Schedule) -> Method``
-    steps : most steps
-    lr : size of a step; None for an optimizer that chooses its own
-    end_steps, end_lr : the same where many students are trained and only the end is looked at, so
-        that steps may be larger than those of a path worth following; as above if not given
+    steps : maximum number of steps
+    lr : step size; None for an optimizer that chooses its own
+    endpoint_steps, endpoint_lr : the same for many students of which only the final weights
+        matter, so that steps may be larger; by default `steps` and `lr`
     """
 
     build: Callable[[Objective, Schedule], Method]
     steps: int
     lr: float | None
-    end_steps: int | None = None
-    end_lr: float | None = None
+    endpoint_steps: int | None = None
+    endpoint_lr: float | None = None
 
 
 def first_order(
     transform_of: Callable[[Any], optax.GradientTransformation], minibatch: bool = False
 ) -> Callable[[Objective, Schedule], Method]:
-    """What builds the steps of an Optax transformation, given as a function of the step size (or of
-    a function from the number of a step to its size).
+    """Return the `build` function of an optimizer that takes the steps of an Optax transformation.
 
-    With `minibatch` every step has a new random mini-batch, and the loss and gradient that the
-    loop sees are those of the mini-batch.
+    `transform_of` makes the transformation from a step size or from a function of the step's index.
+    With `minibatch` every step has a new random mini-batch, and the loop uses the loss and gradient
+    of that mini-batch.
     """
 
     def build(objective: Objective, schedule: Schedule) -> Method:
@@ -137,62 +134,60 @@ def first_order(
                 return objective.estimate(weights, key)
             return objective.value_and_gradient(weights)
 
-        def begin(weights: Weights) -> Point:
+        def initialize(weights: Weights) -> Point:
             return Point(weights, *evaluate(weights, schedule.key), transform.init(weights))
 
         def step(point: Point, count: Array) -> Point:
-            updates, memory = transform.update(point.gradient, point.memory, point.weights)
+            updates, state = transform.update(point.gradient, point.state, point.weights)
             weights = optax.apply_updates(point.weights, updates)
             key = jax.random.fold_in(schedule.key, count)
-            return Point(weights, *evaluate(weights, key), memory)
+            return Point(weights, *evaluate(weights, key), state)
 
-        return Method(begin, step, lambda point: jnp.zeros((), bool))
+        return Method(initialize, step, lambda point: jnp.zeros((), bool))
 
     return build
 
 
-class Progress(NamedTuple):
-    """A run under way: its point, its limit of divergence, steps taken, and why it stopped."""
+class RunState(NamedTuple):
+    """State of a run: its point, the largest loss allowed, steps taken, and the outcome."""
 
     point: Point
-    ceiling: Float[Array, ""]
-    taken: Int[Array, ""]
+    max_loss: Float[Array, ""]
+    steps: Int[Array, ""]
     outcome: Int[Array, ""]
 
 
-def launch(method: Method, schedule: Schedule, weights: Weights) -> Progress:
-    """A run at its first point."""
-    point = method.begin(weights)
-    ceiling = BLOWN_UP * (jnp.abs(point.value) + np.finfo(point.value.dtype).tiny)
-    progress = Progress(point, ceiling, jnp.zeros((), int), jnp.zeros((), int))
-    return progress._replace(outcome=_outcome(method, schedule, progress))
+def initialize_run(method: Method, schedule: Schedule, weights: Weights) -> RunState:
+    """Return a run at its first point."""
+    point = method.initialize(weights)
+    max_loss = DIVERGENCE_FACTOR * (jnp.abs(point.value) + np.finfo(point.value.dtype).tiny)
+    state = RunState(point, max_loss, jnp.zeros((), int), jnp.zeros((), int))
+    return state._replace(outcome=_outcome(method, schedule, state))
 
 
-def advance(
-    method: Method, schedule: Schedule, progress: Progress, until: Int[Array, ""]
-) -> Progress:
+def advance(method: Method, schedule: Schedule, state: RunState, until: Int[Array, ""]) -> RunState:
     """Step until the run stops or has taken `until` steps."""
 
-    def running(now: Progress) -> Bool[Array, ""]:
-        return (now.outcome == Outcome.RUNNING) & (now.taken < until)
+    def is_running(state: RunState) -> Bool[Array, ""]:
+        return (state.outcome == Outcome.RUNNING) & (state.steps < until)
 
-    def step(now: Progress) -> Progress:
-        point = method.step(now.point, now.taken)
-        new = now._replace(point=point, taken=now.taken + 1)
+    def step(state: RunState) -> RunState:
+        point = method.step(state.point, state.steps)
+        new = state._replace(point=point, steps=state.steps + 1)
         new = new._replace(outcome=_outcome(method, schedule, new))
-        # A diverged run is left at the last point whose loss was of reasonable size.
-        keep = new.outcome != Outcome.DIVERGED
-        kept = jax.tree.map(lambda a, b: jnp.where(keep, a, b), point, now.point)
-        return new._replace(point=kept)
+        # A diverged run stays at its last point of allowed loss.
+        accept = new.outcome != Outcome.DIVERGED
+        point = jax.tree.map(lambda a, b: jnp.where(accept, a, b), point, state.point)
+        return new._replace(point=point)
 
-    return jax.lax.while_loop(running, step, progress)
+    return jax.lax.while_loop(is_running, step, state)
 
 
-def _outcome(method: Method, schedule: Schedule, now: Progress) -> Int[Array, ""]:
-    slope = jnp.linalg.norm(now.point.gradient)
-    sane = jnp.isfinite(now.point.value) & jnp.isfinite(slope) & (now.point.value <= now.ceiling)
-    outcome = jnp.where(now.taken >= schedule.steps, Outcome.STEPS, Outcome.RUNNING)
-    outcome = jnp.where(method.stalled(now.point), Outcome.STALLED, outcome)
+def _outcome(method: Method, schedule: Schedule, state: RunState) -> Int[Array, ""]:
+    loss, slope = state.point.value, jnp.linalg.norm(state.point.gradient)
+    is_valid = jnp.isfinite(loss) & jnp.isfinite(slope) & (loss <= state.max_loss)
+    outcome = jnp.where(state.steps >= schedule.steps, Outcome.STEPS, Outcome.RUNNING)
+    outcome = jnp.where(method.stalled(state.point), Outcome.STALLED, outcome)
     outcome = jnp.where(slope <= schedule.tolerance, Outcome.CONVERGED, outcome)
-    begun = now.taken == 0
-    return jnp.where(sane, outcome, jnp.where(begun, Outcome.NOT_FINITE, Outcome.DIVERGED))
+    failure = jnp.where(state.steps == 0, Outcome.NOT_FINITE, Outcome.DIVERGED)
+    return jnp.where(is_valid, outcome, failure)

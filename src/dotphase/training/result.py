@@ -1,4 +1,4 @@
-"""What training gives."""
+"""Result of training."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 from dotphase.config.formatting import Description
 from dotphase.finite_d.runs import Runs
+from dotphase.storage.provenance import attribute
+from dotphase.training.settings import TrainingSettings
 
 if TYPE_CHECKING:
     import xarray as xr
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Training(Runs):
-    """Trained students that differ in their seed only, with means and standard errors.
+    """Trained students that differ only in the index of their run, with means and standard errors.
 
     Attributes
     ----------
-    model, alpha, d, start, optimizer : as given to `train`; `start` is "custom" for a function
+    model, alpha, d, start, settings : arguments of `train`; `start` is "custom" for a function
     n : sentences in a data set
     runs : every `Run`
     seconds : wall time
-    theory : numbers of the theory at this d, by mechanism, where they were asked for
-    budget : whether the number of steps is meant, as with optimizers that take steps of a fixed
-        size, rather than a limit on the way to the tolerance
-    path : loss, test error and overlaps of every run at every step, where they were recorded
+    theory : predictions at this d by mechanism, added by `dotphase.analysis.with_theory`
+    path : loss, test error and overlaps of every run at every step, if they were recorded
 
     Examples
     --------
@@ -34,27 +34,35 @@ class Training(Runs):
     80
     """
 
-    optimizer: str
-    budget: bool = False
-    path: xr.Dataset | None = field(default=None, repr=False)
+    settings: TrainingSettings = field(default_factory=TrainingSettings)
+    path: xr.Dataset | None = field(default=None)
+
+    @property
+    def optimizer(self) -> str:
+        """Name of the optimizer."""
+        return self.settings.optimizer
 
     def to_dict(self) -> dict[str, Any]:
-        """The result as plain numbers, lists and strings, ready for JSON."""
+        """Return the result as numbers, lists and strings, ready for JSON."""
         return {"optimizer": self.optimizer, **super().to_dict()}
 
     @property
-    def finished(self) -> bool:
-        """Whether every run converged, or took the steps that it was meant to take."""
-        return all(run.converged or (self.budget and run.outcome == "steps") for run in self.runs)
+    def successful(self) -> bool:
+        """True if every run converged or, with fixed steps, took all of them."""
+        fixed = self.settings.has_fixed_steps
+        return all(run.converged or (fixed and run.outcome == "steps") for run in self.runs)
 
     @property
     def description(self) -> Description:
-        """What was learned, means with errors, why runs stopped."""
-        return self.described(self.optimizer)
+        """Mechanisms, means with errors, and reasons why runs stopped."""
+        return self.describe_runs(self.optimizer)
 
     def dataset(self) -> xr.Dataset:
-        """What was measured of every run over seed, with the path where it was recorded."""
-        found = super().dataset().assign_attrs(optimizer=self.optimizer)
+        """Return the measurements of every run over seed, with the path if it was recorded."""
+        dataset = super().dataset()
+        attributes = {name: attribute(value) for name, value in self.settings.to_dict().items()}
+        dataset = dataset.assign_attrs(attributes)
         if self.path is None:
-            return found
-        return found.merge(self.path.rename({name: f"path_{name}" for name in self.path.data_vars}))
+            return dataset
+        names = {name: f"path_{name}" for name in self.path.data_vars}
+        return dataset.merge(self.path.rename(names))

@@ -1,9 +1,9 @@
-"""Training runs over many seeds, in batches, with everything a run is judged by."""
+"""Train students on many data sets, in batches that run as one compiled call."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -15,42 +15,48 @@ from jaxtyping import Array, Float
 
 from dotphase.config import validation
 from dotphase.config.settings import replace_fields
-from dotphase.finite_d.batches import bytes_of_run, choose_batch, over_runs
+from dotphase.finite_d.batches import choose_runs_per_batch, run_bytes, vmap_runs
 from dotphase.finite_d.datasets import count_sentences, position_vectors
-from dotphase.finite_d.initialization import Prescribed, StartFunction, name_of, resolve
+from dotphase.finite_d.initialization import (
+    PrescribedStart,
+    StartFunction,
+    resolve_start,
+    start_name,
+)
 from dotphase.finite_d.loss import Reduced, Weights
 from dotphase.finite_d.measurement import count_blocks, measure, measure_runs
 from dotphase.finite_d.nonfinite import diagnose_run
 from dotphase.finite_d.preparation import Prepared, prepare_runs
 from dotphase.finite_d.prng_keys import Purpose, keys_at
-from dotphase.finite_d.runs import Run, bytes_kept, keeping
+from dotphase.finite_d.runs import Run, keep_finished, result_bytes
 from dotphase.finite_d.test_error import attention_error, check_dims, quadrature
 from dotphase.model import Model
 from dotphase.numerics.outcome import Outcome
 from dotphase.numerics.quadrature import Rule
 from dotphase.runtime import interrupt, memory_limit
 from dotphase.runtime.precision import use_precision
+from dotphase.runtime.progress import ProgressCallback, ProgressEvent, report_nothing
 from dotphase.storage.labels import add_labels
 from dotphase.storage.provenance import provenance
-from dotphase.training.kernel import Recipe, optimize, settled
-from dotphase.training.kernel import record as follow
-from dotphase.training.loop import Progress
+from dotphase.training.kernel import Recipe, final_outcome, optimize, train_recording
+from dotphase.training.loop import RunState
 from dotphase.training.result import Training
 from dotphase.training.settings import TrainingFields, TrainingSettings
 
 if TYPE_CHECKING:
     import xarray as xr
 
-#: Steps between two looks at the clock, the progress bar and the keyboard.
-STRIDE = 250
+#: Steps per compiled call; between calls progress is reported and interrupts are handled.
+STEPS_PER_CALL = 250
+#: Stages of the progress of `train`: finished runs, and steps of the current batch.
+RUNS, STEPS = "training", "steps"
 
-#: What is measured after every step besides the test error.
-OVERLAPS = ("train_loss", "theta", "m", "q")
+#: Quantities recorded after every step, besides the test error.
+RECORDED = ("train_loss", "theta", "m", "q")
 
-_settled = eqx.filter_jit(settled)
+_final_outcome = eqx.filter_jit(final_outcome)
 
-OnStep = Callable[[int, int], None]
-#: Quantities of one run at every step; none if nothing was recorded.
+#: Quantities of one run at every step; empty if nothing was recorded.
 Path = dict[str, Float[np.ndarray, " steps"]]
 
 
@@ -60,12 +66,11 @@ def train(
     d: int,
     *,
     seeds: int = 8,
-    first: int = 0,
-    start: str | StartFunction | Prescribed = "semantic",
+    first_index: int = 0,
+    start: str | StartFunction | PrescribedStart = "semantic",
     record: bool = False,
     settings: TrainingSettings | None = None,
-    on_step: OnStep | None = None,
-    on_run: Callable[[Run], None] | None = None,
+    progress: ProgressCallback | None = None,
     **changes: Unpack[TrainingFields],
 ) -> Training:
     """Train students on data sets of ``n = round(alpha d)`` sentences.
@@ -77,28 +82,27 @@ def train(
     alpha, d : float, int
         Sentences per dimension, and dimension of a token.
     seeds : int
-        Number of runs, each with a data set of its own.
-    first : int
-        Number of the first run: run k is the same however many others there are.
+        Number of runs, each with its own data set.
+    first_index : int
+        Index of the first run. Run k does not depend on the other runs.
     start : {"semantic", "positional", "mixed", "random"}, `start_from` or callable
-        Where to begin; a callable takes (key, teacher_weights, positions) and returns Q.
+        Initial weights; a callable takes (key, teacher_weights, positions) and returns Q.
     record : bool
-        Whether to measure the students after every step as well: `Training.path`, a dataset of
-        train_loss, test_error, theta, m and q over seed and step. A run that ends before its last
-        step stays where it is.
+        Also measure the students after every step: `Training.path` is a dataset of train_loss,
+        test_error, theta, m and q over seed and step. A run that stops early keeps its last values.
     settings : TrainingSettings, optional
         Optimizer, steps, precision and so on.
-    on_step, on_run : callable, optional
-        Called with (steps taken, most steps) while a batch is trained, and with each `Run`.
+    progress : callable, optional
+        Receives a `ProgressEvent` of stage "training" with each finished `Run`, and events of stage
+        "steps" while a batch is trained.
     **changes
-        Fields of `TrainingSettings` that are to differ from `settings`: optimizer, steps, lr,
-        tolerance, minibatch, momentum, held_out, scale, seed, dtype, batch.
+        Fields of `TrainingSettings` that differ from `settings`: optimizer, steps, lr, tolerance,
+        minibatch, momentum, held_out, scale, seed, dtype, runs_per_batch.
 
     Returns
     -------
     Training
-        Means, standard errors, and the runs; each says whether it converged and why it
-        stopped.
+        Means, standard errors, and the runs; each has `converged` and the reason why it stopped.
 
     Raises
     ------
@@ -114,104 +118,103 @@ def train(
     began = time.perf_counter()
     settings = replace_fields(settings or TrainingSettings(), changes)
     n = count_sentences(model, alpha, d)
-    begin = resolve(model, start, settings.scale)
+    batch = _Batch(model, d, n, resolve_start(model, start, settings.scale), settings, record)
     seeds = validation.integer("seeds", seeds, at_least=1)
-    last = validation.integer("first", first, at_least=0) + seeds
-    each = bytes_of_run(model, n, d, settings.precision)
-    batch = choose_batch(settings.batch, each, seeds, d)
+    end = validation.integer("first_index", first_index, at_least=0) + seeds
+    bytes_per_run = run_bytes(model, n, d, settings.precision)
+    size = choose_runs_per_batch(settings.runs_per_batch, bytes_per_run, seeds, d)
     check_dims(model)
-    memory_limit.check_storage("seeds", seeds, bytes_kept(model, d))
+    memory_limit.check_storage("seeds", seeds, result_bytes(model, d))
     runs: list[Run] = []
     paths: list[Path] = []
+    report = progress or report_nothing
+    config: dict[str, Any] = {"alpha": float(alpha), "d": d, "n": n, "start": start_name(start)}
+    attributes = provenance(model, **config, **settings.to_dict())
 
     def result() -> Training:
         return Training(
             model=model,
-            alpha=float(alpha),
-            d=d,
-            n=n,
-            start=name_of(start),
-            optimizer=settings.optimizer,
+            **config,
+            settings=settings,
             runs=tuple(runs),
             seconds=time.perf_counter() - began,
-            budget=settings.budgeted,
-            path=_labelled(paths, runs, asked) if record else None,
+            path=_path_dataset(paths, runs, attributes) if record else None,
         )
 
-    asked = provenance(
-        model, alpha=alpha, d=d, n=n, start=name_of(start), optimizer=settings.optimizer,
-        lr=settings.step_size, seed=settings.seed,
-    )  # fmt: skip
-
-    # Optax mixes precisions in its own state, so single precision is the setting of all of it.
+    # Optax mixes precisions in its own state, so the precision is set for all of JAX.
     with (
         use_precision(settings.precision),
-        keeping(runs, result),
-        memory_limit.explain_out_of_memory(batch),
+        keep_finished(runs, result),
+        memory_limit.explain_out_of_memory(size),
     ):
-        for begun in range(first, last, batch):
-            # The last batch is filled up to the same size, so that nothing is compiled again.
-            numbers = np.arange(begun, begun + batch)
-            trained = _train_batch(model, d, n, begin, settings, numbers, on_step, record)
-            for run, path in trained:
-                if run.seed < last:
+        for first in range(first_index, end, size):
+            # The last batch has the size of the others, so that nothing is compiled again.
+            for run, path in batch.train(np.arange(first, first + size), report):
+                if run.index < end:
                     runs.append(run)
                     paths.append(path)
-                    if on_run is not None:
-                        on_run(run)
+                    report(ProgressEvent(RUNS, len(runs), seeds, run))
     return result()
 
 
-def _train_batch(
-    model: Model,
-    d: int,
-    n: int,
-    start: StartFunction,
-    settings: TrainingSettings,
-    numbers: np.ndarray,
-    on_step: OnStep | None,
-    record: bool,
-) -> Iterator[tuple[Run, Path]]:
-    began = time.perf_counter()
-    model, recipe = cast(model, settings.precision), settings.recipe(d)
-    keys = keys_at(jax.random.key(settings.seed), jnp.asarray(numbers)[:, None])
-    positions = jnp.asarray(position_vectors(model, d), settings.precision)
-    data, first = prepare_runs(model, start, keys, n, positions)
-    noted: dict[str, Array] = {}
-    if record:
-        end, noted = _record(
-            model, data, recipe, keys, first, quadrature(model), settings.most_steps
+@dataclass(frozen=True)
+class _Batch:
+    """Arguments that all batches share."""
+
+    model: Model
+    d: int
+    n: int
+    start: StartFunction
+    settings: TrainingSettings
+    record: bool
+
+    def train(self, indices: np.ndarray, report: ProgressCallback) -> list[tuple[Run, Path]]:
+        """Train and measure the runs with these indices."""
+        began = time.perf_counter()
+        settings = self.settings
+        model, recipe = cast(self.model, settings.precision), settings.recipe(self.d)
+        keys = keys_at(jax.random.key(settings.seed), jnp.asarray(indices)[:, None])
+        positions = jnp.asarray(position_vectors(model, self.d), settings.precision)
+        data, initial = prepare_runs(model, self.start, keys, self.n, positions)
+        rule, recorded = quadrature(model), dict[str, Array]()
+        if self.record:
+            end, recorded = _train_recording(
+                model, data, recipe, keys, initial, rule, settings.max_steps
+            )
+        else:
+            end = optimize_runs(model, data.reduced, recipe, keys, initial, report)
+        blocks = count_blocks(settings.held_out)
+        measured = measure_runs(model, data, end.point.weights, rule, keys, blocks)
+        outcomes = _final_outcome(end.outcome, measured["gradient_norm"], recipe)
+        arrays = jax.tree.map(
+            np.asarray, (measured, outcomes, end.steps, end.point.weights, recorded)
         )
-    else:
-        end = optimize_runs(model, data.reduced, recipe, keys, first, on_step)
-    blocks = count_blocks(settings.held_out)
-    found = measure_runs(model, data, end.point.weights, quadrature(model), keys, blocks)
-    outcomes = np.asarray(_settled(end.outcome, found["gradient_norm"], recipe))
-    values, steps = jax.tree.map(np.asarray, (found, end.taken))
-    weights = np.asarray(end.point.weights)
-    seconds = (time.perf_counter() - began) / len(numbers)
-    for lane, number in enumerate(numbers):
-        outcome, hint = Outcome(int(outcomes[lane])), ""
-        if not all(np.isfinite(value[lane]) for value in values.values()):
-            outcome, own = Outcome.NOT_FINITE, jax.tree.map(itemgetter(lane), data)
-            hint = f": {diagnose_run(model, own, weights[lane], quadrature(model))}"
-        elif outcome is Outcome.DIVERGED and settings.algorithm.lr is not None:
-            hint = "; use smaller steps (lr)"
-        run = Run(
-            seed=int(number),
-            converged=outcome == Outcome.CONVERGED,
-            reason=outcome.message + hint,
-            outcome=outcome.word,
-            iterations=int(steps[lane]),
-            seconds=seconds,
-            weights=weights[lane],
-            **{name: float(value[lane]) for name, value in values.items()},
-        )
-        yield run, {name: np.asarray(rows[lane]) for name, rows in noted.items()}
+        seconds = (time.perf_counter() - began) / len(indices)
+        results = []
+        for position, index in enumerate(indices):
+            values, outcome, steps, weights, path = jax.tree.map(itemgetter(position), arrays)
+            outcome, hint = Outcome(int(outcome)), ""
+            if not all(np.isfinite(value) for value in values.values()):
+                outcome, own_data = Outcome.NOT_FINITE, jax.tree.map(itemgetter(position), data)
+                hint = f": {diagnose_run(model, own_data, weights, rule)}"
+            elif outcome is Outcome.DIVERGED and settings.algorithm.lr is not None:
+                hint = "; use smaller steps (lr)"
+            run = Run(
+                index=int(index),
+                converged=outcome == Outcome.CONVERGED,
+                reason=outcome.message + hint,
+                outcome=outcome.word,
+                iterations=int(steps),
+                seconds=seconds,
+                weights=weights,
+                **{name: float(value) for name, value in values.items()},
+            )
+            results.append((run, path))
+        return results
 
 
 def cast(model: Model, dtype: np.dtype) -> Model:
-    """The model with its numbers in the given precision, so that arrays keep theirs."""
+    """Return the model with its numbers in a precision, so that arrays keep theirs."""
     return jax.tree.map(
         lambda leaf: np.asarray(leaf, dtype) if eqx.is_inexact_array_like(leaf) else leaf, model
     )
@@ -223,19 +226,20 @@ def optimize_runs(
     recipe: Recipe,
     keys: Array,
     weights: Weights,
-    on_step: OnStep | None = None,
-) -> Progress:
-    """Train a batch of runs, some steps at a time; the axis of the batch comes first everywhere."""
-    steps = int(recipe.steps)
-    now = _advance(model, data, recipe, keys, weights, jnp.asarray(min(STRIDE, steps)))
+    report: ProgressCallback = report_nothing,
+) -> RunState:
+    """Train a batch of runs, `STEPS_PER_CALL` at a time; all arrays have the batch axis first."""
+    max_steps = int(recipe.steps)
+    state: Weights | RunState = weights
+    steps = 0
     while True:
+        limit = jnp.asarray(min(steps + STEPS_PER_CALL, max_steps))
+        state = _advance(model, data, recipe, keys, state, limit)
         interrupt.check()
-        taken = int(jnp.max(now.taken))
-        if on_step is not None:
-            on_step(taken, steps)
-        if not bool(jnp.any(now.outcome == Outcome.RUNNING)):
-            return now
-        now = _advance(model, data, recipe, keys, now, jnp.asarray(min(taken + STRIDE, steps)))
+        steps = int(jnp.max(state.steps))
+        report(ProgressEvent(STEPS, steps, max_steps))
+        if not bool(jnp.any(state.outcome == Outcome.RUNNING)):
+            return state
 
 
 @eqx.filter_jit
@@ -244,19 +248,19 @@ def _advance(
     data: Reduced,
     recipe: Recipe,
     keys: Array,
-    where: Weights | Progress,
+    state: Weights | RunState,
     until: Array,
-) -> Progress:
-    """Begin and take the first steps, or go on: most runs need the first alone to be compiled."""
+) -> RunState:
+    """Start or resume runs. Most need one call only, so starting is not a function of its own."""
 
-    def one(data: Reduced, key: Array, where: Weights | Progress) -> Progress:
-        return optimize(model, data, recipe, Purpose.STEPS.of(key), where, until)
+    def advance_run(data: Reduced, key: Array, state: Weights | RunState) -> RunState:
+        return optimize(model, data, recipe, Purpose.STEPS.of(key), state, until)
 
-    return over_runs(one)(data, keys, where)
+    return vmap_runs(advance_run)(data, keys, state)
 
 
 @eqx.filter_jit
-def _record(
+def _train_recording(
     model: Model,
     data: Prepared,
     recipe: Recipe,
@@ -264,31 +268,33 @@ def _record(
     weights: Weights,
     rule: Rule,
     steps: int,
-) -> tuple[Progress, dict[str, Array]]:
-    """Train, and note what the students are like at the start and after every step."""
+) -> tuple[RunState, dict[str, Array]]:
+    """Train, and measure the students at the start and after every step."""
 
-    def one(data: Prepared, key: Array, weights: Weights) -> tuple[Progress, dict[str, Array]]:
-        def note(weights: Weights) -> dict[str, Array]:
-            found = measure(model, data, weights)._asdict()
+    def train_run(
+        data: Prepared, key: Array, weights: Weights
+    ) -> tuple[RunState, dict[str, Array]]:
+        def observe(weights: Weights) -> dict[str, Array]:
+            measured = measure(model, data, weights)._asdict()
             error = attention_error(model, weights, data.teacher_weights, data.positions, rule)
-            return {name: found[name] for name in OVERLAPS} | {"test_error": error}
+            return {name: measured[name] for name in RECORDED} | {"test_error": error}
 
-        return follow(
-            model, data, recipe, Purpose.STEPS.of(key), weights, note, records=steps, every=1
+        step_key = Purpose.STEPS.of(key)
+        return train_recording(
+            model, data, recipe, step_key, weights, observe, records=steps, every=1
         )
 
-    return over_runs(one)(data, keys, weights)
+    return vmap_runs(train_run)(data, keys, weights)
 
 
-def _labelled(paths: list[Path], runs: list[Run], attributes: dict[str, Any]) -> xr.Dataset:
-    """What was noted of every run, over seed and step."""
+def _path_dataset(paths: list[Path], runs: list[Run], attributes: dict[str, Any]) -> xr.Dataset:
+    """Return the recorded quantities of all runs over seed and step."""
     import xarray as xr
 
     rows = {name: np.stack([path[name] for path in paths]) for name in paths[0]}
-    steps = np.arange(rows["train_loss"].shape[1])
-    dataset = xr.Dataset(
-        {name: (("seed", "step"), values) for name, values in rows.items()},
-        coords={"seed": [run.seed for run in runs], "step": steps},
-        attrs=attributes,
-    )
-    return add_labels(dataset)
+    coords = {
+        "seed": [run.index for run in runs],
+        "step": np.arange(rows["train_loss"].shape[1]),
+    }
+    variables = {name: (("seed", "step"), values) for name, values in rows.items()}
+    return add_labels(xr.Dataset(variables, coords=coords, attrs=attributes))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import jax.numpy as jnp
 import numpy as np
@@ -20,47 +20,46 @@ from dotphase.training.optimizers import OPTIMIZERS
 
 #: Gradient norm over sqrt(d) at which training stops, by precision.
 TOLERANCE = {"float64": 1e-6, "float32": 1e-5}
-#: Largest step and scale of a start: beyond, products of weights are no numbers.
+#: Largest tolerance and scale; products of larger numbers overflow.
 LARGEST = 1e100
 #: Sentences of a mini-batch.
 MINIBATCH = 128
-#: Share of the last step that is added.
+#: Momentum coefficient.
 MOMENTUM = 0.9
 
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """How students are trained.
+    """Settings of training.
 
     Parameters
     ----------
     optimizer : name of an optimizer
-        One of `dotphase.training.optimizers`; see `dotphase.training.loop` for what a step is.
+        One of `dotphase.training.optimizers`; `dotphase.training.loop` defines a step.
     steps : int, optional
-        Most steps; each optimizer has its own default.
+        Maximum number of steps; the default depends on the optimizer.
     lr : float, sequence or callable, optional
-        Size of a step; of each step; or as a function of its number, from 0 on. Each optimizer has
-        its own default.
+        Step size; one for each step; or a function of the step's index, from 0 on. The default
+        depends on the optimizer.
     tolerance : float, optional
-        Norm of the gradient over sqrt(d) at which a run has converged; 1e-6, and 1e-5 in single
-        precision, if not given.
+        Norm of the gradient over sqrt(d) at which a run has converged; by default 1e-6, and 1e-5
+        in single precision.
     minibatch : int
-        Sentences in a mini-batch of sgd; all of them where there are fewer. The other optimizers
-        take all at every step.
+        Sentences in a mini-batch of sgd; all sentences if there are fewer. The other optimizers
+        use all sentences in every step.
     momentum : float in [0, 1)
-        Share of the last step that the optimizer `momentum` adds.
+        Momentum coefficient of the optimizer `momentum`.
     held_out : int
         Fresh sentences for `test_error_sampled`, rounded up to whole blocks.
     scale : float, optional
-        Standard deviation of the entries of a random start, .1 if not given; for the other
-        starts that of columns nothing else is said of.
+        Standard deviation of random entries: of all entries of a random start, of the columns that
+        other starts do not define; by default 0.1.
     seed : int
-        Seed of everything random; run k is the same whatever the number of runs and `batch` are,
-        and `Run.seed` is k, counted from zero.
+        Root seed. Run k depends on neither the number of runs nor `runs_per_batch`.
     dtype : {"float64", "float32"}
         Precision of data and training.
-    batch : int, optional
-        Runs trained at once; chosen to fit into memory if not given.
+    runs_per_batch : int, optional
+        Runs trained at once; by default as many as fit into memory.
 
     Examples
     --------
@@ -80,7 +79,7 @@ class TrainingSettings:
     scale: float | None = None
     seed: int = 0
     dtype: str = "float64"
-    batch: int | None = None
+    runs_per_batch: int | None = None
 
     def __post_init__(self) -> None:
         OPTIMIZERS.check(self.optimizer, "optimizer")
@@ -90,14 +89,14 @@ class TrainingSettings:
         for name in ("tolerance", "scale"):
             if getattr(self, name) is not None:
                 validation.number(name, getattr(self, name), above=0, at_most=LARGEST)
-        least = {"steps": 1, "minibatch": 1, "held_out": 2, "seed": 0, "batch": 1}
-        for name, at_least in least.items():
+        minima = {"steps": 1, "minibatch": 1, "held_out": 2, "seed": 0, "runs_per_batch": 1}
+        for name, at_least in minima.items():
             if getattr(self, name) is not None:
                 validation.integer(name, getattr(self, name), at_least=at_least)
         check_momentum(self.momentum)
         check_dtype(self.dtype)
         if self.lr is not None:
-            step_sizes(self.lr, self.most_steps)
+            step_sizes(self.lr, self.max_steps)
 
     @property
     def algorithm(self) -> Optimizer:
@@ -110,44 +109,56 @@ class TrainingSettings:
         return check_dtype(self.dtype)
 
     @property
-    def most_steps(self) -> int:
-        """Most steps, those of the optimizer if no others are given."""
+    def max_steps(self) -> int:
+        """Maximum number of steps, by default that of the optimizer."""
         return self.algorithm.steps if self.steps is None else self.steps
 
     @property
-    def budgeted(self) -> bool:
-        """Whether the number of steps is meant, rather than a limit on the way to the tolerance."""
+    def has_fixed_steps(self) -> bool:
+        """True if a run is meant to take all its steps, whether or not it meets the tolerance.
+
+        So it is with optimizers that do not choose the size of their steps.
+        """
         return self.algorithm.lr is not None
 
     @property
     def step_size(self) -> float | Float[np.ndarray, " steps"]:
-        """Size of a step, that of the optimizer if no other is given; of each step if they
-        differ."""
+        """Step size, by default that of the optimizer; an array if it changes with the step."""
         lr = (self.algorithm.lr or 1.0) if self.lr is None else self.lr
-        sizes = step_sizes(lr, self.most_steps)
+        sizes = step_sizes(lr, self.max_steps)
         return float(sizes[0]) if is_constant(sizes) else sizes
 
-    def for_the_end(self) -> TrainingSettings:
-        """The same where many students are trained and only the end is looked at: steps that are
-        not given may be larger than those of a path worth following."""
-        steps = self.algorithm.end_steps if self.steps is None else self.steps
-        return replace(self, steps=steps, lr=self.algorithm.end_lr if self.lr is None else self.lr)
+    def for_endpoint(self) -> TrainingSettings:
+        """Return settings for many students of which only the final weights matter.
+
+        Steps without an explicit size may then be larger than along a path of interest.
+        """
+        steps = self.algorithm.endpoint_steps if self.steps is None else self.steps
+        lr = self.algorithm.endpoint_lr if self.lr is None else self.lr
+        return replace(self, steps=steps, lr=lr)
 
     def recipe(self, d: int) -> Recipe:
-        """What compiled code takes."""
-        kind, tolerance = self.precision, self.tolerance or TOLERANCE[self.precision.name]
+        """Return the settings as compiled code takes them."""
+        dtype, tolerance = self.precision, self.tolerance or TOLERANCE[self.precision.name]
         return Recipe(
             optimizer=self.algorithm,
             minibatch=self.minibatch,
-            lr=jnp.asarray(self.step_size, kind),
-            steps=jnp.asarray(self.most_steps),
-            tolerance=jnp.asarray(tolerance * float(np.sqrt(d)), kind),
-            momentum=jnp.asarray(self.momentum, kind),
+            lr=jnp.asarray(self.step_size, dtype),
+            steps=jnp.asarray(self.max_steps),
+            tolerance=jnp.asarray(tolerance * float(np.sqrt(d)), dtype),
+            momentum=jnp.asarray(self.momentum, dtype),
         )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings that have a value, with the defaults of the optimizer."""
+        values = {**vars(self), "steps": self.max_steps}
+        if self.has_fixed_steps:
+            values["lr"] = np.asarray(self.step_size).tolist()
+        return {name: value for name, value in values.items() if value is not None}
 
 
 class TrainingFields(TypedDict, total=False):
-    """The fields of `TrainingSettings` as keywords of a function."""
+    """Fields of `TrainingSettings`, as keywords of the functions that train."""
 
     optimizer: str
     steps: int | None
@@ -159,4 +170,4 @@ class TrainingFields(TypedDict, total=False):
     scale: float | None
     seed: int
     dtype: str
-    batch: int | None
+    runs_per_batch: int | None

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dotphase.cli.options import task_options
-from dotphase.cli.output import ProgressBar
 from dotphase.cli.runs import RunsRequest, compute_and_print, runs_options
 
 if TYPE_CHECKING:
     from dotphase.model import Model
+    from dotphase.runtime.progress import ProgressCallback
 
 
 @click.command("amp", epilog="Example: dotphase amp --d 1000 --alpha 2 --start semantic --seeds 4")
@@ -24,13 +24,10 @@ def command(parameters: dict[str, Any], request: RunsRequest) -> int:
     still printed.
     """
 
-    def compute(model: Model, bar: ProgressBar) -> Any:
+    def compute(model: Model, progress: ProgressCallback) -> Any:
         from dotphase.experiments.comparison.amp import amp
 
-        return amp(
-            model, seed=request.seed, seeds=request.seeds, on_run=lambda run: bar.advance(),
-            **parameters,
-        )  # fmt: skip
+        return amp(model, seed=request.seed, seeds=request.seeds, progress=progress, **parameters)
 
     title = f"message passing from the {parameters['start']} start"
     return compute_and_print(request, title, compute, "iterations")

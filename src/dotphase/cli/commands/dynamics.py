@@ -20,7 +20,7 @@ from dotphase.config.parameters import Choice, Integer, Number, Parameter
 #: Options of the descent and of its accuracy.
 PARAMETERS = (
     Parameter("alpha", Number(above=0), help="Sentences per dimension n/d."),
-    Parameter("start", Choice("dotphase.finite_d.initializers:STARTS"), "semantic",
+    Parameter("start", Choice("dotphase.finite_d.initializers:INITIALIZERS"), "semantic",
               "Initial weights."),
     Parameter("theta0", Number(), None, "Initial theta [default: that of the start]."),
     Parameter("m0", Number(), None, "Initial m [default: that of the start]."),

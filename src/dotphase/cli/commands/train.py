@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dotphase.cli.options import POSITIVE, task_options
-from dotphase.cli.output import ProgressBar
 from dotphase.cli.runs import RunsRequest, compute_and_print, runs_options
 
 if TYPE_CHECKING:
     from dotphase.model import Model
+    from dotphase.runtime.progress import ProgressCallback
 
 
 @click.command("train", epilog="Example: dotphase train --d 1000 --alpha 1.5 --start semantic")
 @task_options("train")
-@click.option("--batch", type=POSITIVE, default=None,
+@click.option("--runs-per-batch", type=POSITIVE, default=None,
               help="Runs trained at once [default: as many as memory allows].")  # fmt: skip
 @click.option("--hessian", is_flag=True,
               help="Also the smallest curvatures at each trained point.")  # fmt: skip
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @runs_options(seeds=8)
 def command(
     parameters: dict[str, Any],
-    batch: int | None,
+    runs_per_batch: int | None,
     hessian: bool,
     record: bool,
     request: RunsRequest,
@@ -38,14 +38,12 @@ def command(
     size (gd, adam, sgd, momentum) may end with their last step instead.
     """
 
-    def compute(model: Model, bar: ProgressBar) -> Any:
+    def compute(model: Model, progress: ProgressCallback) -> Any:
         from dotphase.training.run import train
 
         return train(
-            model, seed=request.seed, seeds=request.seeds, batch=batch, record=record,
-            on_run=lambda run: bar.advance(),
-            on_step=lambda step, steps: bar.status(f"step {step} of at most {steps}"),
-            **parameters,
+            model, seed=request.seed, seeds=request.seeds, runs_per_batch=runs_per_batch,
+            record=record, progress=progress, **parameters,
         )  # fmt: skip
 
     def measure_hessian(model: Model, result: Any) -> dict[int, dict[str, Any]]:
@@ -53,9 +51,9 @@ def command(
 
         alpha, d = parameters["alpha"], parameters["d"]
         return {
-            run.seed: {
+            run.index: {
                 "hessian": curvature(
-                    model, alpha, d, run.weights, run=run.seed, seed=request.seed
+                    model, alpha, d, run.weights, index=run.index, seed=request.seed
                 ).to_dict()
             }
             for run in result.runs

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Unpack
 
 from jaxtyping import Array, Float
@@ -11,10 +10,11 @@ from dotphase.config.settings import replace_fields
 from dotphase.finite_d.initialization import StartFunction
 from dotphase.finite_d.loss import Weights
 from dotphase.finite_d.preparation import Prepared
-from dotphase.gamp.result import AmpRun, MessagePassing
+from dotphase.gamp.result import MessagePassing
 from dotphase.gamp.run import Rival, pass_messages
 from dotphase.gamp.settings import MessagePassingFields, MessagePassingSettings
 from dotphase.model import Model
+from dotphase.runtime.progress import ProgressCallback
 from dotphase.training.run import optimize_runs
 from dotphase.training.settings import TrainingSettings
 
@@ -30,7 +30,7 @@ def amp(
     seeds: int = 1,
     start: str | StartFunction = "semantic",
     settings: MessagePassingSettings | None = None,
-    on_run: Callable[[AmpRun], None] | None = None,
+    progress: ProgressCallback | None = None,
     **changes: Unpack[MessagePassingFields],
 ) -> MessagePassing:
     """Generalised approximate message passing on data sets of ``n = round(alpha d)`` sentences.
@@ -47,8 +47,8 @@ def amp(
         As in `train`.
     settings : MessagePassingSettings, optional
         Damping, iterations and so on.
-    on_run : callable, optional
-        Called with each finished run.
+    progress : callable, optional
+        Receives a `ProgressEvent` with each finished run.
     **changes
         Fields of `MessagePassingSettings` that are to differ from `settings`: damping,
         iterations, tolerance, held_out, seed.
@@ -77,7 +77,7 @@ def amp(
         start=start,
         settings=replace_fields(settings or MessagePassingSettings(), changes),
         rival=_trained,
-        on_run=on_run,
+        progress=progress,
     )
 
 

@@ -32,7 +32,7 @@ from dotphase.experiments.theory.curve import CurveFields, curve
 from dotphase.experiments.theory.solution_variables import RESULTS
 from dotphase.experiments.training.averages import mean_and_error
 from dotphase.experiments.training.grid import grid
-from dotphase.finite_d.initializers import STARTS
+from dotphase.finite_d.initializers import INITIALIZERS
 from dotphase.finite_d.overlaps import positional_alignment
 from dotphase.model import Model
 from dotphase.storage.labels import add_labels
@@ -107,7 +107,7 @@ def compare(
     >>> both["source"].values.tolist(), both["verdict"].sizes["branch"]
     (['theory', 'training'], 2)
     """
-    both = [name for name in BRANCHES if name in STARTS]
+    both = [name for name in BRANCHES if name in INITIALIZERS]
     names = validation.distinct_choices("branches", branches, both)
     validation.integer("seeds", seeds, at_least=2)
     tell = progress or (lambda source: None)

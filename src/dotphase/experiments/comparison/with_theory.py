@@ -7,7 +7,7 @@ from typing import TypeVar, Unpack
 import numpy as np
 
 from dotphase.experiments.theory.curve import SETTINGS
-from dotphase.finite_d.runs import Expected, Runs
+from dotphase.finite_d.runs import Prediction, Runs
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.finite_d_corrections import is_known
 from dotphase.theory.settings import SolverFields, with_changes
@@ -47,21 +47,21 @@ def with_theory(trained: R, **changes: Unpack[SolverFields]) -> R:
     problems = [(model, trained.alpha, name) for name in names if name in BRANCHES]
     solutions = solve_many(problems, settings=with_changes(None, SETTINGS, changes))
     found = {solution.branch: _expected(solution, trained.d) for solution in solutions}
-    nothing = Expected(note="the theory has no branch of this name")
-    return trained.beside({name: found.get(name, nothing) for name in names})
+    nothing = Prediction(note="the theory has no branch of this name")
+    return trained.with_predictions({name: found.get(name, nothing) for name in names})
 
 
-def _expected(solution: Solution, d: int) -> Expected:
+def _expected(solution: Solution, d: int) -> Prediction:
     """The numbers of a solution at dimension d, and what speaks against them."""
     if not solution.converged:
-        return Expected(note=solution.message)
+        return Prediction(note=solution.message)
     if not solution.matches_branch:
-        return Expected(note="no such branch at this alpha")
+        return Prediction(note="no such branch at this alpha")
     finite = solution.at(d) if is_known(solution.model) else None
     values = {name: (finite or solution).value(name) for name in COMPARED}
     stability = solution.stability
     doubt = f"{stability.described}; {stability.reason}"
-    return Expected(
+    return Prediction(
         {name: value for name, value in values.items() if np.isfinite(value)},
         {**solution.stderr, **(finite.stderr if finite else {})},
         tuple(finite.terms) if finite else (),

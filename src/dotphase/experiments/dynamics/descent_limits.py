@@ -17,8 +17,13 @@ from dotphase.config.settings import replace_fields
 from dotphase.dmft.result import QUANTITIES, Trajectory
 from dotphase.dmft.run import dynamics
 from dotphase.dmft.settings import DynamicsFields, DynamicsSettings
-from dotphase.finite_d.initialization import Prescribed, changed_start, name_of, parts_of
-from dotphase.finite_d.initializers import STARTS
+from dotphase.finite_d.initialization import (
+    PrescribedStart,
+    changed_start,
+    start_components,
+    start_name,
+)
+from dotphase.finite_d.initializers import INITIALIZERS
 from dotphase.model import Model
 from dotphase.storage.provenance import provenance
 from dotphase.theory.branches import BRANCHES
@@ -44,7 +49,7 @@ SLOWEST = 0.9
 
 
 #: Where descents begin: names and overlaps, or these under other names.
-Starts = Sequence[str | Prescribed] | Mapping[str, str | Prescribed]
+Starts = Sequence[str | PrescribedStart] | Mapping[str, str | PrescribedStart]
 
 
 class End(NamedTuple):
@@ -107,15 +112,15 @@ def ends(
     """
     grid = validation.grid("alphas", alphas, increasing=False)
     if not isinstance(starts, Mapping):
-        names = [name_of(start) for start in starts]
+        names = [start_name(start) for start in starts]
         own = [name for name, one in zip(names, starts, strict=True) if not isinstance(one, str)]
-        validation.distinct_choices("start", names, [*STARTS, *own])
+        validation.distinct_choices("start", names, [*INITIALIZERS, *own])
         starts = dict(zip(names, starts, strict=True))
     names = list(starts)
     settings = replace_fields(settings or SETTINGS, changes)
     rule = {"momentum": momentum, "batch_fraction": batch_fraction, "scale": scale}
 
-    def end(start: str | Prescribed, alpha: float) -> End:
+    def end(start: str | PrescribedStart, alpha: float) -> End:
         found = descend(model, alpha, start, lr=lr, steps=steps, settings=settings, **rule)
         if progress is not None:
             progress(found)
@@ -151,16 +156,18 @@ def ends(
     return dataset
 
 
-def starts_of_training(model: Model, names: Sequence[str], d: int) -> dict[str, str | Prescribed]:
+def starts_of_training(
+    model: Model, names: Sequence[str], d: int
+) -> dict[str, str | PrescribedStart]:
     """The starts of `dotphase.train` at dimension d, for descents in the limit.
 
     The positional one is a unit vector there: its m is smaller by sqrt d than in the limit.
     """
 
-    def start(name: str) -> str | Prescribed:
+    def start(name: str) -> str | PrescribedStart:
         if name != "positional":
             return name
-        return changed_start(model, name, m=parts_of(model, name).m.T / np.sqrt(d))
+        return changed_start(model, name, m=start_components(model, name).m.T / np.sqrt(d))
 
     return {name: start(name) for name in names}
 
@@ -168,7 +175,7 @@ def starts_of_training(model: Model, names: Sequence[str], d: int) -> dict[str, 
 def descend(
     model: Model,
     alpha: float,
-    start: str | Prescribed,
+    start: str | PrescribedStart,
     *,
     lr: float | None,
     steps: int | None,

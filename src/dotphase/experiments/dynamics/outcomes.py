@@ -22,7 +22,7 @@ from dotphase.dmft.ensemble import Descent, Repetition, repeat_many
 from dotphase.dmft.initialization import at_dimension
 from dotphase.errors import InvalidInput
 from dotphase.finite_d.datasets import check_dtype, count_sentences
-from dotphase.finite_d.initialization import resolve
+from dotphase.finite_d.initialization import resolve_start
 from dotphase.finite_d.overlaps import mechanisms_of, positional_alignment
 from dotphase.model import Model
 from dotphase.model.definition import refuse, refuse_spectrum
@@ -121,7 +121,7 @@ def outcomes(
             descent = Descent(
                 model=model,
                 alpha=alpha,
-                begin=partial(at_dimension, model, resolve(model, "random", scale), d),
+                begin=partial(at_dimension, model, resolve_start(model, "random", scale), d),
                 d=d,
                 lr=step_sizes(size, steps),
                 momentum=check_momentum(momentum),

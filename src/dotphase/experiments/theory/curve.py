@@ -13,7 +13,7 @@ from dotphase.dmft.settings import DynamicsSettings
 from dotphase.errors import InvalidInput
 from dotphase.experiments.dynamics.descent_limits import ends
 from dotphase.experiments.theory.solution_variables import is_minimum, variables
-from dotphase.finite_d.initialization import Prescribed
+from dotphase.finite_d.initialization import PrescribedStart
 from dotphase.model import Model
 from dotphase.model.definition import check_model
 from dotphase.model.linear_layer import linear_test_error
@@ -34,7 +34,7 @@ THEORIES = ("state_evolution", "dynamics")
 class CurveFields(SolverFields, total=False):
     """Fields of `SolverSettings`, or of `DynamicsSettings` with the start and the steps."""
 
-    start: str | Prescribed | Mapping[str, str | Prescribed]
+    start: str | PrescribedStart | Mapping[str, str | PrescribedStart]
     lr: float
     steps: int
     momentum: float
@@ -111,7 +111,7 @@ def curve(
             raise InvalidInput("d", d, "must not be given for the dynamics, which has no such term")
         start = changes.pop("start", None)
         starts: Any = branches if start is None else start
-        if isinstance(starts, str | Prescribed):
+        if isinstance(starts, str | PrescribedStart):
             starts = [starts]
         dataset = ends(model, alphas, starts, progress=progress, settings=settings, **changes)  # type: ignore[arg-type, misc]
     else:

@@ -20,9 +20,9 @@ from jaxtyping import Array, Float, Int
 
 from dotphase.config import validation
 from dotphase.errors import InvalidInput
-from dotphase.finite_d.batches import bytes_of_run, choose_batch, in_batches, over_runs
-from dotphase.finite_d.datasets import count_sentences, draw, position_vectors
-from dotphase.finite_d.initialization import StartFunction, begin, resolve
+from dotphase.finite_d.batches import choose_runs_per_batch, run_bytes, split_batches, vmap_runs
+from dotphase.finite_d.datasets import count_sentences, draw_dataset, position_vectors
+from dotphase.finite_d.initialization import StartFunction, initial_weights, resolve_start
 from dotphase.finite_d.loss import Weights
 from dotphase.finite_d.overlaps import MECHANISMS, mechanisms_of
 from dotphase.finite_d.preparation import Prepared, prepare
@@ -32,7 +32,7 @@ from dotphase.numerics.outcome import Outcome
 from dotphase.runtime import interrupt, memory_limit
 from dotphase.runtime.precision import in_double_precision
 from dotphase.storage.provenance import provenance
-from dotphase.training.kernel import Recipe, train_from
+from dotphase.training.kernel import Recipe, train_starts
 from dotphase.training.settings import TrainingSettings
 
 #: Gradient norm over sqrt(d) at which a run has arrived, and sentences of a mini-batch.
@@ -65,7 +65,7 @@ def basins(
     steps: Mapping[str, int] | None = None,
     minibatch: int = MINIBATCH,
     seed: int = 0,
-    batch: int | None = None,
+    runs_per_batch: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> xr.Dataset:
     """Train students from random starts on a grid of alpha and initial scale.
@@ -94,7 +94,7 @@ def basins(
         Sentences in a mini-batch of sgd.
     seed : int
         Seed of everything random.
-    batch : int, optional
+    runs_per_batch : int, optional
         Cells trained at once; chosen to fit into memory if not given.
     progress : callable, optional
         Called with (batches done, batches in all).
@@ -112,26 +112,28 @@ def basins(
     """
     sizes = [count_sentences(model, alpha, d) for alpha in alphas]
     widths = [validation.number("scale", scale, above=0) for scale in scales]
-    common = TrainingSettings(tolerance=TOLERANCE, minibatch=minibatch, seed=seed, batch=batch)
+    common = TrainingSettings(
+        tolerance=TOLERANCE, minibatch=minibatch, seed=seed, runs_per_batch=runs_per_batch
+    )
     settings = {
         name: replace(
             common, optimizer=name, steps=(steps or {}).get(name), lr=(lr or {}).get(name)
-        ).for_the_end()
+        ).for_endpoint()
         for name in optimizers
     }
     for what, given in (("alphas", sizes), ("scales", widths), ("optimizers", optimizers)):
         if not given or len(set(given)) != len(given):  # type: ignore[arg-type]
             raise InvalidInput(what, given, "must be one or more different values")
     seeds = validation.integer("seeds", seeds, at_least=1)
-    direction = resolve(model, start, 1.0)
-    each = bytes_of_run(model, max(sizes), d, np.dtype("float64"))
-    lanes = choose_batch(batch, each, len(sizes) * seeds, d)
+    direction = resolve_start(model, start, 1.0)
+    each = run_bytes(model, max(sizes), d, np.dtype("float64"))
+    lanes = choose_runs_per_batch(runs_per_batch, each, len(sizes) * seeds, d)
     memory_limit.check_storage("seeds", seeds, 100 * len(sizes) * len(widths) * len(settings))
     places = [(i, k) for i in range(len(sizes)) for k in range(seeds)]
     root, positions = jax.random.key(seed), jnp.asarray(position_vectors(model, d))
     shape = (len(settings), len(sizes), seeds, len(widths))
     values = {name: np.full(shape, np.nan) for name in _NUMBERS}
-    for done, (some, filled) in enumerate(in_batches(places, lanes)):
+    for done, (some, filled) in enumerate(split_batches(places, lanes)):
         index = np.asarray(filled)
         keys, counts = keys_at(root, jnp.asarray(index)), jnp.asarray(sizes)[index[:, 0]]
         with memory_limit.explain_out_of_memory(lanes):
@@ -149,7 +151,7 @@ def basins(
     asked = {
         "d": d, "seed": seed, "minibatch": minibatch, "start": start,
         "lr": [chosen.step_size for chosen in settings.values()],
-        "steps": [chosen.most_steps for chosen in settings.values()],
+        "steps": [chosen.max_steps for chosen in settings.values()],
     }  # fmt: skip
     dataset = xr.Dataset(
         coords={"optimizer": list(settings), "alpha": [float(a) for a in alphas], "scale": widths},
@@ -183,12 +185,12 @@ def _prepare(
     size: int,
 ) -> _Cells:
     def one(key: Array, n: Array) -> _Cells:
-        drawn = draw(model, size, key, positions)
+        drawn = draw_dataset(model, size, key, positions)
         for_start, for_steps = jax.random.split(Purpose.START.of(key))
-        direction = begin(model, start, for_start, drawn.teacher_weights, positions)
+        direction = initial_weights(model, start, for_start, drawn.teacher_weights, positions)
         return _Cells(prepare(model, drawn, n), direction, for_steps)
 
-    return over_runs(one)(keys, sizes)
+    return vmap_runs(one)(keys, sizes)
 
 
 @eqx.filter_jit
@@ -199,9 +201,9 @@ def _train(
 
     def cell(mine: _Cells) -> dict[str, Array]:
         first = scales[:, None, None] * mine.direction
-        return train_from(model, mine.data, recipe, mine.key, first).numbers()
+        return train_starts(model, mine.data, recipe, mine.key, first).numbers()
 
-    return over_runs(cell)(cells)
+    return vmap_runs(cell)(cells)
 
 
 def basin_shares(dataset: xr.Dataset) -> xr.Dataset:

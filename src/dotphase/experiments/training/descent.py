@@ -17,8 +17,8 @@ from jaxtyping import Array, Float
 
 from dotphase.config import validation
 from dotphase.errors import InvalidInput
-from dotphase.finite_d.batches import check_run
-from dotphase.finite_d.datasets import count_sentences, draw, position_vectors
+from dotphase.finite_d.batches import check_run_fits
+from dotphase.finite_d.datasets import count_sentences, draw_dataset, position_vectors
 from dotphase.finite_d.loss import Weights
 from dotphase.finite_d.overlaps import TokenOverlaps, token_overlaps
 from dotphase.finite_d.preparation import prepare
@@ -26,7 +26,7 @@ from dotphase.finite_d.prng_keys import Purpose, keys_at
 from dotphase.model.definition import Model, refuse
 from dotphase.runtime.precision import in_double_precision
 from dotphase.storage.provenance import provenance
-from dotphase.training.kernel import Recipe, record
+from dotphase.training.kernel import Recipe, train_recording
 from dotphase.training.settings import TrainingSettings
 
 #: tau of one step: small against the time on which the overlaps move.
@@ -101,7 +101,7 @@ def descent(
     lr = until / (records * between) / (n / d)
     # All steps are taken: no gradient is small enough to stop at.
     settings = TrainingSettings("gd", records * between, lr, tolerance=NEVER, seed=seed)
-    check_run(model, n, d)
+    check_run_fits(model, n, d)
     positions = position_vectors(model, d)
     _, sizes, modes = np.linalg.svd(positions, full_matrices=False)
     place = jnp.asarray(positions), jnp.asarray(modes[sizes > 1e-9])
@@ -136,7 +136,7 @@ def _follow(
 ) -> TokenOverlaps:
     """Overlaps at the start and after every `between` steps."""
     d = positions.shape[1]
-    drawn = draw(model, n, key, positions)
+    drawn = draw_dataset(model, n, key, positions)
 
     # In the limit directions are orthogonal by themselves; here they are made to.
     def unit(vector: Array, *others: Array) -> Array:
@@ -153,4 +153,4 @@ def _follow(
     def note(weights: Weights) -> TokenOverlaps:
         return token_overlaps(model, weights, data.teacher_weights, positions)
 
-    return record(model, data, recipe, key, weights[:, None], note, records, between)[1]
+    return train_recording(model, data, recipe, key, weights[:, None], note, records, between)[1]

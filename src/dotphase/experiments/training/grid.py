@@ -27,10 +27,10 @@ from jaxtyping import Array, Bool, Float, Int
 from dotphase.config import validation
 from dotphase.errors import InvalidInput
 from dotphase.experiments.training.throughput import Throughput, speed_of_device
-from dotphase.finite_d.batches import bytes_of_run, choose_batch, on_cpu, over_runs
-from dotphase.finite_d.datasets import count_sentences, draw, position_vectors
-from dotphase.finite_d.initialization import StartFunction, begin, resolve
-from dotphase.finite_d.lanes import Work, in_lanes
+from dotphase.finite_d.batches import choose_runs_per_batch, on_cpu, run_bytes, vmap_runs
+from dotphase.finite_d.continuous_batching import SlotWork, run_in_slots
+from dotphase.finite_d.datasets import count_sentences, draw_dataset, position_vectors
+from dotphase.finite_d.initialization import StartFunction, initial_weights, resolve_start
 from dotphase.finite_d.loss import Weights
 from dotphase.finite_d.overlaps import mechanisms_of
 from dotphase.finite_d.preparation import Prepared, prepare
@@ -45,8 +45,8 @@ from dotphase.runtime.precision import in_double_precision
 from dotphase.storage.paths import check_writable
 from dotphase.storage.provenance import describe_model, provenance
 from dotphase.storage.result_cache import CachedResult
-from dotphase.training.kernel import Recipe, begin_at, finish, optimize
-from dotphase.training.loop import Progress
+from dotphase.training.kernel import Recipe, finish, initialize_training, optimize
+from dotphase.training.loop import RunState
 from dotphase.training.settings import TrainingSettings
 
 #: Data sets are padded to the largest size, or to half of it, to share compiled code. The second
@@ -104,7 +104,7 @@ def grid(
     lr: float | None = None,
     steps: int | None = None,
     seed: int = 0,
-    batch: int | None = None,
+    runs_per_batch: int | None = None,
     out: str | Path | None = None,
     throughput: bool = False,
     progress: Callable[[int, int], None] | None = None,
@@ -131,7 +131,7 @@ def grid(
         Size of a step and most steps, if not these.
     seed : int
         Seed of everything random.
-    batch : int, optional
+    runs_per_batch : int, optional
         Cells trained at once; chosen to fit into memory if not given.
     out : path, optional
         An .npz file that is rewritten every few seconds; cells found there are not computed
@@ -159,9 +159,11 @@ def grid(
     model = models.members[0]
     sizes = [count_sentences(model, alpha, d) for alpha in alphas]
     seeds = validation.integer("seeds", seeds, at_least=1)
-    settings = TrainingSettings(optimizer, steps, lr, seed=seed, batch=batch).for_the_end()
+    settings = TrainingSettings(
+        optimizer, steps, lr, seed=seed, runs_per_batch=runs_per_batch
+    ).for_endpoint()
     for member in models.members:
-        chosen = tuple(resolve(member, start) for start in starts)
+        chosen = tuple(resolve_start(member, start) for start in starts)
     cells = _Grid(
         coords={
             "alpha": [float(alpha) for alpha in alphas],
@@ -180,20 +182,24 @@ def grid(
     for size in sorted(set(padded), reverse=True):
         todo = [place for place in np.ndindex(cells.done.shape)
                 if padded[place[0]] == size and not cells.done[place]]  # fmt: skip
-        each = bytes_of_run(model, size, d, np.dtype("float64"))
-        lanes = choose_batch(batch, each, len(todo), d, crowd=CROWD)
+        each = run_bytes(model, size, d, np.dtype("float64"))
+        lanes = choose_runs_per_batch(runs_per_batch, each, len(todo), d, cpu_limit=CROWD)
         work = _work(models, chosen, recipe, rule, root, np.asarray(sizes), size)
+
+        def receive(indices: list[tuple[int, ...]], results: dict[str, np.ndarray]) -> None:
+            nonlocal useful, trained
+            cells.add(indices, results)
+            steps = results["iterations"].sum(axis=1)
+            sentences = np.asarray([sizes[i] for i, _, _ in indices])
+            useful += float(np.sum(steps * sentences)) * 2 * model.length * d * 8
+            trained += len(indices) * len(starts)
+            if progress is not None:
+                progress(int(cells.done.sum()), cells.done.size)
+
         with memory_limit.explain_out_of_memory(lanes), cells.keeping():
-            for some, result in in_lanes(work, todo, lanes):
-                cells.add(some, result)
-                taken = result["iterations"].sum(axis=1)
-                counted = np.asarray([sizes[i] for i, _, _ in some])
-                useful += float(np.sum(taken * counted)) * 2 * model.length * d * 8
-                trained += len(some) * len(starts)
-                if progress is not None:
-                    progress(int(cells.done.sum()), cells.done.size)
+            run_in_slots(work, todo, lanes, receive)
     seconds = time.perf_counter() - began
-    rates = speed_of_device(model, d, max(sizes), batch) if throughput else {}
+    rates = speed_of_device(model, d, max(sizes), runs_per_batch) if throughput else {}
     return cells.dataset(Throughput(trained, seconds, useful, **rates))
 
 
@@ -227,7 +233,7 @@ class _Lane(NamedTuple):
     arrays: Any
     key: Array
     data: Prepared
-    runs: Progress
+    runs: RunState
 
 
 def _work(
@@ -238,7 +244,7 @@ def _work(
     root: Array,
     sizes: Int[np.ndarray, " alphas"],
     size: int,
-) -> Work[tuple[int, ...]]:
+) -> SlotWork[tuple[int, ...]]:
     """Training of cells (number of alpha, of the value, seed), padded to `size` sentences."""
 
     def begin(places: Sequence[tuple[int, ...]]) -> _Lane:
@@ -250,7 +256,7 @@ def _work(
         runs, finished = _advance(models.rest, recipe, lanes)
         return lanes._replace(runs=runs), finished
 
-    return Work(begin, advance, lambda lanes: _finish(models.rest, recipe, rule, lanes))
+    return SlotWork(begin, advance, lambda lanes: _finish(models.rest, recipe, rule, lanes))
 
 
 @eqx.filter_jit
@@ -269,40 +275,42 @@ def _begin(
 
     def one(arrays: Any, positions: Array, n: Array, key: Array) -> _Lane:
         model = eqx.combine(arrays, rest)
-        drawn = draw(model, size, key, positions)
+        drawn = draw_dataset(model, size, key, positions)
         data = prepare(model, drawn, n)
         for_start, teacher_weights = Purpose.START.of(key), drawn.teacher_weights
-        first = [begin(model, start, for_start, teacher_weights, positions) for start in starts]
+        first = [
+            initial_weights(model, start, for_start, teacher_weights, positions) for start in starts
+        ]
 
-        def launched(weights: Weights) -> Progress:
-            return begin_at(model, data.reduced, recipe, key, weights)
+        def launched(weights: Weights) -> RunState:
+            return initialize_training(model, data.reduced, recipe, key, weights)
 
         return _Lane(arrays, key, data, jax.vmap(launched)(jnp.stack(first)))
 
-    return over_runs(one)(arrays, positions, counts, keys_at(root, jnp.asarray(index)))
+    return vmap_runs(one)(arrays, positions, counts, keys_at(root, jnp.asarray(index)))
 
 
 @eqx.filter_jit
-def _advance(rest: Any, recipe: Recipe, lanes: _Lane) -> tuple[Progress, Bool[Array, " cells"]]:
+def _advance(rest: Any, recipe: Recipe, lanes: _Lane) -> tuple[RunState, Bool[Array, " cells"]]:
     """Some steps of every run; a cell has finished when all its runs have."""
 
-    def one(arrays: Any, key: Array, data: Prepared, runs: Progress) -> tuple[Progress, Array]:
+    def one(arrays: Any, key: Array, data: Prepared, runs: RunState) -> tuple[RunState, Array]:
         model = eqx.combine(arrays, rest)
 
-        def go_on(now: Progress) -> Progress:
-            return optimize(model, data.reduced, recipe, key, now, now.taken + ROUND)
+        def go_on(now: RunState) -> RunState:
+            return optimize(model, data.reduced, recipe, key, now, now.steps + ROUND)
 
         runs = jax.vmap(go_on)(runs)
         return runs, jnp.all(runs.outcome != Outcome.RUNNING)
 
-    return over_runs(one)(*lanes)
+    return vmap_runs(one)(*lanes)
 
 
 @eqx.filter_jit
 def _finish(rest: Any, recipe: Recipe, rule: Rule, lanes: _Lane) -> dict[str, Array]:
     """What is reported of every cell, with axes (cell, start)."""
 
-    def one(arrays: Any, key: Array, data: Prepared, runs: Progress) -> dict[str, Array]:
+    def one(arrays: Any, key: Array, data: Prepared, runs: RunState) -> dict[str, Array]:
         model = eqx.combine(arrays, rest)
         trained = jax.vmap(lambda end: finish(model, data, recipe, end))(runs)
 
@@ -313,7 +321,7 @@ def _finish(rest: Any, recipe: Recipe, rule: Rule, lanes: _Lane) -> dict[str, Ar
         errors = jax.lax.map(test_error, trained.weights)
         return {"test_error": errors, **trained.numbers()}
 
-    return over_runs(one)(*lanes)
+    return vmap_runs(one)(*lanes)
 
 
 @dataclass

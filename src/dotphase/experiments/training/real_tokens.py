@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Int
 from dotphase.config import validation
 from dotphase.finite_d.datasets import Dataset, count_sentences, position_vectors
 from dotphase.finite_d.embeddings import Tokens
-from dotphase.finite_d.initialization import StartFunction, begin, resolve
+from dotphase.finite_d.initialization import StartFunction, initial_weights, resolve_start
 from dotphase.finite_d.loss import Weights, project, reduce, sentence_losses
 from dotphase.finite_d.preparation import prepare
 from dotphase.model.definition import Model, refuse
@@ -22,7 +22,7 @@ from dotphase.numerics.outcome import Outcome
 from dotphase.runtime import interrupt
 from dotphase.runtime.precision import in_double_precision
 from dotphase.storage.provenance import provenance
-from dotphase.training.kernel import Recipe, train_from
+from dotphase.training.kernel import Recipe, train_starts
 from dotphase.training.settings import TrainingSettings
 
 STARTS, OPTIMIZER = ("semantic", "positional"), "lbfgs"
@@ -49,7 +49,7 @@ def train_on_table(
     model : Model
         Teacher, student and data.
     tokens : Tokens
-        The table, from `dotphase.finite_d.embeddings.prepare`.
+        The table, from `dotphase.finite_d.embeddings.prepare_table`.
     alphas : sequence of float
         Sentences per dimension.
     seeds : int
@@ -67,8 +67,8 @@ def train_on_table(
     Examples
     --------
     >>> import numpy as np
-    >>> from dotphase.finite_d.embeddings import prepare
-    >>> tokens = prepare(np.random.default_rng(0).standard_t(8, (600, 20)))
+    >>> from dotphase.finite_d.embeddings import prepare_table
+    >>> tokens = prepare_table(np.random.default_rng(0).standard_t(8, (600, 20)))
     >>> model = dp.positional_semantic()
     >>> runs = dp.analysis.train_on_table(model, tokens, [4.0], seeds=2, held_out=256)
     >>> runs["train_loss"].dims
@@ -80,8 +80,8 @@ def train_on_table(
     sizes = [count_sentences(model, alpha, d) for alpha in alphas]
     seeds = validation.integer("seeds", seeds, at_least=1)
     held_out = validation.integer("held_out", held_out, at_least=1)
-    recipe = TrainingSettings(OPTIMIZER, seed=seed).for_the_end().recipe(d)
-    chosen = tuple(resolve(model, start) for start in STARTS)
+    recipe = TrainingSettings(OPTIMIZER, seed=seed).for_endpoint().recipe(d)
+    chosen = tuple(resolve_start(model, start) for start in STARTS)
     positions, table = jnp.asarray(position_vectors(model, d)), jnp.asarray(tokens.table)
     values = {name: np.full((len(sizes), seeds, len(STARTS)), np.nan) for name in FIELDS}
     for i, n in enumerate(sizes):
@@ -127,8 +127,8 @@ def _train(
         return Dataset(sigma * table[rows], teacher_weights, positions, nothing)
 
     data, fresh = prepare(model, sentences(rows[:size]), n), reduce(model, sentences(rows[size:]))
-    first = [begin(model, start, key, teacher_weights, positions) for start in starts]
-    trained = train_from(model, data, recipe, key, jnp.stack(first))
+    first = [initial_weights(model, start, key, teacher_weights, positions) for start in starts]
+    trained = train_starts(model, data, recipe, key, jnp.stack(first))
 
     def test_error(weights: Weights) -> Float[Array, ""]:
         losses = sentence_losses(model, fresh, project(fresh.z, weights))

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from dotphase.finite_d.batches import MOST, on_cpu
+from dotphase.finite_d.batches import MAX_RUNS, on_cpu
 from dotphase.finite_d.loss import Form, Reduced, value_and_gradient
 from dotphase.model import Model
 
@@ -43,7 +43,7 @@ def speed_of_device(model: Model, d: int, n: int, batch: int | None) -> dict[str
     """The last three of a `Throughput`."""
     # Enough to outlast the start of a kernel, on a GPU too.
     total = 2**28 if on_cpu() else 2**32
-    lanes = batch or int(np.clip(total // (n * model.length * d * 8), 1, MOST))
+    lanes = batch or int(np.clip(total // (n * model.length * d * 8), 1, MAX_RUNS))
     z = jnp.ones((lanes, n, model.length, d))
     small = jnp.ones((lanes, model.length, model.length, n))
     form = Form(small, small, jnp.ones((lanes, n)))

@@ -51,7 +51,7 @@ function list() {
   for (const run of runs.slice(-50)) {
     const row = body.insertRow();
     const number = (value) => (value === null ? "—" : Number(value.toPrecision(4)));
-    for (const text of [run.point.alpha, run.d, run.start, run.seed, run.mechanism, number(run.train_loss), number(run.test_error), number(run.m), number(run.theta)]) {
+    for (const text of [run.point.alpha, run.d, run.start, run.index, run.mechanism, number(run.train_loss), number(run.test_error), number(run.m), number(run.theta)]) {
       row.insertCell().textContent = text;
     }
   }
@@ -119,5 +119,5 @@ table("train", () => {
   const names = ["train_loss", "test_error", "m", "theta", "q", "mechanism", "converged"];
   const where = runs.length ? Object.keys(runs[0].point) : ["alpha"];
   return [[...where, "d", "start", "run", ...names],
-    ...runs.map((run) => [...where.map((name) => run.point[name]), run.d, run.start, run.seed, ...names.map((name) => run[name])])];
+    ...runs.map((run) => [...where.map((name) => run.point[name]), run.d, run.start, run.index, ...names.map((name) => run[name])])];
 });

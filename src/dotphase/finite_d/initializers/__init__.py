@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from dotphase.config.registry import Registry
 
 if TYPE_CHECKING:
-    from dotphase.finite_d.initialization import Start
+    from dotphase.finite_d.initialization import Initializer
 
-STARTS: Registry[Start] = Registry(
-    "start", __name__, "START", order=("semantic", "positional", "mixed", "random")
+INITIALIZERS: Registry[Initializer] = Registry(
+    "start", __name__, "INITIALIZER", order=("semantic", "positional", "mixed", "random")
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from dotphase.finite_d.initialization import Parts, Scale, Start, without_positions
+from dotphase.finite_d.initialization import Initializer, Scale, StartComponents, require_positions
 from dotphase.finite_d.initializers.positional import limit as along
 from dotphase.finite_d.initializers.positional import positional
 from dotphase.finite_d.initializers.semantic import limit as aligned
@@ -28,16 +28,16 @@ def mixed(
 def _refused(model: Model, columns: int) -> str | None:
     if columns <= model.teacher_rank:
         return "needs a student with more columns than the teacher"
-    return without_positions(model, columns)
+    return require_positions(model, columns)
 
 
-def limit(model: Model, columns: int, scale: float) -> Parts:
+def limit(model: Model, columns: int, scale: float) -> StartComponents:
     """The teacher's columns, then those of the positional start."""
     own = model.teacher_rank
     theta, m, rest = aligned(model, columns, scale)
     others = along(model, columns - own, scale)
     m[own:], rest[own:, own:] = others.m, others.rest
-    return Parts(theta, m, rest)
+    return StartComponents(theta, m, rest)
 
 
-START = Start(mixed, refused=_refused, limit=limit)
+INITIALIZER = Initializer(mixed, refused=_refused, limit=limit)

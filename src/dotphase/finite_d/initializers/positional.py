@@ -6,7 +6,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from dotphase.finite_d.initialization import Parts, Scale, Start, position_modes, without_positions
+from dotphase.finite_d.initialization import (
+    Initializer,
+    Scale,
+    StartComponents,
+    position_modes,
+    require_positions,
+)
 from dotphase.finite_d.initializers.random import limit as nowhere
 from dotphase.finite_d.initializers.random import random
 from dotphase.finite_d.loss import Weights
@@ -30,13 +36,13 @@ def positional(
     return jnp.concatenate([strongest[:, None], others], axis=1)
 
 
-def limit(model: Model, columns: int, scale: float) -> Parts:
+def limit(model: Model, columns: int, scale: float) -> StartComponents:
     """The same direction with ``|Q|^2 = d``: a unit vector would be zero in this limit."""
     theta, m, rest = nowhere(model, columns, scale)
     strongest = position_modes(model)[:, 0]
     m[0] = strongest * np.where(strongest[0] < 0, -1.0, 1.0)
     rest[0, 0] = 0.0
-    return Parts(theta, m, rest)
+    return StartComponents(theta, m, rest)
 
 
-START = Start(positional, refused=without_positions, limit=limit)
+INITIALIZER = Initializer(positional, refused=require_positions, limit=limit)

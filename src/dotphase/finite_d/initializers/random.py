@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from dotphase.finite_d.initialization import Parts, Scale, Start
+from dotphase.finite_d.initialization import Initializer, Scale, StartComponents
 from dotphase.finite_d.loss import Weights
 from dotphase.model import Model
 
@@ -21,13 +21,13 @@ def random(
     return jnp.asarray(scale, teacher_weights.dtype) * normal
 
 
-def limit(model: Model, columns: int, scale: float) -> Parts:
+def limit(model: Model, columns: int, scale: float) -> StartComponents:
     """Orthogonal to everything: the overlaps are of order 1/sqrt d."""
-    return Parts(
+    return StartComponents(
         np.zeros((columns, model.teacher_rank)),
         np.zeros((columns, model.length)),
         scale**2 * np.eye(columns),
     )
 
 
-START = Start(random, limit=limit)
+INITIALIZER = Initializer(random, limit=limit)

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from dotphase.finite_d.initialization import Parts, Scale, Start
+from dotphase.finite_d.initialization import Initializer, Scale, StartComponents
 from dotphase.finite_d.initializers.random import limit as nowhere
 from dotphase.finite_d.initializers.random import random
 from dotphase.finite_d.loss import Weights
@@ -21,11 +21,11 @@ def semantic(
     return jnp.concatenate([teacher_weights, padding], axis=1)[:, :columns]
 
 
-def limit(model: Model, columns: int, scale: float) -> Parts:
+def limit(model: Model, columns: int, scale: float) -> StartComponents:
     """The first columns are the teacher's."""
     _, m, rest = nowhere(model, columns, scale)
     own = np.arange(columns) < model.teacher_rank
-    return Parts(np.eye(columns, model.teacher_rank), m, np.where(own, 0.0, rest))
+    return StartComponents(np.eye(columns, model.teacher_rank), m, np.where(own, 0.0, rest))
 
 
-START = Start(semantic, limit=limit)
+INITIALIZER = Initializer(semantic, limit=limit)

@@ -8,7 +8,7 @@ from dotphase.study.tasks import Result
 ALPHA = Parameter("alpha", Number(above=0), help="Sentences per dimension n/d, > 0.")
 DIMENSION = Parameter("d", Integer(2), help="Dimension of a token.")
 START = Parameter(
-    "start", Choice("dotphase.finite_d.initializers:STARTS"), "semantic", "Where to begin."
+    "start", Choice("dotphase.finite_d.initializers:INITIALIZERS"), "semantic", "Where to begin."
 )
 HELD_OUT = Parameter("held_out", Integer(2), 1024, "Sentences of the sampled test error.")
 

@@ -17,7 +17,7 @@ def compute(model: Model, parameters: Mapping[str, Any], seed: int) -> Values:
     """What is measured of the run."""
     from dotphase.training.run import train
 
-    return train(model, seeds=1, batch=1, seed=seed, **parameters).runs[0].to_dict()
+    return train(model, seeds=1, runs_per_batch=1, seed=seed, **parameters).runs[0].to_dict()
 
 
 TASK = Task(
@@ -38,7 +38,7 @@ TASK = Task(
         Parameter("momentum", Number(at_least=0), 0.9,
                   "Share of the last step that the optimizer momentum adds."),
         HELD_OUT,
-        Parameter("first", Integer(0), 0, "Number of the first run of a seed."),
+        Parameter("first_index", Integer(0), 0, "Index of the first run of a seed."),
         Parameter("dtype", Choice(("float64", "float32")), "float64", "Floating-point precision."),
     ),
     RUN,

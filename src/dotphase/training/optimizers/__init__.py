@@ -1,4 +1,4 @@
-"""How the training loss is minimised: one file for each optimizer, which defines `OPTIMIZER`."""
+"""Optimizers of the training loss, one file each, which defines `OPTIMIZER`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``adam``: full-batch Adam; steps are the paper's."""
+"""``adam``: full-batch Adam with the paper's number and size of steps."""
 
 from __future__ import annotations
 
@@ -6,4 +6,6 @@ import optax
 
 from dotphase.training.loop import Optimizer, first_order
 
-OPTIMIZER = Optimizer(first_order(optax.adam), steps=2500, lr=0.01, end_steps=1500, end_lr=0.03)
+OPTIMIZER = Optimizer(
+    first_order(optax.adam), steps=2500, lr=0.01, endpoint_steps=1500, endpoint_lr=0.03
+)

@@ -1,4 +1,4 @@
-"""``gd``: full-batch gradient descent, ``Q <- Q - lr * gradient``; steps are the paper's."""
+"""``gd``: full-batch gradient descent, ``Q <- Q - lr * gradient``, steps as in the paper."""
 
 from __future__ import annotations
 
@@ -6,4 +6,6 @@ import optax
 
 from dotphase.training.loop import Optimizer, first_order
 
-OPTIMIZER = Optimizer(first_order(optax.sgd), steps=5000, lr=0.15, end_steps=3000, end_lr=1.0)
+OPTIMIZER = Optimizer(
+    first_order(optax.sgd), steps=5000, lr=0.15, endpoint_steps=3000, endpoint_lr=1.0
+)

@@ -1,6 +1,6 @@
 """``momentum``: full-batch gradient descent with heavy-ball momentum.
 
-``Q <- Q - lr * gradient + momentum * (Q - Q before)``.
+``Q <- Q - lr * gradient + momentum * (Q - Q_previous)``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dotphase.training.loop import Method, Objective, Optimizer, Schedule, first
 
 
 def heavy_ball(objective: Objective, schedule: Schedule) -> Method:
-    """This rule also where the size of the steps changes, unlike Optax's own momentum."""
+    """Build the rule above. Optax's own momentum differs from it if the step size changes."""
 
     def transform(lr: Any) -> optax.GradientTransformation:
         return optax.chain(optax.scale_by_learning_rate(lr), optax.trace(schedule.momentum))
@@ -21,4 +21,4 @@ def heavy_ball(objective: Objective, schedule: Schedule) -> Method:
     return first_order(transform)(objective, schedule)
 
 
-OPTIMIZER = Optimizer(heavy_ball, steps=2000, lr=0.15, end_steps=1500, end_lr=1.0)
+OPTIMIZER = Optimizer(heavy_ball, steps=2000, lr=0.15, endpoint_steps=1500, endpoint_lr=1.0)

@@ -1,4 +1,4 @@
-"""``sgd``: gradient descent on mini-batches, for every step a new random one without repetition."""
+"""``sgd``: gradient descent on mini-batches, drawn anew without repetition in every step."""
 
 from __future__ import annotations
 
@@ -7,5 +7,9 @@ import optax
 from dotphase.training.loop import Optimizer, first_order
 
 OPTIMIZER = Optimizer(
-    first_order(optax.sgd, minibatch=True), steps=5000, lr=0.15, end_steps=6000, end_lr=0.3
+    first_order(optax.sgd, minibatch=True),
+    steps=5000,
+    lr=0.15,
+    endpoint_steps=6000,
+    endpoint_lr=0.3,
 )
