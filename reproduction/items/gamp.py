@@ -31,13 +31,9 @@ def _run(start: str, d: int, seeds: int, iterations: int) -> xr.Dataset:
         positional_semantic(omega=OMEGA), ALPHA, d, seeds=seeds, start=start, iterations=iterations,
         held_out=2,
     )  # fmt: skip
-    rows = [row for row in result.iterations if row["predicted"] is not None]
-    dataset = xr.Dataset(coords={"iteration": [row["iteration"] for row in rows]})
-    for name in OVERLAPS:
-        for part in ("measured", "predicted", "stderr"):
-            # A single run has no standard error.
-            values = [np.nan if row[part][name] is None else row[part][name] for row in rows]
-            dataset[f"{name}_{part}"] = ("iteration", values)
+    parts = [f"{name}_{part}" for name in OVERLAPS for part in ("measured", "predicted", "stderr")]
+    dataset = result.dataset()[parts].drop_vars("seed", errors="ignore")
+    dataset = dataset.isel(iteration=dataset["q_predicted"].notnull().values)
     gradients = [run.gradient_norm / np.sqrt(d) for run in result.runs]
     overlaps = [run.overlap_with_trained for run in result.runs]
     dataset["gradient"] = ("seed", gradients)

@@ -37,7 +37,7 @@ from dotphase.experiments.comparison.amp import amp as amp
 from dotphase.training.hessian import curvature as curvature
 from dotphase.training.run import train as train
 from dotphase.training.settings import TrainingSettings as TrainingSettings
-from dotphase.gamp.settings import MessagePassingSettings as MessagePassingSettings
+from dotphase.gamp.settings import AmpSettings as AmpSettings
 
 # Studies
 from dotphase.study.journal import read_status as read_status

@@ -1,4 +1,4 @@
-"""Two ways to the responses: by integration by parts, as the kernel has them, and by derivatives.
+"""Two ways to the responses: by integration by parts, as in the kernel, and by derivatives.
 
 ``Gamma(t, s) = alpha sum_l rho_l E[d g_l^t/d u_l^s]`` with total derivatives through the memory
 ``h_l^t = m_l^t + u_l^t + rho_l sum_{s<t} R(t, s) g_l^s``.
@@ -12,37 +12,39 @@ import numpy as np
 import dotphase as dp
 from dotphase.dmft import kernel
 from dotphase.dmft.ensemble import _first_fields
-from dotphase.dmft.initialization import in_the_limit
-from dotphase.dmft.kernel import Given, Rule
+from dotphase.dmft.initialization import limit_initialization
+from dotphase.dmft.kernel import Inputs, UpdateRule
 from dotphase.finite_d.initialization import start_components
 
-STEPS, ROOM, N, ALPHA, LR = 4, 8, 4096, 1.5, 6.0
+STEPS, CAPACITY, N, ALPHA, LR = 4, 8, 4096, 1.5, 6.0
 
 advance = eqx.filter_jit(kernel.advance)
 
 
 def test_integration_by_parts_agrees_with_the_derivative_recursion(paper):
-    begun = in_the_limit(paper, start_components(paper, dp.start_from(theta=0.1, m=0.2, q=0.15)))
-    rule = Rule(False, False, *map(jnp.asarray, (N / ALPHA, 0.0, 1.0)))
-    heads, points = _first_fields(paper, N, False, np.random.default_rng(0))
-    state = eqx.filter_jit(kernel.launch)(
-        paper, begun, rule, heads, jnp.zeros((0, N)), points[0], ROOM, np.dtype(np.float64)
+    initial = limit_initialization(
+        paper, start_components(paper, dp.start_from(theta=0.1, m=0.2, q=0.15))
     )
-    given = Given(paper, begun, rule, points, jnp.full(ROOM, LR), jax.random.key(0))
+    rule = UpdateRule(False, False, *map(jnp.asarray, (N / ALPHA, 0.0, 1.0)))
+    heads, points = _first_fields(paper, N, False, np.random.default_rng(0))
+    state = eqx.filter_jit(kernel.initial_state)(
+        paper, initial, rule, heads, jnp.zeros((0, N)), points[0], CAPACITY, np.dtype(np.float64)
+    )
+    inputs = Inputs(paper, initial, rule, points, jnp.full(CAPACITY, LR), jax.random.key(0))
     weights = []
     for step in range(STEPS):
         weights.append(state.weights[0])
-        state = advance(given, state, jnp.asarray(step + 1))
+        state = advance(inputs, state, jnp.asarray(step + 1))
     w = np.stack(weights)
     state = jax.tree.map(np.asarray, state)
-    sigma, rho, base = paper.sigma, np.asarray(paper.rho), begun.weights.shape[1]
+    sigma, rho, base = paper.sigma, np.asarray(paper.rho), initial.weights.shape[1]
 
     # The three parts of the fields: means, Gaussian part, memory in the basis of the forces.
-    m = np.asarray(begun.positions) @ w[:, :base].T
-    seen = w @ state.right.T
-    u = np.stack([sigma[l] * seen @ state.fields[l] for l in range(2)])
+    m = np.asarray(initial.positions) @ w[:, :base].T
+    components = w @ state.weight_basis.T
+    u = np.stack([sigma[l] * components @ state.fields[l] for l in range(2)])
     inside = np.stack([w @ state.images[l].T for l in range(2)])
-    memory = np.stack([sigma[l] * inside[l] @ state.left[l] for l in range(2)])
+    memory = np.stack([sigma[l] * inside[l] @ state.force_basis[l] for l in range(2)])
     slope = jax.grad(paper.energy)
     forces = jax.jit(jax.vmap(jax.vmap(slope, (-1, -1), -1), (1, None), 1))(
         (m[..., None] + u + memory)[:, :, None], state.target
@@ -55,8 +57,8 @@ def test_integration_by_parts_agrees_with_the_derivative_recursion(paper):
         solved = np.linalg.lstsq(np.asarray(rho[0] * forces[0, :t]).T, np.asarray(memory[0, t]))
         R[t, :t] = solved[0]
     along = sum(sigma[l] * forces[l] @ state.fields[l].T for l in range(2)) * ALPHA / N
-    teacher = np.asarray(begun.teacher) @ state.right[:, :base].T
-    basis = np.concatenate([teacher, seen])
+    teacher = np.asarray(initial.teacher) @ state.weight_basis[:, :base].T
+    basis = np.concatenate([teacher, components])
     by_parts = np.linalg.lstsq(np.asarray(basis).T, np.asarray(along).T)[0].T[:, 1:]
 
     def force_of(u, m, target):

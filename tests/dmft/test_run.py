@@ -1,4 +1,4 @@
-"""`dp.dynamics` against closed forms, hand calculations, training and its own other way."""
+"""`dp.dynamics` against closed forms, hand calculations, training and the population flow."""
 
 from dataclasses import fields
 
@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase.config.step_sizes import step_sizes
 from dotphase.dmft.settings import DynamicsFields, DynamicsSettings
 from dotphase.numerics.quadrature import gauss_hermite
 
@@ -27,7 +26,7 @@ def marchenko_pastur(alpha, order=400):
 def ridge_regression_path(alpha, ridge, lr, momentum, q):
     """Gradient descent from a random start, eigenvalue by eigenvalue."""
     s, weight = marchenko_pastur(alpha)
-    # w = a w_0 + b w_*, with unit vectors that have nothing in common.
+    # w = a w_0 + b w_*, with orthogonal unit vectors.
     now = before = np.stack([np.ones_like(s), np.zeros_like(s)])
     rows = []
     for _ in range(STEPS + 1):
@@ -74,7 +73,7 @@ def test_one_step_by_hand(paper):
     assert path.m[1] == 0
 
 
-def test_it_follows_training(three_tokens):
+def test_the_dynamics_follows_training(three_tokens):
     """Three tokens, rank two, unequal sigma: the mean over data sets, up to order 1/d."""
     start = dp.start_from(theta=[[0.15], [0.0]], m=[0.2, 0.3], q=[[0.3, 0.05], [0.05, 0.25]])
     rule = {"steps": STEPS, "lr": 1.0}
@@ -133,13 +132,13 @@ def test_a_population_of_sentences_is_the_population_flow(paper):
 
 def test_mini_batches_add_noise_of_their_size(paper):
     """After one step from Q = Q*: |w|^2 has an extra lr^2 |g|^2 (1/b - 1) in the mean."""
-    whole, half = (
+    full, half = (
         dp.dynamics(paper, 1.0, "semantic", steps=2, lr=8.0, batch_fraction=b, **SMALL)
         for b in (1.0, 0.5)
     )
-    assert half.q[1] > whole.q[1]
-    np.testing.assert_allclose(half.theta[1], whole.theta[1], rtol=0.01)
-    assert half.train_loss[0] == whole.train_loss[0]
+    assert half.q[1] > full.q[1]
+    np.testing.assert_allclose(half.theta[1], full.theta[1], rtol=0.01)
+    assert half.train_loss[0] == full.train_loss[0]
 
 
 def test_learning_rates_may_be_a_schedule(paper):
@@ -152,12 +151,19 @@ def test_learning_rates_may_be_a_schedule(paper):
     assert by_list.theta[2] != same.theta[2]
 
 
-def test_the_same_seed_gives_the_same_numbers_and_another_other_ones(paper):
-    one, again, other = (
+def test_the_seed_decides_the_numbers(paper):
+    first, again, other = (
         dp.dynamics(paper, 1.0, steps=3, lr=8.0, seed=seed, **SMALL) for seed in (1, 1, 2)
     )
-    np.testing.assert_array_equal(one.theta, again.theta)
-    assert one.theta[-1] != other.theta[-1]
+    np.testing.assert_array_equal(first.theta, again.theta)
+    assert first.theta[-1] != other.theta[-1]
+
+
+def test_every_repetition_is_an_event(paper):
+    events = []
+    dp.dynamics(paper, 1.0, steps=2, lr=8.0, progress=events.append, **SMALL)
+    assert [event.done for event in events] == [1, 2, 3, 4]
+    assert {(event.stage, event.total) for event in events} == {("dynamics", 4)}
 
 
 def test_symmetric_starts_stay_symmetric(paper):
@@ -167,7 +173,7 @@ def test_symmetric_starts_stay_symmetric(paper):
     assert path.q[-1] != path.q[0]
 
 
-def test_ensembles_grow_until_the_accuracy_is_met_or_say_that_it_is_not(paper):
+def test_ensembles_grow_until_the_accuracy_is_met_or_the_message_reports_it(paper):
     rule = {"steps": 4, "lr": 8.0, "repetitions": 4}
     grown = dp.dynamics(paper, 1.0, **rule, log2_ensemble=7, rtol=2e-3, max_log2_ensemble=9)
     assert grown.accurate
@@ -194,24 +200,8 @@ def test_repetitions_that_disagree_are_not_trusted(paper):
     assert "NOT TRUSTED after step" in path.message
 
 
-def test_what_a_path_has(paper):
-    path = dp.dynamics(paper, 1.0, steps=3, lr=8.0, **SMALL)
-    told = path.to_dict()
-    assert told["lr"] == 8.0
-    assert list(told["steps"]) == [0, 1, 2, 3]
-    assert set(told["stderr"]) == {"train_loss", "test_error", "theta", "m", "q"}
-    data = path.dataset()
-    assert data["theta"].dims == ("step",)
-    assert data["theta_samples"].dims == ("repetition", "step")
-    assert data["theta_all"].shape == (4, 2, 1, 1)
-    np.testing.assert_allclose(data["theta_all"][:, 0, 0, 0], path.theta)
-    assert "start semantic" in str(path)
-    assert "trusted" in str(path)
-    assert path.overlaps.q.shape == (4, 2, 1, 1)
-
-
 @pytest.mark.parametrize(
-    ("asked", "field"),
+    ("arguments", "field"),
     [
         ({"lr": 0.0}, "lr"),
         ({"lr": [1.0, 2.0]}, "lr"),
@@ -225,12 +215,13 @@ def test_what_a_path_has(paper):
         ({"start": dp.start_from(theta=0.1, m=0.1, q=0.01)}, "q"),
         ({"rtol": 0.0}, "rtol"),
         ({"d": 20}, "d"),
+        ({"scale": 0.0}, "scale"),
     ],
 )
-def test_bad_input(paper, asked, field):
-    whole = {"alpha": 1.0, "steps": 10, "lr": 8.0} | asked
+def test_bad_input(paper, arguments, field):
+    arguments = {"alpha": 1.0, "steps": 10, "lr": 8.0} | arguments
     with pytest.raises(dp.InvalidInput) as caught:
-        dp.dynamics(paper, **whole)
+        dp.dynamics(paper, **arguments)
     assert caught.value.field == field
 
 
@@ -242,24 +233,3 @@ def test_spectra_are_refused():
 
 def test_settings_and_keywords_are_the_same():
     assert list(DynamicsFields.__annotations__) == [f.name for f in fields(DynamicsSettings)]
-
-
-def test_step_sizes():
-    np.testing.assert_array_equal(step_sizes(2, 3), [2.0, 2.0, 2.0])
-    np.testing.assert_array_equal(step_sizes(lambda step: 1 / (1 + step), 2), [1.0, 0.5])
-
-
-@pytest.mark.parametrize(
-    "lr, why",
-    [
-        (0.0, "function of the step that gives them$"),
-        ([1.0, 2.0], "and these are 2$"),
-        (lambda step: 1.0 - step / 2, "and step 2 has 0$"),
-        ([1.0, float("nan"), 1.0], "and step 1 has nan$"),
-        ("fast", "must be a number > 0, 3 of them"),
-        (True, "must be a number > 0"),
-    ],
-)
-def test_step_sizes_that_are_none_are_named(lr, why):
-    with pytest.raises(dp.InvalidInput, match=why):
-        step_sizes(lr, 3)

@@ -11,7 +11,7 @@ from dotphase.finite_d.datasets import draw_dataset, position_vectors
 from dotphase.finite_d.initialization import resolve_start
 from dotphase.finite_d.linear_layer import linear_layer
 from dotphase.finite_d.preparation import prepare, prepare_runs
-from dotphase.gamp.iteration import first_state, in_blocks, iterate
+from dotphase.gamp.iteration import initial_state, iterate, sentence_blocks
 
 D, N = 10, 21
 
@@ -47,17 +47,18 @@ def test_the_first_sentences_are_those_asked_for(sets, paper):
 
 
 def test_padding_changes_no_message(sets, paper):
-    """Three iterations, with a memory of their own; the gradient and the count of rivals too."""
+    """Neither weights, gradients nor shares of two minima, over three iterations with memory."""
     *both, _, first = sets
 
     def follow(reduced):
         V = 40 * jnp.asarray(paper.rho)[:, None, None] * jnp.ones((2, 1, 1))
-        state, notes = first_state(reduced, first, V), []
+        state, sentences, history = initial_state(reduced, first, V), sentence_blocks(reduced), []
         for k in range(3):
-            asked = (reduced, in_blocks(reduced), state, jnp.asarray(0.3), jnp.asarray(k))
-            state, info = iterate(paper, *asked)
-            notes.append(info)
-        return state.weights, state.V, notes
+            state, diagnostics = iterate(
+                paper, reduced, sentences, state, jnp.asarray(0.3), jnp.asarray(k)
+            )
+            history.append(diagnostics)
+        return state.weights, state.V, history
 
     with_padding, exact = (follow(data.reduced) for data in both)
     assert jnp.max(jnp.abs(with_padding[0] - first)) > 0.01

@@ -1,3 +1,5 @@
+"""Forces of the proximal map in blocks of sentences."""
+
 from functools import partial
 
 import jax
@@ -9,28 +11,30 @@ from dotphase.gamp import force
 from dotphase.numerics.proximal_map import vmap_points
 
 
-def test_sizes_of_blocks_do_not_matter(paper, rng, monkeypatch):
-    """Nor what the last one is filled up with, nor sentences that do not count."""
+def test_the_size_of_blocks_does_not_matter(paper, rng, monkeypatch):
+    """Neither do padding and unused sentences."""
     count, V = 400, 12.0 * jnp.ones((2, 1, 1))
-    centre = rng.normal(size=(2, 1, count)) * 0.5
+    center = jnp.asarray(rng.normal(size=(2, 1, count)) * 0.5)
     targets = vmap_points(paper.teacher)(rng.normal(size=(2, 1, count)) * 0.5)
     form = vmap_points(partial(limit_form, paper))(targets)
-    some = force.Sentences(form, jnp.where(jnp.arange(count) < 380, 1.0, 0.0))
+    data = force.Sentences(form, jnp.where(jnp.arange(count) < 380, 1.0, 0.0))
 
-    def found(block, count):
+    def forces(block, count):
         monkeypatch.setattr(force, "BLOCK", block)
-        centres = force.cut(jnp.asarray(centre)[..., :count])
-        sentences = force.cut(jax.tree.map(lambda leaf: leaf[..., :count], some))
-        tracks = [force.fresh(each) for each in centres]
-        blocks = force.apply_force(paper, centres, V, sentences, tracks, jnp.asarray(3))
-        sums = [jnp.asarray(sum(each[k] for each in blocks)) for k in (1, 2)]
-        return len(blocks), force.join([each.g for each in blocks], count), *sums
+        centers = force.split_blocks(center[..., :count])
+        sentences = force.split_blocks(jax.tree.map(lambda leaf: leaf[..., :count], data))
+        initial = [force.initial_prox_state(part) for part in centers]
+        blocks = force.apply_force(paper, centers, V, sentences, initial, jnp.asarray(3))
+        response, two_minima = (jnp.asarray(sum(part[k] for part in blocks)) for k in (1, 2))
+        g = force.join_blocks([part.g for part in blocks], count)
+        return len(blocks), g, response, two_minima
 
-    one, g, *sums = found(512, count)
-    assert one == 1 and not np.any(g[..., 380:]) and np.all(g[..., :380])
-    for asked, blocks in (((256, count), 2), ((512, 380), 1)):
-        two, part, *others = found(*asked)
-        assert two == blocks
-        # Points that have settled are known to about the square of 1e-5.
-        for mine, theirs in zip((g[..., :380], *sums), (part[..., :380], *others), strict=True):
-            np.testing.assert_allclose(mine, theirs, rtol=1e-7, atol=1e-9)
+    blocks, g, *sums = forces(512, count)
+    assert blocks == 1 and not np.any(g[..., 380:]) and np.all(g[..., :380])
+    for (block, sentences), expected in (((256, count), 2), ((512, 380), 1)):
+        blocks, other_g, *other_sums = forces(block, sentences)
+        assert blocks == expected
+        pairs = zip((g[..., :380], *sums), (other_g[..., :380], *other_sums), strict=True)
+        for value, other in pairs:
+            # Converged points have an error of about the square of 1e-5.
+            np.testing.assert_allclose(value, other, rtol=1e-7, atol=1e-9)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import operator
 from dataclasses import fields
 
 import numpy as np
@@ -8,8 +9,8 @@ import pytest
 
 import dotphase as dp
 from dotphase.gamp import run as engine
-from dotphase.gamp.run import pass_messages
-from dotphase.gamp.settings import MessagePassingFields, MessagePassingSettings
+from dotphase.gamp.run import run_message_passing
+from dotphase.gamp.settings import AmpFields, AmpSettings
 
 D, ALPHA = 200, 2.0
 
@@ -49,12 +50,12 @@ def test_same_seed_same_numbers(paper, semantic):
     assert again.runs[0].history == semantic.runs[0].history
 
 
-def test_it_says_when_and_why_it_does_not_settle(paper):
+def test_a_run_reports_when_and_why_it_does_not_settle(paper):
     result = dp.amp(paper, ALPHA, D, seeds=1, start="positional", iterations=3)
-    found = result.runs[0]
-    assert not found.converged
-    assert found.outcome == "steps"
-    assert "all steps" in found.reason
+    run = result.runs[0]
+    assert not run.converged
+    assert run.outcome == "steps"
+    assert "all steps" in run.reason
     plain = json.loads(json.dumps(result.to_dict(), allow_nan=False))
     assert [row["iteration"] for row in plain["iterations"]] == [0, 1, 2, 3]
     assert "overlap_with_trained" in plain["mean"]
@@ -64,13 +65,13 @@ def test_it_says_when_and_why_it_does_not_settle(paper):
 def test_nan_is_never_converged(paper, monkeypatch):
     measure, nan = engine.measure_runs, np.full(1, np.nan)
     monkeypatch.setattr(
-        engine, "measure_runs", lambda *asked: measure(*asked) | {"test_error": nan}
+        engine, "measure_runs", lambda *arguments: measure(*arguments) | {"test_error": nan}
     )
-    settings = MessagePassingSettings()
-    asked = {"seeds": 1, "start": "semantic", "settings": settings}
-    found = pass_messages(paper, ALPHA, D, **asked).runs[0]
-    assert not found.converged and found.outcome == "not_finite"
-    assert found.reason.startswith("met numbers that are not finite: ")
+    settings = AmpSettings()
+    result = run_message_passing(paper, ALPHA, D, seeds=1, start="semantic", settings=settings)
+    run = result.runs[0]
+    assert not run.converged and run.outcome == "not_finite"
+    assert run.reason.startswith("met numbers that are not finite: ")
 
 
 @pytest.mark.parametrize(
@@ -90,13 +91,20 @@ def test_bad_input(paper, arguments, field):
     assert caught.value.field == field
 
 
-def test_without_a_rival_nothing_is_compared(paper):
-    settings = MessagePassingSettings(iterations=2)
-    result = pass_messages(paper, ALPHA, D, seeds=1, start="semantic", settings=settings)
+def test_every_run_is_an_event(paper):
+    events = []
+    result = dp.amp(paper, ALPHA, 40, seeds=2, iterations=2, progress=events.append)
+    assert [(event.done, event.total) for event in events] == [(1, 2), (2, 2)]
+    assert all(map(operator.is_, result.runs, [event.result for event in events]))
+
+
+def test_without_a_reference_nothing_is_compared(paper):
+    settings = AmpSettings(iterations=2)
+    result = run_message_passing(paper, ALPHA, D, seeds=1, start="semantic", settings=settings)
     assert result.runs[0].overlap_with_trained is None
     assert result.to_dict()["overlap_with_trained"] is None
 
 
 def test_settings_have_one_list():
-    names = [field.name for field in fields(MessagePassingSettings)]
-    assert list(MessagePassingFields.__annotations__) == names
+    names = [field.name for field in fields(AmpSettings)]
+    assert list(AmpFields.__annotations__) == names

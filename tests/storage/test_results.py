@@ -18,6 +18,7 @@ from dotphase.model.attention import softmax_attention
 from dotphase.model.paper import positional_semantic
 from dotphase.storage import results
 from dotphase.storage.encoding import UnsavedFunction
+from result_checks import assert_same
 
 
 class Part(NamedTuple):
@@ -77,27 +78,6 @@ def measurement(values=None, model=None) -> Measurement:
 def saved_and_loaded(result, path):
     assert result.save(path) == path
     return dp.load(path)
-
-
-def assert_same(actual, expected):
-    """Compare two trees by type, shape and bits."""
-    assert type(actual) is type(expected)
-    if isinstance(expected, np.ndarray | jax.Array):
-        assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
-        assert np.asarray(actual).tobytes() == np.asarray(expected).tobytes()
-    elif isinstance(expected, tuple | list):
-        assert len(actual) == len(expected)
-        for pair in zip(actual, expected, strict=True):
-            assert_same(*pair)
-    elif isinstance(expected, dict):
-        assert list(actual) == list(expected)
-        assert_same(list(actual.values()), list(expected.values()))
-    elif hasattr(expected, "__dataclass_fields__"):
-        assert_same(vars(actual), vars(expected))
-    elif isinstance(expected, float):
-        assert np.float64(actual).tobytes() == np.float64(expected).tobytes()
-    else:
-        assert actual == expected
 
 
 @pytest.mark.parametrize(

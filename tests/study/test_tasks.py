@@ -7,7 +7,7 @@ from dataclasses import fields
 import pytest
 
 import dotphase as dp
-from dotphase.gamp.settings import MessagePassingSettings
+from dotphase.gamp.settings import AmpSettings
 from dotphase.study.tasks import TASKS, compute_point
 from dotphase.theory.settings import SolverSettings
 from dotphase.training.settings import TrainingSettings
@@ -64,7 +64,7 @@ def test_what_goes_wrong_is_told_in_one_line():
     [
         ("theory", SolverSettings(), {"seed", "iteration"}),
         ("train", TrainingSettings(), {"seed", "runs_per_batch"}),
-        ("amp", MessagePassingSettings(), {"seed"}),
+        ("amp", AmpSettings(), {"seed"}),
     ],
 )
 def test_parameters_are_the_settings_of_the_function(task, settings, elsewhere):

@@ -1,1 +1,1 @@
-"""The exact learning dynamics: gradient descent at every step, in the limit of large d."""
+"""Dynamical mean-field theory: gradient descent at every step, in the limit of large d."""

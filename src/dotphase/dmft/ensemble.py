@@ -1,4 +1,4 @@
-"""One repetition of a descent, from its seed to what was noted, and many of them."""
+"""Repetitions of a descent: each follows from the seed, the number of sentences and its index."""
 
 from __future__ import annotations
 
@@ -14,45 +14,46 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from dotphase.dmft import kernel
-from dotphase.dmft.kernel import Beginning, Given, Records, Rule
-from dotphase.dmft.test_error import points_of, test_errors
+from dotphase.dmft.kernel import Initialization, Inputs, Records, UpdateRule
+from dotphase.dmft.test_error import field_rule, test_errors
 from dotphase.model import Model
 from dotphase.numerics.quadrature import normal_points
 from dotphase.runtime import interrupt, memory_limit
 from dotphase.runtime.precision import in_double_precision
+from dotphase.runtime.progress import ProgressCounter
 
-#: Steps for which the fresh fields are quasi-random: later ones matter less, each by itself.
+#: Steps whose fresh fields are quasi-random; each later step has a small effect.
 QUASI_RANDOM = 8
-#: Steps that there is room for at first; it is doubled when it is used up.
-ROOM = 128
-#: Sentences for each step that is taken, in units of max(1, alpha): fewer would leave too little
-#: of the matrices unseen.
-PER_STEP = 4
+#: Initial capacity of the arrays over steps; it doubles when it is used up.
+CAPACITY = 128
+#: Sentences per step and student column, in units of max(1, alpha). With fewer, the steps would use
+#: up too large a part of the matrices.
+SENTENCES_PER_STEP = 4
 
-_launch = eqx.filter_jit(kernel.launch)
-_widen = eqx.filter_jit(kernel.widen)
-#: In the memory of the state that it is given.
+_initial_state = eqx.filter_jit(kernel.initial_state)
+_enlarge = eqx.filter_jit(kernel.enlarge)
+#: Reuses the memory of the state.
 _advance = eqx.filter_jit(kernel.advance, donate="all-except-first")
 
 
 @dataclass(frozen=True)
 class Descent:
-    """What is repeated.
+    """Definition of a descent.
 
     Attributes
     ----------
-    model, alpha : what is learned, from how many sentences per dimension
-    begin : from a key to where it begins
+    model, alpha : model, and sentences per dimension
+    initialize : function of a key that returns the initialization
     d : dimension; None for the limit
     lr : size of every step
-    momentum, batch_fraction : of the steps
+    momentum, batch_fraction : constants of the steps
     dtype : precision of the history
-    seed : of everything random
+    seed : seed of all random numbers
     """
 
     model: Model
     alpha: float
-    begin: Callable[[Array], Beginning]
+    initialize: Callable[[Array], Initialization]
     d: int | None
     lr: Float[np.ndarray, " steps"]
     momentum: float
@@ -61,76 +62,77 @@ class Descent:
     seed: int
 
     @property
-    def least_sentences(self) -> int:
-        """The fewest sentences that so many steps can be taken with."""
-        return int(PER_STEP * self.model.student_rank * (len(self.lr) + 1) * max(1.0, self.alpha))
+    def min_sentences(self) -> int:
+        """Smallest number of sentences for this number of steps."""
+        size = SENTENCES_PER_STEP * self.model.student_rank * (len(self.lr) + 1)
+        return int(size * max(1.0, self.alpha))
 
-    def bytes_of(self, sentences: int) -> int:
-        """Memory that a repetition needs, most of it for the history."""
-        r, length, steps = self.model.student_rank, self.model.length, _room(len(self.lr) + 1)
+    def memory_per_repetition(self, sentences: int) -> int:
+        """Memory of a repetition in bytes, most of it for the history."""
+        r, length = self.model.student_rank, self.model.length
+        steps = _capacity(len(self.lr) + 1)
         dims = length * r * steps
         history = 2 * length * r * steps * sentences * self.dtype.itemsize
         return history + (length + 1) * r * steps * dims * 8
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Repetition:
-    """What was noted along one descent.
+    """Quantities recorded along one descent.
 
     Attributes
     ----------
-    records : by step
-    test_error : by step
+    records : quantities of the kernel at every step
+    test_error : test error at every step
     """
 
     records: Records
     test_error: Float[np.ndarray, " steps"]
 
 
-def _room(steps: int) -> int:
-    """How many steps the lists have room for."""
+def _capacity(steps: int) -> int:
+    """Capacity of arrays for this number of steps: a power of two."""
     return max(16, 1 << (steps - 1).bit_length())
 
 
 @in_double_precision
-def repeat(descent: Descent, sentences: int, number: int) -> Repetition:
-    """One descent on so many effective sentences; its number is part of its seed."""
+def run_repetition(descent: Descent, sentences: int, index: int) -> Repetition:
+    """Run one descent with this number of sentences in the average; its seed contains `index`."""
     model, steps = descent.model, len(descent.lr)
-    rng = np.random.default_rng([descent.seed, sentences, number])
+    rng = np.random.default_rng([descent.seed, sentences, index])
     key = jax.random.key(int(rng.integers(2**63)))
     exact = descent.d is not None
-    begun = descent.begin(jax.random.fold_in(key, 1))
-    rule = Rule(
+    initial = descent.initialize(jax.random.fold_in(key, 1))
+    rule = UpdateRule(
         exact=exact,
         batched=descent.batch_fraction < 1,
         d=jnp.asarray(float(descent.d or sentences / descent.alpha)),
         momentum=jnp.asarray(descent.momentum),
         batch_fraction=jnp.asarray(descent.batch_fraction),
     )
-    teacher, points = _first_fields(model, sentences, exact, rng)
-    room = min(_room(steps + 1), ROOM)
+    teacher, fields = _first_fields(model, sentences, exact, rng)
+    capacity = min(_capacity(steps + 1), CAPACITY)
     noise = jnp.asarray(rng.standard_normal((model.normals, sentences)))
-    state = _launch(model, begun, rule, teacher, noise, points[0], room, descent.dtype)
+    state = _initial_state(model, initial, rule, teacher, noise, fields[0], capacity, descent.dtype)
     while True:
         interrupt.check()
-        lr = jnp.asarray(np.pad(descent.lr, (0, room))[:room])
-        until = jnp.asarray(min(room, steps + 1))
-        state = _advance(Given(model, begun, rule, points, lr, key), state, until)
-        if room > steps:
+        lr = jnp.asarray(np.pad(descent.lr, (0, capacity))[:capacity])
+        inputs = Inputs(model, initial, rule, fields, lr, key)
+        state = _advance(inputs, state, jnp.asarray(min(capacity, steps + 1)))
+        if capacity > steps:
             break
-        room *= 2
-        state = _widen(model, state, room)
-    records = jax.tree.map(lambda part: np.asarray(part[: steps + 1]), state.records)
-    found = test_errors(
-        model, begun.teacher @ begun.teacher.T, state.records, points_of(model, rng)
-    )
-    return Repetition(records, np.asarray(found[: steps + 1]))
+        capacity *= 2
+        state = _enlarge(model, state, capacity)
+    records = jax.tree.map(lambda rows: np.asarray(rows[: steps + 1]), state.records)
+    gram = initial.teacher @ initial.teacher.T
+    errors = test_errors(model, gram, state.records, field_rule(model, rng))
+    return Repetition(records, np.asarray(errors[: steps + 1]))
 
 
 def _first_fields(
     model: Model, sentences: int, exact: bool, rng: np.random.Generator
 ) -> tuple[Float[Array, "tokens t n"], Float[Array, "first tokens r n"]]:
-    """Fields of the teacher, and of the first weights of the student."""
+    """Draw the fields of the teacher and those of the first weights of the student."""
     t, r, length = model.teacher_rank, model.student_rank, model.length
     rows = length * (t + r * (1 if exact else QUASI_RANDOM))
     if exact:
@@ -138,27 +140,29 @@ def _first_fields(
     else:
         drawn = normal_points(rows, sentences, rng).T
     teacher = drawn[: length * t].reshape(length, t, sentences)
-    if not exact:  # exactly of the covariance they have in the limit
+    if not exact:  # give the fields exactly the covariance of the limit
         root = np.linalg.cholesky(teacher @ teacher.swapaxes(1, 2) / sentences)
         teacher = np.linalg.solve(root, teacher)
     return jnp.asarray(teacher), jnp.asarray(drawn[length * t :].reshape(-1, length, r, sentences))
 
 
-def repeat_many(
-    descent: Descent, sentences: int, count: int, on_repetition: Callable[[], None]
+def run_repetitions(
+    descent: Descent, sentences: int, repetitions: int, counter: ProgressCounter
 ) -> list[Repetition]:
-    """So many repetitions; on a CPU as many at once as there are cores and memory for."""
+    """Run several repetitions; on a CPU, as many at once as cores and memory allow."""
 
-    def one(number: int) -> Repetition:
-        found = repeat(descent, sentences, number)
-        on_repetition()
-        return found
+    def run(index: int) -> Repetition:
+        repetition = run_repetition(descent, sentences, index)
+        counter.finish()
+        return repetition
 
-    each = descent.bytes_of(sentences)
-    memory_limit.check_storage("steps", len(descent.lr), each // len(descent.lr))
+    memory = descent.memory_per_repetition(sentences)
+    memory_limit.check_storage("steps", len(descent.lr), memory // len(descent.lr))
     workers = 1
     if jax.default_backend() == "cpu":
-        workers = int(np.clip(memory_limit.available_bytes() // (2 * each), 1, os.cpu_count() or 1))
-    first = [one(0)]  # what is compiled here serves the others
+        workers = int(
+            np.clip(memory_limit.available_bytes() // (2 * memory), 1, os.cpu_count() or 1)
+        )
+    first = [run(0)]  # the others use its compiled functions
     with ThreadPoolExecutor(workers, thread_name_prefix="dotphase-dynamics") as threads:
-        return first + list(threads.map(one, range(1, count)))
+        return first + list(threads.map(run, range(1, repetitions)))

@@ -1,4 +1,4 @@
-"""What the dynamics gives."""
+"""The result of the dynamics: `Trajectory`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from dotphase.config.formatting import Description, Printable, format_value
 from dotphase.config.step_sizes import is_constant
 from dotphase.model import Model
 from dotphase.storage.provenance import provenance
+from dotphase.storage.results import Result
 
 if TYPE_CHECKING:
     import xarray as xr
 
-#: What has a value and a standard error at every step.
+#: Quantities with a value and a standard error at every step.
 QUANTITIES = {
     "train_loss": "training loss per dimension, eps_t",
     "test_error": "test error, eps_g",
@@ -24,8 +25,17 @@ QUANTITIES = {
     "m": "norm of m of token 1",
     "q": "norm of q of token 1",
 }
-#: Steps that are printed.
-SHOWN = 8
+#: Long names of the other variables of the dataset.
+LONG_NAMES = {
+    "gradient_norm": "norm of the gradient over sqrt(d)",
+    "trusted": "repetitions agree up to this step",
+    "lr": "step size",
+    "theta_all": "overlap with the teacher, with sign, of every token",
+    "m_all": "overlap with the positions, with sign, of every token",
+    "q_all": "overlap of the student with itself, of every token",
+}
+#: Number of steps that are printed.
+PRINTED_STEPS = 8
 
 
 class PathOverlaps(NamedTuple):
@@ -43,28 +53,28 @@ class PathOverlaps(NamedTuple):
     q: Float[np.ndarray, "steps tokens r r"]
 
 
-@dataclass(frozen=True)
-class Trajectory(Printable):
-    """Gradient descent step by step, as dynamical mean-field theory has it.
+@dataclass(frozen=True, eq=False)
+class Trajectory(Result, Printable):
+    """Gradient descent step by step, from dynamical mean-field theory.
 
     Attributes
     ----------
-    model, alpha, start, momentum, batch_fraction : as given to `dynamics`
+    model, alpha, start, momentum, batch_fraction : arguments of `dynamics`
     d : dimension; None for the limit of large d
     lr : size of every step
-    steps : 0, 1, ..., the number of steps asked for
-    train_loss, test_error : per step; the loss is that of all sentences, per dimension
-    theta, m, q : per step, norms of the overlaps of token 1 as everywhere
-    gradient_norm : per step, norm of the gradient over sqrt d
-    overlaps : those of all tokens, with signs
+    steps : step numbers 0, 1, ..., T
+    train_loss, test_error : values at every step; the loss is that of all sentences, per dimension
+    theta, m, q : norms of the overlaps of token 1 at every step
+    gradient_norm : norm of the gradient over sqrt d at every step
+    overlaps : overlaps of all tokens, with signs
     stderr : standard error of each of `QUANTITIES` at every step
-    samples : every one of them for each repetition
+    samples : values of each of `QUANTITIES` for every repetition
     trusted_until : last step up to which the repetitions agree
-    diverged_at : step at which the loss has grown without bound, if it has
-    accurate : whether the standard errors met `rtol`
-    message : whether it can be trusted, and why not
-    sentences, repetitions : size of an ensemble, and how many there are
-    seed : seed of everything random
+    diverged_at : step at which the loss has grown without bound; None if there is none
+    accurate : True if the standard errors meet `rtol`
+    message : verdict on the result, with its reason
+    sentences, repetitions : size of an ensemble, and number of ensembles
+    seed : seed of all random numbers
     seconds : wall time
 
     Examples
@@ -81,7 +91,7 @@ class Trajectory(Printable):
     momentum: float
     batch_fraction: float
     d: int | None
-    lr: Float[np.ndarray, " lasting"] = field(repr=False)
+    lr: Float[np.ndarray, " steps_taken"] = field(repr=False)
     steps: np.ndarray = field(repr=False)
     train_loss: Float[np.ndarray, " steps"] = field(repr=False)
     test_error: Float[np.ndarray, " steps"] = field(repr=False)
@@ -103,55 +113,67 @@ class Trajectory(Printable):
 
     @property
     def diverged(self) -> bool:
-        """Whether the descent ran away."""
+        """True if the training loss has grown without bound."""
         return self.diverged_at is not None
 
     def to_dict(self) -> dict[str, Any]:
-        """The path as plain numbers and lists, ready for JSON."""
-        told = (
+        """Return the path as plain numbers and lists, ready for JSON."""
+        names = (
             "alpha", "start", "d", "momentum", "batch_fraction", "steps", *QUANTITIES,
             "gradient_norm", "stderr", "trusted_until", "diverged_at", "accurate", "message",
             "sentences", "repetitions", "seed", "seconds",
         )  # fmt: skip
-        shown = {name: getattr(self, name) for name in told}
-        return {**shown, "lr": float(self.lr[0]) if is_constant(self.lr) else self.lr}
+        values = {name: getattr(self, name) for name in names}
+        return {**values, "lr": float(self.lr[0]) if is_constant(self.lr) else self.lr}
 
     def dataset(self) -> xr.Dataset:
-        """The path as a labelled dataset over `step`, with an axis `repetition` for the samples."""
+        """Return the path as a labeled dataset over `step`; samples also over `repetition`."""
         import xarray as xr
 
-        numbers: dict[str, Any] = {}
+        variables: dict[str, Any] = {}
         for name, text in QUANTITIES.items():
-            numbers[name] = ("step", getattr(self, name), {"long_name": text})
-            numbers[f"{name}_stderr"] = ("step", self.stderr[name])
-            numbers[f"{name}_samples"] = (("repetition", "step"), self.samples[name])
-        numbers["gradient_norm"] = ("step", self.gradient_norm)
-        numbers["trusted"] = ("step", self.steps <= self.trusted_until)
-        numbers["lr"] = ("step", np.append(self.lr, np.nan))
+            error = {"long_name": f"standard error of the {text}"}
+            variables[name] = ("step", getattr(self, name), {"long_name": text})
+            variables[f"{name}_stderr"] = ("step", self.stderr[name], error)
+            samples = {"long_name": f"{text}, of each repetition"}
+            variables[f"{name}_samples"] = (("repetition", "step"), self.samples[name], samples)
         axes = ("step", "token", "column")
-        numbers["theta_all"] = ((*axes, "teacher_column"), self.overlaps.theta)
-        numbers["m_all"] = (axes, self.overlaps.m)
-        numbers["q_all"] = ((*axes, "other_column"), self.overlaps.q)
-        asked = ("alpha", "start", "d", "momentum", "batch_fraction", "sentences", "seed",
+        others = {
+            "gradient_norm": ("step", self.gradient_norm),
+            "trusted": ("step", self.steps <= self.trusted_until),
+            "lr": ("step", np.append(self.lr, np.nan)),
+            "theta_all": ((*axes, "teacher_column"), self.overlaps.theta),
+            "m_all": (axes, self.overlaps.m),
+            "q_all": ((*axes, "other_column"), self.overlaps.q),
+        }
+        for name, (dims, values) in others.items():
+            variables[name] = (dims, values, {"long_name": LONG_NAMES[name]})
+        for variable in variables.values():
+            variable[2]["units"] = "1"
+        names = ("alpha", "start", "d", "momentum", "batch_fraction", "sentences", "seed",
                  "trusted_until", "diverged_at", "message", "seconds")  # fmt: skip
-        attributes = provenance(self.model, **{name: getattr(self, name) for name in asked})
-        return xr.Dataset(numbers, coords={"step": self.steps}, attrs=attributes)
+        attributes = provenance(self.model, **{name: getattr(self, name) for name in names})
+        coords = {"step": ("step", self.steps, {"long_name": "step", "units": "1"})}
+        return xr.Dataset(variables, coords=coords, attrs=attributes)
 
     @property
     def description(self) -> Description:
-        """Some of the steps, with errors."""
-        where = "d -> infinity" if self.d is None else f"d = {self.d}"
+        """Values with errors at a few steps."""
+        dimension = "d -> infinity" if self.d is None else f"d = {self.d}"
         rule = f"lr = {self.lr[0]:g}" if is_constant(self.lr) else "lr by a schedule"
         rule += f", momentum {self.momentum:g}" if self.momentum else ""
         rule += f", batches of {self.batch_fraction:g} n" if self.batch_fraction < 1 else ""
-        head = f"gradient descent at alpha = {self.alpha:g}, {where}, start {self.start}, {rule}"
+        title = (
+            f"gradient descent at alpha = {self.alpha:g}, {dimension}, start {self.start}, {rule}"
+        )
         rows = [("step", "".join(f"{name:>24}" for name in QUANTITIES))]
         last = len(self.steps) - 1
-        for step in sorted({round(last * (k / (SHOWN - 1)) ** 2) for k in range(SHOWN)}):
+        spacing = (np.arange(PRINTED_STEPS) / (PRINTED_STEPS - 1)) ** 2
+        for step in sorted({round(last * position) for position in spacing.tolist()}):
             cells = (
                 format_value(getattr(self, name)[step], self.stderr[name][step])
                 for name in QUANTITIES
             )
             rows.append((str(step), "".join(f"{cell:>24}" for cell in cells)))
         size = f"{self.repetitions} x {self.sentences} sentences, {self.seconds:.1f} s"
-        return Description(head, tuple(rows), (f"{self.message} ({size})",))
+        return Description(title, tuple(rows), (f"{self.message} ({size})",))

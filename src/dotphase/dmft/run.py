@@ -1,4 +1,4 @@
-"""`dynamics`: what gradient descent does at every step when d grows, and how well that is known."""
+"""`dynamics`: gradient descent at every step in the limit of large d, with standard errors."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from jaxtyping import Array, Float
 
 from dotphase.config import validation
 from dotphase.config.settings import replace_fields
-from dotphase.config.step_sizes import StepSize, check_batch_fraction, check_momentum, step_sizes
-from dotphase.dmft.ensemble import Descent, Repetition, repeat_many
-from dotphase.dmft.initialization import at_dimension, in_the_limit
-from dotphase.dmft.kernel import Beginning
+from dotphase.config.step_sizes import StepSize, step_sizes
+from dotphase.dmft.ensemble import Descent, Repetition, run_repetitions
+from dotphase.dmft.initialization import finite_d_initialization, limit_initialization
+from dotphase.dmft.kernel import Initialization
 from dotphase.dmft.result import QUANTITIES, PathOverlaps, Trajectory
 from dotphase.dmft.settings import DynamicsFields, DynamicsSettings
 from dotphase.errors import InvalidInput
@@ -29,17 +29,16 @@ from dotphase.finite_d.initialization import (
 )
 from dotphase.model import Model
 from dotphase.model.definition import refuse, refuse_spectrum
+from dotphase.runtime.progress import ProgressCallback, ProgressCounter
 
-#: Most steps: the memory of what was seen grows with their square.
-MOST_STEPS = 2**20
-#: A loss this many times the one at the start has diverged.
-BLOWN_UP = 1e3
-#: No smaller relative standard error is claimed: a few repetitions do not tell their spread
-#: exactly.
-LEAST = 1e-4
-#: Repetitions disagree that are further apart than this share of the largest value that a
-#: quantity could have.
-APART = 0.1
+#: Largest number of steps; the memory of the history grows with its square.
+MAX_STEPS = 2**20
+#: Ratio of the loss to the initial loss above which a descent has diverged.
+DIVERGED = 1e3
+#: Smallest relative standard error that is reported, as few repetitions underestimate their spread.
+MIN_ERROR = 1e-4
+#: Largest distance between repetitions that agree, relative to the range of a quantity.
+AGREEMENT = 0.1
 
 Steps = Float[np.ndarray, " steps"]
 
@@ -51,19 +50,17 @@ def dynamics(
     *,
     steps: int,
     lr: StepSize,
-    momentum: float = 0.0,
-    batch_fraction: float = 1.0,
-    scale: float | None = None,
     d: int | None = None,
     settings: DynamicsSettings | None = None,
-    on_repetition: Callable[[], None] | None = None,
+    progress: ProgressCallback | None = None,
     **changes: Unpack[DynamicsFields],
 ) -> Trajectory:
-    """Training loss, test error and overlaps at every step of gradient descent.
+    """Compute training loss, test error and overlaps at every step of gradient descent.
 
-    In the limit of large d they are the same for every data set, whatever the minima are like:
-    dynamical mean-field theory. A step is ``Q <- Q - lr * gradient + momentum * (last step)``, with
-    the gradient of ``sum |y - f|^2/(2d) + (ridge/2) |Q|^2``, as in `train`.
+    In the limit of large d they are the same for every data set, and dynamical mean-field theory
+    gives them. It does not assume anything about the minima. A step is
+    ``Q <- Q - lr * gradient + momentum * (previous step)``, with the gradient of
+    ``sum |y - f|^2/(2d) + (ridge/2) |Q|^2``, as in `train`.
 
     Parameters
     ----------
@@ -72,33 +69,28 @@ def dynamics(
     alpha : float
         Sentences per dimension.
     start : {"semantic", "positional", "mixed", "random"}, `start_from` or callable
-        Where to begin. The positional start has ``|Q|^2 = d`` here. Random weights have no overlaps
-        in the limit, and never get any; at finite d they do. Functions need d.
+        Initialization of the weights. The positional one has ``|Q|^2 = d`` here. Random weights
+        have no overlaps with teacher or positions in the limit and never gain any; at finite d they
+        do. Functions need d.
     steps : int
-        Steps.
+        Number of steps.
     lr : float, sequence or callable
-        Size of a step; of each step; or as a function of its number, from 0 on.
-    momentum : float in [0, 1)
-        Share of the last step that is added.
-    batch_fraction : float in (0, 1]
-        Share of the sentences that a step sees, drawn anew for each.
-    scale : float, optional
-        Standard deviation of the entries of a random start, .1 if not given.
+        Step size, a list with one for each step, or a function of the step number (from 0 on).
     d : int, optional
-        Dimension at which everything random is drawn, ``n = round(alpha d)`` sentences, with the
-        loss of the limit; every repetition is then another data set and start.
+        Dimension of all random draws, with ``n = round(alpha d)`` sentences and the loss of the
+        limit. Every repetition is then another data set and start.
     settings : DynamicsSettings, optional
-        Sizes of the ensembles and the accuracy asked for.
-    on_repetition : callable, optional
-        Called when a repetition is done.
+        Update rule, sizes of the ensembles and requested accuracy.
+    progress : callable, optional
+        Called with a `ProgressEvent` after each repetition.
     **changes
-        Fields of `DynamicsSettings` that are to differ from `settings`: log2_ensemble,
-        repetitions, rtol, most, seed, dtype.
+        Fields of `DynamicsSettings` to replace in `settings`: momentum, batch_fraction, scale,
+        log2_ensemble, repetitions, rtol, max_log2_ensemble, seed, dtype.
 
     Returns
     -------
     Trajectory
-        Every number at every step with its standard error, and how far it is to be trusted.
+        All quantities at every step with standard errors, and the last trusted step.
 
     Examples
     --------
@@ -107,181 +99,205 @@ def dynamics(
     >>> bool(path.train_loss[-1] < path.train_loss[0])
     True
     """
-    began = time.perf_counter()
+    started = time.perf_counter()
     settings = replace_fields(settings or DynamicsSettings(), changes)
+    descent = define_descent(model, alpha, start, steps=steps, lr=lr, d=d, settings=settings)
+    sentences = None if d is None else count_sentences(model, alpha, d)
+    if sentences is not None and sentences * min(1.0, 1 / alpha) <= descent.min_sentences / 2:
+        rule = f"must be larger for {steps} steps: use {2 * descent.min_sentences} or more"
+        raise InvalidInput("d", d, rule)
+    estimate = _estimate(descent, sentences, settings, progress)
+    return _trajectory(
+        descent, start_name(start), settings, estimate, time.perf_counter() - started
+    )
+
+
+def define_descent(
+    model: Model,
+    alpha: float,
+    start: str | PrescribedStart | StartFunction,
+    *,
+    steps: int,
+    lr: StepSize,
+    d: int | None,
+    settings: DynamicsSettings,
+) -> Descent:
+    """Validate the arguments of a descent and collect them."""
     refuse_spectrum(model, "the dynamics")
     refuse(model, "the dynamics", "latent", "correlation")
-    alpha = validation.number("alpha", alpha, above=0)
-    sizes = step_sizes(lr, validation.integer("steps", steps, at_least=1, at_most=MOST_STEPS))
-    sentences = None if d is None else count_sentences(model, alpha, d)
-    descent = Descent(
+    return Descent(
         model=model,
-        alpha=alpha,
-        begin=_begin(model, start, scale, d),
+        alpha=validation.number("alpha", alpha, above=0),
+        initialize=_initializer(model, start, settings.scale, d),
         d=d,
-        lr=sizes,
-        momentum=check_momentum(momentum),
-        batch_fraction=check_batch_fraction(batch_fraction),
+        lr=step_sizes(lr, validation.integer("steps", steps, at_least=1, at_most=MAX_STEPS)),
+        momentum=float(settings.momentum),
+        batch_fraction=float(settings.batch_fraction),
         dtype=check_dtype(settings.dtype),
         seed=settings.seed,
     )
-    if sentences is not None and sentences * min(1.0, 1 / alpha) <= descent.least_sentences / 2:
-        rule = f"must be larger for {steps} steps: use {2 * descent.least_sentences} or more"
-        raise InvalidInput("d", d, rule)
-    found = _enough(descent, sentences, settings, on_repetition or (lambda: None))
-    return _trajectory(descent, start_name(start), settings, found, time.perf_counter() - began)
 
 
-def _begin(
+def _initializer(
     model: Model, start: str | PrescribedStart | StartFunction, scale: float | None, d: int | None
-) -> Callable[[Array], Beginning]:
-    """From the key of a repetition to where it begins."""
+) -> Callable[[Array], Initialization]:
+    """Return a function from the key of a repetition to its initialization."""
     if d is not None:
-        drawn, dimension = resolve_start(model, start, scale), d
-        return lambda key: at_dimension(model, drawn, dimension, key)
+        return partial(finite_d_initialization, model, resolve_start(model, start, scale), d)
     if not isinstance(start, str | PrescribedStart):
         raise InvalidInput(
             "start", start_name(start), "must be a name or overlaps unless d is given"
         )
     parts = start_components(model, start, scale)
-    return lambda key: in_the_limit(model, parts)
+    return lambda key: limit_initialization(model, parts)
 
 
-class _Averages(NamedTuple):
-    """Ensembles of one size: every quantity for each repetition, and the repetitions."""
+class _Ensemble(NamedTuple):
+    """Repetitions with the same number of sentences, and the samples of every quantity."""
 
     sentences: int
-    samples: dict[str, Float[np.ndarray, "repetitions steps"]]
     repetitions: list[Repetition]
+    samples: dict[str, Float[np.ndarray, "repetitions steps"]]
 
     def mean(self, name: str) -> Steps:
+        """Mean of a quantity over the repetitions."""
         return np.asarray(self.samples[name].mean(axis=0))
 
     def variance(self, name: str) -> Steps:
-        """Of the mean."""
+        """Variance of the mean; NaN for a single repetition."""
         rows = self.samples[name]
         if len(rows) < 2:
             return np.full(rows.shape[1], np.nan)
         return np.asarray(rows.var(axis=0, ddof=1) / len(rows))
 
 
-class _Found(NamedTuple):
-    """The largest ensembles, those of half their size if there are any, and standard errors."""
+class _Estimate(NamedTuple):
+    """The largest ensemble, the one of half its size if it is extrapolated, and standard errors."""
 
-    averages: _Averages
-    smaller: _Averages | None
+    ensemble: _Ensemble
+    half: _Ensemble | None
     stderr: dict[str, Steps]
 
-    def limit(self, mean: Callable[[_Averages], np.ndarray]) -> np.ndarray:
-        """A mean for ensembles of any size: what their size shifts falls like 1/N."""
-        large = mean(self.averages)
-        return large if self.smaller is None else 2 * large - mean(self.smaller)
+    def extrapolate(self, mean: Callable[[_Ensemble], np.ndarray]) -> np.ndarray:
+        """Extrapolate a mean to 1/N = 0; its bias is of order 1/N in the number of sentences."""
+        large = mean(self.ensemble)
+        return large if self.half is None else 2 * large - mean(self.half)
+
+    def meets(self, rtol: float | None) -> bool:
+        """True if standard errors are below rtol times the largest value of each quantity."""
+        return rtol is None or all(
+            bool(np.all(error <= rtol * np.max(np.abs(self.ensemble.mean(name))) + 1e-12))
+            for name, error in self.stderr.items()
+        )
 
 
-def _enough(
+def _estimate(
     descent: Descent,
     sentences: int | None,
     settings: DynamicsSettings,
-    on_repetition: Callable[[], None],
-) -> _Found:
-    """Ensembles large enough for the accuracy asked for; at finite d those that there are."""
+    progress: ProgressCallback | None,
+) -> _Estimate:
+    """Enlarge ensembles until they meet `rtol`; at finite d their size is `sentences`."""
+    one_size = sentences is not None or settings.rtol is None
+    counter = ProgressCounter("dynamics", settings.repetitions if one_size else None, progress)
 
-    def averages(count: int) -> _Averages:
-        found = repeat_many(descent, count, settings.repetitions, on_repetition)
-        return _Averages(count, _samples(descent.model, found), found)
+    def ensemble(size: int) -> _Ensemble:
+        repetitions = run_repetitions(descent, size, settings.repetitions, counter)
+        return _Ensemble(size, repetitions, _samples(descent.model, repetitions))
 
-    level = max(settings.log2_ensemble, (descent.least_sentences - 1).bit_length())
-    if sentences is not None or settings.rtol is None:
-        only = averages(sentences or 2**level)
-        return _Found(only, None, {name: np.sqrt(only.variance(name)) for name in QUANTITIES})
-    smaller, larger = averages(2 ** (level - 1)), averages(2**level)
+    log2_size = max(settings.log2_ensemble, (descent.min_sentences - 1).bit_length())
+    if one_size:
+        single = ensemble(sentences or 2**log2_size)
+        return _Estimate(
+            single, None, {name: np.sqrt(single.variance(name)) for name in QUANTITIES}
+        )
+    half, larger = ensemble(2 ** (log2_size - 1)), ensemble(2**log2_size)
     while True:
-        stderr = {name: _standard_error(smaller, larger, name) for name in QUANTITIES}
-        found = _Found(larger, smaller, stderr)
-        ended = level >= settings.max_log2_ensemble or _first_diverged(larger) is not None
-        if ended or _accurate(found, settings.rtol):
-            return found
-        level += 1
-        smaller, larger = larger, averages(2**level)
+        stderr = {name: _standard_error(half, larger, name) for name in QUANTITIES}
+        estimate = _Estimate(larger, half, stderr)
+        is_last = log2_size >= settings.max_log2_ensemble or _divergence(larger) is not None
+        if is_last or estimate.meets(settings.rtol):
+            return estimate
+        log2_size += 1
+        half, larger = larger, ensemble(2**log2_size)
 
 
-def _samples(model: Model, found: list[Repetition]) -> dict[str, Float[np.ndarray, "r s"]]:
+def _samples(
+    model: Model, repetitions: list[Repetition]
+) -> dict[str, Float[np.ndarray, "repetitions steps"]]:
+    """Collect the quantities of all repetitions."""
     rho = float(model.rho[0])
     rows = [
         {
-            "train_loss": one.records.train_loss,
-            "test_error": one.test_error,
-            "theta": rho * np.linalg.norm(one.records.theta, axis=(1, 2)),
-            "m": np.linalg.norm(one.records.m[:, 0], axis=1),
-            "q": rho * np.linalg.norm(one.records.C, axis=(1, 2)),
+            "train_loss": repetition.records.train_loss,
+            "test_error": repetition.test_error,
+            "theta": rho * np.linalg.norm(repetition.records.theta, axis=(1, 2)),
+            "m": np.linalg.norm(repetition.records.m[:, 0], axis=1),
+            "q": rho * np.linalg.norm(repetition.records.C, axis=(1, 2)),
         }
-        for one in found
+        for repetition in repetitions
     ]
     return {name: np.stack([np.asarray(row[name]) for row in rows]) for name in QUANTITIES}
 
 
-def _standard_error(smaller: _Averages, larger: _Averages, name: str) -> Steps:
-    """That of a mean which is continued to ensembles of any size."""
+def _standard_error(half: _Ensemble, larger: _Ensemble, name: str) -> Steps:
+    """Standard error of an extrapolated mean."""
     with np.errstate(invalid="ignore", over="ignore"):
-        spread = 4 * larger.variance(name) + smaller.variance(name)
-        return np.asarray(np.sqrt(spread + (LEAST * larger.mean(name)) ** 2))
+        variance = 4 * larger.variance(name) + half.variance(name)
+        return np.asarray(np.sqrt(variance + (MIN_ERROR * larger.mean(name)) ** 2))
 
 
-def _accurate(found: _Found, rtol: float) -> bool:
-    """Whether every standard error is small against the largest value of its quantity."""
-    return all(
-        bool(np.all(error <= rtol * np.max(np.abs(found.averages.mean(name))) + 1e-12))
-        for name, error in found.stderr.items()
-    )
+def _divergence(ensemble: _Ensemble) -> int | None:
+    """First step at which the loss of a repetition is out of bounds; None if there is none."""
+    loss = ensemble.samples["train_loss"]
+    outside = ~(loss <= DIVERGED * np.abs(loss[:, :1]) + np.finfo(float).tiny)
+    steps = np.flatnonzero(outside.any(axis=0))
+    return int(steps[0]) if steps.size else None
 
 
-def _first_diverged(averages: _Averages) -> int | None:
-    """The first step at which the loss of some repetition is out of bounds."""
-    loss = averages.samples["train_loss"]
-    out = ~(loss <= BLOWN_UP * np.abs(loss[:, :1]) + np.finfo(float).tiny)
-    where = np.flatnonzero(out.any(axis=0))
-    return int(where[0]) if where.size else None
-
-
-def _trusted_until(descent: Descent, found: _Found, diverged: int | None) -> int:
-    """The last step before which all repetitions do the same.
+def _trusted_until(descent: Descent, estimate: _Estimate, diverged_at: int | None) -> int:
+    """Last step before the repetitions disagree.
 
     At finite d they are different data sets, which need not agree.
     """
-    last = len(descent.lr) if diverged is None else diverged - 1
+    last = len(descent.lr) if diverged_at is None else diverged_at - 1
     if descent.d is not None:
         return last
-    rho, longest = float(descent.model.rho[0]), float(descent.model.positions[0, 0])
-    samples = {name: rows[:, : last + 1] for name, rows in found.averages.samples.items()}
+    rho, position = float(descent.model.rho[0]), float(descent.model.positions[0, 0])
+    samples = {name: rows[:, : last + 1] for name, rows in estimate.ensemble.samples.items()}
     sizes = {name: np.abs(rows).max(axis=0) for name, rows in samples.items()}
-    # As large as q allows: relative to themselves, overlaps of nearly nothing are always noisy.
-    sizes["theta"], sizes["m"] = np.sqrt(rho * sizes["q"]), np.sqrt(longest / rho * sizes["q"])
-    apart = [
-        np.maximum(np.ptp(rows, axis=0), 2 * np.nan_to_num(found.stderr[name][: last + 1]))
-        > APART * np.maximum.accumulate(sizes[name]) + 1e-12
+    # The range of theta and m follows from q: relative to themselves, tiny overlaps are noise.
+    sizes["theta"], sizes["m"] = np.sqrt(rho * sizes["q"]), np.sqrt(position / rho * sizes["q"])
+    disagree = [
+        np.maximum(np.ptp(rows, axis=0), 2 * np.nan_to_num(estimate.stderr[name][: last + 1]))
+        > AGREEMENT * np.maximum.accumulate(sizes[name]) + 1e-12
         for name, rows in samples.items()
     ]
-    where = np.flatnonzero(np.any(apart, axis=0))
-    return int(where[0]) - 1 if where.size else last
+    steps = np.flatnonzero(np.any(disagree, axis=0))
+    return int(steps[0]) - 1 if steps.size else last
 
 
 def _trajectory(
-    descent: Descent, start: str, settings: DynamicsSettings, found: _Found, seconds: float
+    descent: Descent, start: str, settings: DynamicsSettings, estimate: _Estimate, seconds: float
 ) -> Trajectory:
-    model, averages = descent.model, found.averages
+    """Assemble the result."""
+    model, ensemble = descent.model, estimate.ensemble
     rho = np.asarray(model.rho)
-    diverged = _first_diverged(averages)
-    trusted = _trusted_until(descent, found, diverged)
-    accurate = settings.rtol is None or descent.d is not None or _accurate(found, settings.rtol)
+    diverged_at = _divergence(ensemble)
+    trusted_until = _trusted_until(descent, estimate, diverged_at)
+    accurate = descent.d is not None or estimate.meets(settings.rtol)
 
-    def mean(name: str) -> np.ndarray:
-        return found.limit(
-            lambda some: np.mean([getattr(one.records, name) for one in some.repetitions], axis=0)
-        )
+    def mean_record(ensemble: _Ensemble, name: str) -> np.ndarray:
+        return np.mean([getattr(run.records, name) for run in ensemble.repetitions], axis=0)
 
     with np.errstate(invalid="ignore", over="ignore"):
-        theta, m, C, gradient = (mean(name) for name in ("theta", "m", "C", "gradient"))
-        values = {name: found.limit(partial(_Averages.mean, name=name)) for name in QUANTITIES}
+        theta, m, C, gradient = (
+            estimate.extrapolate(partial(mean_record, name=name))
+            for name in ("theta", "m", "C", "gradient")
+        )
+        values = {
+            name: estimate.extrapolate(partial(_Ensemble.mean, name=name)) for name in QUANTITIES
+        }
         if descent.d is None:  # norms of mean overlaps, not means of norms
             values["theta"] = rho[0] * np.linalg.norm(theta, axis=(1, 2))
             values["m"] = np.linalg.norm(m[:, 0], axis=1)
@@ -299,26 +315,27 @@ def _trajectory(
         overlaps=PathOverlaps(
             rho[:, None, None] * theta[:, None], m, rho[:, None, None] * C[:, None]
         ),
-        stderr=found.stderr,
-        samples=averages.samples,
-        trusted_until=trusted,
-        diverged_at=diverged,
+        stderr=estimate.stderr,
+        samples=ensemble.samples,
+        trusted_until=trusted_until,
+        diverged_at=diverged_at,
         accurate=accurate,
-        message=_message(diverged, trusted, len(descent.lr), accurate, settings.rtol),
-        sentences=averages.sentences,
-        repetitions=len(averages.repetitions),
+        message=_message(diverged_at, trusted_until, len(descent.lr), accurate, settings.rtol),
+        sentences=ensemble.sentences,
+        repetitions=len(ensemble.repetitions),
         seed=descent.seed,
         seconds=seconds,
     )
 
 
 def _message(
-    diverged: int | None, trusted: int, steps: int, accurate: bool, rtol: float | None
+    diverged_at: int | None, trusted_until: int, steps: int, accurate: bool, rtol: float | None
 ) -> str:
-    if diverged is not None:
-        return f"diverged at step {diverged}: use smaller steps (lr)"
-    if trusted < steps:
-        return f"NOT TRUSTED after step {trusted}: the repetitions disagree from there on"
+    """Verdict on a trajectory in one sentence."""
+    if diverged_at is not None:
+        return f"diverged at step {diverged_at}: use smaller steps (lr)"
+    if trusted_until < steps:
+        return f"NOT TRUSTED after step {trusted_until}: the repetitions disagree from there on"
     if not accurate:
         return f"trusted, but standard errors above rtol = {rtol:g}: use larger ensembles"
     return "trusted: the repetitions agree"

@@ -6,34 +6,44 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from dotphase.config import validation
+from dotphase.config.step_sizes import check_batch_fraction, check_momentum
 from dotphase.finite_d.datasets import check_dtype
 
-#: log2 of the fewest sentences of an ensemble.
-LEAST = 6
+#: Smallest and largest log2 of the sentences of an ensemble.
+LOG2_RANGE = {"at_least": 6, "at_most": 24}
 
 
 @dataclass(frozen=True)
 class DynamicsSettings:
-    """How accurately the dynamics is computed.
+    """Update rule and accuracy of the dynamics.
 
     Parameters
     ----------
+    momentum : float in [0, 1)
+        Momentum coefficient: a step adds this multiple of the previous step.
+    batch_fraction : float in (0, 1]
+        Size of a mini-batch over the number of sentences; each step draws a new mini-batch.
+    scale : float, optional
+        Standard deviation of the entries of a random start; .1 by default.
     log2_ensemble : int
-        log2 of the effective sentences of a repetition; more are taken for many steps.
+        log2 of the effective sentences of a repetition; many steps raise it.
     repetitions : int
-        Independent ensembles; their spread is the standard error. At finite d, runs.
+        Independent ensembles; their spread gives the standard error. At finite d, runs.
     rtol : float, optional
-        Ensembles are doubled until the standard errors, relative to the largest value that a
-        quantity has, are below this at every step. Numbers are continued to 1/N = 0 from two
-        sizes; None for ensembles of one size, where a shift of order 1/N remains.
+        Ensembles are doubled until the standard errors, relative to the largest value of each
+        quantity, are below this at every step. Results of two sizes are then extrapolated to
+        1/N = 0. With None there is one size, and a bias of order 1/N remains.
     max_log2_ensemble : int
         log2 of the largest ensemble.
     seed : int
-        Seed of everything random.
+        Seed of all random numbers.
     dtype : {"float64", "float32"}
-        Precision in which the history is kept; float32 needs half of the memory and time.
+        Precision of the history; float32 halves memory and time.
     """
 
+    momentum: float = 0.0
+    batch_fraction: float = 1.0
+    scale: float | None = None
     log2_ensemble: int = 12
     repetitions: int = 8
     rtol: float | None = 0.01
@@ -42,18 +52,24 @@ class DynamicsSettings:
     dtype: str = "float64"
 
     def __post_init__(self) -> None:
-        validation.integer("log2_ensemble", self.log2_ensemble, at_least=LEAST, at_most=24)
-        validation.integer("max_log2_ensemble", self.max_log2_ensemble, at_least=LEAST, at_most=24)
+        check_momentum(self.momentum)
+        check_batch_fraction(self.batch_fraction)
+        for name in ("log2_ensemble", "max_log2_ensemble"):
+            validation.integer(name, getattr(self, name), **LOG2_RANGE)
         validation.integer("repetitions", self.repetitions, at_least=1, at_most=2**16)
         validation.integer("seed", self.seed, at_least=0)
-        if self.rtol is not None:
-            validation.number("rtol", self.rtol, above=0)
+        for name in ("scale", "rtol"):
+            if getattr(self, name) is not None:
+                validation.number(name, getattr(self, name), above=0)
         check_dtype(self.dtype)
 
 
 class DynamicsFields(TypedDict, total=False):
     """The fields of `DynamicsSettings` as keywords of a function."""
 
+    momentum: float
+    batch_fraction: float
+    scale: float | None
     log2_ensemble: int
     repetitions: int
     rtol: float | None

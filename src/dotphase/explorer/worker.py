@@ -96,19 +96,20 @@ def theory(lesson: dict[str, Any]) -> None:
     from dotphase.dmft.result import QUANTITIES
     from dotphase.dmft.run import dynamics
     from dotphase.explorer.lesson import STAGES, Lesson
+    from dotphase.runtime.progress import ProgressEvent
 
     asked = Lesson.of(lesson)
     model = asked.point.model()
     total = sum(stage["repetitions"] * (2 if stage["rtol"] else 1) for stage in STAGES)
     done = iter(range(1, total + 1))
 
-    def on_repetition() -> None:
+    def progress(event: ProgressEvent) -> None:
         tell(state="running", progress=next(done, total) / total)
 
     for number, stage in enumerate(STAGES):
         path = dynamics(
             model, asked.point.alpha, asked.start(), **asked.rule(),
-            **stage, on_repetition=on_repetition,
+            **stage, progress=progress,
         )  # fmt: skip
         theta, m, q = path.overlaps
         told = ("steps", *QUANTITIES, "stderr", "trusted_until", "diverged_at", "message",

@@ -1,1 +1,1 @@
-"""Generalised approximate message passing, beside its state evolution."""
+"""Generalized approximate message passing, and its state evolution."""

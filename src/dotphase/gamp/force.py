@@ -1,7 +1,7 @@
-"""The proximal map's force on many sentences, in blocks of one size.
+"""Forces of the proximal map on many sentences, in blocks of one size.
 
-One compiled function serves data sets of every size, and the paths of their state evolution
-(`dotphase.gamp.state_evolution`), whose losses are quadratic forms of the same kind.
+One compiled function serves data sets of every size. It also serves the paths of their state
+evolution (`dotphase.gamp.state_evolution`), whose losses are quadratic forms of the same kind.
 """
 
 from __future__ import annotations
@@ -28,97 +28,101 @@ from dotphase.numerics.proximal_map import (
 )
 from dotphase.runtime.threads import map_blocks
 
-#: Sentences in a block: on an accelerator many, where a block takes the same time for any number.
-BLOCK, BLOCK_ON_ACCELERATOR = 2**10, 2**14
+#: Sentences in a block on a CPU.
+BLOCK = 2**10
+#: Sentences in a block on an accelerator, where larger blocks take the same time.
+BLOCK_ON_ACCELERATOR = 2**14
 
 
 class Sentences(NamedTuple):
-    """A block of sentences: their losses, and one where a sentence counts."""
+    """A block of sentences: their losses, and a mask that is 0 for padding."""
 
     form: Any
     used: Float[Array, " block"]
 
 
-class Block(NamedTuple):
-    """What the proximal map makes of a block.
+class BlockForce(NamedTuple):
+    """Forces on a block of sentences.
 
     Attributes
     ----------
-    g : the force ``V^{-1}(X - c)``, zero on sentences that do not count
+    g : force ``V^{-1}(X - c)`` on each sentence, zero for padding
     response : sum of ``dg_l/dc_l`` over sentences, per token
-    rivals : how many sentences were seen to have two minima
-    track : where the proximal map found its minima
+    two_minima : number of sentences whose proximal problem has two known minima
+    prox_state : minima of the proximal problems, to warm start the next call
     """
 
     g: Float[Array, "tokens r block"]
     response: Float[Array, "tokens r r"]
-    rivals: Float[Array, ""]
-    track: ProxState
+    two_minima: Float[Array, ""]
+    prox_state: ProxState
 
 
-def cut(tree: Any) -> tuple[Any, ...]:
-    """Sentences on the last axis, in blocks; the last one is filled up with zeros."""
+def split_blocks(tree: Any) -> tuple[Any, ...]:
+    """Split arrays along their last axis, the sentences; zeros fill the last block."""
     count = jax.tree.leaves(tree)[0].shape[-1]
-    block = BLOCK if on_cpu() else BLOCK_ON_ACCELERATOR
+    size = BLOCK if on_cpu() else BLOCK_ON_ACCELERATOR
 
-    def filled(leaf: Float[Array, "... n"], begin: int) -> Float[Array, "... block"]:
-        some = leaf[..., begin : begin + block]
-        return jnp.pad(some, [(0, 0)] * (leaf.ndim - 1) + [(0, block - some.shape[-1])])
+    def block(leaf: Float[Array, "... n"], first: int) -> Float[Array, "... block"]:
+        part = leaf[..., first : first + size]
+        return jnp.pad(part, [(0, 0)] * (leaf.ndim - 1) + [(0, size - part.shape[-1])])
 
-    return tuple(
-        jax.tree.map(partial(filled, begin=begin), tree) for begin in range(0, count, block)
-    )
+    return tuple(jax.tree.map(partial(block, first=k), tree) for k in range(0, count, size))
 
 
-def join(blocks: Sequence[Array], count: int) -> Array:
-    """The first `count` sentences of blocks."""
+def join_blocks(blocks: Sequence[Array], count: int) -> Array:
+    """Concatenate blocks and drop the padding after `count` sentences."""
     return jnp.concatenate(blocks, axis=-1)[..., :count]
 
 
 @eqx.filter_jit
-def fresh(centre: Float[Array, "tokens r block"]) -> ProxState:
-    """Where the proximal map begins: at the centres."""
-    return ProxState.initial(centre.reshape(-1, centre.shape[-1]))
+def initial_prox_state(center: Float[Array, "tokens r block"]) -> ProxState:
+    """Start the proximal map at the centers."""
+    return ProxState.initial(center.reshape(-1, center.shape[-1]))
 
 
 def apply_force(
     model: Model,
-    centres: Sequence[Float[Array, "tokens r block"]],
+    centers: Sequence[Float[Array, "tokens r block"]],
     V: Float[Array, "tokens r r"],
     sentences: Sequence[Sentences],
-    tracks: Sequence[ProxState],
+    prox_states: Sequence[ProxState],
     call: Int[Array, ""],
-) -> list[Block]:
-    """The proximal map at the centres of all blocks, its force, and how the force responds."""
+) -> list[BlockForce]:
+    """Compute the force of the proximal map and its response in every block."""
 
-    def work(k: int) -> Block:
-        return _on_block(model, centres[k], sentences[k], tracks[k], V, call)
+    def block_force(k: int) -> BlockForce:
+        return _block_force(model, centers[k], sentences[k], prox_states[k], V, call)
 
-    # The first one by itself: it may have to be compiled, once.
-    return [work(0), *map_blocks(lambda k: work(k + 1), len(centres) - 1)]
+    # The first block runs alone, because it may compile the function for the others.
+    return [block_force(0), *map_blocks(lambda k: block_force(k + 1), len(centers) - 1)]
 
 
 @eqx.filter_jit
-def _on_block(
+def _block_force(
     model: Model,
-    centre: Float[Array, "tokens r block"],
+    center: Float[Array, "tokens r block"],
     sentences: Sentences,
-    track: ProxState,
+    prox_state: ProxState,
     V: Float[Array, "tokens r r"],
     call: Int[Array, ""],
-) -> Block:
-    """``dg/dc = V^{-1} ((V^{-1} + H)^{-1} V^{-1} - 1)``, H the Hessian of the loss at the
-    minimizer."""
-    length, r, _ = centre.shape
-    flat = centre.reshape(length * r, -1)
-    blocks = jax.scipy.linalg.block_diag
-    precision = blocks(*inverses(V))
-    problem = ProximalProblem(flat, precision, blocks(*matrix_sqrt(V)), sentences.form)
+) -> BlockForce:
+    """Force on one block, with ``dg/dc = V^{-1} ((V^{-1} + H)^{-1} V^{-1} - 1)``.
+
+    H is the Hessian of the loss at the minimizer.
+    """
+    length, r, _ = center.shape
+    flat = center.reshape(length * r, -1)
+    block_diag = jax.scipy.linalg.block_diag
+    precision = block_diag(*inverses(V))
+    problem = ProximalProblem(flat, precision, block_diag(*matrix_sqrt(V)), sentences.form)
     derivatives, used = sentence_derivatives(model), sentences.used
-    track = proximal_map(derivatives, problem, track, call)
-    g = jnp.where(used > 0, vmap_points(lambda away: matvec(precision, away))(track.x - flat), 0.0)
-    slopes = jnp.where(used > 0, response(derivatives, problem, track.x), 0.0)
-    slopes = jnp.sum(slopes, axis=-1).reshape(length, r, length, r)
-    own = jnp.stack([slopes[l, :, l] for l in range(length)])
-    rivals = jnp.sum(used * track.bistable)
-    return Block(g.reshape(centre.shape), (own + own.swapaxes(1, 2)) / 2, rivals, track)
+    prox_state = proximal_map(derivatives, problem, prox_state, call)
+    displacement = prox_state.x - flat
+    g = vmap_points(lambda x: matvec(precision, x))(displacement)
+    g = jnp.where(used > 0, g, 0.0).reshape(center.shape)
+    jacobians = jnp.where(used > 0, response(derivatives, problem, prox_state.x), 0.0)
+    total = jnp.sum(jacobians, axis=-1).reshape(length, r, length, r)
+    diagonal = jnp.stack([total[l, :, l] for l in range(length)])
+    symmetric = (diagonal + diagonal.swapaxes(1, 2)) / 2
+    return BlockForce(g, symmetric, jnp.sum(used * prox_state.bistable), prox_state)

@@ -1,28 +1,34 @@
-"""What message passing gives."""
+"""The result of message passing: `MessagePassing`."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dotphase.config.formatting import Description
 from dotphase.finite_d.runs import QUANTITIES, Run, Runs
+from dotphase.storage.labels import add_labels
 
-#: Overlaps followed from iteration to iteration.
-FOLLOWED_OVERLAPS = ("q", "m", "theta")
+if TYPE_CHECKING:
+    import xarray as xr
+
+#: Overlaps recorded at every iteration.
+RECORDED_OVERLAPS = ("q", "m", "theta")
+#: Numbers of each overlap at every iteration.
+PARTS = ("measured", "predicted", "stderr")
 
 
 @dataclass(frozen=True, eq=False)
 class AmpRun(Run):
-    """One run of message passing; what it shares with `Run` means the same.
+    """One run of message passing; the other attributes are those of `Run`.
 
     Attributes
     ----------
-    overlap_with_trained : cosine with the weights L-BFGS finds on the same data from the
-        same start; None where nothing was trained
+    overlap_with_trained : cosine with the weights that L-BFGS finds on the same data from the
+        same start; None without training
     trained_loss : training loss of those weights, per dimension
-    two_minima : share of sentences whose proximal problem was seen to have two minima
+    two_minima : share of sentences whose proximal problem has two known minima
     history : q, m and theta at every iteration
     """
 
@@ -34,15 +40,16 @@ class AmpRun(Run):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class MessagePassing(Runs):
-    """Runs of message passing, and state evolution beside them.
+    """Runs of message passing, and the prediction of state evolution.
 
     Attributes
     ----------
-    model, alpha, d, start, damping : as given to `amp`, or chosen by it
+    model, alpha, d, start : arguments of `amp`
+    damping : weight of the old values in a step
     n : sentences in a data set
-    runs : every run, with what a `Run` has and how it compares with training
+    runs : every `AmpRun`
     iterations : for every iteration the measured overlaps (mean and standard error over the
-        runs; a run that has stopped stays where it is) and the predicted ones
+        runs; a finished run keeps its last values) and the predicted ones
     seconds : wall time
 
     Examples
@@ -60,13 +67,15 @@ class MessagePassing(Runs):
 
     @property
     def jump_weight(self) -> float:
-        """Share of the response that jumps carry, as predicted last: the order of the error of the
-        predicted overlaps. NaN where nothing was predicted."""
+        """Share of the response that jumps carry, at the last prediction; NaN without one.
+
+        The error of the predicted overlaps is of this order.
+        """
         rows = [row["predicted"] for row in self.iterations if row["predicted"]]
         return next((row["jump_weight"] for row in rows[::-1] if "jump_weight" in row), math.nan)
 
     def to_dict(self) -> dict[str, Any]:
-        """The result as plain numbers, lists and strings, ready for JSON."""
+        """Return the result as plain numbers, lists and strings, ready for JSON."""
         mean = self.mean
         return {
             "damping": self.damping,
@@ -76,6 +85,28 @@ class MessagePassing(Runs):
             **super().to_dict(),
             "iterations": list(self.iterations),
         }
+
+    def dataset(self) -> xr.Dataset:
+        """Return the runs over seed, and the overlaps over iteration, as a labeled dataset."""
+        return super().dataset().merge(self._iterations()).assign_attrs(damping=self.damping)
+
+    def _iterations(self) -> xr.Dataset:
+        """Measured and predicted overlaps of every iteration; NaN where there is no number."""
+        import xarray as xr
+
+        values = {
+            f"{name}_{part}": [
+                math.nan if (row[part] or {}).get(name) is None else row[part][name]
+                for row in self.iterations
+            ]
+            for name in RECORDED_OVERLAPS
+            for part in PARTS
+        }
+        dataset = xr.Dataset(
+            {name: ("iteration", column) for name, column in values.items()},
+            coords={"iteration": [row["iteration"] for row in self.iterations]},
+        )
+        return add_labels(dataset)
 
     @property
     def description(self) -> Description:
@@ -88,11 +119,11 @@ class MessagePassing(Runs):
             if k < 6 or k % 10 == 0:
                 pairs = [
                     f"{row['measured'][name]:.4f} ({row['predicted'][name]:.4f})"
-                    for name in FOLLOWED_OVERLAPS
+                    for name in RECORDED_OVERLAPS
                 ]
                 lines.append(f"{k:>9}: " + "  ".join(pairs))
         lines.append(
             f"jumps carry {100 * self.jump_weight:.2g}% of the response: the order of the error "
-            "of state evolution on the way; fixed points are exact"
+            "of state evolution before the fixed point, which is exact"
         )
         return self.describe_runs(f"message passing with damping {self.damping:g}", lines)

@@ -1,4 +1,4 @@
-"""Message passing over many seeds, compared with state evolution."""
+"""Message passing on several data sets, and its state evolution."""
 
 from __future__ import annotations
 
@@ -25,83 +25,86 @@ from dotphase.finite_d.preparation import Prepared, prepare_runs
 from dotphase.finite_d.prng_keys import keys_at
 from dotphase.finite_d.runs import keep_finished, result_bytes
 from dotphase.finite_d.test_error import check_dims, quadrature
-from dotphase.gamp.iteration import first_state, in_blocks, is_sane, iterate
-from dotphase.gamp.result import FOLLOWED_OVERLAPS, AmpRun, MessagePassing
-from dotphase.gamp.settings import MessagePassingSettings
-from dotphase.gamp.state_evolution import StartOverlaps, average_start, predict
+from dotphase.gamp.iteration import initial_state, is_valid, iterate, sentence_blocks
+from dotphase.gamp.result import RECORDED_OVERLAPS, AmpRun, MessagePassing
+from dotphase.gamp.settings import AmpSettings
+from dotphase.gamp.state_evolution import InitialOverlaps, mean_initial_overlaps, predict
 from dotphase.model import memory_check
 from dotphase.model.definition import Model, refuse, refuse_spectrum
 from dotphase.numerics.outcome import Outcome
 from dotphase.numerics.statistics import error_if_known
 from dotphase.runtime import interrupt, memory_limit
 from dotphase.runtime.precision import in_double_precision
-from dotphase.runtime.progress import ProgressCallback, ProgressEvent, report_nothing
+from dotphase.runtime.progress import ProgressCallback, ProgressCounter
 
-#: Iterations without a smaller gradient after which a run is given up.
+#: Iterations without a smaller gradient after which a run stops.
 PATIENCE = 60
-#: ``V_l/sigma_l^2`` at the start, of the order it has at the fixed points.
-FIRST_V = 40.0
-#: Iterations that state evolution is followed for.
-FOLLOWED = 80
+#: Initial ``V_l/sigma_l^2``, of the order of its value at the fixed points.
+INITIAL_V = 40.0
+#: Largest number of iterations that state evolution predicts.
+MAX_PREDICTED = 80
 
-_norms = eqx.filter_jit(overlap_norms)
+_overlap_norms = eqx.filter_jit(overlap_norms)
 
 
 @eqx.filter_jit
-def _alone(batch: Any) -> Any:
-    """The only run of a batch."""
+def _only_run(batch: Any) -> Any:
+    """Return the single run of a batch."""
     return jax.tree.map(lambda leaf: leaf[0], batch)
 
 
-class Rival(NamedTuple):
-    """Weights that something else found on the same data from the same start, and their loss."""
+class Reference(NamedTuple):
+    """Weights that another method finds on the same data from the same start, and their loss."""
 
     weights: Weights
     train_loss: float
 
 
-#: ``(model, data, first weights, key of the run) -> Rival``, all as a batch of one run.
-FindRival = Callable[[Model, Prepared, Weights, Array], Rival]
+#: ``(model, data, first weights, key of the run) -> Reference``, all as a batch of one run.
+FindReference = Callable[[Model, Prepared, Weights, Array], Reference]
+
+
+class _Iterations(NamedTuple):
+    """The iterations of one run: the weights with the smallest gradient, and how it ended."""
+
+    outcome: Outcome
+    weights: Weights
+    gradient: float
+    two_minima: float
+    history: tuple[dict[str, float], ...]
 
 
 @in_double_precision
-def pass_messages(
+def run_message_passing(
     model: Model,
     alpha: float,
     d: int,
     *,
     seeds: int,
     start: str | StartFunction,
-    settings: MessagePassingSettings,
-    rival: FindRival | None = None,
+    settings: AmpSettings,
+    find_reference: FindReference | None = None,
     progress: ProgressCallback | None = None,
 ) -> MessagePassing:
-    """`dotphase.amp`, compared with the weights that a rival finds."""
-    began = time.perf_counter()
-    refuse_spectrum(model, "message passing")
-    refuse(model, "message passing", "latent", "correlation")
-    n = count_sentences(model, alpha, d)
+    """Run message passing as in `dotphase.amp`; compare with reference weights if there are any."""
+    started = time.perf_counter()
     seeds = validation.integer("seeds", seeds, at_least=1)
-    damping, begin = settings.damping_from(start), resolve_start(model, start)
-    # Refuses what does not fit.
-    check_run_fits(model, n, d)
-    memory_check.check_points(model, padded_size(n))
-    check_dims(model)
-    memory_limit.check_storage("seeds", seeds, result_bytes(model, d))
+    damping, initialize = settings.damping_from(start), resolve_start(model, start)
+    n = _check_size(model, alpha, d, seeds)
     positions = jnp.asarray(position_vectors(model, d))
     root = jax.random.key(settings.seed)
-    V = FIRST_V * np.asarray(model.rho)[:, None, None] * np.eye(model.student_rank)
-
-    report = progress or report_nothing
+    V = INITIAL_V * np.asarray(model.rho)[:, None, None] * np.eye(model.student_rank)
+    counter = ProgressCounter("message passing", seeds, progress)
     runs: list[AmpRun] = []
-    starts: list[StartOverlaps] = []
+    initial_overlaps: list[InitialOverlaps] = []
 
-    def result(*, follow: bool = False) -> MessagePassing:
-        length = max(len(run.history) for run in runs)
+    def result(*, with_prediction: bool = False) -> MessagePassing:
+        iterations = max(len(run.history) for run in runs)
         predicted: list[dict[str, float]] = []
-        if follow:  # state evolution from the overlaps that the starts have on average
-            average, followed = average_start(model, starts), min(length - 1, FOLLOWED)
-            predicted = predict(model, n / d, average, followed, damping, settings.seed)
+        if with_prediction:
+            mean, count = mean_initial_overlaps(model, initial_overlaps), iterations - 1
+            count = min(count, MAX_PREDICTED)
+            predicted = predict(model, n / d, mean, count, damping, settings.seed)
         return MessagePassing(
             model=model,
             alpha=float(alpha),
@@ -110,34 +113,48 @@ def pass_messages(
             start=start_name(start),
             damping=damping,
             runs=tuple(runs),
-            iterations=tuple(_compare(runs, predicted, length)),
-            seconds=time.perf_counter() - began,
+            iterations=tuple(_iteration_table(runs, predicted, iterations)),
+            seconds=time.perf_counter() - started,
         )
 
     with keep_finished(runs, result), memory_limit.explain_out_of_memory(1):
-        for number in range(seeds):
-            keys = keys_at(root, jnp.asarray([[number]]))
-            data, first = prepare_runs(model, begin, keys, n, positions)
-            run = _run(model, data, first, V, damping, settings, number, keys, rival)
-            teacher, directions, weights = _alone((data.teacher_weights, data.positions, first))
-            starts.append(StartOverlaps.of(teacher, directions, weights, V))
+        for index in range(seeds):
+            keys = keys_at(root, jnp.asarray([[index]]))
+            data, first = prepare_runs(model, initialize, keys, n, positions)
+            run = _run(model, data, first, V, damping, settings, index, keys, find_reference)
+            teacher, directions, weights = _only_run((data.teacher_weights, data.positions, first))
+            initial_overlaps.append(InitialOverlaps.measure(teacher, directions, weights, V))
             runs.append(run)
-            report(ProgressEvent("message passing", len(runs), seeds, run))
-    return result(follow=True)
+            counter.finish(run)
+    return result(with_prediction=True)
 
 
-def _compare(
-    runs: list[AmpRun], predicted: list[dict[str, float]], length: int
+def _check_size(model: Model, alpha: float, d: int, seeds: int) -> int:
+    """Refuse models and sizes that message passing cannot handle; return the sentences."""
+    refuse_spectrum(model, "message passing")
+    refuse(model, "message passing", "latent", "correlation")
+    n = count_sentences(model, alpha, d)
+    check_run_fits(model, n, d)
+    memory_check.check_points(model, padded_size(n))
+    check_dims(model)
+    memory_limit.check_storage("seeds", seeds, result_bytes(model, d))
+    return n
+
+
+def _iteration_table(
+    runs: list[AmpRun], predicted: list[dict[str, float]], iterations: int
 ) -> list[dict[str, Any]]:
-    """Measured overlaps of every iteration beside the predicted ones."""
+    """Tabulate measured and predicted overlaps of every iteration."""
     rows = []
-    for k in range(length):
-        now = [run.history[min(k, len(run.history) - 1)] for run in runs]
-        found = {name: np.asarray([each[name] for each in now]) for name in FOLLOWED_OVERLAPS}
+    for k in range(iterations):
+        overlaps = [run.history[min(k, len(run.history) - 1)] for run in runs]
+        samples = {
+            name: np.asarray([norms[name] for norms in overlaps]) for name in RECORDED_OVERLAPS
+        }
         rows.append({
             "iteration": k,
-            "measured": {name: float(values.mean()) for name, values in found.items()},
-            "stderr": {name: error_if_known(values) for name, values in found.items()},
+            "measured": {name: float(values.mean()) for name, values in samples.items()},
+            "stderr": {name: error_if_known(values) for name, values in samples.items()},
             "predicted": predicted[k] if k < len(predicted) else None,
         })  # fmt: skip
     return rows
@@ -146,84 +163,96 @@ def _compare(
 def _run(
     model: Model,
     batch: Prepared,
-    starts: Float[Weights, " runs"],
+    first: Float[Weights, " runs"],
     V: Float[np.ndarray, "tokens r r"],
     damping: float,
-    settings: MessagePassingSettings,
-    number: int,
+    settings: AmpSettings,
+    index: int,
     keys: Array,
-    rival: FindRival | None,
+    find_reference: FindReference | None,
 ) -> AmpRun:
-    """Iterate on one data set, given as a batch of one; then measure and compare."""
-    began = time.perf_counter()
-    data, first = _alone((batch, starts))
-    d = first.shape[0]
-    state, sentences = first_state(data.reduced, first, jnp.asarray(V)), in_blocks(data.reduced)
-    history: list[dict[str, float]] = []
-    slopes: list[float] = []
-    recent: deque[tuple[float, Weights]] = deque(maxlen=PATIENCE)
-    outcome, two_minima = Outcome.STEPS, 0.0
-    for k in range(settings.iterations + 1):
-        interrupt.check()
-        norms = _norms(model, state.weights, data.teacher_weights, data.positions)
-        history.append({name: float(getattr(norms, name)) for name in FOLLOWED_OVERLAPS})
-        asked = (data.reduced, sentences, state, jnp.asarray(damping), jnp.asarray(k))
-        new, info = iterate(model, *asked)
-        slopes.append(float(info.gradient_norm) / np.sqrt(d))
-        two_minima = float(info.rivals)
-        recent.append((slopes[-1], state.weights))
-        if slopes[-1] <= settings.tolerance:
-            outcome = Outcome.CONVERGED
-        elif not bool(is_sane(new)):
-            outcome = Outcome.DIVERGED
-        elif _stands_still(slopes):
-            outcome = Outcome.UNSETTLED
-        if outcome != Outcome.STEPS:
-            break
-        state = new
-    # The start may have a small gradient too, near a saddle: only late iterations count.
-    best, weights = min(recent, key=lambda pair: pair[0])
+    """Run on one data set, given as a batch of one; then measure and compare."""
+    started = time.perf_counter()
+    data, initial_weights = _only_run((batch, first))
+    end = _iterate_until_converged(model, data, initial_weights, V, damping, settings)
+    outcome, detail = end.outcome, _detail(end)
     blocks = count_blocks(settings.held_out)
-    found = measure_runs(model, batch, weights[None], quadrature(model), keys, blocks)
-    values = {name: float(each[0]) for name, each in jax.tree.map(np.asarray, found).items()}
-    more = _more(outcome, best, two_minima)
+    measured = measure_runs(model, batch, end.weights[None], quadrature(model), keys, blocks)
+    values = {name: float(v[0]) for name, v in jax.tree.map(np.asarray, measured).items()}
     if not all(np.isfinite(value) for value in values.values()):
-        diagnosis = diagnose_run(model, data, weights, quadrature(model))
-        outcome, more = Outcome.NOT_FINITE, f": {diagnosis}"
-    other = None if rival is None else rival(model, batch, starts, keys)
+        diagnosis = diagnose_run(model, data, end.weights, quadrature(model))
+        outcome, detail = Outcome.NOT_FINITE, f": {diagnosis}"
+    reference = None if find_reference is None else find_reference(model, batch, first, keys)
     return AmpRun(
-        index=number,
+        index=index,
         converged=outcome.success,
-        reason=outcome.message + more,
+        reason=outcome.message + detail,
         outcome=outcome.word,
-        iterations=len(history) - 1,
-        seconds=time.perf_counter() - began,
-        weights=np.asarray(weights),
-        overlap_with_trained=None if other is None else _cosine(weights, other.weights),
-        trained_loss=None if other is None else float(other.train_loss),
-        two_minima=two_minima,
-        history=tuple(history),
+        iterations=len(end.history) - 1,
+        seconds=time.perf_counter() - started,
+        weights=np.asarray(end.weights),
+        overlap_with_trained=None if reference is None else _cosine(end.weights, reference.weights),
+        trained_loss=None if reference is None else float(reference.train_loss),
+        two_minima=end.two_minima,
+        history=end.history,
         **values,
     )
 
 
-def _stands_still(slopes: list[float]) -> bool:
-    """Whether the last iterations have brought no smaller gradient than those before them."""
-    if len(slopes) < 2 * PATIENCE:
+def _iterate_until_converged(
+    model: Model,
+    data: Prepared,
+    initial_weights: Weights,
+    V: Float[np.ndarray, "tokens r r"],
+    damping: float,
+    settings: AmpSettings,
+) -> _Iterations:
+    """Iterate until the gradient is below the tolerance, or the run fails."""
+    state = initial_state(data.reduced, initial_weights, jnp.asarray(V))
+    sentences, step = sentence_blocks(data.reduced), jnp.asarray(damping)
+    history: list[dict[str, float]] = []
+    gradients: list[float] = []
+    recent: deque[tuple[float, Weights]] = deque(maxlen=PATIENCE)
+    outcome, two_minima = Outcome.STEPS, 0.0
+    for k in range(settings.iterations + 1):
+        interrupt.check()
+        norms = _overlap_norms(model, state.weights, data.teacher_weights, data.positions)
+        history.append({name: float(getattr(norms, name)) for name in RECORDED_OVERLAPS})
+        new, diagnostics = iterate(model, data.reduced, sentences, state, step, jnp.asarray(k))
+        gradients.append(float(diagnostics.gradient_norm) / np.sqrt(len(initial_weights)))
+        two_minima = float(diagnostics.two_minima)
+        recent.append((gradients[-1], state.weights))
+        if gradients[-1] <= settings.tolerance:
+            outcome = Outcome.CONVERGED
+        elif not bool(is_valid(new)):
+            outcome = Outcome.DIVERGED
+        elif _is_stuck(gradients):
+            outcome = Outcome.UNSETTLED
+        if outcome != Outcome.STEPS:
+            break
+        state = new
+    # The initial gradient may be small too, near a saddle: only late iterations count.
+    gradient, weights = min(recent, key=lambda pair: pair[0])
+    return _Iterations(outcome, weights, gradient, two_minima, tuple(history))
+
+
+def _is_stuck(gradients: list[float]) -> bool:
+    """Return True if the last iterations have no smaller gradient than those before them."""
+    if len(gradients) < 2 * PATIENCE:
         return False
-    return min(slopes[-PATIENCE:]) > 0.9 * min(slopes[-2 * PATIENCE : -PATIENCE])
+    return min(gradients[-PATIENCE:]) > 0.9 * min(gradients[-2 * PATIENCE : -PATIENCE])
 
 
-def _more(outcome: Outcome, slope: float, two_minima: float) -> str:
-    """What is known of a run that failed, to be added to the message of its outcome."""
-    if outcome.success:
+def _detail(end: _Iterations) -> str:
+    """Details of a failed run, to append to the message of its outcome."""
+    if end.outcome.success:
         return ""
-    more = "; use more damping" if outcome is Outcome.DIVERGED else ""
-    more += f"; gradient/sqrt(d) = {slope:.1e}"
-    if two_minima > 0:
-        more += f", because the proximal map of {100 * two_minima:.1f}% of the sentences has two"
-        more += " minima and jumps between them from one iteration to the next"
-    return more
+    detail = "; use more damping" if end.outcome is Outcome.DIVERGED else ""
+    detail += f"; gradient/sqrt(d) = {end.gradient:.1e}"
+    if end.two_minima > 0:
+        detail += f", because the proximal map of {100 * end.two_minima:.1f}% of the sentences has"
+        detail += " two minima and jumps between them from one iteration to the next"
+    return detail
 
 
 def _cosine(a: Any, b: Any) -> float:

@@ -8,33 +8,35 @@ from typing import TypedDict
 from dotphase.config import validation
 from dotphase.finite_d.measurement import HELD_OUT
 
-#: Share of the old values in a damped step, by start; the positional point oscillates.
-DAMPING, POSITIONAL_DAMPING = 0.5, 0.8
+#: Default damping: weight of the old values in a step.
+DAMPING = 0.5
+#: Default damping from the positional start, where the iteration oscillates.
+POSITIONAL_DAMPING = 0.8
 #: Gradient norm over sqrt(d) at which a run has converged.
 TOLERANCE = 1e-8
 
 
 @dataclass(frozen=True)
-class MessagePassingSettings:
-    """How messages are passed.
+class AmpSettings:
+    """Damping, length and accuracy of message passing.
 
     Parameters
     ----------
     damping : float in [0, 1), optional
-        Share of the old values in a step; .5, and .8 for the positional start, if not given.
+        Weight of the old values in a step; by default .5, and .8 for the positional start.
     iterations : int
-        Most iterations.
+        Largest number of iterations.
     tolerance : float
         Norm of the gradient of the training loss over sqrt(d) at which a run has converged.
     held_out : int
-        Fresh sentences for `test_error_sampled`.
+        Number of fresh sentences for `test_error_sampled`.
     seed : int
-        Seed of everything random.
+        Seed of all random numbers.
 
     Examples
     --------
     >>> import dotphase as dp
-    >>> dp.MessagePassingSettings(damping=0.3).damping_from("positional")
+    >>> dp.AmpSettings(damping=0.3).damping_from("positional")
     0.3
     """
 
@@ -52,14 +54,14 @@ class MessagePassingSettings:
             validation.integer(name, getattr(self, name), at_least=at_least)
 
     def damping_from(self, start: object) -> float:
-        """The damping of runs from a start."""
+        """Return the damping of runs from a start."""
         if self.damping is not None:
             return float(self.damping)
         return POSITIONAL_DAMPING if start == "positional" else DAMPING
 
 
-class MessagePassingFields(TypedDict, total=False):
-    """The fields of `MessagePassingSettings` as keywords of a function."""
+class AmpFields(TypedDict, total=False):
+    """The fields of `AmpSettings` as keywords of a function."""
 
     damping: float | None
     iterations: int

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import xarray as xr
 
-#: What names stand for on an axis. Everything is a pure number.
+#: Long names of variables. Everything but the times in `SECONDS` is a pure number.
 LONG_NAMES = {
     "alpha": "sample complexity α = n/d",
     "omega": "mixing ω of the teacher",
@@ -33,17 +33,37 @@ LONG_NAMES = {
     "alpha_l": "sample complexity α_l at which attention beats the linear layer",
     "score": "difference over what is allowed",
     "stayed": "share of runs that stay",
+    "semantic_alignment": "cosine of student and teacher weights",
+    "positional_alignment": "share of the positions in the student weights",
+    "two_minima": "share of sentences with two proximal minima",
+    "overlap_with_trained": "cosine with the trained weights",
+    "trained_loss": "training loss of the trained weights per dimension",
+    "iteration": "iteration",
+    "iterations": "number of iterations",
+    "seconds": "time",
+}
+
+
+#: Times, in seconds.
+SECONDS = ("seconds",)
+#: Additions to the long name, by suffix of a name.
+SUFFIXES = {
+    "_stderr": "standard error of the {}",
+    "_measured": "{}, measured",
+    "_predicted": "{}, predicted",
+    "_at_d": "{}",
+    "_limit": "{}",
 }
 
 
 def add_labels(dataset: xr.Dataset) -> xr.Dataset:
-    """The dataset with `long_name` and `units` on every variable and coordinate that is known."""
+    """Add `long_name` and `units` to every variable and coordinate with a known name."""
     for name in map(str, dataset.variables):
-        base = name.removeprefix("path_")
-        what = LONG_NAMES.get(
-            base.removesuffix("_stderr").removesuffix("_at_d").removesuffix("_limit")
-        )
-        if what is not None:
-            error = "standard error of the " if base.endswith("_stderr") else ""
-            dataset[name].attrs.update(long_name=error + what, units="1")
+        base, pattern = name.removeprefix("path_"), "{}"
+        for suffix, addition in SUFFIXES.items():
+            if base.endswith(suffix):
+                base, pattern = base.removesuffix(suffix), addition.format(pattern)
+        if base in LONG_NAMES:
+            units = "s" if base in SECONDS else "1"
+            dataset[name].attrs.update(long_name=pattern.format(LONG_NAMES[base]), units=units)
     return dataset

@@ -78,7 +78,7 @@ def command(
             scale=scale,
             log2_ensemble=parameters.pop("ensemble"),
             seed=seed,
-            on_repetition=bar.advance,
+            progress=lambda event: bar.advance(),
             **parameters,
         )
     with files.written_after(path.dataset(), "dynamics"):

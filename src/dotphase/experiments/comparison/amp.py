@@ -1,4 +1,4 @@
-"""Message passing beside training: the same data, the same start, the same minimum."""
+"""`amp`: message passing, compared with training on the same data from the same start."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from dotphase.finite_d.initialization import StartFunction
 from dotphase.finite_d.loss import Weights
 from dotphase.finite_d.preparation import Prepared
 from dotphase.gamp.result import MessagePassing
-from dotphase.gamp.run import Rival, pass_messages
-from dotphase.gamp.settings import MessagePassingFields, MessagePassingSettings
+from dotphase.gamp.run import Reference, run_message_passing
+from dotphase.gamp.settings import AmpFields, AmpSettings
 from dotphase.model import Model
 from dotphase.runtime.progress import ProgressCallback
 from dotphase.training.run import optimize_runs
 from dotphase.training.settings import TrainingSettings
 
-#: How the students are trained that fixed points are compared with.
-TRAINED = TrainingSettings(optimizer="lbfgs", tolerance=1e-9)
+#: Settings of the training that fixed points are compared with.
+REFERENCE_SETTINGS = TrainingSettings(optimizer="lbfgs", tolerance=1e-9)
 
 
 def amp(
@@ -29,11 +29,11 @@ def amp(
     *,
     seeds: int = 1,
     start: str | StartFunction = "semantic",
-    settings: MessagePassingSettings | None = None,
+    settings: AmpSettings | None = None,
     progress: ProgressCallback | None = None,
-    **changes: Unpack[MessagePassingFields],
+    **changes: Unpack[AmpFields],
 ) -> MessagePassing:
-    """Generalised approximate message passing on data sets of ``n = round(alpha d)`` sentences.
+    """Run generalized approximate message passing on data sets of ``n = round(alpha d)`` sentences.
 
     Parameters
     ----------
@@ -45,23 +45,23 @@ def amp(
         Number of runs; run k has the data and the start of run k of `train`.
     start : {"semantic", "positional", "mixed", "random"} or callable
         As in `train`.
-    settings : MessagePassingSettings, optional
+    settings : AmpSettings, optional
         Damping, iterations and so on.
     progress : callable, optional
-        Receives a `ProgressEvent` with each finished run.
+        Called with a `ProgressEvent` after each run; its `result` is the `AmpRun`.
     **changes
-        Fields of `MessagePassingSettings` that are to differ from `settings`: damping,
-        iterations, tolerance, held_out, seed.
+        Fields of `AmpSettings` to replace in `settings`: damping, iterations, tolerance, held_out,
+        seed.
 
     Returns
     -------
     MessagePassing
-        Message passing need not converge where the proximal map jumps; each run says so.
+        All runs, and state evolution. A run need not converge where the proximal map jumps.
 
     Raises
     ------
     Interrupted
-        A `KeyboardInterrupt` that carries the runs finished so far.
+        A `KeyboardInterrupt` with the finished runs.
 
     Examples
     --------
@@ -69,20 +69,22 @@ def amp(
     >>> passing.mean["theta"] > passing.mean["m"]
     True
     """
-    return pass_messages(
+    return run_message_passing(
         model,
         alpha,
         d,
         seeds=seeds,
         start=start,
-        settings=replace_fields(settings or MessagePassingSettings(), changes),
-        rival=_trained,
+        settings=replace_fields(settings or AmpSettings(), changes),
+        find_reference=_train_reference,
         progress=progress,
     )
 
 
-def _trained(model: Model, data: Prepared, weights: Float[Weights, " runs"], keys: Array) -> Rival:
-    """The minimum that L-BFGS finds, as a batch of one: `train` compiles the same."""
+def _train_reference(
+    model: Model, data: Prepared, weights: Float[Weights, " runs"], keys: Array
+) -> Reference:
+    """Minimize the loss by L-BFGS on a batch of one, the shape that `train` compiles too."""
     d = weights.shape[1]
-    end = optimize_runs(model, data.reduced, TRAINED.recipe(d), keys, weights)
-    return Rival(end.point.weights[0], float(end.point.value[0]) / d)
+    end = optimize_runs(model, data.reduced, REFERENCE_SETTINGS.recipe(d), keys, weights)
+    return Reference(end.point.weights[0], float(end.point.value[0]) / d)

@@ -86,9 +86,6 @@ def ends(
     *,
     lr: float | None = None,
     steps: int | None = None,
-    momentum: float = 0.0,
-    batch_fraction: float = 1.0,
-    scale: float | None = None,
     progress: Callable[[End], None] | None = None,
     settings: DynamicsSettings | None = None,
     **changes: Unpack[DynamicsFields],
@@ -104,7 +101,6 @@ def ends(
         Size of a step; the largest of 4, 2, 1, ... for which the loss falls if not given.
     steps : int, optional
         Steps after which to look; to the end, which is extrapolated, if not given.
-    momentum, batch_fraction, scale : as for `dotphase.dynamics`
     progress : callable, optional
         Called with each end as it is reached.
     settings, **changes
@@ -118,10 +114,10 @@ def ends(
         starts = dict(zip(names, starts, strict=True))
     names = list(starts)
     settings = replace_fields(settings or SETTINGS, changes)
-    rule = {"momentum": momentum, "batch_fraction": batch_fraction, "scale": scale}
+    rule = {name: getattr(settings, name) for name in ("momentum", "batch_fraction", "scale")}
 
     def end(start: str | PrescribedStart, alpha: float) -> End:
-        found = descend(model, alpha, start, lr=lr, steps=steps, settings=settings, **rule)
+        found = descend(model, alpha, start, lr=lr, steps=steps, settings=settings)
         if progress is not None:
             progress(found)
         return found
@@ -180,12 +176,11 @@ def descend(
     lr: float | None,
     steps: int | None,
     settings: DynamicsSettings,
-    **rule: float | None,
 ) -> End:
     """One descent to its end."""
 
     def run(size: float, count: int) -> Trajectory:
-        return dynamics(model, alpha, start, steps=count, lr=size, settings=settings, **rule)  # type: ignore[arg-type]
+        return dynamics(model, alpha, start, steps=count, lr=size, settings=settings)
 
     size, count = LARGEST if lr is None else lr, FIRST if steps is None else steps
     path = run(size, count)

@@ -9,23 +9,21 @@ in training.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 import jax
 import numpy as np
 import xarray as xr
 
 from dotphase.config import validation
-from dotphase.config.step_sizes import check_batch_fraction, check_momentum, step_sizes
-from dotphase.dmft.ensemble import Descent, Repetition, repeat_many
-from dotphase.dmft.initialization import at_dimension
+from dotphase.dmft.ensemble import Repetition, run_repetitions
+from dotphase.dmft.run import define_descent
+from dotphase.dmft.settings import DynamicsSettings
 from dotphase.errors import InvalidInput
-from dotphase.finite_d.datasets import check_dtype, count_sentences
-from dotphase.finite_d.initialization import resolve_start
+from dotphase.finite_d.datasets import count_sentences
 from dotphase.finite_d.overlaps import mechanisms_of, positional_alignment
 from dotphase.model import Model
-from dotphase.model.definition import refuse, refuse_spectrum
+from dotphase.runtime.progress import ProgressCallback, ProgressCounter
 from dotphase.storage.provenance import provenance
 
 #: Size of a step at alpha up to 2; beyond, it falls like 1/alpha as the curvature grows.
@@ -58,7 +56,7 @@ def outcomes(
     batch_fraction: float = 1.0,
     seed: int = 0,
     dtype: str = "float64",
-    progress: Callable[[], None] | None = None,
+    progress: ProgressCallback | None = None,
 ) -> xr.Dataset:
     """What gradient descent finds from random starts, for d far beyond training.
 
@@ -86,7 +84,7 @@ def outcomes(
     dtype : {"float64", "float32"}
         Precision in which the history is kept.
     progress : callable, optional
-        Called when a descent has ended.
+        Called with a `ProgressEvent` after each descent.
 
     Returns
     -------
@@ -101,8 +99,6 @@ def outcomes(
     >>> found["mechanism"].dims
     ('alpha', 'seed', 'scale')
     """
-    refuse_spectrum(model, "the dynamics")
-    refuse(model, "the dynamics", "latent", "correlation")
     places = [validation.number("alpha", alpha, above=0) for alpha in alphas]
     widths = [validation.number("scale", scale, above=0) for scale in scales]
     d, draws = (
@@ -115,25 +111,25 @@ def outcomes(
     )
     shape = (len(places), draws, len(widths))
     values = {name: np.full(shape, np.nan) for name in _NUMBERS}
+    counter = ProgressCounter("descents from random starts", int(np.prod(shape)), progress)
     for i, alpha in enumerate(places):
         size = STEP * min(1.0, 2 / alpha) if lr is None else lr
         for j, scale in enumerate(widths):
-            descent = Descent(
-                model=model,
-                alpha=alpha,
-                begin=partial(at_dimension, model, resolve_start(model, "random", scale), d),
-                d=d,
-                lr=step_sizes(size, steps),
-                momentum=check_momentum(momentum),
-                batch_fraction=check_batch_fraction(batch_fraction),
-                dtype=check_dtype(dtype),
+            settings = DynamicsSettings(
+                momentum=momentum,
+                batch_fraction=batch_fraction,
+                scale=scale,
                 seed=seed,
+                dtype=dtype,
+            )
+            descent = define_descent(
+                model, alpha, "random", steps=steps, lr=size, d=d, settings=settings
             )
             sentences = count_sentences(model, alpha, d)
             if min(sentences, d) < least:
                 rule = f"must be larger for {steps} steps: {least} or more, and sentences too"
                 raise InvalidInput("d", d, rule)
-            found = repeat_many(descent, sentences, draws, progress or (lambda: None))
+            found = run_repetitions(descent, sentences, draws, counter)
             for k, one in enumerate(found):
                 for name, value in _numbers(model, one).items():
                     values[name][i, k, j] = value
