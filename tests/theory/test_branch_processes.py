@@ -36,7 +36,7 @@ def test_the_numbers_are_those_of_threads(paper, started, monkeypatch):
     chains, seen = [(paper, "semantic"), (dp.positional_semantic(0.1), "positional")], []
     here = continue_many(chains, ALPHAS, settings=SETTINGS)
     assert not started
-    monkeypatch.setattr(branch_processes, "MANY", 4)
+    monkeypatch.setattr(branch_processes, "MIN_POINTS", 4)
     there = continue_many(chains, ALPHAS, settings=SETTINGS, progress=seen.append)
     assert len(started) == 2 and len(seen) == 4
     for mine, theirs in zip(here, there, strict=True):
@@ -54,7 +54,7 @@ def _teacher(h):
 
 
 def test_models_that_cannot_be_told_of_are_solved_here(started, monkeypatch):
-    monkeypatch.setattr(branch_processes, "MANY", 2)
+    monkeypatch.setattr(branch_processes, "MIN_POINTS", 2)
     local = dp.Model(lambda h: _teacher(h), dp.softmax_attention, length=2, positions=np.eye(2))
     # One that only this process can look up, and that a worker does not understand.
     monkeypatch.setitem(sys.modules, "only_here", SimpleNamespace(_teacher=_teacher))

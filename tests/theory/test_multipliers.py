@@ -135,4 +135,7 @@ def test_an_unknown_error_is_described_in_words():
         Multipliers({"theta": 1.1, "m": np.nan}, {"theta": np.nan, "m": np.nan})
     )
     assert "nan" not in text
-    assert "theta by 1.100, with an unknown error" in text and "to m could not be measured" in text
+    assert (
+        "theta by 1.100, with an unknown error" in text
+        and "multiplier of m could not be measured" in text
+    )

@@ -16,7 +16,7 @@ def test_a_gaussian_channel_is_known_in_closed_form():
     for overlap in (0.3, 0.75):
         found = information(model, np.array([[overlap]]), 0, 0, 14)
         exact = 1 / (1 - overlap + 0.25)
-        np.testing.assert_allclose(found.known, exact, rtol=0.06)
+        np.testing.assert_allclose(found.gain, exact, rtol=0.06)
         np.testing.assert_allclose(found.spread, exact**2, rtol=0.06)
         np.testing.assert_allclose(found.label_error, 1 / exact, rtol=0.06)
 
@@ -48,7 +48,7 @@ def test_correlated_tokens_are_another_teacher_of_independent_ones(paper):
     K = np.array([[1.0, 0.0], [0.6, 0.8]])
     same = paper.replace(teacher=lambda h: paper.teacher(K @ h))
     one, other = (information(each, np.array([[0.3]]), 0, 0, 10) for each in (model, same))
-    np.testing.assert_allclose(one.known, other.known, rtol=1e-6)
+    np.testing.assert_allclose(one.gain, other.gain, rtol=1e-6)
     np.testing.assert_allclose(one.label_error, other.label_error, rtol=1e-6)
     assert abs(one.label_error - information(paper, np.array([[0.3]]), 0, 0, 10).label_error) > 1e-4
 

@@ -1,4 +1,4 @@
-"""The best any learner can do with the same data: state evolution of the Bayes-optimal estimator.
+"""State evolution of the Bayes-optimal estimator: the best any learner can do with the same data.
 
 The teacher is ``T(h) = (1 - omega) softmax(h h^T) + omega A`` with one column and weights
 Q* ~ N(0, I). A label determines T, and T determines the teacher's fields h up to a common sign,
@@ -12,7 +12,8 @@ The average depends on ``R = |x|^2`` (chi-squared with L degrees) and on
 ``b = sqrt(M) a.x = M R + sqrt(M (1 - M) R) n`` with n ~ N(0, 1) only, and is taken by
 deterministic quadrature. Expanding it gives weak recovery (M > 0) at alpha = 1/(L (L + 1)) and
 exact recovery (M = 1) at alpha = 1/L; for two tokens 1/6 and 1/2. Tokens that are correlated
-inside a sentence are mixtures of independent ones, which T determines as well: the same holds.
+inside a sentence are mixtures of independent ones, which T determines as well. The same equation
+holds for them.
 
 The best prediction of a new label is the posterior mean of T, whose error is the variance of
 ``T(h), h_l ~ N(omega_l, sigma_l^2 (1 - M))``, averaged over omega. Student, ridge and positions do
@@ -42,24 +43,24 @@ from dotphase.numerics.statistics import mean_and_error
 from dotphase.runtime.precision import in_double_precision
 from dotphase.theory.settings import check_alpha
 
-#: log2 of the points of the test error in each scramble.
+#: log2 of the number of points of the test error in each scramble.
 LOG2_POINTS = 13
 
 
 @dataclass(frozen=True)
 class BayesOptimal(Printable):
-    """What the data allow at one sample complexity.
+    """The Bayes-optimal learner at one sample complexity.
 
     Attributes
     ----------
-    overlap : M = q/sigma^2, from 0 (nothing is known of Q*) to 1 (all is)
-    q, V : variance of the estimated fields, and what is left of it, per token
+    overlap : M = q/sigma^2, from 0 (no information on Q*) to 1 (Q* is recovered)
+    q, V : variance of the estimated fields, and the remaining variance, per token
     test_error, stderr : of the posterior mean, with its quadrature standard error
-    weak_recovery, exact_recovery : whether M > 0, whether M = 1
-    unique : whether the fixed point is the only stable one; where it is not, it is the one that
-        message passing without side information reaches
-    residual : of the fixed-point equation
-    converged : whether the equation was solved
+    weak_recovery, exact_recovery : True if M > 0, True if M = 1
+    unique : True if the fixed point is the only stable one; otherwise it is the one that message
+        passing without side information reaches
+    residual : residual of the fixed-point equation
+    converged : True if the equation was solved
 
     Examples
     --------
@@ -86,10 +87,10 @@ class BayesOptimal(Printable):
 
     @property
     def description(self) -> Description:
-        """How much is known, and the test error."""
-        known = "all" if self.exact_recovery else "part" if self.weak_recovery else "nothing"
+        """The overlap and the test error."""
+        recovered = "all" if self.exact_recovery else "part" if self.weak_recovery else "nothing"
         rows = (
-            ("overlap", f"{self.overlap:.6f} ({known} of the teacher)"),
+            ("overlap", f"{self.overlap:.6f} ({recovered} of the teacher)"),
             ("test error", format_value(self.test_error, self.stderr)),
         )
         return Description(f"Bayes-optimal at alpha = {self.alpha:g}", rows)
@@ -97,7 +98,7 @@ class BayesOptimal(Printable):
 
 @in_double_precision
 def bayes_optimal(model: Model, alpha: float, *, seed: int = 0) -> BayesOptimal:
-    """The Bayes-optimal learner of a model's teacher.
+    """Solve for the Bayes-optimal learner of a model's teacher.
 
     Parameters
     ----------
@@ -107,7 +108,7 @@ def bayes_optimal(model: Model, alpha: float, *, seed: int = 0) -> BayesOptimal:
     alpha : float
         Samples per dimension.
     seed : int
-        Seed of the points on which the test error is averaged.
+        Seed of the points over which the test error is averaged.
 
     Examples
     --------
@@ -123,7 +124,7 @@ def bayes_optimal(model: Model, alpha: float, *, seed: int = 0) -> BayesOptimal:
     overlap, unique = (0.0, True) if not informative else _overlap(alpha, model.length)
     rho = np.asarray(model.rho)
     error, spread = test_error_at(model, overlap, seed)
-    left = 0.0 if overlap in (0.0, 1.0) else abs(_drive(overlap, alpha, model.length))
+    residual = 0.0 if overlap in (0.0, 1.0) else abs(_drive(overlap, alpha, model.length))
     return BayesOptimal(
         alpha=alpha,
         overlap=overlap,
@@ -134,13 +135,13 @@ def bayes_optimal(model: Model, alpha: float, *, seed: int = 0) -> BayesOptimal:
         weak_recovery=overlap > 0,
         exact_recovery=overlap == 1,
         unique=unique,
-        residual=left,
-        converged=left < 1e-9,
+        residual=residual,
+        converged=residual < 1e-9,
     )
 
 
 def check_teacher(model: Model) -> bool:
-    """Whether labels say anything of Q*; `InvalidInput` where the posterior is not known."""
+    """True if labels depend on Q*; `InvalidInput` if the posterior has no closed form."""
     teacher, length = model.teacher, model.length
     if length >= 2 and model.teacher_rank == 1:
         if isinstance(teacher, MixedTeacher):
@@ -150,7 +151,7 @@ def check_teacher(model: Model) -> bool:
     name = getattr(teacher, "__name__", type(teacher).__name__)
     rule = (
         "must be softmax attention of two or more tokens with teacher_rank 1, alone or as a "
-        "MixedTeacher: for others the posterior of the teacher's fields is not worked out"
+        "MixedTeacher: other teachers have no closed form here (see dp.bayes.numerical)"
     )
     raise InvalidInput("teacher", f"{name}, {length} tokens, rank {model.teacher_rank}", rule)
 
@@ -161,15 +162,17 @@ def transitions(length: int) -> tuple[float, float]:
 
 
 def alpha_of_overlap(overlap: float, length: int) -> float:
-    """The sample complexity at which M is a fixed point, ``0 < M < 1``: the equation solved for
-    alpha, in which it is linear. Its limits at M = 0 and 1 are the transitions."""
+    """The sample complexity at which M is a fixed point, ``0 < M < 1``.
+
+    The equation is linear in alpha. The limits at M = 0 and 1 are the transitions.
+    """
     overlap = validation.number("overlap", overlap, above=0, at_most=1 - 1e-6)
     return overlap / (_drive(overlap, 1.0, length) + overlap)
 
 
 def _overlap(alpha: float, length: int) -> tuple[float, bool]:
-    """The stable fixed point next to M = 0, and whether there is no other."""
-    # Roots crowd at both ends of the interval.
+    """The stable fixed point closest to M = 0; True if it is the only one."""
+    # The roots are dense at both ends of the interval.
     fine = np.geomspace(1e-7, 0.5, 120)
     grid = np.concatenate([fine, 1 - fine[-2::-1]])
     drive = np.asarray([_drive(M, alpha, length) for M in grid])
@@ -179,7 +182,7 @@ def _overlap(alpha: float, length: int) -> tuple[float, bool]:
     if alpha <= weak:
         return 0.0, bool(unique)
     if falls.size == 0:
-        # Below 1/L the drive is negative at M = 1: the root hides in the last cell.
+        # Below 1/L the drive is negative at M = 1, so the root lies in the last cell.
         return 1.0 if alpha >= exact else float(grid[-1]), bool(unique)
     low, high = grid[falls[0]], grid[falls[0] + 1]
     root = brentq(_drive, low, high, args=(alpha, length), xtol=1e-15, rtol=1e-14)
@@ -192,9 +195,9 @@ def _drive(M: float, alpha: float, length: int) -> float:
     R = radius[:, None] ** 2
     b = M * R + np.sqrt(M * (1 - M) * R) * n
     guess = np.tanh(b / (1 - M))
-    # E|x - sqrt(M) a|^2 = L (1 - M) is taken out: what is left vanishes where the sign is known.
-    doubt = np.sum(weight * ((guess**2 - 1) * R + 2 * (1 - guess) * b))
-    return float(alpha * (length + doubt / (1 - M)) - M)
+    # E|x - sqrt(M) a|^2 = L (1 - M) is split off: the rest vanishes if the sign is certain.
+    correction = np.sum(weight * ((guess**2 - 1) * R + 2 * (1 - guess) * b))
+    return float(alpha * (length + correction / (1 - M)) - M)
 
 
 @lru_cache(maxsize=8)
@@ -203,7 +206,7 @@ def _nodes(
 ) -> tuple[Float[np.ndarray, " r"], Float[np.ndarray, " n"], Float[np.ndarray, "r n"]]:
     """Nodes for |x| and n, and their joint weights.
 
-    Gauss-Legendre on panels that shrink towards |x| = 0, where the sign is hard to tell; the
+    Gauss-Legendre on panels that shrink towards |x| = 0, where the sign is most uncertain, and the
     trapezium rule in n, which converges geometrically for a Gaussian.
     """
     edges = np.concatenate([[0.0], 12.0 * 2.0 ** np.arange(-20, 1)])
@@ -219,19 +222,19 @@ def _nodes(
 
 
 def test_error_at(model: Model, overlap: float, seed: int = 0) -> tuple[float, float]:
-    """Test error of the posterior mean at a given overlap, and its standard error.
+    """Test error of the posterior mean at an overlap, and its standard error.
 
-    ``(1/L) sum_ikl C_kl E Cov(T_ik, T_il | omega)`` with the covariance C of the tokens, where the
-    covariance of the labels is half the mean product of differences of two draws of h that share
-    omega.
+    ``(1/L) sum_ikl C_kl E Cov(T_ik, T_il | omega)`` with the covariance C of the tokens. The
+    covariance of the labels is half the mean product of the differences between two draws of h that
+    share omega.
     """
     length = model.length
     scale = np.asarray(model.sigma)[:, None]
-    common, own = np.sqrt(overlap), np.sqrt(1 - overlap)
+    shared, independent = np.sqrt(overlap), np.sqrt(1 - overlap)
     values = []
     for points in _points(3 * length, seed):
         a, z, other = (part[..., None] for part in np.split(points, 3, axis=1))
-        fields = (model.mix(scale * (common * a + own * noise)) for noise in (z, other))
+        fields = (model.mix(scale * (shared * a + independent * noise)) for noise in (z, other))
         first, second = (np.asarray(call_many(model.teacher, h)) for h in fields)
         spread = np.einsum("nik,nil->kl", first - second, first - second) / len(points)
         values.append(0.5 * np.sum(spread * model.covariance) / length)

@@ -1,10 +1,10 @@
-"""Branches of many models along alpha, in processes of their own.
+"""Follow branches of many models along alpha in worker processes.
 
-Between two averages a solver works in Python, of which one thread runs at a time: threads share two
-cores to little avail. A worker (``python -m dotphase.theory.branch_processes``) is asked one
-chain at a time, and answers with every solution, then with all of them: pickled, between
-a program and its own workers alone, never from disk. What cannot be done that way (models that
-another process cannot be told of, workers that die) is left to whoever asked.
+Between two evaluations a solver runs Python code, one thread at a time, so that threads gain little
+on several cores. A worker (``python -m dotphase.theory.branch_processes``) reads one request at a
+time and writes each solution, then the list of all of them. Both are pickled, between a program and
+its own workers only, never from disk. The caller solves the branches that no worker could solve:
+models that cannot be sent to another process, or workers that die.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -27,18 +26,18 @@ from dotphase.runtime import interrupt, subprocesses, threads
 from dotphase.theory.settings import SolverSettings
 from dotphase.theory.solution import Solution
 
-#: Points from which on it is worth starting workers, which takes some seconds.
-MANY = 200
-#: Most workers: each takes half a gigabyte.
-MOST = 8
-#: Seconds between two looks whether to stop.
-LOOK = 0.2
+#: Smallest number of points for which workers, which need some seconds to start, save time.
+MIN_POINTS = 200
+#: Largest number of workers: each needs half a gigabyte of memory.
+MAX_WORKERS = 8
+#: Seconds between two checks for an interruption.
+CHECK_INTERVAL = 0.2
 
 Chain = tuple[Model, str]
 
 
-class Asked(NamedTuple):
-    """A chain of a branch along alpha, as a worker is asked for it."""
+class Request(NamedTuple):
+    """A branch of a model and the alphas at which a worker solves it."""
 
     model: Model
     branch: str
@@ -47,9 +46,9 @@ class Asked(NamedTuple):
 
 
 def worth_it(chains: int, alphas: int) -> bool:
-    """Whether workers are sooner done than threads."""
-    enough = chains > 1 and chains * alphas >= MANY
-    return enough and threads.CORES > 1 and jax.default_backend() == "cpu"
+    """True if worker processes are faster than threads."""
+    is_large = chains > 1 and chains * alphas >= MIN_POINTS
+    return is_large and threads.CORES > 1 and jax.default_backend() == "cpu"
 
 
 def in_processes(
@@ -58,80 +57,77 @@ def in_processes(
     settings: SolverSettings,
     progress: Callable[[Solution], None] | None = None,
 ) -> dict[int, list[Solution]]:
-    """The solutions of the chains that workers could compute, by their place among the chains."""
+    """Solve chains in worker processes; solutions by index, for the chains that succeeded."""
     try:
-        questions = [pickle.dumps(Asked(*chain, tuple(alphas), settings)) for chain in chains]
-    except Exception:  # whatever a user's functions may raise: they cannot be told of
+        requests = [pickle.dumps(Request(*chain, tuple(alphas), settings)) for chain in chains]
+    except Exception:  # A user's function may raise anything when it is pickled.
         return {}
-    if any(b"__main__" in question for question in questions):
-        return {}  # functions of a script or a notebook, which workers do not run
+    if any(b"__main__" in request for request in requests):
+        return {}  # Workers do not run the user's script or notebook, which defines the function.
     waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
-    for place in range(len(chains)):
-        waiting.put(place)
-    found: dict[int, list[Solution]] = {}
-    crew = [
+    for index in range(len(chains)):
+        waiting.put(index)
+    solved: dict[int, list[Solution]] = {}
+    workers = [
         subprocesses.start("-m", "dotphase.theory.branch_processes", complaints=subprocess.DEVNULL)
-        for _ in range(min(threads.CORES, MOST, len(chains)))
+        for _ in range(min(threads.CORES, MAX_WORKERS, len(chains)))
     ]
 
     def serve(worker: subprocess.Popen[bytes]) -> None:
-        """Ask a worker for one chain after another, until it or they come to an end."""
+        """Send chains to a worker until none is left or the worker dies."""
         assert worker.stdin is not None and worker.stdout is not None
         with suppress(queue.Empty, EOFError, OSError, ValueError, pickle.UnpicklingError):
             while True:
-                place = waiting.get_nowait()
-                worker.stdin.write(questions[place])
+                index = waiting.get_nowait()
+                worker.stdin.write(requests[index])
                 worker.stdin.flush()
                 while isinstance(answer := pickle.load(worker.stdout), Solution):
                     if progress is not None:
                         progress(answer)
-                found[place] = answer
+                solved[index] = answer
 
-    listeners = [threading.Thread(target=serve, args=(worker,), daemon=True) for worker in crew]
+    listeners = [threading.Thread(target=serve, args=(worker,), daemon=True) for worker in workers]
     try:
         for listener in listeners:
             listener.start()
         for listener in listeners:
             while listener.is_alive():
                 interrupt.check()
-                listener.join(LOOK)
+                listener.join(CHECK_INTERVAL)
     finally:
-        for worker, listener in zip(crew, listeners, strict=True):
+        for worker, listener in zip(workers, listeners, strict=True):
             worker.kill()
             worker.wait()
             listener.join()
-            for end in (worker.stdin, worker.stdout):
+            for stream in (worker.stdin, worker.stdout):
                 with suppress(OSError):
-                    assert end is not None
-                    end.close()
-    return found
+                    assert stream is not None
+                    stream.close()
+    return solved
 
 
 def main() -> None:
-    """Answer until the input ends, which it does as well when whoever asked is gone."""
-    from dotphase.runtime.precision import in_double_precision
-    from dotphase.theory.driver import run_quietly
+    """Solve requests until the input ends, as it does when the parent process dies."""
     from dotphase.theory.solve import continue_one
 
     answers = open(subprocesses.take_over_output(), "wb")  # noqa: SIM115 (until the process ends)
-    questions: queue.SimpleQueue[Asked] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(questions,), daemon=True).start()
+    requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(requests,), daemon=True).start()
 
-    def say(answer: Any) -> None:
+    def write(answer: Any) -> None:
         pickle.dump(answer, answers)
         answers.flush()
 
-    solve = in_double_precision(run_quietly)
     while True:
-        model, branch, alphas, settings = questions.get()
-        say(solve(partial(continue_one, model, alphas, branch, settings, say)))
+        model, branch, alphas, settings = requests.get()
+        write(continue_one(model, alphas, branch, settings, write))
 
 
-def _listen(questions: queue.SimpleQueue[Asked]) -> None:
-    # Also where a question cannot be read: nobody can be answered then.
+def _listen(requests: queue.SimpleQueue[Request]) -> None:
+    """Queue requests; end the process when the input ends or cannot be read."""
     with suppress(Exception):
         while True:
-            questions.put(pickle.load(sys.stdin.buffer))
+            requests.put(pickle.load(sys.stdin.buffer))
     os._exit(0)
 
 

@@ -1,11 +1,12 @@
-"""How the averages change with the overlaps, from the points at which they were taken.
+"""Derivatives of the averages by the overlaps, in score form.
 
-The force g of the proximal map depends on the fields u = (omega, h*) alone, and the overlaps q, m
-and theta on the density of u alone. They are moved inside it,
+The force g of the proximal map depends on the fields u = (omega, h*) only. The overlaps q, m and
+theta change only the density p of u, so that
 
-    d E[F(u)] = E[F(u) d log p(u)],
+    d E[F(u)] = E[F(u) d log p(u)]
 
-without differences; it holds where g jumps, too. (V changes the proximal map itself.)
+on the same points, without finite differences. This holds where g jumps, too. (V changes the
+proximal map itself.)
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def conjugate_slopes(
     model: Model,
     overlaps: Overlaps,
     points: Float[Array, "dims scrambles*points"],
-    track: ProxState,
+    prox_state: ProxState,
     directions: Overlaps,
 ) -> Conjugates:
     """Derivatives of the conjugates over alpha along directions in (q, m, theta).
@@ -38,7 +39,7 @@ def conjugate_slopes(
     Parameters
     ----------
     directions : Overlaps
-        With a leading axis; V is not looked at.
+        Directions, with a leading axis; V is ignored.
 
     Returns
     -------
@@ -48,7 +49,7 @@ def conjugate_slopes(
     fields = draw_fields(model, overlaps, points)
     problem = prox_problem(overlaps, fields)
     length, r, t = model.length, model.student_rank, model.teacher_rank
-    force = vmap_points(partial(matvec, problem.precision))(track.x - fields.omega)
+    force = vmap_points(partial(matvec, problem.precision))(prox_state.x - fields.omega)
     g = force.reshape(length, r, -1)
     noise = jnp.asarray(model.rho)[:, None, None] * jnp.eye(t)
     inverse = inverses(_covariance(overlaps.q, overlaps.theta, noise))
@@ -59,8 +60,8 @@ def conjugate_slopes(
 
     def along(direction: Overlaps) -> Conjugates:
         bend = _covariance(direction.q, direction.theta, jnp.zeros_like(noise))
-        moved = fields.shift(direction.m)
-        shift = jnp.concatenate([moved, jnp.zeros((length, t, moved.shape[-1]))], axis=1)
+        means = fields.shift(direction.m)
+        shift = jnp.concatenate([means, jnp.zeros((length, t, means.shape[-1]))], axis=1)
         turned = apply_each(bend, z)
         weight = jnp.sum(z * (shift + 0.5 * turned), axis=(0, 1)) - 0.5 * jnp.sum(inverse * bend)
         change = z * weight - apply_each(inverse, turned + shift)

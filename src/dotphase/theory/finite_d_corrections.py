@@ -1,24 +1,23 @@
-"""Losses at finite dimension: the terms of order 1/d that are known.
+"""Losses at finite dimension: the known terms of order 1/d.
 
 The theory is the limit of large d. At finite d the loss of one sentence,
-``|T x - S (x + p)|^2/(2d)``, has terms that vanish there. Averaged over what is left of a sentence
-once its projections ``u_l = (h*_l, h_l)`` on U = [Q*, Q] are given, with ``G = U^T U/d`` and
-k = r + t,
+``|T x - S (x + p)|^2/(2d)``, has more terms. Its mean at fixed projections ``u_l = (h*_l, h_l)`` of
+the sentence on U = [Q*, Q], with ``G = U^T U/d`` and k = r + t, is
 
     E[|T x - S z|^2/d | u] = tr[(T-S) diag(rho) (T-S)^T] + (1/d) D(T, S),
     D = tr[(T-S) (u G^{-1} u^T - k diag(rho)) (T-S)^T]    lengths along the weights
         - 2 tr[(T-S) u G^{-1} (0, m)^T S^T]               tokens along the positions
         + tr[S P S^T]                                     positions in the values.
 
-The free energy is stationary, so that at first order the training loss changes by the mean of the
-new terms at the proximal points X of the limit, and with S at the fields omega they are those of
-the test error of a student with the overlaps of the limit:
+The free energy is stationary. At first order the training loss therefore changes by the mean of
+these terms at the proximal points X of the limit. At the fields omega they are the terms of the
+test error of a student with the overlaps of the limit:
 
     eps_t(d) = eps_t + (alpha/2d) E D(T, S(X)),      eps_g(d) = eps_g + (1/(L d)) E D(T, S(omega)).
 
-The last term of D is by far the largest for positions that do not cancel. Not in it: how far the
-overlaps themselves differ from their limit, and that lengths and angles of tokens vary from
-sentence to sentence, both also of order 1/d.
+The last term of D is by far the largest for positions that do not cancel. Two effects of order 1/d
+are not included: the overlaps themselves differ from their limit, and the lengths and angles of
+tokens vary from sentence to sentence.
 """
 
 from __future__ import annotations
@@ -44,11 +43,11 @@ from dotphase.theory.state_evolution import Fields, draw_fields, mean_of_scrambl
 if TYPE_CHECKING:
     from dotphase.theory.solution import Solution
 
-#: log2 of the most points on which the terms are averaged: they are smooth, and small.
-POINTS = 14
-#: Calls of the proximal map, each of which looks elsewhere for lower minima.
+#: Largest log2 of the number of points over which the terms, which are smooth, are averaged.
+MAX_LOG2_POINTS = 14
+#: Calls of the proximal map; each of them searches for lower minima with another probe.
 CALLS = 3
-#: The parts of D, in order.
+#: Names of the terms of D, in order.
 TERMS = ("lengths", "cross", "positions")
 
 
@@ -60,7 +59,7 @@ class AtDimension(Printable):
     ----------
     solution : the limit
     d : dimension of a token
-    terms : for train_loss and test_error their terms times d: ``lengths``, ``cross``, ``positions``
+    terms : terms of train_loss and test_error, times d: ``lengths``, ``cross``, ``positions``
     terms_stderr : quadrature standard errors of their sums
 
     Examples
@@ -96,7 +95,7 @@ class AtDimension(Printable):
         }
 
     def value(self, name: str) -> float:
-        """A result at this dimension; all but the losses are those of the limit."""
+        """A result by name at this dimension; only the losses differ from the limit."""
         limit = self.solution.value(name)
         return limit + sum(self.terms.get(name, {}).values()) / self.d
 
@@ -112,7 +111,7 @@ class AtDimension(Printable):
 
     @property
     def description(self) -> Description:
-        """Both losses, and what they are made of."""
+        """Both losses and their terms."""
         rows = []
         for name, label in LABELS.items():
             parts = " ".join(f"{value:+.3g} ({what})" for what, value in self.terms[name].items())
@@ -123,18 +122,18 @@ class AtDimension(Printable):
 
 
 def is_known(model: Model) -> bool:
-    """Whether the terms of order 1/d are known: attention with the squared loss, white tokens."""
+    """True for attention with the squared loss and white tokens, whose terms are known."""
     return model.plain and model.spectrum is None and not model.normals
 
 
 @in_double_precision
 def at_dimension(solution: Solution, d: int) -> AtDimension:
-    """The losses of a solution at dimension d."""
+    """Losses of a solution at dimension d."""
     d = validation.integer("d", d, at_least=1)
     model, overlaps = solution.model, solution.overlaps
     refuse_spectrum(model, "terms of order 1/d")
     refuse(model, "the expansion in 1/d", "loss", "latent", "correlation", "noise")
-    level = min(POINTS, solution.log2_points)
+    level = min(MAX_LOG2_POINTS, solution.log2_points)
     evaluator = evaluator_of(model)
     states: ProxStates = ()
     for call in range(CALLS):
@@ -157,7 +156,7 @@ def at_dimension(solution: Solution, d: int) -> AtDimension:
 def _block(
     model: Model, overlaps: Overlaps, points: Float[Array, "dims points"], x: Float[Array, "..."]
 ) -> Float[Array, "scrambles 2 3"]:
-    """The parts of D at the proximal points and at the fields, means of the scrambles."""
+    """Means over scrambles of the terms of D, at the proximal points and at the fields."""
     fields = draw_fields(model, overlaps, points)
     shape = (model.length, model.student_rank, -1)
     student = vmap_points(model.student)

@@ -1,4 +1,4 @@
-"""Gradient flow on the population loss, closed in three overlaps.
+"""Gradient flow on the population loss, in closed form for three overlaps.
 
 With very many sentences, or a fresh one at every step, the training loss divided by alpha is
 ``d E(m, t, W) + (ridge/2 alpha) |Q|^2``, where ``E = E[ell(X; T(h*))]`` depends on the weights
@@ -53,8 +53,10 @@ from dotphase.theory.plane import Plane
 RTOL, ATOL = 1e-5, 1e-8
 #: Nodes of the Gauss-Hermite rule in each direction: relative errors of about 1e-5.
 ORDER = 10
-#: Step of the differences that a fixed point's stability is judged by, and how close two may lie.
-STEP, SAME = 1e-4, 1e-3
+#: Step of the finite differences for the stability of a fixed point.
+STEP = 1e-4
+#: Distance below which two fixed points are the same.
+SAME = 1e-3
 
 Numbers = float | Sequence[float] | Float[np.ndarray, " starts"]
 State = Float[np.ndarray, "3 starts"]
@@ -66,7 +68,7 @@ class Flow:
 
     Attributes
     ----------
-    model, alpha : of what; alpha enters through ridge/alpha alone
+    model, alpha : the model and its sample complexity, which enters as ridge/alpha only
     times : tau, step size x steps x alpha
     m, theta, q : overlaps of token 1
     loss : E[ell] + (ridge/2 alpha) W
@@ -95,8 +97,8 @@ class FlowPoint:
     ----------
     m, theta, q : overlaps of token 1
     loss : as in `Flow`
-    rates : real parts of the eigenvalues of the linearised flow, the two of the plane first, then
-        -k, of what is outside; all negative at a minimum
+    rates : real parts of the eigenvalues of the linearized flow, the two of the plane first, then
+        -k, of the directions outside; all negative at a minimum
 
     Examples
     --------
@@ -113,7 +115,7 @@ class FlowPoint:
 
     @property
     def stable(self) -> bool:
-        """Whether everything near it flows into it."""
+        """True if the flow converges to it from all nearby points."""
         return max(self.rates) < 0
 
 
@@ -134,12 +136,12 @@ def population_flow(
     model : Model
         Student and teacher of rank one, positional Gram matrix of rank one.
     m, theta, q : float or sequences of equal length
-        Overlaps of token 1 at the start, one or many, with
+        Initial overlaps of token 1, of one or many trajectories, with
         ``q >= theta^2/sigma_1^2 + sigma_1^2 m^2/P_11``.
     times : sequence of float
-        Increasing times tau at which to look; the flow starts at 0.
+        Increasing times tau of the results; the flow starts at 0.
     alpha : float
-        Weight of the data against the ridge; infinite by default, which leaves no ridge.
+        Weight of the data against the ridge; infinite by default, for no ridge.
 
     Examples
     --------
@@ -151,16 +153,16 @@ def population_flow(
     clock = validation.grid("times", times)
     if clock[0] < 0 or clock[-1] <= 0:
         raise InvalidInput("times", times, "must be >= 0, the last one > 0")
-    start = field.state(m, theta, q)
+    initial = field.state(m, theta, q)
 
     def speed(_: float, flat: np.ndarray) -> np.ndarray:
         return field.velocity(flat.reshape(3, -1)).ravel()
 
     span = (0.0, float(clock[-1]))
-    found = solve_ivp(speed, span, start.ravel(), t_eval=clock, rtol=RTOL, atol=ATOL)
-    if not found.success or not np.all(np.isfinite(found.y)):
-        raise RuntimeError(f"the flow could not be integrated: {found.message}")
-    path = found.y.reshape(3, -1, clock.size).swapaxes(1, 2)
+    solution = solve_ivp(speed, span, initial.ravel(), t_eval=clock, rtol=RTOL, atol=ATOL)
+    if not solution.success or not np.all(np.isfinite(solution.y)):
+        raise RuntimeError(f"the flow could not be integrated: {solution.message}")
+    path = solution.y.reshape(3, -1, clock.size).swapaxes(1, 2)
     loss = np.stack([field.loss(path[:, k]) for k in range(clock.size)])
     rho = field.rho
     return Flow(model, field.alpha, clock, path[0], rho * path[1], rho * path[2], loss)
@@ -170,7 +172,7 @@ def population_flow(
 def flow_field(
     model: Model, m: Numbers, theta: Numbers, *, alpha: float = np.inf
 ) -> tuple[Float[np.ndarray, "rows columns"], ...]:
-    """Velocities on the plane of Q* and p_1, where q is the least that m and theta allow.
+    """Velocities on the plane of Q* and p_1, where q is as small as m and theta allow.
 
     Parameters
     ----------
@@ -182,7 +184,7 @@ def flow_field(
     Returns
     -------
     dm/dtau, dtheta/dtau, loss, k : arrays of shape (len(theta), len(m))
-        k is the rate at which students outside the plane approach it, negative where they leave.
+        k is the rate at which students outside the plane approach it; negative if they leave it.
 
     Examples
     --------
@@ -209,9 +211,9 @@ def flow_fixed_points(
     model, alpha
         As for `population_flow`.
     reach : float
-        Roots are looked for from a grid over ``0 <= m, theta/sigma_1^2 <= reach``.
+        Roots are searched from a grid over ``0 <= m, theta/sigma_1^2 <= reach``.
     starts : int
-        Points of this grid in each direction.
+        Number of grid points in each direction.
 
     Examples
     --------
@@ -220,18 +222,18 @@ def flow_fixed_points(
     True
     """
     field = _Field(model, alpha)
-    found: list[FlowPoint] = []
+    points: list[FlowPoint] = []
     axis = np.linspace(0, validation.number("reach", reach, above=0), starts)
-    for start in product(axis, axis):
-        answer = root(lambda x: field.plane_velocity(x[:, None])[:, 0], start, tol=1e-11)
-        place = np.abs(answer.x)
-        place[place < 1e-7] = 0.0
-        if not answer.success or np.any(place > reach):
+    for initial in product(axis, axis):
+        solution = root(lambda x: field.plane_velocity(x[:, None])[:, 0], initial, tol=1e-11)
+        in_plane = np.abs(solution.x)
+        in_plane[in_plane < 1e-7] = 0.0
+        if not solution.success or np.any(in_plane > reach):
             continue
-        new = field.point(place)
-        if all(abs(new.m - old.m) + abs(new.theta - old.theta) > SAME for old in found):
-            found.append(new)
-    return sorted(found, key=lambda point: point.loss)
+        new = field.point(in_plane)
+        if all(abs(new.m - old.m) + abs(new.theta - old.theta) > SAME for old in points):
+            points.append(new)
+    return sorted(points, key=lambda point: point.loss)
 
 
 class _Field:
@@ -248,8 +250,8 @@ class _Field:
         """Checked overlaps as a state."""
         refusal = InvalidInput("m, theta, q", (m, theta, q), "must be finite and of equal length")
         try:
-            given = [np.atleast_1d(np.asarray(part, np.float64)) for part in (m, theta, q)]
-            parts = np.stack(np.broadcast_arrays(*given))
+            arrays = [np.atleast_1d(np.asarray(part, np.float64)) for part in (m, theta, q)]
+            parts = np.stack(np.broadcast_arrays(*arrays))
         except (TypeError, ValueError):
             raise refusal from None
         if parts.ndim != 2 or not np.all(np.isfinite(parts)):
@@ -260,19 +262,19 @@ class _Field:
             worst = int(np.argmin(state[2] - least))
             raise InvalidInput(
                 "q", float(parts[2][worst]),
-                f"must be >= {self.rho * least[worst]:g}, which m and theta alone take",
+                f"must be >= {self.rho * least[worst]:g} for these m and theta",
             )  # fmt: skip
         return state
 
-    def on_plane(self, place: Float[np.ndarray, "2 starts"]) -> State:
-        """The state in the plane of Q* and p_1 with the given m and t."""
-        return np.stack([*place, self.plane.weight(*place)])
+    def on_plane(self, in_plane: Float[np.ndarray, "2 starts"]) -> State:
+        """The state in the plane of Q* and p_1 with these m and t."""
+        return np.stack([*in_plane, self.plane.weight(*in_plane)])
 
     def slopes(self, state: State) -> Float[np.ndarray, "4 starts"]:
         """E, E_m, E_t and E_W."""
-        # One by one, so that any number of states is served by what is compiled once.
-        found = [_slopes(self.model, self.plane.pattern, self.rule, column) for column in state.T]
-        return np.stack([np.asarray(part) for part in found], axis=1)
+        # One state at a time, so that the function is compiled once for any number of them.
+        columns = [_slopes(self.model, self.plane.pattern, self.rule, column) for column in state.T]
+        return np.stack([np.asarray(column) for column in columns], axis=1)
 
     def velocity(self, state: State) -> State:
         """d(m, t, W)/dtau."""
@@ -282,28 +284,30 @@ class _Field:
         speed = -k * m - self.length * by_m, -k * t - by_t, -2 * (k * w + t * by_t + m * by_m)
         return np.stack(speed)
 
-    def plane_velocity(self, place: Float[np.ndarray, "2 starts"]) -> Float[np.ndarray, "2 starts"]:
+    def plane_velocity(
+        self, in_plane: Float[np.ndarray, "2 starts"]
+    ) -> Float[np.ndarray, "2 starts"]:
         """d(m, t)/dtau in the plane."""
-        return self.velocity(self.on_plane(place))[:2]
+        return self.velocity(self.on_plane(in_plane))[:2]
 
     def transverse(self, state: State) -> Float[np.ndarray, " starts"]:
-        """k, the rate at which the rest of Q decays."""
+        """k, the rate at which the part of Q outside the plane decays."""
         return 2 * self.slopes(state)[3] + self.pull
 
     def loss(self, state: State) -> Float[np.ndarray, " starts"]:
         """E[ell] + (ridge/2 alpha) W."""
         return self.slopes(state)[0] + self.pull / 2 * state[2]
 
-    def point(self, place: Float[np.ndarray, " 2"]) -> FlowPoint:
+    def point(self, in_plane: Float[np.ndarray, " 2"]) -> FlowPoint:
         """A fixed point with its stability."""
-        shifts = place[:, None] + STEP * np.array([[1, -1, 0, 0], [0, 0, 1, -1]])
+        shifts = in_plane[:, None] + STEP * np.array([[1, -1, 0, 0], [0, 0, 1, -1]])
         speed = self.plane_velocity(shifts)
         jacobian = (speed[:, ::2] - speed[:, 1::2]) / (2 * STEP)
-        state = self.on_plane(place[:, None])
+        state = self.on_plane(in_plane[:, None])
         rates = sorted(np.linalg.eigvals(jacobian).real.tolist(), reverse=True)
         return FlowPoint(
-            m=float(place[0]),
-            theta=float(self.rho * place[1]),
+            m=float(in_plane[0]),
+            theta=float(self.rho * in_plane[1]),
             q=float(self.rho * state[2, 0]),
             loss=float(self.loss(state)[0]),
             rates=(rates[0], rates[1], -float(self.transverse(state)[0])),

@@ -1,23 +1,23 @@
-"""The error of replica symmetry itself: a cheap estimate of what breaking it would change.
+"""Estimate the error of replica symmetry: the effect of breaking it.
 
-Replica symmetry fails where the proximal map jumps. What jumps take from the response of the
-fields is weighed against all that holds V together, the ridge included:
+Replica symmetry fails where the proximal map jumps. Jumps reduce the stiffness
+``R^{-1} = ridge + sum_l sigma_l^2 Vhat_l`` by the share
 
-    jumps = | R sum_l sigma_l^2 (smooth_l - Vhat_l) |,   smooth_l = -alpha E[dg_l/domega_l],
+    jumps = | R sum_l sigma_l^2 (smooth_l - Vhat_l) |,   smooth_l = -alpha E[dg_l/domega_l].
 
-the share of ``R^{-1} = ridge + sum_l sigma_l^2 Vhat_l`` that they take away. One step of breaking
-(`dotphase.theory.one_rsb`) gives it back: inside a cluster of minima V is smaller by about .8
-times that share, within a sixth where the share is above .05 (26 points, nearly all with two
-tokens, sigma .5 and ridge .01); below .03 by .3 to 2.4 times that. What else changes follows from
-it, as a power of the share; f is the part of the student's fields that the teacher's explain:
+One step of symmetry breaking (`dotphase.theory.one_rsb`) restores it: inside a cluster of minima V
+is smaller by about .8 times that share, within a sixth for shares above .05 (26 points, nearly all
+with two tokens, sigma .5 and ridge .01), and by .3 to 2.4 times that for shares below .03. The
+other changes are powers of the share. With f the part of the student's fields that the teacher's
+explain:
 
     training loss  .13 jumps^2.3 exp(-3.8 f)     test error  .42 jumps^2.5 exp(3.5 f)
     theta and m    19 jumps^3.5 exp(1.1 f)
 
-relative to their values. Measured over omega, sigma, ridge, alpha and both branches
-(``benchmarks/model_error.py`` makes the table and the figure again), half of the estimates are
-within a factor 1.2 (training loss), 1.4 (overlaps) and 2 (test error) of one step of breaking,
-nine of ten of those of the training loss within 2.2.
+relative to their values. The laws were measured over omega, sigma, ridge, alpha and both branches
+(``benchmarks/model_error.py`` reproduces the table and the figure). Half of the estimates are
+within a factor 1.2 (training loss), 1.4 (overlaps) and 2 (test error) of one step of breaking; nine
+of ten of those of the training loss are within 2.2.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ LAWS = {
 def stiffness_lost(
     model: Model, alpha: float, overlaps: Overlaps, averages: Averages, response: Responses
 ) -> float:
-    """Share of ``R^{-1}``, the ridge included, that jumps of the proximal map take away."""
+    """Share of the stiffness ``R^{-1}`` that jumps of the proximal map remove."""
     hats = conjugates(model, alpha, overlaps, averages)
     smooth = -alpha * np.mean(np.asarray(response.jacobian), axis=0)
     missing = np.einsum("la,lij->aij", model.eigenvalues, smooth - hats.Vhat)
@@ -71,6 +71,6 @@ def relative_errors(jumps: float, signal: float) -> dict[str, float]:
 def model_errors(
     overlaps: Overlaps, train_loss: float, test_error: float, relative: dict[str, float]
 ) -> dict[str, float]:
-    """The same as absolute values; of theta and m as norms for token 1."""
+    """Convert relative changes to absolute ones; those of theta and m are norms for token 1."""
     values = norms_of(overlaps) | {"train_loss": train_loss, "test_error": test_error}
     return {name: share * abs(values[name]) for name, share in relative.items()}

@@ -1,8 +1,8 @@
-"""The Bayes-optimal learner of any teacher, from samples of what a label says about the fields.
+"""The Bayes-optimal learner of any teacher, from samples of fields and labels.
 
 With ``Q* ~ N(0, I)`` and the overlap M between the best estimate of Q* and Q* (t x t, from 0 to 1),
 the fields of a sentence, in units of their scales, are ``h_l = omega_l + (1 - M)^{1/2} z_l`` with
-``omega_l ~ N(0, M)`` known. A label y sharpens this: with ``u = h - omega`` and V = 1 - M,
+``omega_l ~ N(0, M)`` known. A label y sharpens this estimate: with ``u = h - omega`` and V = 1 - M,
 
     g_l = V^{-1} E[u_l | omega, y],   G = dg/domega = V^{-1} (Cov[u | omega, y] - V) V^{-1},
     qhat = alpha sum_l E[g_l g_l^T],   M = qhat (1 + qhat)^{-1}.
@@ -13,13 +13,13 @@ g is a martingale when M grows, so that a change dM of the overlap changes ``sum
     dM -> alpha (1 - M) sum_kl E[G_kl dM G_kl^T] (1 - M).
 
 At M = 0 this is the condition for weak recovery, ``alpha = 1/rho(sum_kl E[G_kl . G_kl^T])`` with
-``G = E[h h^T - 1 | y]`` (for one token: Mondelli and Montanari, arXiv:1708.05932; Barbier et al.,
-arXiv:1708.03395), if a label says nothing of the mean of h; where a multiplier passes one at a
-point that treats hidden units alike, they specialise.
+``G = E[h h^T - 1 | y]`` if the mean of h does not depend on y (for one token: Mondelli and
+Montanari, arXiv:1708.05932; Barbier et al., arXiv:1708.03395). Where a multiplier exceeds one at a
+point that treats hidden units alike, they specialize.
 
-The conditional means are taken over the nearest neighbours of a sentence, among many others, in
-(omega, y). Products of two of them use different neighbours, so that the noise of each does not
-count. No likelihood is needed, only the teacher.
+The conditional means are averages over the nearest neighbors of a sentence in (omega, y), among
+many sentences. Products of two means use different neighbors, so that their noise averages out. No
+likelihood is needed, only the teacher.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from dotphase.numerics.statistics import error_of_mean, mean_and_error
 from dotphase.runtime.precision import in_double_precision
 from dotphase.theory.settings import check_alpha
 
-#: log2 of the sentences of one repetition, and how many repetitions give the errors.
+#: log2 of the number of sentences in one repetition, and number of repetitions.
 LOG2_POINTS, REPEATS = 16, 4
-#: Neighbours in each of the two halves.
-NEIGHBOURS = 4
+#: Neighbors in each of the two halves.
+NEIGHBORS = 4
 #: Labels with fewer different values than this are classes.
 CLASSES = 32
 #: Iterations, change of the overlap at which they stop, and the largest overlap that is resolved.
@@ -53,33 +53,33 @@ Matrix = Float[np.ndarray, "t t"]
 
 
 class Information(NamedTuple):
-    """What labels say at one overlap.
+    """Averages of the posterior of the fields at one overlap.
 
     Attributes
     ----------
-    known : ``sum_l E[g_l g_l^T]``
+    gain : ``sum_l E[g_l g_l^T]``
     spread : ``sum_kl E[G_kl (x) G_kl]``, a matrix on t x t matrices
     label_error : ``E Var(y | omega)``, the least mean square error of a label (its entries summed)
     """
 
-    known: Matrix
+    gain: Matrix
     spread: Float[np.ndarray, "t*t t*t"]
     label_error: float
 
 
 @dataclass(frozen=True)
 class NumericalBayes:
-    """What the data allow at one sample complexity, by numerical posteriors.
+    """The Bayes-optimal learner at one sample complexity, from numerical posteriors.
 
     Attributes
     ----------
     alpha : sentences per dimension
-    overlap : M, t x t, from 0 (nothing is known of Q*) to the unit matrix (all is)
+    overlap : M, t x t, from 0 (no information on Q*) to the unit matrix (Q* is recovered)
     stderr : standard error of its entries
     label_error : least mean square error of the label of a new sentence
-    multiplier, multiplier_stderr : by how much one step multiplies a small change of the overlap at
-        most; above one where hidden units would specialise if they were not held alike
-    converged : whether the iteration settled; not where the overlap is too close to 1 to tell
+    multiplier, multiplier_stderr : largest factor of one step on small changes of the overlap, and
+        its standard error; above one, hidden units specialize unless they are kept alike
+    converged : True if the iteration settled; False if the overlap is too close to 1
 
     Examples
     --------
@@ -115,18 +115,19 @@ class NumericalBayes:
 def weak_recovery(
     model: Model, *, seed: int = 0, log2_points: int = LOG2_POINTS + 2
 ) -> tuple[float, float]:
-    """The sample complexity above which the best learner knows something of Q*, with its error.
+    """The sample complexity of weak recovery, and its standard error.
 
-    Zero where a label says something of the mean of the teacher's fields.
+    Above it the best learner has a positive overlap with Q*. It is zero if the mean of the
+    teacher's fields depends on the label.
 
     Parameters
     ----------
     model : Model
         Its teacher and tokens; the student and its loss do not matter.
     seed : int
-        Of the sentences.
+        Seed of the sentences.
     log2_points : int
-        log2 of the sentences in each of a few repetitions.
+        log2 of the number of sentences in each repetition.
 
     Examples
     --------
@@ -137,13 +138,13 @@ def weak_recovery(
     True
     """
     _check(model)
-    nothing = np.zeros((model.teacher_rank, model.teacher_rank))
-    found = [information(model, nothing, seed, number, log2_points) for number in range(REPEATS)]
-    # Without knowledge E[g g^T] is the squared mean of h given the label.
-    means = np.stack([part.known for part in found])
+    zero = np.zeros((model.teacher_rank, model.teacher_rank))
+    repetitions = [information(model, zero, seed, repeat, log2_points) for repeat in range(REPEATS)]
+    # At zero overlap E[g g^T] is the squared mean of h given the label.
+    means = np.stack([repetition.gain for repetition in repetitions])
     if np.any(np.abs(np.mean(means, axis=0)) > 6 * error_of_mean(means) + 1e-2):
         return 0.0, 0.0
-    return mean_and_error([1 / _radius(part.spread) for part in found])
+    return mean_and_error([1 / _radius(repetition.spread) for repetition in repetitions])
 
 
 @in_double_precision
@@ -155,22 +156,22 @@ def numerical_bayes(
     seed: int = 0,
     log2_points: int = LOG2_POINTS,
 ) -> NumericalBayes:
-    """The Bayes-optimal learner of any teacher of few fields, at one sample complexity.
+    """Solve for the Bayes-optimal learner of any teacher of few fields.
 
     The iteration starts from a small overlap, as message passing without side information does.
 
     Parameters
     ----------
     model : Model
-        Its teacher and tokens; the student and its loss do not matter. Neighbours are close in
-        up to about four dimensions (fields and label together).
+        Its teacher and tokens; the student and its loss do not matter. Neighbors are close in up to
+        about four dimensions (fields and label together).
     alpha : float
         Samples per dimension.
     alike : bool
-        Whether the estimates of all columns of the teacher are the same, as before they specialise:
-        all entries of M are equal then.
+        True for equal estimates of all columns of the teacher, as before they specialize: all
+        entries of M are equal.
     seed, log2_points : int
-        Of the sentences, and log2 of how many in each of a few repetitions.
+        Seed of the sentences, and log2 of their number in each repetition.
 
     Examples
     --------
@@ -182,13 +183,14 @@ def numerical_bayes(
     alpha = check_alpha(alpha)
     ends = [_settle(model, alpha, seed, repeat, log2_points, alike) for repeat in range(REPEATS)]
     overlaps = np.stack([overlap for overlap, _, _ in ends])
-    radii = [_multiplier(alpha, overlap, found) for overlap, found, _ in ends]
-    multiplier, error = mean_and_error(radii)
+    multiplier, error = mean_and_error(
+        [_multiplier(alpha, overlap, info) for overlap, info, _ in ends]
+    )
     return NumericalBayes(
         alpha=alpha,
         overlap=np.mean(overlaps, axis=0),
         stderr=error_of_mean(overlaps),
-        label_error=float(np.mean([found.label_error for _, found, _ in ends])),
+        label_error=float(np.mean([info.label_error for _, info, _ in ends])),
         multiplier=multiplier,
         multiplier_stderr=error,
         converged=all(settled for _, _, settled in ends),
@@ -200,7 +202,7 @@ def _check(model: Model) -> None:
     refuse(model, "the numerical posterior", "latent")
     dims = model.length * model.teacher_rank
     if dims > 6:
-        rule = "must have at most 6 fields: neighbours in more dimensions are far"
+        rule = "must have at most 6 fields: neighbors are too far apart in more dimensions"
         raise InvalidInput("teacher_rank", f"{model.teacher_rank}, {model.length} tokens", rule)
 
 
@@ -209,9 +211,9 @@ def _radius(operator: np.ndarray) -> float:
     return max(float(np.max(np.abs(np.linalg.eigvals(operator)))), 1e-12)
 
 
-def _multiplier(alpha: float, overlap: Matrix, found: Information) -> float:
-    left = np.eye(len(overlap)) - overlap
-    return _radius(alpha * np.kron(left, left) @ found.spread)
+def _multiplier(alpha: float, overlap: Matrix, info: Information) -> float:
+    remaining = np.eye(len(overlap)) - overlap
+    return _radius(alpha * np.kron(remaining, remaining) @ info.spread)
 
 
 def _settle(
@@ -221,55 +223,55 @@ def _settle(
     unit = np.eye(model.teacher_rank)
     overlap = 0.05 * (np.full_like(unit, 1 / len(unit)) if alike else unit)
     for _ in range(STEPS):
-        found = information(model, overlap, seed, repeat, log2_points)
-        hat = alpha * found.known
+        info = information(model, overlap, seed, repeat, log2_points)
+        hat = alpha * info.gain
         hat = np.full_like(hat, np.mean(hat)) if alike else hat
         values, vectors = np.linalg.eigh((hat + hat.T) / 2)
-        kept = np.maximum(values, 0.0)
-        new = (vectors * (kept / (1 + kept))) @ vectors.T
+        positive = np.maximum(values, 0.0)
+        new = (vectors * (positive / (1 + positive))) @ vectors.T
         change = float(np.max(np.abs(new - overlap)))
         overlap = 0.3 * overlap + 0.7 * new
         if np.linalg.eigvalsh(overlap)[-1] > LARGEST:
-            return overlap, found, False
+            return overlap, info, False
         if change < TOLERANCE:
-            return overlap, found, True
-    return overlap, found, False
+            return overlap, info, True
+    return overlap, info, False
 
 
 def information(
     model: Model, overlap: Matrix, seed: int, repeat: int, log2_points: int
 ) -> Information:
-    """What the labels of many sentences say of their fields, at one overlap."""
+    """Average the posteriors of the fields of many sentences, at one overlap."""
     length, t = model.length, model.teacher_rank
     validation.integer("log2_points", log2_points, at_least=8, at_most=20)
     rng = np.random.default_rng([seed, 4, repeat])
-    # Independent ones: neighbours of a low-discrepancy sequence avoid each other.
+    # Not from a low-discrepancy sequence, whose neighbors avoid each other.
     points = rng.standard_normal((2**log2_points, 2 * length * t + model.normals))
     cut = length * t
     xi, z = (points[:, start : start + cut].reshape(-1, length, t) for start in (0, cut))
-    left = np.eye(t) - overlap
-    omega, noise = xi @ _root(overlap), z @ _root(left)
+    remaining = np.eye(t) - overlap
+    omega, noise = xi @ _root(overlap), z @ _root(remaining)
     label = _labels(model, omega + noise, points[:, 2 * cut :])
     other = _labels(model, omega + rng.permutation(noise), rng.permutation(points[:, 2 * cut :]))
-    places = _places(omega.reshape(-1, cut), label, np.any(overlap), rng)
-    _, near = KDTree(places).query(places, k=2 * NEIGHBOURS + 1)
-    order = rng.permutation(2 * NEIGHBOURS) + 1  # without the sentence itself
+    features = _features(omega.reshape(-1, cut), label, np.any(overlap), rng)
+    _, neighbors = KDTree(features).query(features, k=2 * NEIGHBORS + 1)
+    order = rng.permutation(2 * NEIGHBORS) + 1  # without the sentence itself
     u = noise.reshape(-1, cut)
-    inverse = np.kron(np.eye(length), np.linalg.inv(left))
+    inverse = np.kron(np.eye(length), np.linalg.inv(remaining))
     means, slopes = [], []
     for half in np.split(order, 2):
-        some = u[near[:, half]]
-        mean = some.mean(axis=1)
-        away = some - mean[:, None]
-        covariance = np.einsum("nki,nkj->nij", away, away) / (NEIGHBOURS - 1)
+        sample = u[neighbors[:, half]]
+        mean = sample.mean(axis=1)
+        centered = sample - mean[:, None]
+        covariance = np.einsum("nki,nkj->nij", centered, centered) / (NEIGHBORS - 1)
         means.append(mean @ inverse)
         slopes.append(inverse @ covariance @ inverse - inverse)
     g, h = (mean.reshape(-1, length, t) for mean in means)
     G, H = (slope.reshape(-1, length, t, length, t) for slope in slopes)
-    known = np.einsum("nla,nlb->ab", g, h) / len(u)
+    gain = np.einsum("nla,nlb->ab", g, h) / len(u)
     spread = np.einsum("nkalb,nkcld->acbd", G, H) / len(u)
     return Information(
-        known=(known + known.T) / 2,
+        gain=(gain + gain.T) / 2,
         spread=spread.reshape(t * t, t * t),
         label_error=0.5 * float(np.mean(np.sum((label - other) ** 2, axis=1))),
     )
@@ -285,35 +287,32 @@ def _labels(
 ) -> Float[np.ndarray, "n entries"]:
     """Labels of many sentences, as rows of numbers.
 
-    Correlated tokens are mixtures of independent ones, of which alone h is: the label is that of
-    another teacher.
+    The fields h are those of independent tokens. Correlated tokens are mixtures of these.
     """
-    found = call_many(model.label, model.mix(np.asarray(model.sigma)[:, None] * h), noise)
-    leaves = [np.asarray(leaf).reshape(len(h), -1) for leaf in jax.tree.leaves(found)]
+    labels = call_many(model.label, model.mix(np.asarray(model.sigma)[:, None] * h), noise)
+    leaves = [np.asarray(leaf).reshape(len(h), -1) for leaf in jax.tree.leaves(labels)]
     return np.concatenate(leaves, axis=1).astype(np.float64)
 
 
-def _places(
+def _features(
     omega: Float[np.ndarray, "n fields"],
     label: Float[np.ndarray, "n entries"],
-    known: Any,
+    with_fields: Any,
     rng: np.random.Generator,
 ) -> Float[np.ndarray, "n dims"]:
-    """Where sentences lie: what is known of their fields, and their labels.
+    """Coordinates in which similar sentences are neighbors: estimated fields and labels.
 
-    Labels are measured in units of their standard deviations; classes are put far apart.
+    Labels are measured in units of their standard deviations; classes are far apart.
     """
     columns = []
     for entry in label.T:
-        different = np.unique(entry)
-        if different.size == 1:
+        values = np.unique(entry)
+        if values.size == 1:
             continue
-        if different.size < CLASSES:
-            # Spread out, so that those that know no more than the class are neighbours by chance.
-            columns.append(
-                100.0 * np.searchsorted(different, entry) + 1e-3 * rng.random(len(entry))
-            )
+        if values.size < CLASSES:
+            # Noise makes neighbors random among sentences that differ by their class alone.
+            columns.append(100.0 * np.searchsorted(values, entry) + 1e-3 * rng.random(len(entry)))
         else:
             columns.append(entry / np.std(entry))
     parts = np.stack(columns, axis=1) if columns else np.zeros((len(omega), 1))
-    return np.concatenate([omega, parts], axis=1) if known else parts
+    return np.concatenate([omega, parts], axis=1) if with_fields else parts

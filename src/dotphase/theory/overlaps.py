@@ -1,4 +1,4 @@
-"""The order parameters of the theory, and the fields they define."""
+"""The order parameters of the theory and the fields that they define."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Overlaps(NamedTuple):
     q : (L, r, r) variance of the student's fields, ``sigma_l^2 Q^T Q / d``
     m : (L, r) their mean, ``Q^T p_l / sqrt d``; with latent means ``Q^T v_j / sqrt d`` for all
         directions v_j: positions, if there are any, then the mu_j
-    V : (L, r, r) variance left to the proximal map
+    V : (L, r, r) variance of the fields in the proximal map
     theta : (L, r, t) covariance with the teacher's fields, ``sigma_l^2 Q^T Q* / d``
 
     Examples
@@ -60,7 +60,7 @@ def shapes_of(model: Model) -> tuple[tuple[int, ...], ...]:
 
 
 def check_overlaps(model: Model, overlaps: Any) -> Overlaps:
-    """A user's overlaps as arrays of the right shapes, or `InvalidInput`."""
+    """Check a user's overlaps and convert them to arrays; `InvalidInput` if they are impossible."""
     shapes = zip(Overlaps._fields, shapes_of(model), strict=True)
     parts = (validation.array(f"start.{n}", getattr(overlaps, n, None), size) for n, size in shapes)
     checked = Overlaps(*parts)
@@ -76,23 +76,23 @@ def check_overlaps(model: Model, overlaps: Any) -> Overlaps:
 
 
 def admissible(model: Model, overlaps: Overlaps) -> bool:
-    """Whether the overlaps are variances and covariances of some Gaussian fields."""
+    """True if the overlaps are variances and covariances of Gaussian fields."""
     if not all(np.all(np.isfinite(part)) for part in overlaps):
         return False
     eigenvalues = np.linalg.eigvalsh
     if min(eigenvalues(overlaps.q).min(), eigenvalues(overlaps.V).min()) <= 0:
         return False
     explained_part = overlaps.theta.swapaxes(1, 2) @ np.linalg.solve(overlaps.q, overlaps.theta)
-    left = np.asarray(model.rho)[:, None, None] * np.eye(model.teacher_rank) - explained_part
-    return bool(eigenvalues(left).min() > 0)
+    remaining = np.asarray(model.rho)[:, None, None] * np.eye(model.teacher_rank) - explained_part
+    return bool(eigenvalues(remaining).min() > 0)
 
 
 def is_zero(overlaps: Overlaps, model: Model) -> bool:
-    """Whether the ridge has driven the student's weights to zero."""
+    """True if the ridge has driven the student's weights to zero."""
     return bool(np.trace(overlaps.q[0]) < MIN_WEIGHT * float(model.rho[0]) * model.student_rank)
 
 
 def norms_of(overlaps: Any) -> dict[str, float]:
-    """Frobenius norms of the overlaps of token 1, in their order; a single number is none."""
+    """Frobenius norms of the overlaps of token 1; scalar parameters are left out."""
     parts = {name: np.asarray(part) for name, part in overlaps._asdict().items()}
     return {name: float(np.linalg.norm(part[0])) for name, part in parts.items() if part.ndim}

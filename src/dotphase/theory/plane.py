@@ -21,7 +21,7 @@ F = TypeVar("F", float, np.ndarray)
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """What the plane of a model looks like.
+    """Geometry of the plane of Q* and p_1 of a model.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Plane:
 
     @classmethod
     def of(cls, model: Model) -> Plane:
-        """The plane of a model, or `InvalidInput` where there is none."""
+        """The plane of a model; `InvalidInput` if it has none."""
         refuse(model, "the plane of Q* and p_1", "latent", "correlation")
         if model.student_rank != 1 or model.teacher_rank != 1:
             ranks = (model.student_rank, model.teacher_rank)

@@ -44,17 +44,17 @@ def mean_responses(
     model: Model,
     overlaps: Overlaps,
     points: Float[Array, "dims scrambles*points"],
-    track: ProxState,
+    prox_state: ProxState,
     directions: Overlaps,
 ) -> Responses:
     """Average ``G = V^{-1} (H^{-1} V^{-1} - 1)`` over one block of points, H the prox Hessian."""
     fields = draw_fields(model, overlaps, points)
     problem = prox_problem(overlaps, fields)
     length, r = model.length, model.student_rank
-    g = response(loss_derivatives(model), problem, track.x)
+    g = response(loss_derivatives(model), problem, prox_state.x)
     g = g.reshape(length, r, length, r, N_SCRAMBLES, -1)
     jacobian = jnp.stack([jnp.mean(g[k, :, k], axis=-1) for k in range(length)])
     squared = jnp.einsum("kalbsn,kcldsn->sklacbd", g, g) / g.shape[-1]
     shape = (N_SCRAMBLES, length, length, r * r, r * r)
-    slopes = conjugate_slopes(model, overlaps, points, track, directions)
+    slopes = conjugate_slopes(model, overlaps, points, prox_state, directions)
     return Responses(jnp.moveaxis(jacobian, -1, 0), squared.reshape(shape), slopes)

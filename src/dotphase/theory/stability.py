@@ -1,17 +1,17 @@
-"""Whether the replica-symmetric theory can be trusted at a fixed point.
+"""Decide if the replica-symmetric theory can be trusted at a fixed point.
 
-It must be a minimum of the training loss (`dotphase.theory.multipliers`), or training leaves
-it. And two things make the theory of a minimum fail. The replicon
+The fixed point must be a minimum of the training loss (`dotphase.theory.multipliers`), or training
+leaves it. At a minimum, two more conditions must hold. The replicon
 
     Lambda = spectral radius of
         (M_l) -> (alpha sum_i w_i gamma_{l,i} R_i sum_{k,n} gamma_{k,i} E[G_kn M_n G_kn^T] R_i^T)
 
-with ``G_kn = dg_k/domega_n`` must stay below one, or the minimum found is one of many.
-And the proximal map may jump: its mean Jacobian then differs from the response obtained by
-integration by parts, and the share that is missing is the weight of the jumps.
+with ``G_kn = dg_k/domega_n`` must be below one, or the minimum is one of many. And jumps of the
+proximal map must carry little of the response: their weight is the share by which the mean Jacobian
+of the map falls short of the response from integration by parts.
 
-The squared response has a heavy tail (the map is steep next to its jumps), so the replicon
-is the median of the values that the scrambles give, not the value of their mean.
+The squared response has a heavy tail (the map is steep next to its jumps). The replicon is thus the
+median of the values of the scrambles, not the value of their mean.
 """
 
 from __future__ import annotations
@@ -29,12 +29,8 @@ from dotphase.theory.state_evolution import Averages, conjugates, resolvent
 #: Relative change of the loss or of an overlap by replica symmetry breaking above which the theory
 #: is not trusted.
 LARGEST_MODEL_ERROR = 0.01
-
-
-#: Beginning of a verdict that cannot tell a minimum from a saddle.
+#: Beginning of a reason where minimum or saddle is not determined.
 UNDECIDED = "whether it is a minimum is not determined"
-
-
 #: Branch towards which a change of theta, or of m, leads.
 TOWARDS = {"theta": "semantic", "m": "positional"}
 #: Standard errors by which a multiplier must differ from one.
@@ -43,11 +39,11 @@ CLEAR = 2.0
 
 @dataclass(frozen=True)
 class Multipliers:
-    """Factors by which one step multiplies small changes of the alignments.
+    """Factors of one step on small changes of the alignments.
 
     Attributes
     ----------
-    value : the largest for changes that are mostly of theta, and mostly of m
+    value : the largest factor for changes mostly of theta, and for changes mostly of m
     stderr : their standard errors
     """
 
@@ -56,12 +52,12 @@ class Multipliers:
 
     @property
     def rising(self) -> list[str]:
-        """Directions in which the point is no minimum."""
+        """Directions in which the point is not a minimum."""
         return [name for name, value in self.value.items() if value - 1 > self._margin(name)]
 
     @property
     def undecided(self) -> list[str]:
-        """Directions whose multiplier is one within its error."""
+        """Directions whose multiplier equals one within its error."""
         return [
             name for name, value in self.value.items() if not abs(value - 1) > self._margin(name)
         ]
@@ -76,7 +72,7 @@ class Multipliers:
 
     @property
     def kind(self) -> str:
-        """``minimum``, ``saddle``, ``marginal``, or ``unknown`` where nothing was measured."""
+        """``minimum``, ``saddle``, ``marginal``, or ``unknown`` without a measurement."""
         if not self.value:
             return "unknown"
         if self.rising:
@@ -90,15 +86,15 @@ class Stability:
 
     Attributes
     ----------
-    kind : ``minimum``, ``saddle``, ``marginal`` (it cannot be told which), or ``unknown``
+    kind : ``minimum``, ``saddle``, ``marginal`` (one of the two), or ``unknown``
     towards : branches that a saddle leads towards
-    multipliers, multipliers_stderr : by how much one step multiplies small changes of theta and of
-        m, whether a symmetry holds them at zero or not; above one at a saddle
-    replicon : below one where replica symmetry is stable
+    multipliers, multipliers_stderr : factors of one step on small changes of theta and of m, also
+        if a symmetry fixes them at zero; above one at a saddle
+    replicon : below one if replica symmetry is stable
     jump_weight : share of the response carried by jumps of the proximal map, in [0, 1]
-    trusted : whether breaking replica symmetry would change the training loss and the overlaps by
-        less than 1%, and the point is a minimum
-    reason : why not, or that nothing speaks against it
+    trusted : True if the point is a minimum, and breaking replica symmetry would change the
+        training loss and the overlaps by less than 1%
+    reason : the doubts, or a confirmation that there are none
     """
 
     replicon: float
@@ -112,7 +108,7 @@ class Stability:
 
     @property
     def doubts(self) -> list[str]:
-        """What speaks against it, one by one."""
+        """The reasons not to trust the theory, one by one."""
         return [] if self.trusted else self.reason.split("; ")
 
     @property
@@ -129,7 +125,7 @@ def replicon_operator(
     """Linear operator whose spectral radius, times alpha, is the replicon."""
     gamma, share = model.eigenvalues, model.eigenweights
     size = model.length * inverse.shape[-1] ** 2
-    both = np.stack([np.kron(one, one) for one in inverse])
+    both = np.stack([np.kron(matrix, matrix) for matrix in inverse])
     # Through the weights of each eigendirection, from the force on token k to token l.
     through = np.einsum("a,la,ka,axy->lkxy", share, gamma, gamma, both)
     mixed = np.einsum("lkxy,sknyz->slxnz", through, squared)
@@ -154,7 +150,7 @@ def assess_stability(
     measured: Multipliers,
     changes: dict[str, float],
 ) -> Stability:
-    """The verdict from the averages at a fixed point.
+    """Judge a fixed point from its averages and responses.
 
     Parameters
     ----------
@@ -208,6 +204,6 @@ def describe_undecided(measured: Multipliers) -> str:
 
 def _step(name: str, value: float, error: float) -> str:
     if not np.isfinite(value):
-        return f"what one step does to {name} could not be measured"
+        return f"the multiplier of {name} could not be measured"
     uncertainty = f" ± {error:.3f}" if np.isfinite(error) else ", with an unknown error"
     return f"one step multiplies {name} by {value:.3f}{uncertainty}"
