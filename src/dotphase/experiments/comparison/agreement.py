@@ -1,14 +1,13 @@
-"""When two numbers agree: the rule of the report and of `compare`."""
+"""Rule for the agreement of two numbers, in `compare` and in the report."""
 
 from __future__ import annotations
 
 import math
 
-#: How many standard errors, and which share of the number, may lie between two numbers. The
-#: share is for what no error bar knows of: the length of a training, the order of 1/d.
+#: Allowed difference in standard errors, and as a share of the number. The share covers errors
+#: without an error bar: the length of a training, terms of order 1/d.
 ERRORS, SHARE = 3.0, 0.01
-#: What a number may differ by between finite and infinite dimension, times d and as a share of
-#: itself: losses and overlaps have terms of a few times 1/d.
+#: Allowed difference between finite and infinite dimension, as a share of the number, times d.
 FINITE_SIZE = 10.0
 
 AGREES, DIFFERS = "agrees", "differs"
@@ -19,6 +18,6 @@ def allowed(reference: float, *errors: float, share: float = SHARE) -> float:
     return ERRORS * math.hypot(*errors) + share * abs(reference)
 
 
-def judge(difference: float, most: float) -> str:
-    """A verdict is always given: what cannot be compared (NaN) does not agree."""
-    return AGREES if abs(difference) <= most else DIFFERS
+def judge(difference: float, limit: float) -> str:
+    """Return the verdict on a difference; NaN does not agree."""
+    return AGREES if abs(difference) <= limit else DIFFERS
