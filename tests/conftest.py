@@ -42,7 +42,7 @@ FIRST = (
     "explorer/test_page.py",
     "dmft/test_run.py", "cli/test_model.py", "training/test_run.py", "study/test_run.py",
     "reproduction/test_quadrature.py", "theory/test_critical.py", "reproduction/test_beyond.py",
-    "docs/test_breaking.py", "explorer/test_lesson.py", "study/test_tasks.py", "cli/test_cli.py",
+    "docs/test_breaking.py", "explorer/test_descent.py", "study/test_tasks.py", "cli/test_cli.py",
     "study/test_cluster.py", "gamp/test_run.py", "theory/test_multipliers.py",
     "experiments/test_grid.py", "theory/test_limits.py", "theory/test_state_evolution.py",
     "experiments/test_compare.py", "dmft/test_kernel.py", "figures/test_all.py",

@@ -1,9 +1,9 @@
-"""The explorer with small sizes, so that its tests wait for little: run as a program.
+"""The explorer with small sizes for fast tests, as a program.
 
     python small_explorer.py [OPTIONS OF dotphase explore]
     python small_explorer.py worker
 
-Everything else is that of ``dotphase explore`` and of its processes.
+All else is the same as in ``dotphase explore`` and its processes.
 """
 
 import sys
@@ -12,31 +12,26 @@ import numpy as np
 
 from dotphase.explorer import (
     branch_curves,
+    descent,
     landscape,
-    lesson,
     solver,
     stored_diagrams,
     subprocesses,
 )
 from dotphase.theory.settings import SolverSettings
 
-#: Precision of the final numbers.
+#: Settings of the final numbers.
 FINAL = SolverSettings(rtol=5e-2, max_log2_points=13)
 
 
 def shrink():
     solver.FINAL = FINAL
-    branch_curves.ALPHAS, branch_curves.POINTS, branch_curves.MANY = (
-        np.linspace(0.5, 2.0, 4),
-        12,
-        13,
-    )
+    branch_curves.ALPHAS = np.linspace(0.5, 2.0, 4)
+    branch_curves.LOG2_POINTS, branch_curves.CROSSING_LOG2_POINTS = 12, 13
     landscape.SIZE = 3
-    stored_diagrams.ALPHAS, stored_diagrams.OMEGAS = (
-        np.linspace(0.5, 2.0, 3),
-        np.linspace(0.0, 0.6, 3),
-    )
-    lesson.STAGES = (
+    stored_diagrams.ALPHAS = np.linspace(0.5, 2.0, 3)
+    stored_diagrams.OMEGAS = np.linspace(0.0, 0.6, 3)
+    descent.STAGES = (
         {"log2_ensemble": 7, "repetitions": 2, "rtol": None},
         {"log2_ensemble": 8, "repetitions": 2, "rtol": 1.0},
     )

@@ -15,14 +15,14 @@ from common import Trial, environment, require, run
 
 PATHS = (
     "/", "/plotly.min.js", "/page/style.css", "/page/../server.py", "/api/about", "/api/point",
-    "/api/curve", "/api/landscape", "/api/diagram", "/api/attention", "/api/theory", "/api/job",
+    "/api/curve", "/api/landscape", "/api/diagram", "/api/attention", "/api/dynamics", "/api/job",
     "/api/snippets", "/api/histogram", "/api/train", "/api/descend", "/api/cancel", "/api/leave",
     "/api/", "/api/../about", "//etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/page/%00", "*",
     "http://elsewhere.example/", "/api/point#x", "/\\..\\..", "/api/about/", "", "/page/",
 )  # fmt: skip
 FIELDS = (
     "alpha", "omega", "sigma", "ridge", "mixing", "window", "sentence", "d", "seeds", "seed", "job",
-    "lr", "steps", "begin", "start", "sequence", "student_rank", "nothing",
+    "lr", "steps", "initialization", "start", "sequence", "student_rank", "nothing",
 )  # fmt: skip
 METHODS = ("GET",) * 12 + ("POST",) * 5 + ("HEAD", "PUT", "DELETE", "OPTIONS", "BREW", "get", "")
 #: Seconds that an answer may take.

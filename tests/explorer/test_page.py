@@ -143,14 +143,14 @@ def test_training_drops_dots_on_the_theory(page):
     page.open(alpha="2", d="40", seeds="2")
     page.settle(alpha=2.0)
     page.find("#train").click()
-    going = ("Starting", "Preparing", "Training")
+    going = ("Starting", "Compiling", "Training")
     wait_for(lambda: page.text("#train-state").startswith(going), "progress")
     wait_for(lambda: page.data("plot-landscape", "dots") == "2", "dots that move")
     # The page stays alive while it trains.
     page.slide("alpha", 2.05)
     page.settle(alpha=2.05)
     wait_for(lambda: page.text("#train-state").startswith("Done: 2 runs"), "the training")
-    rows = page.script("return [...document.querySelectorAll('#runs tbody tr')].map("
+    rows = page.script("return [...document.querySelectorAll('#trained-runs tbody tr')].map("
                        "row => [...row.cells].map(cell => cell.textContent))")  # fmt: skip
     expected = dp.train(dp.positional_semantic(), 2.0, 40, seeds=2)
     learned = [row[4] for row in rows]
@@ -169,7 +169,7 @@ def test_a_training_can_be_cancelled(page):
     page.find("#train").click()
     wait_for(lambda: page.find("#cancel").is_enabled(), "a training to cancel")
     page.find("#cancel").click()
-    wait_for(lambda: page.text("#train-state").startswith("Cancelled after"), "the cancellation")
+    wait_for(lambda: page.text("#train-state").startswith("Canceled after"), "the cancellation")
     wait_for(lambda: page.find("#train").is_enabled(), "the next training to be possible")
     assert not page.find("#cancel").is_enabled()
 
@@ -253,7 +253,7 @@ def test_code_and_downloads(page, downloads):
 
 
 def test_watch_it_learn(page):
-    page.open(alpha="1", tab="learn", steps="5", dimension="60", repeats="2")
+    page.open(alpha="1", tab="learn", steps="5", dimension="60", runs="2")
     page.settle(alpha=1.0)
     wait_for(lambda: page.find("#run").is_enabled(), "the lesson")
     wait_for(lambda: "trusted" in page.text("#learn-verdict"), "the theory")
@@ -276,8 +276,8 @@ def test_watch_it_learn(page):
     wait_for(lambda: page.text("#now") == "step 5 of 5", "the end")
     assert "Play" in page.text("#play")
     # Other inputs: what was shown is gone, and what was computed for it is given up.
-    page.type("#begin", "random")
-    assert "scale/√d = 0.065" in page.text("#note-begin")
+    page.type("#initialization", "random")
+    assert "scale/√d = 0.065" in page.text("#note-initialization")
     assert page.find("#scale").is_enabled()
     assert page.text("#learn-verdict").endswith("…")
     page.type("#lr", "-1")
@@ -304,7 +304,15 @@ def test_every_control_has_a_name_and_the_keyboard_reaches_it(page, tab):
         reached.add(page.script("return document.activeElement.id"))
     wanted = {
         "transition": {"alpha", "omega-slider", "mixing", "plot-diagram", "train", "sentence"},
-        "learn": {"alpha", "omega-slider", "begin", "lr", "steps", "run", "other-sentence"},
+        "learn": {
+            "alpha",
+            "omega-slider",
+            "initialization",
+            "lr",
+            "steps",
+            "run",
+            "other-sentence",
+        },
         "histogram": {"theme", "sequence"},
     }
     assert wanted[tab] <= reached

@@ -4,24 +4,24 @@ import numpy as np
 import pytest
 
 from dotphase.errors import InvalidInput
-from dotphase.explorer.point import Point, first_point, matrix_of, whole
+from dotphase.explorer.point import Point, initial_point, mixing_matrix, parse_integer
 
 
-def read_point(query):
+def parse_point(query):
     """The point of a query on the paper's page."""
-    return Point().family.read(query, Point())
+    return Point().family.parse(query, Point())
 
 
 def test_a_link_gives_the_same_point_back():
     point = Point(alpha=1.234567, omega=0.123, ridge=0.0005, mixing="0.7,0.35", student_rank=2)
-    assert read_point({name: str(value) for name, value in point.to_dict().items()}) == point
-    assert read_point({}) == Point()
+    assert parse_point({name: str(value) for name, value in point.to_dict().items()}) == point
+    assert parse_point({}) == Point()
 
 
 def test_the_matrix_has_rows_that_sum_to_one():
-    np.testing.assert_allclose(matrix_of("0.7,0.35"), [[0.7, 0.3], [0.65, 0.35]])
-    assert matrix_of("other") == [[0.3, 0.7], [0.8, 0.2]]
-    assert read_point({"mixing": "0.3,0.2"})["mixing"] == "other"
+    np.testing.assert_allclose(mixing_matrix("0.7,0.35"), [[0.7, 0.3], [0.65, 0.35]])
+    assert mixing_matrix("other") == [[0.3, 0.7], [0.8, 0.2]]
+    assert parse_point({"mixing": "0.3,0.2"})["mixing"] == "other"
     np.testing.assert_allclose(Point(mixing="0.7,0.35").model().teacher.mixing.sum(axis=1), 1.0)
 
 
@@ -49,16 +49,16 @@ def test_the_matrix_has_rows_that_sum_to_one():
 )
 def test_what_is_not_allowed_is_refused_by_name(name, text):
     with pytest.raises(InvalidInput) as caught:
-        read_point({name: text})
+        parse_point({name: text})
     assert caught.value.field == name
     assert len(str(caught.value)) < 300
 
 
 @pytest.mark.parametrize("text", ["", "1.5", "-1", "11", "٣", "1e1", "9" * 5000])
 def test_whole_numbers(text):
-    assert whole("d", "7", 0, 10) == 7
+    assert parse_integer("d", "7", 0, 10) == 7
     with pytest.raises(InvalidInput):
-        whole("d", text, 0, 10)
+        parse_integer("d", text, 0, 10)
 
 
 OWN = """
@@ -79,20 +79,20 @@ def demanding(weight: float):
 def test_a_model_of_the_users_own_has_its_parameters_as_controls(tmp_path):
     file = tmp_path / "models.py"
     file.write_text(OWN)
-    begin = first_point(f"{file}:mine", ["weight=0.4"])
-    assert begin["weight"] == 0.4 and begin.family.across == "weight"
-    controls = {one["name"]: one for one in begin.family.controls(begin)}
+    begin = initial_point(f"{file}:mine", ["weight=0.4"])
+    assert begin["weight"] == 0.4 and begin.family.vertical == "weight"
+    controls = {control["name"]: control for control in begin.family.controls(begin)}
     assert list(controls) == ["alpha", "weight", "layers", "ridge", "bright"]
     assert (controls["weight"]["low"], controls["weight"]["high"]) == (0.0, 1.0)
     assert controls["ridge"]["logarithmic"] and "low" not in controls["bright"]
     asked = {"weight": "0.3", "layers": "2", "bright": "true", "reference": "/etc/passwd:x"}
-    point = begin.family.read(asked, begin)
-    assert point == begin.at(weight=0.3, layers=2, bright=True)
+    point = begin.family.parse(asked, begin)
+    assert point == begin.replace(weight=0.3, layers=2, bright=True)
     assert Point(**point.to_dict()) == point and point.reference == f"{file}:mine"
     assert float(point.model().teacher.omega) == 0.3
     with pytest.raises(InvalidInput, match="at most 1"):
-        begin.family.read({"weight": "2"}, begin)
+        begin.family.parse({"weight": "2"}, begin)
     with pytest.raises(InvalidInput, match="weight"):
-        first_point(f"{file}:demanding", [])
+        initial_point(f"{file}:demanding", [])
     with pytest.raises(InvalidInput, match="--model"):
-        first_point(None, ["omega=0.1"])
+        initial_point(None, ["omega=0.1"])

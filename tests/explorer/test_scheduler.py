@@ -10,7 +10,6 @@ import pytest
 
 from dotphase.explorer import scheduler as scheduler_module
 from dotphase.explorer.scheduler import Scheduler
-from dotphase.explorer.shared_jobs import Growing, Shelf
 from dotphase.theory.driver import before_evaluation
 
 #: Seconds after which a test gives up; far above what is needed.
@@ -301,38 +300,3 @@ def test_no_wake_up_is_lost_under_load():
         assert all(work.error is None for work in works)
     finally:
         scheduler.close()
-
-
-@pytest.fixture
-def begun():
-    """What a shelf has begun."""
-    return []
-
-
-@pytest.fixture
-def shelf(begun):
-    return Shelf(3, lambda key, thing: begun.append(thing))
-
-
-def test_a_shelf_stops_what_nobody_watches_and_stays_small(shelf, begun):
-    first = shelf.watch("a", "window")
-    assert shelf.watch("a", "other") is first and begun == [first]
-    shelf.watch("b", "window")
-    assert not first.stop.is_set()  # the other window still looks at it
-    shelf.watch("c", "other")
-    assert first.stop.is_set() and "a" not in shelf._things
-    for number in range(50):
-        growing = shelf.watch(number, "window")
-        growing.done = True
-    assert len(shelf) <= 5
-    for number in range(500):
-        shelf.watch("one", f"window{number}")
-    assert len(shelf._watched) <= 64
-
-
-def test_a_failed_thing_is_begun_anew(shelf, begun):
-    first = shelf.watch("a", "window")
-    first.fail(ArithmeticError("broken"))
-    assert first.to_dict()["error"] == "ArithmeticError: broken"
-    second = shelf.watch("a", "window")
-    assert isinstance(second, Growing) and second is not first and len(begun) == 2

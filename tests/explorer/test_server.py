@@ -59,8 +59,8 @@ def test_a_branch_that_is_not_there_is_said_to_be_missing(site):
         ("attention", {"sentence": "1.5"}, "sentence"),
         ("snippets", {"d": "1e3"}, "d"),
         ("job", {"job": "nothing"}, "job"),
-        ("theory", {"lr": "0"}, "lr"),
-        ("theory", {"begin": "elsewhere"}, "begin"),
+        ("dynamics", {"lr": "0"}, "lr"),
+        ("dynamics", {"initialization": "elsewhere"}, "initialization"),
         ("histogram", {"sequence": "AAAA"}, "sequence"),
         ("point", {"window": "../x"}, "window"),
         ("point", {"alpha": "1" * 3000}, "alpha"),
@@ -109,7 +109,7 @@ def test_at_most_two_trainings_at_once(site):
     assert "trainings" in begun[2][1]["error"]
     for _, answer in begun[:2]:
         status, job = site.ask("cancel", method="POST", job=answer["job"])
-        assert status == 200 and job["state"] == "cancelled" and job["over"]
+        assert status == 200 and job["state"] == "canceled" and job["ended"]
 
 
 def test_without_plotly_one_line_says_what_to_install(monkeypatch, capsys):
@@ -130,7 +130,7 @@ def test_a_taken_port_is_refused_in_one_line(site, monkeypatch, capsys):
 
 def test_names_under_which_a_page_may_be_asked_for(monkeypatch):
     class Quiet:
-        reads: ClassVar = {}
+        get_routes: ClassVar = {}
 
     with serving.Server("localhost", 0, Quiet()) as here:
         assert here.private and here.is_ours(f"localhost:{here.port}")

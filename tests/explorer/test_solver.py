@@ -20,14 +20,14 @@ def solver():
     solver.close()
 
 
-def test_a_first_look_has_both_branches_and_starts_from_the_nearest(solver, monkeypatch):
-    monkeypatch.setattr(solver_module, "BUDGET", 60.0)
+def test_a_first_look_has_both_branches_and_stored_from_the_nearest(solver, monkeypatch):
+    monkeypatch.setattr(solver_module, "MAX_FIRST_LOOK", 60.0)
     point = Point(alpha=2.0)
     first = solver.first_look(point)
     for branch in ("semantic", "positional"):
         assert first[branch]["on_branch"] and first[branch]["found"] == branch
         assert first[branch]["stage"] == "first look"
-    stored = solver._starts[point, "semantic"]
+    stored = solver._stored[point, "semantic"]
     nearest = solver._nearest(Point(alpha=2.1), point.model(), "semantic")
     assert nearest.theta[0, 0, 0] == pytest.approx(stored.theta[0, 0, 0] * 0.25)
     # Another student has nothing in common with it.
@@ -35,17 +35,17 @@ def test_a_first_look_has_both_branches_and_starts_from_the_nearest(solver, monk
 
 
 def test_a_first_look_off_its_branch_is_no_result_and_no_start(solver, monkeypatch):
-    monkeypatch.setattr(solver_module, "BUDGET", 60.0)
+    monkeypatch.setattr(solver_module, "MAX_FIRST_LOOK", 60.0)
     point = Point(alpha=0.3)  # too few data for a semantic minimum
     semantic = solver.first_look(point)["semantic"]
     assert not semantic["on_branch"] and semantic["found"] != "semantic"
-    assert (point, "semantic") not in solver._starts
+    assert (point, "semantic") not in solver._stored
 
 
 def test_a_first_look_ends_with_its_time(solver, monkeypatch):
-    monkeypatch.setattr(solver_module, "BUDGET", 0.0)
+    monkeypatch.setattr(solver_module, "MAX_FIRST_LOOK", 0.0)
     assert solver.first_look(Point()) == {"semantic": None, "positional": None}
-    assert not solver._starts
+    assert not solver._stored
 
 
 def test_a_first_look_holds_the_background(solver, monkeypatch):
@@ -55,13 +55,13 @@ def test_a_first_look_holds_the_background(solver, monkeypatch):
         if solver.scheduler._holds:
             holds.set()
 
-    monkeypatch.setattr(solver, "_quick", look)
+    monkeypatch.setattr(solver, "_solve_first", look)
     solver.first_look(Point())
     assert holds.is_set() and not solver.scheduler._holds
 
 
 def test_final_numbers_replace_the_first_look(solver, monkeypatch):
-    monkeypatch.setattr(solver_module, "BUDGET", 60.0)
+    monkeypatch.setattr(solver_module, "MAX_FIRST_LOOK", 60.0)
     monkeypatch.setattr(solver_module, "FINAL", solver_module.FIRST_LOOK)
     best = solver.best(Point(alpha=2.0), "window")
     limit = time.monotonic() + 60

@@ -12,12 +12,12 @@ from dotphase.cli.main import _run
 from dotphase.errors import InvalidInput
 from dotphase.experiments.theory.attention import attention_matrices
 from dotphase.explorer import stored_diagrams
-from dotphase.explorer.diagram import describe
-from dotphase.explorer.lesson import Lesson
+from dotphase.explorer.descent import Descent
+from dotphase.explorer.diagram import to_page
 from dotphase.explorer.point import Point
 from dotphase.explorer.snippets import snippets
-from dotphase.explorer.subprocesses import Children
-from dotphase.explorer.trainings import Trainings, read_training
+from dotphase.explorer.subprocesses import JobProcesses
+from dotphase.explorer.trainings import Trainings, parse_training
 
 SMALL = {"log2_ensemble": 7, "repetitions": 2, "rtol": 1.0}
 TRAINING = {"d": 40, "seeds": 2, "seed": 3, "start": "semantic"}
@@ -69,7 +69,7 @@ def test_shipped_diagrams(mixing):
     assert dataset is not None
     np.testing.assert_allclose(dataset["alpha"], stored_diagrams.ALPHAS)
     np.testing.assert_allclose(dataset["omega"], stored_diagrams.OMEGAS)
-    value = describe(dataset)
+    value = to_page(dataset)
     assert np.shape(value["loss_difference"]) == (25, 25)
     i, j = 12, 12  # omega = .3, alpha = 1.3: far from where either branch ends
     model = point.at(omega=0.3).model()
@@ -90,15 +90,15 @@ def test_shipped_diagrams(mixing):
     np.testing.assert_array_equal(known, ~np.any(kinds == "saddle", axis=0))
 
 
-def test_a_diagram_is_kept_in_the_cache_folder(tmp_path, monkeypatch):
+def test_a_diagram_is_stored_in_the_cache_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     point, other = Point(sigma=0.6), Point(sigma=0.7)
     assert stored_diagrams.load(point) is None
     dataset = stored_diagrams.load(Point())
-    stored_diagrams.keep(point, dataset)
+    stored_diagrams.store(point, dataset)
     assert stored_diagrams.load(point).equals(dataset)
     assert stored_diagrams.load(other) is None
-    stored_diagrams.kept(point).path.write_bytes(b"damaged")
+    stored_diagrams.cache_entry(point).path.write_bytes(b"damaged")
     assert stored_diagrams.load(point) is None
 
 
@@ -110,13 +110,13 @@ def test_a_user_without_a_home_has_the_diagrams_that_ship(monkeypatch):
     monkeypatch.setattr(Path, "home", nobody)
     assert stored_diagrams.load(Point(sigma=0.6)) is None
     dataset = stored_diagrams.load(Point())
-    stored_diagrams.keep(Point(sigma=0.6), dataset)
+    stored_diagrams.store(Point(sigma=0.6), dataset)
     assert stored_diagrams.load(Point(sigma=0.6)) is None
 
 
 @pytest.mark.parametrize("point", [Point(), Point(alpha=1.8, mixing="0.7,0.4")])
 def test_every_view_as_code(point):
-    views = snippets(point, Lesson(point), 4, TRAINING, 4, "AABBCCDDEE")
+    views = snippets(point, Descent(point), 4, TRAINING, 4, "AABBCCDDEE")
     expected = {"numbers", "diagram", "curves", "landscape", "attention", "train", "histogram"}
     assert set(views) == expected | {"learn"}
     for name, view in views.items():
@@ -152,13 +152,13 @@ def test_code_of_a_view_gives_its_numbers(capsys):
     assert " ".join(str(runs).split()[:6]) in " ".join(printed.split())
 
 
-def test_code_of_a_lesson_gives_its_numbers(capsys, tmp_path, monkeypatch):
+def test_code_of_a_descent_gives_its_numbers(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("dotphase.explorer.snippets.STAGES", (SMALL,))
-    asked = Lesson(Point(alpha=1.0), "random", steps=4, d=60)
-    view = snippets(asked.point, asked, 2, TRAINING, 0, "")["learn"]
+    descent = Descent(Point(alpha=1.0), "random", steps=4, d=60)
+    view = snippets(descent.point, descent, 2, TRAINING, 0, "")["learn"]
     exec(compile(view["python"], "learn", "exec"), {})
-    known = dp.dynamics(Point().model(), 1.0, asked.start(), lr=8.0, steps=4, **SMALL)
+    known = dp.dynamics(Point().model(), 1.0, descent.start(), lr=8.0, steps=4, **SMALL)
     assert str(known).splitlines()[:-1] == capsys.readouterr().out.splitlines()[:-1]
     assert (tmp_path / "learning.png").is_file()
     assert _run([*shlex.split(view["command"])[1:], "--json"]) == 0
@@ -171,9 +171,9 @@ def test_code_of_a_lesson_gives_its_numbers(capsys, tmp_path, monkeypatch):
 )
 def test_trainings_are_bounded(query):
     with pytest.raises(InvalidInput, match=next(iter(query))):
-        read_training(query, Point())
+        parse_training(query, Point())
 
 
 def test_unknown_trainings_are_refused():
     with pytest.raises(InvalidInput, match="job"):
-        Trainings(Children()).get("nothing")
+        Trainings(JobProcesses()).get("nothing")

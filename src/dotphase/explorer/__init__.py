@@ -1,1 +1,1 @@
-"""The explorer: a page on which the phase transition is under your hands."""
+"""The explorer: an interactive page in the browser on the phase transition."""

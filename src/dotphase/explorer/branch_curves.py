@@ -1,9 +1,13 @@
-"""The branches against alpha at the other parameters of a point, and where they cross."""
+"""The branches against alpha at the other parameters of a point, and the crossing of their losses.
+
+The curve is first computed on a grid. The crossing is then computed again from many Gaussian points
+on both sides of it.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -13,120 +17,133 @@ from jaxtyping import Float
 from dotphase.experiments.theory.diagram import assemble_diagram
 from dotphase.explorer.point import Point, branches_of
 from dotphase.explorer.scheduler import Scheduler
-from dotphase.explorer.shared_jobs import Growing
+from dotphase.explorer.shared_jobs import SharedJob
 from dotphase.model import Model
 from dotphase.theory.settings import SolverSettings
 from dotphase.theory.solution import Solution
 from dotphase.theory.solve import continue_one
 
-#: The grid of a curve, as text of the command line and as numbers.
+#: First and last alpha of a curve, and their number.
 GRID = (0.1, 2.5, 25)
 ALPHAS = np.linspace(*GRID)
-#: log2 of the Gaussian points.
-POINTS = 13
-#: The same on both sides of alpha_c, and how far from it these are.
-MANY, REACH = 16, 0.05
-#: After the numbers of the point itself.
+#: log2 of the Gaussian points of a curve.
+LOG2_POINTS = 13
+#: log2 of the Gaussian points on both sides of alpha_c.
+CROSSING_LOG2_POINTS = 16
+#: Distance of these two points from alpha_c.
+CROSSING_DISTANCE = 0.05
+#: Curves come after the numbers of the point.
 PRIORITY = 1
 
 QUANTITIES = ("train_loss", "test_error", "m", "theta", "q", "V")
 
-
-def begin(scheduler: Scheduler, point: Point, growing: Growing) -> None:
-    """Compute the curve through a point; what is not computed yet is None."""
-    alphas = ALPHAS.tolist()
-    model, settings = point.model(), SolverSettings(log2_points=POINTS)
-    names = branches_of(model)
-    growing.value = empty(alphas, names)
-    chains: dict[str, list[Solution]] = {}
-
-    def progress(branch: str, solution: Solution) -> None:
-        with growing.lock:
-            fill(growing.value, branch, alphas.index(solution.alpha), solution)
-            growing.progress = min(growing.progress + 1 / (len(names) * len(alphas)), 0.99)
-
-    def finish(branch: str, solutions: list[Solution]) -> None:
-        with growing.lock:
-            chains[branch] = solutions
-            for index, solution in enumerate(solutions):
-                fill(growing.value, branch, index, solution)
-            is_last = len(chains) == len(names)
-        if not is_last:
-            return
-        # Without the lock, which every request for the curve takes.
-        crossing = critical(model, chains, ALPHAS, settings)
-        with growing.lock:
-            growing.value |= crossing
-            growing.progress, growing.done = 1.0, math.isnan(crossing["alpha_c"])
-        if not growing.done:
-            sharpen(scheduler, model, names, crossing["alpha_c"], growing)
-
-    for branch in names:
-        job = partial(continue_one, model, alphas, branch, settings, partial(progress, branch))
-        scheduler.add(job, PRIORITY, partial(finish, branch), growing)
+#: Solutions of each branch along alpha.
+Chains = Mapping[str, list[Solution]]
 
 
-def empty(alphas: list[float], names: tuple[str, ...]) -> dict[str, Any]:
-    """A curve of which nothing is known."""
-    parts = (*QUANTITIES, "kind", "trusted")
-    branches = {branch: {name: [None] * len(alphas) for name in parts} for branch in names}
-    return {"alpha": alphas, "linear_test_error": None, "branches": branches}
+def start_curve(scheduler: Scheduler, point: Point, job: SharedJob) -> None:
+    """Compute the curve through a point; its missing values are None."""
+    alphas, model = ALPHAS.tolist(), point.model()
+    settings, branches = SolverSettings(log2_points=LOG2_POINTS), branches_of(model)
+    job.value = _empty_curve(alphas, branches)
+
+    def write(branch: str, solution: Solution) -> None:
+        with job.lock:
+            _write_solution(job.value, branch, alphas.index(solution.alpha), solution)
+            job.progress = min(job.progress + 1 / (len(branches) * len(alphas)), 0.99)
+
+    def finish(chains: Chains) -> None:
+        crossing = find_crossing(model, chains, ALPHAS, settings)
+        with job.lock:
+            for branch, chain in chains.items():
+                for index, solution in enumerate(chain):
+                    _write_solution(job.value, branch, index, solution)
+            job.value |= crossing
+            job.progress, job.done = 1.0, math.isnan(crossing["alpha_c"])
+        if not job.done:
+            _refine_crossing(scheduler, model, branches, crossing["alpha_c"], job)
+
+    _continue_branches(scheduler, model, alphas, branches, settings, job, finish, write)
 
 
-def sharpen(
-    scheduler: Scheduler, model: Model, names: tuple[str, ...], near: float, growing: Growing
+def _refine_crossing(
+    scheduler: Scheduler, model: Model, branches: tuple[str, ...], alpha_c: float, job: SharedJob
 ) -> None:
-    """alpha_c once more, from many points on both sides of where it is."""
-    grid, settings = near + np.asarray([-REACH, REACH]), SolverSettings(log2_points=MANY)
+    """Compute alpha_c again from many points on both sides of it."""
+    alphas = alpha_c + np.asarray([-CROSSING_DISTANCE, CROSSING_DISTANCE])
+    settings = SolverSettings(log2_points=CROSSING_LOG2_POINTS)
+
+    def finish(chains: Chains) -> None:
+        crossing = find_crossing(model, chains, alphas, settings)
+        with job.lock:
+            if not math.isnan(crossing["alpha_c"]):
+                job.value |= {**crossing, "alpha_l": job.value["alpha_l"]}
+            job.done = True
+
+    _continue_branches(scheduler, model, alphas.tolist(), branches, settings, job, finish)
+
+
+def _continue_branches(
+    scheduler: Scheduler,
+    model: Model,
+    alphas: list[float],
+    branches: tuple[str, ...],
+    settings: SolverSettings,
+    job: SharedJob,
+    finish: Callable[[Chains], None],
+    progress: Callable[[str, Solution], None] | None = None,
+) -> None:
+    """Continue all branches in the background and pass them to `finish`."""
     chains: dict[str, list[Solution]] = {}
 
-    def finish(branch: str, solutions: list[Solution]) -> None:
-        with growing.lock:
-            chains[branch] = solutions
-            is_last = len(chains) == len(names)
-        if not is_last:
-            return
-        crossing = critical(model, chains, grid, settings)
-        with growing.lock:
-            if not math.isnan(crossing["alpha_c"]):
-                growing.value |= {**crossing, "alpha_l": growing.value["alpha_l"]}
-            growing.done = True
+    def finish_branch(branch: str, chain: list[Solution]) -> None:
+        with job.lock:
+            chains[branch] = chain
+            is_last = len(chains) == len(branches)
+        # Without the lock, which every request for the curve takes.
+        if is_last:
+            finish(chains)
 
-    for branch in names:
-        job = partial(continue_one, model, grid.tolist(), branch, settings)
-        scheduler.add(job, PRIORITY, partial(finish, branch), growing)
+    for branch in branches:
+        report = progress and partial(progress, branch)
+        task = partial(continue_one, model, alphas, branch, settings, report)
+        scheduler.add(task, PRIORITY, partial(finish_branch, branch), job)
 
 
-def critical(
-    model: Model,
-    chains: Mapping[str, list[Solution]],
-    alphas: Float[np.ndarray, " alpha"],
-    settings: SolverSettings,
+def find_crossing(
+    model: Model, chains: Chains, alphas: Float[np.ndarray, " alpha"], settings: SolverSettings
 ) -> dict[str, Any]:
-    """alpha_c and alpha_l as a phase diagram of one line has them, and their trust.
+    """alpha_c and alpha_l as in a phase diagram of one row.
 
-    `alpha_c_stderr` is that of the quadrature; the interpolation between the points of the grid
-    adds less than that, since the slopes of the losses are known.
+    `alpha_c_stderr` is that of the quadrature. The interpolation between the points of the grid
+    adds less, since the slopes of the losses are known.
     """
     informed = [name for name in chains if name != "positional"]
     rows = [chains[name] for name in (*informed, "positional")]
-    line = assemble_diagram([model], rows, alphas, np.zeros(1), "line", settings).isel(line=0)
-    found: dict[str, Any] = {name: float(line[name]) for name in ("alpha_c", "alpha_l")}
-    near = np.abs(alphas - found["alpha_c"]) <= alphas[1] - alphas[0]
-    found["alpha_c_trusted"] = bool(line["trusted"].values[:, near].all())
-    found["alpha_c_stderr"] = None
+    row = assemble_diagram([model], rows, alphas, np.zeros(1), "row", settings).isel(row=0)
+    crossing: dict[str, Any] = {name: float(row[name]) for name in ("alpha_c", "alpha_l")}
+    near = np.abs(alphas - crossing["alpha_c"]) <= alphas[1] - alphas[0]
+    crossing["alpha_c_trusted"] = bool(row["trusted"].values[:, near].all())
+    crossing["alpha_c_stderr"] = None
     if near.any():
-        noise = np.hypot(*line["train_loss_stderr"].values[:, near]).max()
-        slopes = line["loss_slope"].values[:, near]
-        found["alpha_c_stderr"] = float(noise / np.abs(slopes[0] - slopes[1]).mean())
-    return found
+        noise = np.hypot(*row["train_loss_stderr"].values[:, near]).max()
+        slopes = row["loss_slope"].values[:, near]
+        crossing["alpha_c_stderr"] = float(noise / np.abs(slopes[0] - slopes[1]).mean())
+    return crossing
 
 
-def fill(curve: dict[str, Any], branch: str, index: int, solution: Solution) -> None:
-    """Write one solution into a curve; where the branch does not exist nothing is drawn."""
-    there = solution.on_branch
+def _empty_curve(alphas: list[float], branches: tuple[str, ...]) -> dict[str, Any]:
+    names = (*QUANTITIES, "kind", "trusted")
+    empty = {branch: {name: [None] * len(alphas) for name in names} for branch in branches}
+    return {"alpha": alphas, "linear_test_error": None, "branches": empty}
+
+
+def _write_solution(curve: dict[str, Any], branch: str, index: int, solution: Solution) -> None:
+    """Write a solution into a curve, which has a gap where the branch does not exist."""
     curve["linear_test_error"] = solution.linear_test_error
-    for name in QUANTITIES:
-        curve["branches"][branch][name][index] = solution.value(name) if there else None
-    curve["branches"][branch]["kind"][index] = solution.stability.kind if there else None
-    curve["branches"][branch]["trusted"][index] = solution.stability.trusted if there else None
+    values: dict[str, Any] = {}
+    if solution.on_branch:
+        values = {name: solution.value(name) for name in QUANTITIES}
+        values |= {"kind": solution.stability.kind, "trusted": solution.stability.trusted}
+    for name, column in curve["branches"][branch].items():
+        column[index] = values.get(name)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
 from pathlib import Path
 
 from dotphase.experiments.dynamics.filled_diagram import fill
 from dotphase.experiments.theory.diagram import diagram
 from dotphase.explorer.point import Point
-from dotphase.explorer.stored_diagrams import ALPHAS, OMEGAS, POINTS, slim
+from dotphase.explorer.stored_diagrams import ALPHAS, LOG2_POINTS, OMEGAS, select_drawn
 from dotphase.model import Model
+from dotphase.runtime.progress import ProgressEvent
 from dotphase.storage.files import write_dataset
 
 FOLDER = Path(__file__).parent / "data"
@@ -22,13 +22,13 @@ def build(mixing: str) -> Path:
     def family(omega: float) -> Model:
         return Point(mixing=mixing, omega=omega).model()
 
-    total, done = 2 * OMEGAS.size * ALPHAS.size, itertools.count(1)
+    def report(event: ProgressEvent) -> None:
+        print(f"\r{mixing}: {event.done} of {event.total} points", end="", file=sys.stderr)
 
-    def count(_: object) -> None:
-        print(f"\r{mixing}: {next(done)} of {total} points", end="", file=sys.stderr)
-
-    dataset = diagram(family, ALPHAS.tolist(), OMEGAS.tolist(), log2_points=POINTS, progress=count)
-    return write_dataset(slim(fill(dataset, family)), FOLDER / f"{mixing}.nc")
+    dataset = diagram(
+        family, ALPHAS.tolist(), OMEGAS.tolist(), log2_points=LOG2_POINTS, progress=report
+    )
+    return write_dataset(select_drawn(fill(dataset, family)), FOLDER / f"{mixing}.nc")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""The phase diagram of the page: stored ones at once, others as they are computed.
+"""The phase diagram of the page: loaded from disk, or computed in the background.
 
-A diagram that is not stored is computed twice in the background, coarse and then as fine as
-those that ship with the package; the fine one of the paper's family is kept in the user's cache
-folder. A family of the user's own has alpha and its first number as axes.
+A diagram that is not stored is computed twice, on a coarse grid and then on the grid of the
+packaged diagrams. That of the paper's family is then stored in the user's cache folder. A user's
+own family has alpha and its first number as axes.
 """
 
 from __future__ import annotations
@@ -20,99 +20,105 @@ from dotphase.experiments.theory.solution_variables import is_minimum
 from dotphase.explorer import stored_diagrams
 from dotphase.explorer.point import Point, branches_of
 from dotphase.explorer.scheduler import Scheduler
-from dotphase.explorer.shared_jobs import Growing
+from dotphase.explorer.shared_jobs import SharedJob
 from dotphase.theory.settings import SolverSettings
 from dotphase.theory.solution import Solution
 from dotphase.theory.solve import continue_one
 
-#: Every which line of the fine grid the coarse one has, and log2 of its points.
-COARSE, COARSE_POINTS = 3, 12
-#: Nothing waits longer than a diagram.
+#: Lines of the fine grid for each line of the coarse one.
+COARSE_STRIDE = 3
+#: log2 of the Gaussian points of the coarse diagram.
+COARSE_LOG2_POINTS = 12
+#: Share of the progress that the coarse diagram has.
+COARSE_SHARE = 0.1
+#: Diagrams come last.
 PRIORITY = 5
-#: Values of the first number of a family of the user's own.
+#: Number of values on the vertical axis of a user's own family.
 ROWS = 13
 
 
-def begin(scheduler: Scheduler, point: Point, growing: Growing) -> None:
-    """Load or compute the diagram that a point lies in."""
-    if point.family.across is None:
-        growing.give_up("this model has no number that could be the other axis")
+def start_diagram(scheduler: Scheduler, point: Point, job: SharedJob) -> None:
+    """Load or compute the diagram that contains a point."""
+    if point.family.vertical is None:
+        job.fail("this model has no second number to vary")
         return
     dataset = stored_diagrams.load(point)
     if dataset is None:
-        compute(scheduler, point, growing, COARSE)
+        _compute(scheduler, point, job, COARSE_STRIDE)
     else:
-        growing.value, growing.progress, growing.done = describe(dataset), 1.0, True
+        job.value, job.progress, job.done = to_page(dataset), 1.0, True
 
 
-def compute(scheduler: Scheduler, point: Point, growing: Growing, every: int) -> None:
-    """Compute every so many lines of the fine grid; after a coarse diagram the fine one."""
-    name = point.family.across
-    assert name is not None
-    alphas, values = stored_diagrams.ALPHAS[::every], rows_of(point)[::every]
+def _compute(scheduler: Scheduler, point: Point, job: SharedJob, stride: int) -> None:
+    """Compute a diagram on every `stride`-th line of the fine grid; a fine one follows a coarse."""
+    name, is_coarse = str(point.family.vertical), stride > 1
+    alphas, values = stored_diagrams.ALPHAS[::stride], vertical_values(point)[::stride]
     try:
-        models = [point.at(**{name: float(value)}).model() for value in values]
+        models = [point.replace(**{name: float(value)}).model() for value in values]
     except InvalidInput as error:
-        growing.give_up(str(error))
+        job.fail(str(error))
         return
-    log2_points, share = (COARSE_POINTS, 0.1) if every > 1 else (stored_diagrams.POINTS, 0.9)
+    log2_points = COARSE_LOG2_POINTS if is_coarse else stored_diagrams.LOG2_POINTS
+    share = COARSE_SHARE if is_coarse else 1 - COARSE_SHARE
     settings = SolverSettings(log2_points=log2_points)
     informed = [branch for branch in branches_of(models[0]) if branch != "positional"]
-    jobs = [(branch, model) for branch in (*informed, "positional") for model in models]
+    pairs = [(branch, model) for branch in (*informed, "positional") for model in models]
     chains: dict[int, list[Solution]] = {}
 
     def finish(index: int, chain: list[Solution]) -> None:
-        with growing.lock:
+        with job.lock:
             chains[index] = chain
-            growing.progress += share / len(jobs)
-            complete = len(chains) == len(jobs)
-        if not complete:
+            job.progress += share / len(pairs)
+            is_last = len(chains) == len(pairs)
+        if not is_last:
             return
-        rows = [chains[index] for index in range(len(jobs))]
+        rows = [chains[index] for index in range(len(pairs))]
         dataset = assemble_diagram(models, rows, alphas, values, name, settings)
-        growing.value = describe(stored_diagrams.slim(dataset))
-        if every > 1:
-            compute(scheduler, point, growing, 1)
+        job.value = to_page(stored_diagrams.select_drawn(dataset))
+        if is_coarse:
+            _compute(scheduler, point, job, 1)
         else:
-            stored_diagrams.keep(point, dataset)
-            growing.progress, growing.done = 1.0, True
+            stored_diagrams.store(point, dataset)
+            job.progress, job.done = 1.0, True
 
-    for index, (branch, model) in enumerate(jobs):
-        job = partial(continue_one, model, alphas.tolist(), branch, settings)
-        scheduler.add(job, PRIORITY, partial(finish, index), growing)
+    for index, (branch, model) in enumerate(pairs):
+        task = partial(continue_one, model, alphas.tolist(), branch, settings)
+        scheduler.add(task, PRIORITY, partial(finish, index), job)
 
 
-def rows_of(point: Point) -> np.ndarray:
-    """The values of the other axis."""
+def vertical_values(point: Point) -> np.ndarray:
+    """The values on the vertical axis."""
     if point.family.is_paper:
         return stored_diagrams.OMEGAS
-    slider = point.family.parameters[str(point.family.across)].slider
+    slider = point.family.parameters[str(point.family.vertical)].slider
     assert slider is not None
-    # A number that must not be zero is swept from its first step on.
+    # A number that must not be zero begins at the first step of its slider.
     low = slider.low or slider.step
     return np.round(np.linspace(low, slider.high, ROWS), 6)
 
 
-def describe(dataset: xr.Dataset) -> dict[str, Any]:
-    """A stored diagram as the page draws it."""
+def to_page(dataset: xr.Dataset) -> dict[str, Any]:
+    """The values of a diagram that the page draws."""
     semantic, positional = (dataset.sel(branch=name) for name in SIDES)
-    across = next(str(name) for name in dataset["alpha_c"].dims)
-    minima = [is_minimum(part).values for part in (semantic, positional)]
-    both = minima[0] & minima[1]
+    vertical = next(str(name) for name in dataset["alpha_c"].dims)
+    semantic_is_minimum, positional_is_minimum = (
+        is_minimum(side).values for side in (semantic, positional)
+    )
+    both = semantic_is_minimum & positional_is_minimum
     gap = np.where(both, semantic["train_loss"].values - positional["train_loss"].values, np.nan)
-    wins = np.where(both, gap < 0, minima[0])
-    if stored_diagrams.REACHED in dataset:
-        gap = np.where(
-            np.isnan(gap), dataset[stored_diagrams.REACHED].transpose("omega", "alpha"), gap
-        )
+    wins = np.where(both, gap < 0, semantic_is_minimum)
+    has_reached = stored_diagrams.REACHED in dataset
+    if has_reached:
+        reached = dataset[stored_diagrams.REACHED].transpose("omega", "alpha")
+        gap = np.where(np.isnan(gap), reached, gap)
     trusted = np.where(wins, semantic["trusted"].values, positional["trusted"].values)
     value: dict[str, Any] = to_json_types(
         {
             "alpha": np.round(dataset["alpha"].values.astype(float), 6),
-            "across": np.round(dataset[across].values.astype(float), 6),
+            "vertical": np.round(dataset[vertical].values.astype(float), 6),
             "loss_difference": gap.astype(float),
             "trusted": trusted.astype(bool),
-            "reached": stored_diagrams.REACHED in dataset,
+            "reached": has_reached,
             "kind": {name: dataset["kind"].sel(branch=name).values for name in SIDES},
             "alpha_c": dataset["alpha_c"].values.astype(float),
             "alpha_l": dataset["alpha_l"].values.astype(float),

@@ -1,4 +1,4 @@
-"""The histogram tab: what two trained transformers make of a typed sequence."""
+"""The histogram tab: attention and counts of two trained transformers for a typed sequence."""
 
 from __future__ import annotations
 
@@ -12,29 +12,30 @@ from dotphase.histogram.network import MECHANISMS, Network
 from dotphase.histogram.task import count, parse
 from dotphase.histogram.weights import shipped
 
-#: What is shown before anything is typed: both networks count it right.
+#: Sequence that the tab shows first: both networks count it right.
 EXAMPLE = "AAAABBBCCD"
 
 
 @lru_cache(maxsize=2)
 def network(mechanism: str) -> Network:
-    """A trained network that comes with the package, read once."""
+    """A trained network of the package, read once."""
     return shipped(mechanism)
 
 
-def look(text: str) -> dict[str, Any]:
+def inspect_sequence(text: str) -> dict[str, Any]:
     """True counts, and attention and counts of both networks, for a sequence.
 
     Parameters
     ----------
     text : str
-        Letters, large or small; anything else raises `InvalidInput`.
+        Letters, upper or lower case; anything else raises `InvalidInput`.
     """
     sequence = text.strip().upper() if text.isascii() else text
     first = network(MECHANISMS[0])
     tokens = parse(sequence, first.symbols, first.length)
+    networks = {name: network(name) for name in MECHANISMS}
     answers = {
-        name: {"attention": attention(one, sequence), "counts": predict(one, sequence)}
-        for name, one in ((name, network(name)) for name in MECHANISMS)
+        name: {"attention": attention(trained, sequence), "counts": predict(trained, sequence)}
+        for name, trained in networks.items()
     }
     return {"sequence": sequence, "counts": count(np.asarray([tokens]))[0], "networks": answers}

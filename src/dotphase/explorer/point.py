@@ -1,7 +1,7 @@
-"""A point of the page: alpha and the parameters of a model, from and to a query, checked.
+"""A point of the page: alpha and the parameters of a model, parsed from a query and checked.
 
-The page is about one family of models: the paper's, or one that ``dotphase explore --model`` names.
-Its parameters are a table (`dotphase.model.named`), from which sliders and fields are made.
+The page shows one family of models: the paper's, or that of ``dotphase explore --model``. Sliders
+and fields of the page are generated from the table of its parameters (`dotphase.model.named`).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from dotphase.model.load import find_model
 from dotphase.model.mixing import MIXING
 from dotphase.model.named import MODELS, PAPER, NamedModel
 
-#: Decimals kept of every number, so that equal points have equal names.
+#: Decimals of every number; points are compared after rounding.
 DECIMALS = 6
-#: Longest text taken for a number or a name.
-LONGEST = 40
-#: Columns of the student that the page offers.
+#: Longest text of a number or a name.
+MAX_TEXT = 40
+#: Smallest and largest rank of the student.
 RANKS = (1, 3)
 
 ALPHA = Parameter(
@@ -39,132 +39,137 @@ ALPHA = Parameter(
 )
 
 
-class Entries(ParameterType):
-    """A positional attention matrix of two tokens: its name, or "A_11,A_22" (rows sum to 1)."""
+class MixingType(ParameterType):
+    """Type of a positional attention matrix A: its name, or "A_11,A_22" (rows sum to 1)."""
 
-    name = "entries"
+    name = "matrix"
     label = "standard|other|A_11,A_22"
     allowed = "must be standard, other, or A_11,A_22 with two numbers from 0 to 1"
 
     def check(self, field: str, value: Any) -> str:
-        """The name, or two numbers with a comma between."""
-        text = _short(field, str(value))
+        """Return the name of A, or its two diagonal entries with a comma between them."""
+        text = _check_length(field, str(value))
         if text in MIXING:
             return text
         parts = text.split(",")
         if len(parts) != 2:
             raise InvalidInput(field, text, self.allowed)
         try:
-            pair = [bounded(field, part, 0.0, 1.0) for part in parts]
+            diagonal = [parse_number(field, part, 0.0, 1.0) for part in parts]
         except InvalidInput:
             raise InvalidInput(field, text, self.allowed) from None
         for name, matrix in MIXING.items():
-            if pair == [matrix[0][0], matrix[1][1]]:
+            if diagonal == [matrix[0][0], matrix[1][1]]:
                 return name
-        return ",".join(f"{value:g}" for value in pair)
+        return ",".join(f"{value:g}" for value in diagonal)
 
 
-def matrix_of(mixing: str) -> list[list[float]]:
-    """The positional attention matrix A that an `Entries` stands for."""
+def mixing_matrix(mixing: str) -> list[list[float]]:
+    """The positional attention matrix A of a value of `MixingType`."""
     if mixing in MIXING:
         return [list(row) for row in MIXING[mixing]]
     first, second = (float(part) for part in mixing.split(","))
     return [[first, round(1 - first, DECIMALS)], [round(1 - second, DECIMALS), second]]
 
 
-def _paper(mixing: str, **others: Any) -> Model:
-    return MODELS[PAPER].build(**others, mixing=matrix_of(mixing))
+def _paper_model(mixing: str, **parameters: Any) -> Model:
+    return MODELS[PAPER].build(**parameters, mixing=mixing_matrix(mixing))
 
 
 def _paper_parameters() -> dict[str, Parameter]:
-    known = MODELS[PAPER].parameters
-    rank = replace(known["student_rank"], type=Integer(*RANKS), slider=Slider("r", *RANKS, 1))
-    mixing = replace(known["mixing"], type=Entries(), help="Positional attention of the teacher.")
-    return table(*(known[name] for name in ("omega", "sigma", "ridge")), mixing, rank)
+    paper = MODELS[PAPER].parameters
+    rank = replace(paper["student_rank"], type=Integer(*RANKS), slider=Slider("r", *RANKS, 1))
+    mixing = replace(
+        paper["mixing"], type=MixingType(), help="Positional attention of the teacher."
+    )
+    return table(*(paper[name] for name in ("omega", "sigma", "ridge")), mixing, rank)
 
 
 @dataclass(frozen=True)
 class Family:
-    """What the page is about.
+    """A family of models, which the page shows.
 
     Attributes
     ----------
     reference : name of the family, or ``FILE.py:NAME``
-    named : how a model is made, and its parameters
-    across : the parameter that is the vertical axis of the phase diagram, if there is one
+    named : factory of the models, and their parameters
+    vertical : the parameter on the vertical axis of the phase diagram, if there is one
     """
 
     reference: str
     named: NamedModel
-    across: str | None
+    vertical: str | None
 
     @property
     def parameters(self) -> dict[str, Parameter]:
-        """alpha, and what the models have."""
+        """alpha and the parameters of the models."""
         return {"alpha": ALPHA, **self.named.parameters}
 
     @property
     def is_paper(self) -> bool:
-        """Whether it is the paper's, for which the page has more to show."""
+        """True for the paper's family, for which the page has more views."""
         return self.reference == PAPER
 
-    def read(self, query: Mapping[str, str], default: Point) -> Point:
-        """The point that a query describes; what it leaves out is the default."""
-        given = {
-            name: _read(one, query[name]) for name, one in self.parameters.items() if name in query
+    def parse(self, query: Mapping[str, str], default: Point) -> Point:
+        """Parse a query; missing parameters have the values of `default`."""
+        values = {
+            name: _parse(parameter, query[name])
+            for name, parameter in self.parameters.items()
+            if name in query
         }
-        point = default.at(**given)
+        point = default.replace(**values)
         if not self.is_paper:
-            point.model()  # what a function of the user's refuses is said at once
+            point.model()  # A user's own function may refuse these values.
         return point
 
     def controls(self, default: Point) -> list[dict[str, Any]]:
-        """What the page makes its controls from."""
+        """Name, description, default and slider of every parameter."""
         values = default.to_dict()
         return [
-            {"name": name, "words": one.help.rstrip("."), "default": values[name],
-             **(asdict(one.slider) if one.slider else {"letter": name})}
-            for name, one in self.parameters.items()
+            {"name": name, "description": parameter.help.rstrip("."), "default": values[name],
+             **(asdict(parameter.slider) if parameter.slider else {"letter": name})}
+            for name, parameter in self.parameters.items()
         ]  # fmt: skip
 
 
 @lru_cache(maxsize=4)
 def family(reference: str) -> Family:
-    """The family of a name or of ``FILE.py:NAME``, whose file is run."""
+    """The family of a name or of ``FILE.py:NAME``; that file is executed."""
     if reference == PAPER:
-        named = NamedModel(_paper, _paper_parameters(), MODELS[PAPER].help)
+        named = NamedModel(_paper_model, _paper_parameters(), MODELS[PAPER].help)
         return Family(PAPER, named, "omega")
-    found = find_model(reference)
-    parameters = {name: _with_slider(one) for name, one in found.parameters.items()}
-    swept = [name for name, one in parameters.items() if isinstance(one.type, Number)]
-    return Family(reference, replace(found, parameters=parameters), swept[0] if swept else None)
+    named = find_model(reference)
+    parameters = {name: _with_slider(parameter) for name, parameter in named.parameters.items()}
+    numbers = (name for name, parameter in parameters.items() if isinstance(parameter.type, Number))
+    return Family(reference, replace(named, parameters=parameters), next(numbers, None))
 
 
-def _with_slider(one: Parameter) -> Parameter:
-    """A parameter with a slider: its own, that of the paper's of this name, or one around 1."""
-    known = MODELS[PAPER].parameters.get(one.name)
-    if one.slider or not isinstance(one.type, Number | Integer):
-        return one
-    if known and known.slider and isinstance(one.type, Number):
-        return replace(one, slider=known.slider)
-    value = 1.0 if one.default is REQUIRED else float(one.default)
+def _with_slider(parameter: Parameter) -> Parameter:
+    """Add a slider to a number: that of the paper's parameter of this name, or one around 1."""
+    paper = MODELS[PAPER].parameters.get(parameter.name)
+    if parameter.slider or not isinstance(parameter.type, Number | Integer):
+        return parameter
+    if paper and paper.slider and isinstance(parameter.type, Number):
+        return replace(parameter, slider=paper.slider)
+    value = 1.0 if parameter.default is REQUIRED else float(parameter.default)
     low, high = min(0.0, 2 * value), max(1.0, 2 * value)
-    if isinstance(one.type, Integer):
-        return replace(one, slider=Slider(one.name, int(low), int(max(high, 4)), 1))
-    return replace(one, slider=Slider(one.name, low, high, round((high - low) / 100, DECIMALS)))
+    if isinstance(parameter.type, Integer):
+        slider = Slider(parameter.name, int(low), int(max(high, 4)), 1)
+    else:
+        slider = Slider(parameter.name, low, high, round((high - low) / 100, DECIMALS))
+    return replace(parameter, slider=slider)
 
 
 @dataclass(frozen=True, init=False)
 class Point:
-    """Where the page is: alpha and the parameters of the model.
+    """alpha and the parameters of a model.
 
     Attributes
     ----------
-    alpha : as everywhere
-    values : of the parameters, by name; for the paper's family omega, sigma, ridge, student_rank,
-        and mixing, which is "standard", "other", or "A_11,A_22" for the matrix with rows that sum
-        to 1
-    reference : of the family
+    alpha : samples per dimension
+    values : parameters by name; those of the paper's family are omega, sigma, ridge, student_rank
+        and mixing, which is "standard", "other", or "A_11,A_22" for a matrix whose rows sum to 1
+    reference : reference of the family
     """
 
     alpha: float
@@ -172,8 +177,8 @@ class Point:
     reference: str
 
     def __init__(self, alpha: float = ALPHA.default, reference: str = PAPER, **given: Any) -> None:
-        known = family(reference).named.parameters
-        values = tuple((name, given.get(name, one.default)) for name, one in known.items())
+        parameters = family(reference).named.parameters
+        values = tuple((name, given.get(name, spec.default)) for name, spec in parameters.items())
         for name, value in (("alpha", alpha), ("values", values), ("reference", reference)):
             object.__setattr__(self, name, value)
 
@@ -182,30 +187,30 @@ class Point:
 
     @property
     def family(self) -> Family:
-        """What it is a point of."""
+        """The family of the model."""
         return family(self.reference)
 
     def model(self) -> Model:
         """The model of this point."""
         return self.family.named.build(**dict(self.values))
 
-    def at(self, **changes: Any) -> Point:
-        """The same point with some parameters changed."""
+    def replace(self, **changes: Any) -> Point:
+        """The same point with other values of some parameters."""
         return Point(**{**self.to_dict(), **changes})
 
     def to_dict(self) -> dict[str, Any]:
-        """alpha and the parameters by name; the family too, if it is not the paper's."""
+        """alpha and the parameters by name, and the reference of a user's own family."""
         own = {} if self.reference == PAPER else {"reference": self.reference}
         return {"alpha": self.alpha, **dict(self.values), **own}
 
 
-def first_point(reference: str | None, settings: Sequence[str]) -> Point:
-    """Where a page begins that is about a family, with some of its parameters set in text."""
+def initial_point(reference: str | None, settings: Sequence[str]) -> Point:
+    """The first point of a page, from the options ``--model`` and ``--set`` of the command."""
     if reference is None and settings:
         raise InvalidInput("set", settings[0], "must be used with --model")
     name = reference or PAPER
-    given = parse_assignments(settings, family(name).named.parameters, name)
-    point = Point(reference=name, **given)
+    values = parse_assignments(settings, family(name).named.parameters, name)
+    point = Point(reference=name, **values)
     for parameter, value in point.values:
         if value is REQUIRED:
             raise InvalidInput("set", parameter, "must be given, as --set NAME=VALUE")
@@ -214,34 +219,35 @@ def first_point(reference: str | None, settings: Sequence[str]) -> Point:
 
 
 def branches_of(model: Model) -> tuple[str, ...]:
-    """The mechanisms that compete: with two columns a student may have both."""
+    """The competing mechanisms; a student of two columns may have both."""
     both = ("semantic", "positional")
     return both if model.student_rank == 1 else (*both, "mixed")
 
 
-def bounded(field: str, text: str, low: float, high: float) -> float:
-    """A number within bounds from text."""
-    value = Number(at_least=low, at_most=high).parse(field, _short(field, text))
+def parse_number(field: str, text: str, low: float, high: float) -> float:
+    """Parse a number and enforce its bounds."""
+    value = Number(at_least=low, at_most=high).parse(field, _check_length(field, text))
     return round(value, DECIMALS)
 
 
-def whole(field: str, text: str, low: int, high: int) -> int:
-    """A whole number within bounds from text."""
-    return Integer(low, high).parse(field, _short(field, text))
+def parse_integer(field: str, text: str, low: int, high: int) -> int:
+    """Parse an integer and enforce its bounds."""
+    return Integer(low, high).parse(field, _check_length(field, text))
 
 
-def _read(one: Parameter, text: str) -> Any:
-    """A parameter from text, no further than its slider where that is made for it."""
-    text = _short(one.name, text)
-    known = one if one.name == "alpha" else _paper_parameters().get(one.name)
-    if isinstance(one.type, Number) and one.slider:
-        if known and known.slider == one.slider:
-            return bounded(one.name, text, one.slider.low, one.slider.high)
-        return round(one.type.parse(one.name, text), DECIMALS)
-    return one.type.parse(one.name, text)
+def _parse(parameter: Parameter, text: str) -> Any:
+    """Parse a parameter; enforce the bounds of sliders that were made for it."""
+    name, slider = parameter.name, parameter.slider
+    text = _check_length(name, text)
+    own = parameter if name == "alpha" else _paper_parameters().get(name)
+    if isinstance(parameter.type, Number) and slider:
+        if own and own.slider == slider:
+            return parse_number(name, text, slider.low, slider.high)
+        return round(parameter.type.parse(name, text), DECIMALS)
+    return parameter.type.parse(name, text)
 
 
-def _short(field: str, text: str) -> str:
-    if len(text) > LONGEST:
-        raise InvalidInput(field, text, f"must be at most {LONGEST} characters long")
+def _check_length(field: str, text: str) -> str:
+    if len(text) > MAX_TEXT:
+        raise InvalidInput(field, text, f"must be at most {MAX_TEXT} characters long")
     return text

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from dotphase.explorer.shared_jobs import Growing
+from dotphase.explorer.shared_jobs import SharedJob
 from dotphase.runtime.precision import in_double_precision
 from dotphase.theory.driver import evaluation_hook, run_quietly
 
@@ -40,7 +40,7 @@ class Task:
     job: Callable[[], Any]
     priority: int
     finish: Callable[[Any], None]
-    owner: Growing
+    owner: SharedJob
     number: int
     thread: threading.Thread | None = None
 
@@ -58,13 +58,13 @@ class Scheduler:
         self._numbers = itertools.count()
         self._waiting: list[Task] = []
         self._evaluating: set[Task] = set()
-        self._last_turn: WeakKeyDictionary[Growing, int] = WeakKeyDictionary()
+        self._last_turn: WeakKeyDictionary[SharedJob, int] = WeakKeyDictionary()
         self._holds: set[int] = set()
         self._threads: set[threading.Thread] = set()
         self._closed = False
 
     def add(
-        self, job: Callable[[], Any], priority: int, finish: Callable[[Any], None], owner: Growing
+        self, job: Callable[[], Any], priority: int, finish: Callable[[Any], None], owner: SharedJob
     ) -> None:
         """Queue a computation.
 

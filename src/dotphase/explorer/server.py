@@ -1,8 +1,8 @@
-"""The server of the page: the standard library's, on the loopback unless told otherwise.
+"""The server of the page: the standard library's, on the loopback by default.
 
 It answers three kinds of paths: the page and its scripts, ``/api/NAME?query`` (reads by GET,
-writes by POST), and plotly's script out of the installed package. Errors of the user come back
-as one JSON object that the page shows; nothing from outside reaches the page as markup.
+writes by POST), and plotly's script from the installed package. Invalid input is answered with a
+JSON object, which the page shows as text and never as markup.
 """
 
 from __future__ import annotations
@@ -21,20 +21,21 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from dotphase.errors import InvalidInput
-from dotphase.explorer.routes import Explorer, Read
+from dotphase.explorer.routes import Explorer, Route
 from dotphase.runtime import interrupt
 
-PAGE = Path(__file__).parent / "static"
-#: Longest address and longest body that are read.
-LONGEST = 4096
+STATIC = Path(__file__).parent / "static"
+#: Longest address and longest body of a request.
+MAX_REQUEST = 4096
 
-TYPES = {
+#: Content types of the files of the page.
+CONTENT_TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-#: The page may load from this server only, and run no script but its files.
+#: Headers that let the page load from this server only, and run no scripts but its files.
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -44,10 +45,10 @@ HEADERS = {
 
 
 def plotly_script() -> Path:
-    """Where the installed plotly keeps its script; it is not imported for that."""
+    """Path of the script in the installed plotly, which is not imported."""
     spec = find_spec("plotly")
-    for place in (spec and spec.submodule_search_locations) or ():
-        script = Path(place) / "package_data" / "plotly.min.js"
+    for folder in (spec and spec.submodule_search_locations) or ():
+        script = Path(folder) / "package_data" / "plotly.min.js"
         if script.is_file():
             return script
     rule = "is not installed: install it with pip install 'dotphase[explore]'"
@@ -55,15 +56,25 @@ def plotly_script() -> Path:
 
 
 class Server(ThreadingHTTPServer):
-    """The page on one address, where `explorer` answers; port 0 takes a free one."""
+    """Serves the page on one address; port 0 takes a free port.
+
+    Attributes
+    ----------
+    explorer : answers the requests
+    files : paths that can be requested, and their files; no other file can be reached
+    address, port : address of the page
+    private : True if only this machine can reach the page
+    names : names of this machine in the address of a request
+    """
 
     daemon_threads = True
 
     def __init__(self, host: str, port: int, explorer: Explorer) -> None:
         self.explorer = explorer
-        # Everything that can be fetched, by its path: there is no way to other files.
-        self.files = {f"/page/{file.name}": file for file in PAGE.iterdir() if file.suffix in TYPES}
-        self.files |= {"/": PAGE / "index.html", "/plotly.min.js": plotly_script()}
+        self.files = {
+            f"/page/{file.name}": file for file in STATIC.iterdir() if file.suffix in CONTENT_TYPES
+        }
+        self.files |= {"/": STATIC / "index.html", "/plotly.min.js": plotly_script()}
         try:
             super().__init__((host, port), Handler)
         except (OSError, OverflowError, ValueError, TypeError) as error:
@@ -72,15 +83,13 @@ class Server(ThreadingHTTPServer):
         host, port = str(self.server_address[0]), int(self.server_address[1])
         self.address = f"http://{host}:{port}/"
         self.port, bound = port, ip_address(host)
-        #: Whether only this machine can reach the page.
         self.private = bound.is_loopback
-        # Names under which the page may be asked for. A foreign page can make its own name point
-        # here; it cannot make the browser send ours, or a bare address.
-        own = (host,) if self.private else (gethostname(), getfqdn())
-        self.names = {"localhost", *own}
+        # A foreign page can make its own name resolve to this machine. It cannot make the browser
+        # send a name of this machine, or a bare address.
+        self.names = {"localhost", *((host,) if self.private else (gethostname(), getfqdn()))}
 
     def is_ours(self, host: str | None) -> bool:
-        """Whether the header Host is an address of this page."""
+        """True if the header Host is an address of this page."""
         name, colon, port = (host or "").rpartition(":")
         if not colon or port != str(self.port):
             return False
@@ -92,33 +101,34 @@ class Server(ThreadingHTTPServer):
             return False
 
     def service_actions(self) -> None:
-        """Called several times a second: whether to end."""
+        """End if the program is interrupted; called several times a second."""
         interrupt.check()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A window that was closed while it was answered is nothing to report."""
+        """Ignore windows that close during an answer."""
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One request."""
+    """Answers one request."""
 
     server: Server
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "dotphase", ""
-    # Small answers must not wait for a full packet.
+    # Without this, small answers wait for a full packet.
     disable_nagle_algorithm = True
     timeout = 60
 
     def do_GET(self) -> None:
-        """The page, its files, and reads."""
+        """Answer with the page, one of its files, or a read."""
         if "Content-Length" in self.headers:
-            self.close_connection = True  # what follows is not read, and is no request
-        self._answer(self.server.explorer.reads)
+            # The body is not read and must not be taken for the next request.
+            self.close_connection = True
+        self._answer(self.server.explorer.get_routes)
 
     def do_POST(self) -> None:
-        """Writes; the header cannot be set by a form on a foreign page."""
+        """Answer a write; a form on a foreign page cannot set its header."""
         length = self.headers.get("Content-Length", "0")
-        if not re.fullmatch("[0-9]{1,6}", length) or int(length) > LONGEST:
+        if not re.fullmatch("[0-9]{1,6}", length) or int(length) > MAX_REQUEST:
             self.close_connection = True
             self._error(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body", "is too long")
             return
@@ -126,52 +136,54 @@ class Handler(BaseHTTPRequestHandler):
         if self.headers.get("X-Dotphase") != "page":
             self._error(HTTPStatus.FORBIDDEN, "request", "must come from the page")
             return
-        self._answer(self.server.explorer.writes)
+        self._answer(self.server.explorer.post_routes)
 
-    def _answer(self, calls: Mapping[str, Read]) -> None:
+    def _answer(self, routes: Mapping[str, Route]) -> None:
         if "Transfer-Encoding" in self.headers:
             self.close_connection = True
         host, origin = self.headers.get("Host"), self.headers.get("Origin")
         if not self.server.is_ours(host):
             self._error(HTTPStatus.FORBIDDEN, "Host", "must be the address that was printed")
             return
-        # Reads start work too: a foreign page shall not.
-        foreign = self.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none")
-        if self.path.startswith("/api/") and (foreign or origin not in (None, f"http://{host}")):
+        # Reads start computations, too, which a foreign page must not do.
+        is_foreign = self.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none")
+        is_foreign |= origin not in (None, f"http://{host}")
+        if self.path.startswith("/api/") and is_foreign:
             self._error(HTTPStatus.FORBIDDEN, "request", "must come from the page")
             return
-        if len(self.path) > LONGEST:
+        if len(self.path) > MAX_REQUEST:
             self._error(HTTPStatus.REQUEST_URI_TOO_LONG, "address", "is too long")
             return
         parts = urlsplit(self.path)
         name = parts.path.removeprefix("/api/")
-        if name in calls:
-            self._call(calls[name], parts.query)
+        if name in routes:
+            self._call(routes[name], parts.query)
         elif parts.path in self.server.files and self.command == "GET":
             self._file(self.server.files[parts.path])
         else:
-            self._error(HTTPStatus.NOT_FOUND, "address", "there is nothing here")
+            self._error(HTTPStatus.NOT_FOUND, "address", "does not exist on this page")
 
-    def _call(self, call: Read, query: str) -> None:
+    def _call(self, route: Route, query: str) -> None:
         try:
-            asked = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=30))
-            self._json(HTTPStatus.OK, call(asked))
+            fields = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=30))
+            self._json(HTTPStatus.OK, route(fields))
         except InvalidInput as error:
             self._error(HTTPStatus.BAD_REQUEST, error.field, str(error))
         except ValueError:
-            self._error(HTTPStatus.BAD_REQUEST, "address", "cannot be read")
+            self._error(HTTPStatus.BAD_REQUEST, "address", "cannot be parsed")
         except (ConnectionError, KeyboardInterrupt):
             # The window has gone, or the program ends.
             self.close_connection = True
         except Exception as error:
-            traceback.print_exc()  # a defect: in the terminal, not on the page
-            failed = f"failed ({type(error).__name__})"
-            self._error(HTTPStatus.INTERNAL_SERVER_ERROR, "server", failed)
+            # A defect: its traceback belongs into the terminal, not onto the page.
+            traceback.print_exc()
+            message = f"failed ({type(error).__name__})"
+            self._error(HTTPStatus.INTERNAL_SERVER_ERROR, "server", message)
 
     def _file(self, path: Path) -> None:
-        # Files of the page may change with the next version; plotly's is large and does not.
+        # Files of the page change with its version; plotly's script is large and does not.
         cache = "max-age=86400" if path.name == "plotly.min.js" else "no-cache"
-        self._send(HTTPStatus.OK, TYPES[path.suffix], path.read_bytes(), cache)
+        self._send(HTTPStatus.OK, CONTENT_TYPES[path.suffix], path.read_bytes(), cache)
 
     def _json(self, status: HTTPStatus, value: Any) -> None:
         body = json.dumps(value, allow_nan=False).encode()
@@ -189,9 +201,9 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """What the standard library refuses has the same headers as everything else."""
+        """Refuse a malformed request with the headers of all other answers."""
         self.close_connection = True
-        # Before a request is understood it counts as one of HTTP/0.9, which gets no headers at all.
+        # Until a request is parsed it counts as HTTP/0.9, whose answers have no headers.
         self.request_version = "HTTP/1.1"
         self._error(HTTPStatus(code), "request", message or HTTPStatus(code).phrase)
 

@@ -1,8 +1,8 @@
-"""Things that grow in the background while windows watch them.
+"""Background jobs that several windows of the page share.
 
-A growing thing (a refined solution, a curve, a landscape) belongs to a key. Windows that show
-the same point share it; a thing that no window watches any longer is stopped, and forgotten
-unless it is complete. Shelves are bounded, so that a page left open for days stays small.
+A job (final numbers, a curve, a landscape) has a key. Windows that show the same point watch the
+same job. A job that no window watches any longer is stopped, and removed unless it is complete. The
+number of jobs is bounded, so that a page left open for days does not fill the memory.
 """
 
 from __future__ import annotations
@@ -12,20 +12,21 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any
 
-#: Windows remembered; the one not heard of for longest is forgotten first.
-WINDOWS = 64
+#: Number of windows remembered; the one that was silent for longest is removed first.
+MAX_WINDOWS = 64
 
 
-class Growing:
-    """Something computed in the background, piece by piece.
+class SharedJob:
+    """A result that is computed in the background, piece by piece.
 
     Attributes
     ----------
-    stop : set when nobody wants it any more
-    value : what there is so far, or None
-    progress : share that is done, from 0 to 1
-    done : whether it is complete
-    error : why it will never be, in words
+    stop : event that is set when no window needs the result
+    value : the result so far, or None
+    progress : finished share, from 0 to 1
+    done : True if the result is complete
+    error : reason why the result will never be complete
+    lock : guards `value`, `progress` and `done`
     """
 
     def __init__(self) -> None:
@@ -35,72 +36,75 @@ class Growing:
         self.done = False
         self.error: str | None = None
         self.lock = threading.Lock()
-        self._dropped: Callable[[], None] = lambda: None
+        self._on_cancel: Callable[[], None] = lambda: None
 
-    def fail(self, error: Exception) -> None:
-        """Note why it will not be complete, and stop what belongs to it."""
-        self.give_up(f"{type(error).__name__}: {error}")
-
-    def give_up(self, why: str) -> None:
-        """The same, with the reason in words."""
-        self.error = why
+    def fail(self, reason: Exception | str) -> None:
+        """Store the reason of a failure and stop the tasks of this job."""
+        is_error = isinstance(reason, Exception)
+        self.error = f"{type(reason).__name__}: {reason}" if is_error else str(reason)
         self.stop.set()
 
-    def when_dropped(self, action: Callable[[], None]) -> None:
-        """What to do when nobody wants it any more."""
-        self._dropped = action
+    def on_cancel(self, action: Callable[[], None]) -> None:
+        """Set the function to call when the job is canceled."""
+        self._on_cancel = action
         if self.stop.is_set():
             action()
 
-    def drop(self) -> None:
-        """Nobody wants it any more."""
+    def cancel(self) -> None:
+        """Stop the tasks of this job."""
         self.stop.set()
-        self._dropped()
+        self._on_cancel()
 
     def to_dict(self) -> dict[str, Any]:
-        """What a window is told."""
+        """The state of the job, for the page."""
         return {name: getattr(self, name) for name in ("done", "progress", "error", "value")}
 
 
-class Shelf:
-    """Growing things by key, begun by a function of key and thing, and who watches them."""
+class SharedJobs:
+    """Jobs by key, and the windows that watch them.
 
-    def __init__(self, capacity: int, begin: Callable[[Any, Growing], None]) -> None:
-        self.capacity, self.begin = capacity, begin
-        self._things: OrderedDict[Hashable, Growing] = OrderedDict()
+    Parameters
+    ----------
+    capacity : number of complete jobs that stay without a window
+    start : function of key and job that starts a new job
+    """
+
+    def __init__(self, capacity: int, start: Callable[[Any, SharedJob], None]) -> None:
+        self.capacity, self.start = capacity, start
+        self._jobs: OrderedDict[Hashable, SharedJob] = OrderedDict()
         self._watched: OrderedDict[str, Hashable] = OrderedDict()
         self._lock = threading.Lock()
 
-    def watch(self, key: Hashable, window: str) -> Growing:
-        """The thing of a key, begun if it is new; the window leaves its last one."""
+    def watch(self, key: Hashable, window: str) -> SharedJob:
+        """Return the job of a key, started if it is new; the window's last job loses a watcher."""
         with self._lock:
             self._watched[window] = key
             self._watched.move_to_end(window)
-            while len(self._watched) > WINDOWS:
+            while len(self._watched) > MAX_WINDOWS:
                 self._watched.popitem(last=False)
-            self._drop_unwatched()
-            fresh = key not in self._things or self._things[key].stop.is_set()
-            if fresh:
-                self._things[key] = Growing()
-            self._things.move_to_end(key)
-            thing = self._things[key]
-        if fresh:
-            self.begin(key, thing)
-        return thing
+            self._cancel_unwatched()
+            is_new = key not in self._jobs or self._jobs[key].stop.is_set()
+            if is_new:
+                self._jobs[key] = SharedJob()
+            self._jobs.move_to_end(key)
+            job = self._jobs[key]
+        if is_new:
+            self.start(key, job)
+        return job
 
     def leave(self, window: str) -> None:
-        """The window is closed."""
+        """Remove a window that was closed."""
         with self._lock:
             self._watched.pop(window, None)
-            self._drop_unwatched()
+            self._cancel_unwatched()
 
     def __len__(self) -> int:
-        return len(self._things)
+        return len(self._jobs)
 
-    def _drop_unwatched(self) -> None:
+    def _cancel_unwatched(self) -> None:
         watched = set(self._watched.values())
-        for key, thing in list(self._things.items()):
-            spare = len(self._things) > self.capacity
-            if key not in watched and (not thing.done or spare):
-                thing.drop()
-                del self._things[key]
+        for key, job in list(self._jobs.items()):
+            is_full = len(self._jobs) > self.capacity
+            if key not in watched and (not job.done or is_full):
+                job.cancel()
+                del self._jobs[key]

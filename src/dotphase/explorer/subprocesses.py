@@ -1,6 +1,6 @@
-"""Processes that compute for the page: each is told one job and says how far it is.
+"""Processes that compute for the page: each has one job and reports its progress.
 
-What is cancelled is killed: it is gone at once, and its memory with it.
+A canceled process is killed: it ends at once, and its memory is free.
 """
 
 from __future__ import annotations
@@ -13,32 +13,32 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-#: Seconds after which a job is given up.
-LIMIT = 600.0
-
-#: The program that they run.
+#: Longest duration of a job, in seconds.
+MAX_SECONDS = 600.0
+#: The program that the processes run.
 WORKER = [sys.executable, "-m", "dotphase.explorer.worker"]
 
-Said = dict[str, Any]
+#: A job for a process, or one of its reports.
+Message = dict[str, Any]
 
 
-class Children:
+class JobProcesses:
     """All processes of one server."""
 
     def __init__(self) -> None:
-        self._alive: dict[subprocess.Popen, str] = {}
+        self._tasks: dict[subprocess.Popen, str] = {}
         self._lock = threading.Lock()
 
     def start(
-        self, job: Said, note: Callable[[Said], None], end: Callable[[str], None]
+        self, job: Message, on_message: Callable[[Message], None], on_exit: Callable[[str], None]
     ) -> subprocess.Popen:
         """Start a process for a job, see `dotphase.explorer.worker`.
 
         Parameters
         ----------
-        job : what to do: a task by name, and what it needs
-        note : called with everything that the process says
-        end : called once after that, with what went wrong on the way, or nothing
+        job : name of the task, and its arguments
+        on_message : receives each report of the process
+        on_exit : called once at the end, with an error or an empty string
         """
         process = subprocess.Popen(
             WORKER,
@@ -50,51 +50,52 @@ class Children:
             start_new_session=True,
         )
         with self._lock:
-            self._alive[process] = job["task"]
-        following = (process, job, note, end)
-        threading.Thread(target=self._follow, args=following, daemon=True).start()
+            self._tasks[process] = job["task"]
+        arguments = (process, job, on_message, on_exit)
+        threading.Thread(target=self._listen, args=arguments, daemon=True).start()
         return process
 
-    def running(self, task: str) -> int:
-        """How many processes work on a task."""
+    def count(self, task: str) -> int:
+        """Number of processes that run a task."""
         with self._lock:
-            return sum(name == task for name in self._alive.values())
+            return sum(name == task for name in self._tasks.values())
 
     def kill(self, process: subprocess.Popen) -> None:
         """End a process, if it has not ended."""
         with self._lock:
-            self._alive.pop(process, None)
+            self._tasks.pop(process, None)
         if process.poll() is None:
             process.kill()
 
     def close(self) -> None:
         """End all processes."""
-        for process in list(self._alive):
+        for process in list(self._tasks):
             self.kill(process)
 
-    def _follow(
+    def _listen(
         self,
         process: subprocess.Popen,
-        job: Said,
-        note: Callable[[Said], None],
-        end: Callable[[str], None],
+        job: Message,
+        on_message: Callable[[Message], None],
+        on_exit: Callable[[str], None],
     ) -> None:
-        """Read what a process says until it ends."""
+        """Read the reports of a process until it ends."""
         assert process.stdin is not None and process.stdout is not None
-        limit = threading.Timer(LIMIT, process.kill)
-        limit.daemon = True
-        limit.start()
-        wrong = ""
+        timer = threading.Timer(MAX_SECONDS, process.kill)
+        timer.daemon = True
+        timer.start()
+        error = ""
         with process:
             try:
                 process.stdin.write(json.dumps(job) + "\n")
                 process.stdin.flush()
                 for line in process.stdout:
-                    note(json.loads(line))
-            except (OSError, ValueError) as error:
-                wrong = f"{type(error).__name__}: {error}"
+                    on_message(json.loads(line))
+            except (OSError, ValueError) as caught:
+                error = f"{type(caught).__name__}: {caught}"
             self.kill(process)
             with suppress(OSError):
-                process.stdin.close()  # what it did not live to read
-        limit.cancel()
-        end(wrong)
+                # A killed process may have left the job in the pipe unread.
+                process.stdin.close()
+        timer.cancel()
+        on_exit(error)

@@ -1,4 +1,4 @@
-"""Trainings under way: begun, followed and cancelled from the page."""
+"""Trainings that the page starts, follows and cancels; each has a process of its own."""
 
 from __future__ import annotations
 
@@ -13,31 +13,39 @@ from typing import Any
 
 from dotphase.config.parameters import Choice
 from dotphase.errors import InvalidInput
-from dotphase.explorer.point import Point, whole
-from dotphase.explorer.subprocesses import Children
+from dotphase.explorer.point import Point, parse_integer
+from dotphase.explorer.subprocesses import JobProcesses, Message
 from dotphase.finite_d.initializers import INITIALIZERS
 from dotphase.model import Model
 
-#: Bounds of what the page trains, so that a run takes seconds and fits into memory.
-DIMENSIONS, SEEDS, LAST_SEED = (10, 2000), (1, 16), 999_999
-#: Trainings at once, and trainings remembered.
-RUNNING, REMEMBERED = 2, 32
+#: Bounds of the dimension: a run takes seconds and fits into memory.
+DIMENSIONS = (10, 2000)
+#: Bounds of the number of runs.
+SEEDS = (1, 16)
+#: Largest root seed.
+MAX_SEED = 999_999
+#: Largest number of trainings at once.
+MAX_RUNNING = 2
+#: Number of ended trainings that are remembered.
+MAX_ENDED = 32
 
 
 @dataclass
-class LiveTraining:
-    """One training: what was asked, and how far it is.
+class TrainingJob:
+    """A training and its state.
 
     Attributes
     ----------
-    asked : its task, where it is, and its options
-    state, message, steps : in a word, in words, and in steps
-    runs : that have ended
-    dots : m and theta of every run along gradient descent, as far as it is
-    path : what was recorded along them, if that was the task
+    request : task of the process and its arguments
+    state : "starting", "running", "done", "failed" or "canceled"
+    message : reason of a failure
+    steps : number of steps of the present run
+    runs : finished runs
+    dots : m and theta of every run after more and more steps of gradient descent
+    path : quantities at every step, if the task records them
     """
 
-    asked: dict[str, Any]
+    request: dict[str, Any]
     state: str = "starting"
     message: str = ""
     steps: int = 0
@@ -47,95 +55,94 @@ class LiveTraining:
     process: subprocess.Popen | None = None
 
     @property
-    def over(self) -> bool:
-        """Whether nothing more will come."""
-        return self.state in ("done", "failed", "cancelled")
+    def ended(self) -> bool:
+        """True if no more results will follow."""
+        return self.state in ("done", "failed", "canceled")
 
     def to_dict(self) -> dict[str, Any]:
-        """What the page is told."""
-        progress = 1.0 if self.state == "done" else len(self.runs) / self.asked["seeds"]
-        names = ("state", "message", "steps", "over", "runs", "dots", "path")
-        return {**self.asked, **{name: getattr(self, name) for name in names}, "progress": progress}
+        """Request, state and results, for the page."""
+        progress = 1.0 if self.state == "done" else len(self.runs) / self.request["seeds"]
+        names = ("state", "message", "steps", "ended", "runs", "dots", "path")
+        values = {name: getattr(self, name) for name in names}
+        return {**self.request, **values, "progress": progress}
 
 
 def starts(model: Model) -> tuple[str, ...]:
-    """Starts that serve a student."""
+    """Names of the initializations that fit a student."""
     columns = model.student_rank
-    return tuple(
-        name for name, start in INITIALIZERS.items() if start.refused(model, columns) is None
-    )
+    return tuple(name for name, start in INITIALIZERS.items() if start.refused(model, columns) is None)
 
 
-def read_training(query: Mapping[str, str], point: Point) -> dict[str, Any]:
-    """The options of a training at a point from a query, checked."""
+def parse_training(query: Mapping[str, str], point: Point) -> dict[str, Any]:
+    """Parse and check the options of a training at a point."""
     allowed = starts(point.model())
     return {
-        "d": whole("d", query.get("d", "500"), *DIMENSIONS),
-        "seeds": whole("seeds", query.get("seeds", "4"), *SEEDS),
-        "seed": whole("seed", query.get("seed", "0"), 0, LAST_SEED),
+        "d": parse_integer("d", query.get("d", "500"), *DIMENSIONS),
+        "seeds": parse_integer("seeds", query.get("seeds", "4"), *SEEDS),
+        "seed": parse_integer("seed", query.get("seed", "0"), 0, MAX_SEED),
         "start": Choice(allowed).parse("start", query.get("start", allowed[0])),
     }
 
 
 class Trainings:
-    """All trainings of one server, each one of its processes."""
+    """All trainings of one server."""
 
-    def __init__(self, children: Children) -> None:
-        self.children = children
-        self._live: OrderedDict[str, LiveTraining] = OrderedDict()
+    def __init__(self, processes: JobProcesses) -> None:
+        self.processes = processes
+        self._jobs: OrderedDict[str, TrainingJob] = OrderedDict()
         self._lock = threading.Lock()
 
-    def begin(self, task: str, **asked: Any) -> str:
-        """Start a training; its name, which nobody can guess."""
+    def start(self, task: str, **arguments: Any) -> str:
+        """Start a training and return its name, which nobody can guess."""
         with self._lock:
-            running = sum(not training.over for training in self._live.values())
-            if running >= RUNNING:
-                raise InvalidInput(
-                    "trainings", running, f"at most {RUNNING} run at once: wait or cancel one"
-                )
+            running = sum(not job.ended for job in self._jobs.values())
+            if running >= MAX_RUNNING:
+                rule = f"at most {MAX_RUNNING} run at once: wait or cancel one"
+                raise InvalidInput("trainings", running, rule)
             name = secrets.token_hex(8)
-            training = self._live[name] = LiveTraining({"task": task, **asked})
-            for old in [key for key, one in self._live.items() if one.over][:-REMEMBERED]:
-                del self._live[old]
-            training.process = self.children.start(
-                training.asked, partial(self._note, training), partial(self._end, training)
+            job = TrainingJob({"task": task, **arguments})
+            self._jobs[name] = job
+            for old in [key for key, other in self._jobs.items() if other.ended][:-MAX_ENDED]:
+                del self._jobs[old]
+            job.process = self.processes.start(
+                job.request, partial(self._on_message, job), partial(self._on_exit, job)
             )
         return name
 
-    def get(self, name: str) -> LiveTraining:
+    def get(self, name: str) -> TrainingJob:
         """A training by its name."""
         with self._lock:
-            training = self._live.get(name)
-        if training is None:
+            job = self._jobs.get(name)
+        if job is None:
             raise InvalidInput("job", name[:40], "must be a training of this server")
-        return training
+        return job
 
-    def cancel(self, name: str) -> LiveTraining:
+    def cancel(self, name: str) -> TrainingJob:
         """End a training; its finished runs stay."""
-        training = self.get(name)
+        job = self.get(name)
         with self._lock:
-            if not training.over:
-                training.state = "cancelled"
-        if training.process is not None:
-            self.children.kill(training.process)
-        return training
+            if not job.ended:
+                job.state = "canceled"
+        if job.process is not None:
+            self.processes.kill(job.process)
+        return job
 
-    def _note(self, training: LiveTraining, said: dict[str, Any]) -> None:
+    def _on_message(self, job: TrainingJob, message: Message) -> None:
         with self._lock:
-            if training.over:
+            if job.ended:
                 return
-            training.state = said["state"]
-            training.steps = said.get("steps", training.steps)
-            training.message = said.get("message", training.message)
-            training.path = said.get("path", training.path)
-            if "dots" in said:
-                training.dots = [*training.dots, said["dots"]]
-            if "run" in said:
-                training.runs = [*training.runs, said["run"]]
+            job.state = message["state"]
+            job.steps = message.get("steps", job.steps)
+            job.message = message.get("message", job.message)
+            job.path = message.get("path", job.path)
+            if "dots" in message:
+                job.dots = [*job.dots, message["dots"]]
+            if "run" in message:
+                job.runs = [*job.runs, message["run"]]
 
-    def _end(self, training: LiveTraining, wrong: str) -> None:
+    def _on_exit(self, job: TrainingJob, error: str) -> None:
         with self._lock:
-            if not training.over:
-                training.state = "failed"
-                training.message = wrong or training.message or "the training process ended early"
-            training.process = None
+            if not job.ended:
+                job.state = "failed"
+                job.message = error or job.message or "the training process ended early"
+            job.process = None

@@ -28,10 +28,10 @@ def command(
 
     plotly_script()  # report a missing script before any slow work
     prepare_jax()
-    from dotphase.explorer.point import first_point
+    from dotphase.explorer.point import initial_point
     from dotphase.explorer.routes import Explorer
 
-    explorer = Explorer(first_point(reference, settings))
+    explorer = Explorer(initial_point(reference, settings))
     try:
         with Server(host, port, explorer) as server:
             click.echo(f"dotphase explorer at {server.address} (Ctrl-C ends it)")
@@ -45,7 +45,7 @@ def command(
             server.serve_forever()
     except KeyboardInterrupt:
         # Workers may be compiling for long and have nothing to lose: end the process at once.
-        explorer.children.close()
+        explorer.processes.close()
         raise
     except BaseException:
         explorer.close()

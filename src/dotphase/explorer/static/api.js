@@ -1,4 +1,4 @@
-// Questions to the server. An error that the user can mend has a field and a message.
+// Requests to the server. A `Refused` error has a message for the user, and the field of a bad input.
 
 export class Refused extends Error {
   constructor(message, field) {
@@ -7,43 +7,43 @@ export class Refused extends Error {
   }
 }
 
-// A name for this window, so that its background work is dropped when it moves on.
+// Name of this window. The server stops background work that no window watches.
 const WINDOW = Array.from(crypto.getRandomValues(new Uint8Array(8)), (byte) =>
   byte.toString(16).padStart(2, "0"),
 ).join("");
 
-// The same window looking at a second point.
-export const BESIDE = { window: `${WINDOW}b` };
+// Query of a second point that the same window watches.
+export const SECOND_POINT = { window: `${WINDOW}b` };
 
-async function ask(method, name, query) {
+async function request(method, name, query) {
   const text = new URLSearchParams({ window: WINDOW, ...query }).toString();
   let response;
   try {
     response = await fetch(`api/${name}?${text}`, { method, headers: { "X-Dotphase": "page" } });
   } catch {
-    throw new Refused("The server does not answer: is dotphase explore still running?", "server");
+    throw new Refused("The server does not answer. Is dotphase explore still running?", "server");
   }
   const value = await response.json();
   if (!response.ok) throw new Refused(value.error, value.field);
   return value;
 }
 
-export const get = (name, query = {}) => ask("GET", name, query);
-export const post = (name, query = {}) => ask("POST", name, query);
+export const get = (name, query = {}) => request("GET", name, query);
+export const post = (name, query = {}) => request("POST", name, query);
 
-// Last words of a window that is closed; there is no answer to wait for.
-export function farewell(name, query = {}) {
+// A write from a window that closes, which cannot wait for the answer.
+export function postOnClose(name, query = {}) {
   const text = new URLSearchParams({ ...query, window: WINDOW }).toString();
   fetch(`api/${name}?${text}`, { method: "POST", headers: { "X-Dotphase": "page" }, keepalive: true }).catch(() => {});
 }
 
 export const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
-// Ask again and again until the answer is complete or `stale` says that nobody wants it.
-export async function poll(name, query, stale, show, delay = 150, longest = 1000) {
-  for (let wait = delay; !stale(); wait = Math.min(wait * 1.3, longest)) {
+// Repeat a request until the answer is complete or `isStale()`; `show` receives every answer.
+export async function poll(name, query, isStale, show, delay = 150, maxDelay = 1000) {
+  for (let wait = delay; !isStale(); wait = Math.min(wait * 1.3, maxDelay)) {
     const answer = await get(name, query);
-    if (stale()) return;
+    if (isStale()) return;
     show(answer);
     if (answer.done || answer.error) return;
     await pause(wait);

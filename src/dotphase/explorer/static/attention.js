@@ -1,4 +1,4 @@
-// Attention matrices of the teacher and of the students: always those of the numbers beside them.
+// Attention matrices of the teacher and of the students, for the numbers that the page shows.
 
 import { get } from "./api.js";
 import { byId } from "./dom.js";
@@ -6,58 +6,58 @@ import { draw, ink, table } from "./figure.js";
 
 const KINDS = [["mean", "average"], ["sample", "one sentence"]];
 let matrices = null;
-let wanted = null; // what is asked for next; the newest alone
-let shown = ""; // what the picture is of
-let asking = false;
+let next = null; // the next request; a newer one replaces it
+let shown = ""; // key of the drawn matrices
+let isAsking = false;
 
 const sentence = () => byId("sentence").value.trim();
 
-// Follow an answer about a point: asked again whenever a minimum of it is new or better known.
+// Request matrices when a branch of the point is new or more precise.
 export async function follow(answer, refuse) {
-  const stages = Object.entries(answer.value).map(([branch, found]) => [branch, found && found.stage, found && found.on_branch]);
+  const stages = Object.entries(answer.value).map(([branch, solution]) => [branch, solution?.stage, solution?.on_branch]);
   const key = JSON.stringify([answer.point, stages, sentence()]);
   if (key === shown) return;
-  wanted = { key, query: { ...answer.point, sentence: sentence() }, point: JSON.stringify(answer.point) };
-  byId("view-attention").dataset.stale = String(wanted.point !== byId("plot-attention").dataset.point);
-  if (asking) return;
-  asking = true;
-  while (wanted) {
-    const mine = wanted;
-    wanted = null;
+  next = { key, query: { ...answer.point, sentence: sentence() }, point: JSON.stringify(answer.point) };
+  byId("view-attention").dataset.stale = String(next.point !== byId("plot-attention").dataset.point);
+  if (isAsking) return;
+  isAsking = true;
+  while (next) {
+    const request = next;
+    next = null;
     try {
-      const got = await get("attention", mine.query);
-      shown = mine.key;
-      if (!wanted || wanted.point === mine.point) show(got);
+      const answer = await get("attention", request.query);
+      shown = request.key;
+      if (!next || next.point === request.point) show(answer);
     } catch (error) {
       refuse(error);
     }
   }
-  asking = false;
+  isAsking = false;
 }
 
 function show(answer) {
   matrices = answer;
-  const place = byId("plot-attention");
-  place.dataset.point = JSON.stringify(answer.point);
-  place.dataset.stages = JSON.stringify(answer.stages);
+  const container = byId("plot-attention");
+  container.dataset.point = JSON.stringify(answer.point);
+  container.dataset.stages = JSON.stringify(answer.stages);
   byId("view-attention").dataset.stale = "false";
   draw("attention", build);
 }
 
-const who = () => ["teacher", ...Object.keys(matrices.stages)];
+const learners = () => ["teacher", ...Object.keys(matrices.stages)];
 
 function build(width) {
-  const students = who();
+  const names = learners();
   const narrow = width < 420;
-  const layout = { grid: { rows: 2, columns: students.length, pattern: "independent", xgap: 0.1, ygap: 0.22 }, annotations: [],
+  const layout = { grid: { rows: 2, columns: names.length, pattern: "independent", xgap: 0.1, ygap: 0.22 }, annotations: [],
     margin: { l: narrow ? 40 : 46, r: 4, t: 22, b: 20 }, height: 262, showlegend: false };
   const data = [];
   const tokens = matrices.mean.teacher.map((_, index) => String(index + 1));
-  const all = KINDS.flatMap(([kind]) => Object.values(matrices[kind]).flat(2));
-  // Two tokens: the same colours for all settings. More of them share what there is.
-  const [low, high] = tokens.length === 2 ? [0.3, 0.7] : [Math.min(...all), Math.max(...all)];
-  KINDS.forEach(([kind, label], row) => students.forEach((name, column) => {
-    const number = students.length * row + column + 1;
+  const weights = KINDS.flatMap(([kind]) => Object.values(matrices[kind]).flat(2));
+  // With two tokens the color scale is the same for all models.
+  const [low, high] = tokens.length === 2 ? [0.3, 0.7] : [Math.min(...weights), Math.max(...weights)];
+  KINDS.forEach(([kind, label], row) => names.forEach((name, column) => {
+    const number = names.length * row + column + 1;
     const end = number === 1 ? "" : String(number);
     const matrix = matrices[kind][name];
     layout[`xaxis${end}`] = { tickvals: tokens, side: "bottom", showgrid: false, type: "category" };
@@ -67,15 +67,15 @@ function build(width) {
       colorscale: "Cividis", showscale: false, texttemplate: tokens.length > 4 ? "" : "%{z:.2f}", textfont: { size: tokens.length > 2 ? 10 : 12.5 },
       hovertemplate: `${name}, token %{y} on %{x}: %{z:.4f}<extra></extra>` });
     const title = row ? "" : name;
-    layout.annotations.push({ text: matrix ? title : `${title}<br>${matrices.stages[name] === "final" ? "no such minimum" : "searching"}`, showarrow: false, xref: `x${end} domain`, yref: `y${end} domain`,
+    layout.annotations.push({ text: matrix ? title : `${title}<br>${matrices.stages[name] === "final" ? "no minimum" : "searching"}`, showarrow: false, xref: `x${end} domain`, yref: `y${end} domain`,
       x: 0.5, y: matrix ? 1 : 0.5, yanchor: matrix ? "bottom" : "middle", font: { size: matrix ? 12.5 : 11.5, color: ink(matrix ? "ink" : "soft") } });
   }));
   return { data, layout };
 }
 
 table("attention", () => {
-  const rows = [["kind", "who", "row", "column", "weight"]];
-  if (matrices) for (const [kind] of KINDS) for (const name of who()) {
+  const rows = [["kind", "learner", "row", "column", "weight"]];
+  if (matrices) for (const [kind] of KINDS) for (const name of learners()) {
     (matrices[kind][name] ?? []).forEach((line, i) => line.forEach((weight, j) => rows.push([kind, name, i + 1, j + 1, weight])));
   }
   return rows;

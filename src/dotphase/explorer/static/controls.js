@@ -1,42 +1,39 @@
-// Sliders and fields of the model, and the parameters they stand for.
+// Sliders and fields for the parameters of the model.
 //
-// Values are kept as the text that was typed: the server alone decides what is allowed.
+// Values stay text as typed; only the server checks them.
 
 import { byId, element } from "./dom.js";
 import { term } from "./terms.js";
 
-let given = []; // as the server lists them: name, letter, words, default; low, high, step, logarithmic of a slider
+let parameters = []; // from the server: name, letter, description, default; for sliders low, high, step, logarithmic
 const MATRICES = { standard: ["0.6", "0.6"], other: ["0.3", "0.2"] };
 
 const inputs = {};
-const others = () => given.map((one) => one.name).filter((name) => name !== "mixing");
-const known = (name) => given.find((one) => one.name === name);
+const numbers = () => parameters.map(({ name }) => name).filter((name) => name !== "mixing");
+const parameter = (name) => parameters.find((candidate) => candidate.name === name);
 
-const fromSlider = (name, value) => (known(name).logarithmic ? String(Number((10 ** Number(value)).toPrecision(3))) : value);
-const toSlider = (name, value) => (known(name).logarithmic ? Math.log10(Number(value)) : value);
-export const limits = (name) => [known(name).low, known(name).high];
-export const letter = (name) => (known(name) ? known(name).letter : name);
+const fromSlider = (name, value) => (parameter(name).logarithmic ? String(Number((10 ** Number(value)).toPrecision(3))) : value);
+const toSlider = (name, value) => (parameter(name).logarithmic ? Math.log10(Number(value)) : value);
+export const limits = (name) => [parameter(name).low, parameter(name).high];
+export const letter = (name) => (parameter(name)?.letter ?? name);
 
-function label(name, id, ...words) {
-  const made = element("label", { htmlFor: id, id: `${id}-label` }, term(name, ...words.slice(0, 1)), ...words.slice(1));
-  return made;
-}
+const label = (name, letter, description) =>
+  element("label", { htmlFor: name, id: `${name}-label` }, term(name, element("b", {}, letter)), ` ${description}`);
 
-function control(form, one, change) {
-  const { name, words } = one;
+function addControl(form, { name, letter, description, low, high, step }, change) {
   const field = element("input", { type: "text", id: name, inputMode: "decimal" });
-  const text = label(name, name, element("b", {}, one.letter), ` ${words}`);
+  const text = label(name, letter, description);
   field.addEventListener("change", () => {
     if (inputs[name].slider) inputs[name].slider.value = toSlider(name, field.value);
     change(name);
   });
   inputs[name] = { field };
-  if (one.low === undefined) {
+  if (low === undefined) {
     form.append(element("div", { className: "control plain" }, text, field));
     return;
   }
-  const slider = element("input", { type: "range", id: `${name}-slider`, min: toSlider(name, one.low), max: toSlider(name, one.high), step: one.step });
-  slider.setAttribute("aria-label", `${one.letter}, ${words} (slider)`);
+  const slider = element("input", { type: "range", id: `${name}-slider`, min: toSlider(name, low), max: toSlider(name, high), step });
+  slider.setAttribute("aria-label", `${letter}, ${description} (slider)`);
   slider.addEventListener("input", () => {
     field.value = fromSlider(name, slider.value);
     change(name);
@@ -45,40 +42,40 @@ function control(form, one, change) {
   form.append(element("div", { className: "control" }, text, slider, field));
 }
 
-// A by its name, or by its two diagonal entries.
-function matrix(form, words, change) {
-  const named = element("select", { id: "mixing" });
-  for (const name of ["standard", "other", "custom"]) named.append(element("option", {}, name));
-  const row = element("div", { className: "control pair" }, label("mixing", "mixing", element("b", {}, "A"), ` ${words}`), named);
-  inputs.mixing = { field: named };
-  for (const [name, who] of [["A11", "A₁₁, first token on itself"], ["A22", "A₂₂, second token on itself"]]) {
-    const field = element("input", { type: "text", id: name, inputMode: "decimal", title: who, ariaLabel: who });
+// Controls of A: its name, and its two diagonal entries.
+function addMatrix(form, description, change) {
+  const select = element("select", { id: "mixing" });
+  for (const name of ["standard", "other", "custom"]) select.append(element("option", {}, name));
+  const row = element("div", { className: "control pair" }, label("mixing", "A", description), select);
+  inputs.mixing = { field: select };
+  for (const [name, title] of [["A11", "A₁₁, first token on itself"], ["A22", "A₂₂, second token on itself"]]) {
+    const field = element("input", { type: "text", id: name, inputMode: "decimal", title, ariaLabel: title });
     field.addEventListener("change", () => {
-      named.value = "custom";
+      select.value = "custom";
       change("mixing");
     });
     inputs[name] = { field };
     row.append(field);
   }
-  named.addEventListener("change", () => {
-    if (MATRICES[named.value]) setEntries(MATRICES[named.value]);
+  select.addEventListener("change", () => {
+    if (MATRICES[select.value]) setEntries(MATRICES[select.value]);
     change("mixing");
   });
   form.append(row);
 }
 
-// Build the controls; `change` is called when the user moves one.
+// Build the controls; `change` runs when the user moves one.
 export function build(form, about, change) {
-  given = about.controls;
-  for (const one of given) {
-    if (one.name === "mixing" && !about.model) matrix(form, one.words, change);
-    else control(form, one, change);
+  parameters = about.controls;
+  for (const control of parameters) {
+    if (control.name === "mixing" && !about.model) addMatrix(form, control.description, change);
+    else addControl(form, control, change);
   }
   const presets = byId("preset");
-  presets.append(new Option("Presets…", ""), ...about.presets.map((one) => new Option(one.name)));
+  presets.append(new Option("Presets…", ""), ...about.presets.map(({ name }) => new Option(name)));
   presets.addEventListener("change", () => {
-    const chosen = about.presets.find((one) => one.name === presets.value);
-    presets.title = chosen ? chosen.words : "";
+    const chosen = about.presets.find(({ name }) => name === presets.value);
+    presets.title = chosen ? chosen.description : "";
     if (!chosen) return;
     write(chosen.point);
     change("preset", chosen);
@@ -90,19 +87,19 @@ function setEntries(pair) {
   ["A11", "A22"].forEach((name, index) => { inputs[name].field.value = pair[index]; });
 }
 
-// What the controls say now, as the query of an address.
+// The values of the controls, as a query.
 export function read() {
-  const query = Object.fromEntries(others().map((name) => [name, inputs[name].field.value.trim()]));
+  const query = Object.fromEntries(numbers().map((name) => [name, inputs[name].field.value.trim()]));
   if (inputs.A11) {
-    const named = inputs.mixing.field.value;
-    query.mixing = MATRICES[named] ? named : `${inputs.A11.field.value.trim()},${inputs.A22.field.value.trim()}`;
+    const name = inputs.mixing.field.value;
+    query.mixing = MATRICES[name] ? name : `${inputs.A11.field.value.trim()},${inputs.A22.field.value.trim()}`;
   } else if (inputs.mixing) query.mixing = inputs.mixing.field.value.trim();
   return query;
 }
 
-// Set the controls from a query; the slider stays where it can.
+// Set the controls from a query; a slider stops at its ends.
 export function write(query) {
-  for (const name of others()) {
+  for (const name of numbers()) {
     if (query[name] === undefined) continue;
     inputs[name].field.value = query[name];
     if (inputs[name].slider) inputs[name].slider.value = toSlider(name, query[name]);

@@ -1,15 +1,15 @@
-// Finding and making elements.
+// Helpers for elements of the page.
 
 export const byId = (id) => document.getElementById(id);
 
 export function element(tag, properties = {}, ...children) {
-  const made = Object.assign(document.createElement(tag), properties);
-  made.append(...children);
-  return made;
+  const node = Object.assign(document.createElement(tag), properties);
+  node.append(...children);
+  return node;
 }
 
-// A new row of a table, with its title.
-export function line(body, title) {
+// Append a row with a title to a table.
+export function addRow(body, title) {
   const row = body.insertRow();
   row.append(element("th", { scope: "row" }, title));
   return row;

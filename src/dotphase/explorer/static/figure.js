@@ -1,22 +1,22 @@
-// Drawing with plotly in the colours of the page, and what every view has: link, code, downloads.
+// Figures in the colors of the page, and the menu of every view: link, code, downloads.
 
 /* global Plotly */
 import { get } from "./api.js";
 import { byId, element } from "./dom.js";
 
-let colours = {};
-const figures = new Map(); // id of a view -> its last data and layout
-const shown = new Map(); // id of a view -> what is in its picture, as text
-const tables = new Map(); // id of a view -> function that gives its rows
+let colors = {};
+const figures = new Map(); // id of a view -> function that builds its data and layout
+const drawnText = new Map(); // id of a view -> its drawn data as text
+const tables = new Map(); // id of a view -> function that returns its rows
 let context = { link: () => location.href, query: () => ({}) };
 
-export function configure(given, functions) {
-  colours = given;
+export function configure(themes, functions) {
+  colors = themes;
   context = functions;
 }
 
 export const dark = () => document.documentElement.dataset.theme === "dark";
-export const colour = (name) => (dark() ? colours.dark : colours.light)[name];
+export const themeColor = (name) => (dark() ? colors.dark : colors.light)[name];
 export const ink = (name) =>
   getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
@@ -25,59 +25,59 @@ const axis = () => ({
   title: { standoff: 6 },
 });
 
-// `build` gives {data, layout}; it is called again when the theme or the width changes.
+// Draw a view. `build` returns {data, layout}; it runs again when the theme or the width changes.
 export function draw(view, build) {
   figures.set(view, build);
-  const place = byId(`plot-${view}`);
-  if (!place.clientWidth) return; // on the tab that is not open: drawn when it is
-  const { data, layout } = build(place.clientWidth);
+  const container = byId(`plot-${view}`);
+  if (!container.clientWidth) return; // On a closed tab; `redraw` draws it when the tab opens.
+  const { data, layout } = build(container.clientWidth);
   const full = {
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { color: ink("ink"), size: 12, family: "system-ui, 'DejaVu Sans', sans-serif" },
     margin: { l: 54, r: 12, t: 12, b: 44 }, dragmode: false, hovermode: "closest",
     legend: { orientation: "h", y: -0.2, x: 0, font: { size: 12 } }, uirevision: view,
-    width: place.clientWidth, height: 370,
+    width: container.clientWidth, height: 370,
     ...layout,
   };
-  place.style.height = `${full.height}px`;
+  container.style.height = `${full.height}px`;
   for (const name of Object.keys(full)) {
     if (/^[xy]axis\d*$/.test(name)) {
       const title = { ...axis().title, ...full[name].title };
       full[name] = { ...axis(), fixedrange: true, ...full[name], title };
     }
   }
-  if (same(view, { data, full }, place)) return;
-  Plotly.react(place, data, full, { displayModeBar: false, responsive: true });
+  if (isDrawn(view, { data, full }, container)) return;
+  Plotly.react(container, data, full, { displayModeBar: false, responsive: true });
 }
 
-// Whether a picture is what it would be drawn as: answers come in steps, and change little each.
-function same(view, content, place) {
+// True if a view shows this content already: most answers of a job change little.
+function isDrawn(view, content, container) {
   const text = JSON.stringify(content);
-  if (place.data && shown.get(view) === text) return true;
-  shown.set(view, text);
+  if (container.data && drawnText.get(view) === text) return true;
+  drawnText.set(view, text);
   return false;
 }
 
-// New marks on a figure that is otherwise the same: quick enough to be played.
-export function mark(view, shapes) {
-  const place = byId(`plot-${view}`);
-  if (place.clientWidth && place.data && !same(view, { shapes }, place)) Plotly.relayout(place, { shapes });
+// Replace only the shapes of a figure, which is fast enough for animations.
+export function drawShapes(view, shapes) {
+  const container = byId(`plot-${view}`);
+  if (container.clientWidth && container.data && !isDrawn(view, { shapes }, container)) Plotly.relayout(container, { shapes });
 }
 
-// A colour of the page towards another, as what is between them.
-export function between(one, other, share) {
-  const parts = (text) => [1, 3, 5].map((at) => parseInt(text.slice(at, at + 2), 16));
-  const [a, b] = [parts(one), parts(other)];
+// Mix two colors, #rrggbb.
+export function mixColors(first, second, share) {
+  const parts = (text) => [1, 3, 5].map((start) => parseInt(text.slice(start, start + 2), 16));
+  const [a, b] = [parts(first), parts(second)];
   return `#${a.map((value, i) => Math.round(value + share * (b[i] - value)).toString(16).padStart(2, "0")).join("")}`;
 }
 
-// Some traces of a figure moved, all else as it is: whether there was such a figure.
-export function shift(view, traces) {
-  const place = byId(`plot-${view}`);
-  if (!place.clientWidth || !place.data) return false;
-  if (same(view, traces.map(({ x, y }) => [x, y]), place)) return true;
-  const numbers = traces.map((_, index) => place.data.length - traces.length + index);
-  Plotly.restyle(place, { x: traces.map((one) => one.x), y: traces.map((one) => one.y) }, numbers);
+// Move the last traces of a figure. Returns false if the figure is not drawn yet.
+export function moveTraces(view, traces) {
+  const container = byId(`plot-${view}`);
+  if (!container.clientWidth || !container.data) return false;
+  if (isDrawn(view, traces.map(({ x, y }) => [x, y]), container)) return true;
+  const numbers = traces.map((_, index) => container.data.length - traces.length + index);
+  Plotly.restyle(container, { x: traces.map((trace) => trace.x), y: traces.map((trace) => trace.y) }, numbers);
   return true;
 }
 
@@ -90,12 +90,12 @@ export function table(view, rows) {
 }
 
 const button = (label, name, action) => {
-  const made = element("button", { type: "button", onclick: action }, label);
-  made.dataset.action = name;
-  return made;
+  const node = element("button", { type: "button", onclick: action }, label);
+  node.dataset.action = name;
+  return node;
 };
 
-// Link, Python, command and downloads of a view, in a menu at its corner.
+// Add the menu of a view: link, Python, command and downloads.
 export function addTools(section, show, refuse) {
   const view = section.dataset.view;
   const tools = element("div");
@@ -109,9 +109,9 @@ export function addTools(section, show, refuse) {
     }
   };
   const code = (kind) => guard(async () => {
-    const all = await get("snippets", context.query());
-    if (!all[view]) throw Object.assign(new Error("There is no code for this view of this model."), { field: "view" });
-    await copy(all[view][kind], kind === "python" ? "Python" : "Command", show);
+    const snippets = await get("snippets", context.query());
+    if (!snippets[view]) throw Object.assign(new Error("This view has no code for this model."), { field: "view" });
+    await copy(snippets[view][kind], kind === "python" ? "Python" : "Command", show);
   });
   tools.append(
     button("Link", "link", guard(() => copy(context.link(section.id), "Link", show))),
@@ -121,23 +121,23 @@ export function addTools(section, show, refuse) {
     button("SVG", "svg", guard(() => image(view, "svg"))),
     button("CSV", "csv", guard(() => download(new Blob([csv(view)], { type: "text/csv" }), `${view}.csv`))),
   );
-  for (const one of tools.children) {
-    const label = one.textContent;
-    one.ariaLabel = /^(PNG|SVG|CSV)$/.test(label) ? `Download ${view} as ${label}` : `${label} (${view})`;
+  for (const tool of tools.children) {
+    const label = tool.textContent;
+    tool.ariaLabel = /^(PNG|SVG|CSV)$/.test(label) ? `Download ${view} as ${label}` : `${label} (${view})`;
   }
   document.addEventListener("pointerdown", (event) => { if (!menu.contains(event.target)) menu.open = false; });
   menu.addEventListener("keydown", (event) => { if (event.key === "Escape") menu.open = false; });
   section.querySelector("h2").after(menu);
 }
 
-async function copy(text, what, show) {
-  let done = true;
+async function copy(text, kind, show) {
+  let copied = true;
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    done = false; // not allowed by this browser: the text is shown to be copied by hand
+    copied = false; // The browser forbids it: the user copies the text by hand.
   }
-  show(done ? `${what} copied` : `${what}, to copy`, text);
+  show(copied ? `${kind} copied` : `${kind}: copy it from here`, text);
 }
 
 function csv(view) {
@@ -149,14 +149,14 @@ function csv(view) {
 }
 
 async function image(view, format) {
-  const place = byId(`plot-${view}`);
-  const size = place && place.clientWidth ? { width: place.clientWidth, height: place.clientHeight } : { width: 760, height: 420 };
-  const figure = figures.has(view) ? { data: place.data, layout: { ...place.layout, paper_bgcolor: ink("card") } } : asTable(tables.get(view)());
+  const container = byId(`plot-${view}`);
+  const size = container && container.clientWidth ? { width: container.clientWidth, height: container.clientHeight } : { width: 760, height: 420 };
+  const figure = figures.has(view) ? { data: container.data, layout: { ...container.layout, paper_bgcolor: ink("card") } } : asTable(tables.get(view)());
   const address = await Plotly.toImage(figure, { format, ...size, scale: format === "png" ? 2 : 1 });
   download(asBlob(address), `${view}.${format}`);
 }
 
-// Without fetch: the policy of the page lets data addresses be images only.
+// Does not use fetch, which the policy of the page forbids for data addresses.
 function asBlob(address) {
   const [head, body] = [address.slice(0, address.indexOf(",")), address.slice(address.indexOf(",") + 1)];
   const type = head.slice(5).split(";")[0];

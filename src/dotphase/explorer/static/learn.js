@@ -1,121 +1,120 @@
-// Watch it learn: a descent step by step, theory and runs, played along a slider for time.
+// Gradient descent step by step: theory and runs, with a slider for time.
 
-import { farewell, get, pause, poll, post } from "./api.js";
-import { byId, element, line } from "./dom.js";
-import { colour, draw, ink, mark as place, table } from "./figure.js";
+import { get, pause, poll, post, postOnClose } from "./api.js";
+import { addRow, byId, element } from "./dom.js";
+import { draw, drawShapes, ink, table, themeColor } from "./figure.js";
 import { withError } from "./numbers.js";
 
-const FIELDS = ["begin", "lr", "momentum", "steps", "scale", "dimension", "repeats"];
+const FIELDS = ["initialization", "lr", "momentum", "steps", "scale", "dimension", "runs"];
 const QUANTITIES = [
   ["train_loss", "training loss ε_t ·10³", 1e3], ["test_error", "test error ε_g ·10³", 1e3], ["theta", "θ"], ["m", "|m|"], ["q", "q"],
 ];
-const SECONDS = 8; // that a whole descent is played for
+const SECONDS = 8; // duration of the animation
 const SENTENCES = 8;
 
 let theory = null; // the last answer about the theory
-let runs = null; // recorded runs, once they are there
-let job = null; // name of the run under way
-let asked = 0; // counts changes: an answer to an older one is thrown away
+let runs = null; // the recorded runs
+let job = null; // name of the training under way
+let changes = 0; // number of changes: only answers after the last one count
 let point = null;
 let step = 0;
 let sentence = 0;
-let playing = 0; // counts plays; even while it rests
+let playing = 0; // number of plays and pauses; odd while it plays
 let refuse = () => {};
 
 export const options = () => Object.fromEntries(FIELDS.map((name) => [name, byId(name).value.trim()]));
 
-export function build({ bounds, starts, defaults }, complain, accept, remember) {
-  refuse = complain;
-  byId("begin").append(...starts.map((name) => new Option(name)));
-  write({ ...defaults, dimension: defaults.d });
+export function build({ bounds, initializations, defaults }, onRefuse, accept, remember) {
+  refuse = onRefuse;
+  byId("initialization").append(...initializations.map((name) => new Option(name)));
+  write(defaults);
   for (const [name, [low, high]] of Object.entries(bounds)) byId(name).title = `from ${low} to ${high}`;
-  byId("lesson").addEventListener("change", () => {
+  byId("descent").addEventListener("change", () => {
     accept();
-    mark("");
+    markField("");
     remember();
     restart();
   });
-  byId("lesson").addEventListener("submit", (event) => {
+  byId("descent").addEventListener("submit", (event) => {
     event.preventDefault();
     run();
   });
-  byId("stop-run").addEventListener("click", () => cancel().then(() => tell("Cancelled.")));
+  byId("stop-run").addEventListener("click", () => cancel().then(() => report("Canceled.")));
   byId("time").addEventListener("input", () => {
-    rest();
-    seek(Number(byId("time").value));
+    pausePlay();
+    showStep(Number(byId("time").value));
   });
-  byId("play").addEventListener("click", () => (playing % 2 ? rest() : play()));
+  byId("play").addEventListener("click", () => (playing % 2 ? pausePlay() : play()));
   window.addEventListener("pagehide", () => {
-    farewell("leave");
-    if (job) farewell("cancel", { job });
+    postOnClose("leave");
+    if (job) postOnClose("cancel", { job });
   });
   byId("other-sentence").addEventListener("click", () => {
     sentence = (sentence + 1) % SENTENCES;
-    seek(step);
+    showStep(step);
   });
 }
 
 export function write(query) {
   for (const name of FIELDS) if (query[name] !== undefined) byId(name).value = query[name];
-  if (!byId("begin").value) byId("begin").selectedIndex = 0;
+  if (!byId("initialization").value) byId("initialization").selectedIndex = 0;
 }
 
-function mark(field) {
+function markField(field) {
   for (const name of FIELDS) byId(name).setAttribute("aria-invalid", String(name === field));
 }
 
-const wrong = (error) => {
-  mark(error.field ?? "");
+const refuseField = (error) => {
+  markField(error.field ?? "");
   refuse(error);
 };
 
-// The point has moved, or the tab was opened: what is shown belongs to another one.
-export function watch(where) {
-  if (point && JSON.stringify(where) === JSON.stringify(point) && theory && !theory.error) return;
-  point = where;
+// Show another point; an unchanged one stays as it is.
+export function watch(newPoint) {
+  if (point && JSON.stringify(newPoint) === JSON.stringify(point) && theory && !theory.error) return;
+  point = newPoint;
   restart();
 }
 
 export function leave() {
-  rest();
+  pausePlay();
 }
 
 function restart() {
-  const mine = (asked += 1);
-  const stale = () => mine !== asked;
+  const mine = (changes += 1);
+  const isStale = () => mine !== changes;
   theory = runs = null;
-  rest();
-  cancel().catch(wrong);
-  say();
+  pausePlay();
+  cancel().catch(refuseField);
+  showNote();
   show();
   if (!point) return;
   const query = { ...point, ...options() };
-  const got = (answer) => {
-    const first = !theory || !theory.value;
+  const receive = (answer) => {
+    const isFirst = !theory?.value;
     theory = answer;
-    if (first && answer.value) step = last();
+    if (isFirst && answer.value) step = last();
     show();
   };
-  poll("theory", query, stale, got, 300).catch((error) => {
-    if (!stale()) wrong(error);
+  poll("dynamics", query, isStale, receive, 300).catch((error) => {
+    if (!isStale()) refuseField(error);
   });
 }
 
-// What a random start is, in words; fields that mean nothing for the others are off.
-function say() {
-  const { begin, scale, dimension } = options();
-  const random = begin === "random";
-  byId("scale").disabled = !random;
-  const small = Number(scale) / Math.sqrt(Number(dimension));
-  const words = {
-    semantic: "It begins with the weights of the teacher, Q = Q*.",
-    positional: "It begins along the position of the first token, with |Q|² = d, so m = 1.",
-    random: `It begins with independent entries of standard deviation ${scale}. Such weights have small overlaps by chance, of about scale/√d = ${Number(small.toPrecision(2))} both with Q* and with the position, and these decide what grows. In the limit of large d they would be zero and stay so for ever: theory and runs are given the typical value at d = ${dimension}.`,
+// Explain the initialization. The scale matters only for a random one.
+function showNote() {
+  const { initialization, scale, dimension } = options();
+  byId("scale").disabled = initialization !== "random";
+  const typical = Number(scale) / Math.sqrt(Number(dimension));
+  const notes = {
+    semantic: "The student starts from the weights of the teacher, Q = Q*.",
+    positional: "The student starts along the positional encoding of the first token, with |Q|² = d and thus m = 1.",
+    random: `The entries of the student are independent, with standard deviation ${scale}. Their overlaps with Q* and with the positional encoding are small, about scale/√d = ${Number(typical.toPrecision(2))}, and decide which mechanism grows. For large d they would vanish and stay zero. Theory and runs therefore start from the typical value at d = ${dimension}.`,
   };
-  byId("note-begin").textContent = words[begin] ?? "";
+  byId("note-initialization").textContent = notes[initialization] ?? "";
 }
 
-function tell(text, state = "") {
+function report(text, state = "") {
   byId("run-state").textContent = text;
   byId("run-state").dataset.state = state;
 }
@@ -124,7 +123,7 @@ async function cancel() {
   const name = job;
   job = null;
   buttons();
-  tell("The theory needs no run; press the button to see one beside it.");
+  report("Press Run it to compare the theory with runs at finite d.");
   if (name) await post("cancel", { job: name });
 }
 
@@ -134,11 +133,11 @@ function buttons() {
 }
 
 async function run() {
-  const mine = asked;
+  const mine = changes;
   if (job || !point) return;
   try {
     const name = (await post("descend", { ...point, ...options() })).job;
-    if (mine !== asked) {
+    if (mine !== changes) {
       await post("cancel", { job: name });
       return;
     }
@@ -149,8 +148,8 @@ async function run() {
     for (let wait = 200; job === name; wait = Math.min(wait * 1.2, 800)) {
       const now = await get("job", { job: name });
       if (job !== name) return;
-      tell(now.over ? words(now) : `Gradient descent at d = ${options().dimension}, in a process of its own: ${Math.round((performance.now() - began) / 1000)} s.`, now.state);
-      if (now.over) {
+      report(now.ended ? outcome(now) : `Gradient descent at d = ${options().dimension} runs for ${Math.round((performance.now() - began) / 1000)} s.`, now.state);
+      if (now.ended) {
         runs = now.path;
         if (runs && !(theory && theory.value)) step = last();
         show();
@@ -159,38 +158,38 @@ async function run() {
       await pause(wait);
     }
   } catch (error) {
-    if (mine === asked) {
-      tell("Not run.");
-      wrong(error);
+    if (mine === changes) {
+      report("The run did not start.");
+      refuseField(error);
     }
   }
-  if (mine === asked) {
+  if (mine === changes) {
     job = null;
     buttons();
   }
 }
 
-function words(now) {
-  if (now.state !== "done") return now.state === "failed" ? `Failed: ${now.message}` : "Cancelled.";
+function outcome(now) {
+  if (now.state !== "done") return now.state === "failed" ? `Failed: ${now.message}` : "Canceled.";
   const ended = now.path.diverged_at.flatMap((at, index) => (at === null ? [] : [`run ${index + 1} diverged at step ${at}`]));
-  return ended.length ? `Done: ${ended.join(", ")}; use smaller steps.` : `Done: ${now.seeds} runs, each on a data set of its own.`;
+  return ended.length ? `Done: ${ended.join(", ")}. Use smaller steps.` : `Done: ${now.seeds} runs, each on its own data set.`;
 }
 
-const value = () => theory && theory.value;
-const last = () => Math.max(0, ...[value(), runs].filter(Boolean).map((one) => one.steps.length - 1));
+const value = () => theory?.value;
+const last = () => Math.max(0, ...[value(), runs].filter(Boolean).map(({ steps }) => steps.length - 1));
 
-// Time: a slider, and a clock that moves it.
-function seek(to) {
-  step = Math.min(Math.max(Math.round(to), 0), last());
+// Show one step of gradient descent.
+function showStep(newStep) {
+  step = Math.min(Math.max(Math.round(newStep), 0), last());
   byId("time").value = String(step);
   byId("time").setAttribute("aria-valuetext", `step ${step} of ${last()}`);
   byId("now").textContent = `step ${step} of ${last()}`;
-  numbers();
-  matrices();
-  if (value() || runs) place("learn", marks());
+  showNumbers();
+  showMatrices();
+  if (value() || runs) drawShapes("learn", stepShapes());
 }
 
-function rest() {
+function pausePlay() {
   playing += playing % 2;
   byId("play").textContent = "▶ Play";
 }
@@ -201,106 +200,106 @@ async function play() {
   const from = step >= last() ? 0 : step;
   const began = performance.now();
   while (mine === playing) {
-    seek(from + ((performance.now() - began) / 1000 / SECONDS) * last());
-    if (step >= last()) rest();
+    showStep(from + ((performance.now() - began) / 1000 / SECONDS) * last());
+    if (step >= last()) pausePlay();
     await new Promise(requestAnimationFrame);
     await pause(40);
   }
 }
 
 function show() {
-  const found = value();
+  const path = value();
   byId("time").max = String(last());
   byId("play").disabled = byId("time").disabled = last() === 0;
   const verdict = byId("learn-verdict");
-  verdict.textContent = theory && theory.error ? `The theory could not be computed: ${theory.error}.`
-    : found ? `Theory: ${judged(found)}.` : "Theory: computing a first look…";
-  verdict.dataset.done = String(Boolean(theory && theory.done));
-  byId("note-learn").textContent = found
-    ? `${theory.done ? "Final" : `First look, refining (${Math.round(100 * theory.progress)}%)`}: ${found.repetitions} ensembles of ${found.sentences} sentences. `
-      + "Lines: theory, its band one standard error, dotted where it is not trusted. Thin lines: runs at finite d. Dashed: the fixed points of state evolution, where they exist."
+  verdict.textContent = theory?.error ? `The theory could not be computed: ${theory.error}.`
+    : path ? `Theory: ${verdictOf(path)}.` : "Theory: computing a first look…";
+  verdict.dataset.done = String(Boolean(theory?.done));
+  byId("note-learn").textContent = path
+    ? `${theory.done ? "Final" : `First look, refining (${Math.round(100 * theory.progress)}%)`}: ${path.repetitions} ensembles of ${path.sentences} sentences. `
+      + "Thick lines show the theory with a band of one standard error, dotted where it is not trusted. Thin lines show runs at finite d, dashed lines the fixed points of state evolution."
     : "";
-  if (!found && !runs) byId("learn-numbers").tBodies[0].replaceChildren();
-  seek(step);
+  if (!path && !runs) byId("learn-numbers").tBodies[0].replaceChildren();
+  showStep(step);
   if (value() || runs) draw("learn", figure);
 }
 
-function judged(found) {
-  if (found.diverged_at !== null) return `diverged at step ${found.diverged_at}: use smaller steps`;
-  if (found.trusted_until < found.steps.length - 1) return `not trusted after step ${found.trusted_until}, where its ensembles begin to disagree`;
+function verdictOf(path) {
+  if (path.diverged_at !== null) return `diverged at step ${path.diverged_at}; use smaller steps`;
+  if (path.trusted_until < path.steps.length - 1) return `not trusted after step ${path.trusted_until}, where its ensembles disagree`;
   return "trusted at every step";
 }
 
-const mean = (values) => values.reduce((sum, one) => sum + one, 0) / values.length;
-// Runs that have not diverged by now, and what they are at a step.
-const at = (name, now) => (runs ? runs[name].map((row) => row[now]).filter((one) => one !== null && one !== undefined) : []);
+const mean = (values) => values.reduce((sum, number) => sum + number, 0) / values.length;
+// Values at a step of all runs that have not diverged.
+const valuesAt = (name, now) => (runs ? runs[name].map((row) => row[now]).filter((number) => number !== null && number !== undefined) : []);
 
-function numbers() {
-  const found = value();
+function showNumbers() {
+  const path = value();
   const body = byId("learn-numbers").tBodies[0];
-  if (!found && !runs) return;
+  if (!path && !runs) return;
   body.replaceChildren();
   for (const [name, title, unit = 1] of QUANTITIES) {
-    const row = line(body, title);
+    const row = addRow(body, title);
     const cell = row.insertCell();
-    const there = found && step < shown(found);
-    cell.textContent = there ? withError(unit * found[name][step], unit * (found.stderr[name][step] ?? 0)) : "—";
-    if (there && step > found.trusted_until) cell.className = "first-look";
+    const exists = path && step < stepsShown(path);
+    cell.textContent = exists ? withError(unit * path[name][step], unit * (path.stderr[name][step] ?? 0)) : "—";
+    if (exists && step > path.trusted_until) cell.className = "first-look";
     cell.id = `theory-${name}`;
-    if (there) cell.dataset.value = String(found[name][step]);
-    const values = at(name, step);
-    const spread = values.length > 1 ? Math.sqrt(mean(values.map((one) => (one - mean(values)) ** 2)) / (values.length - 1)) : 0;
+    if (exists) cell.dataset.value = String(path[name][step]);
+    const values = valuesAt(name, step);
+    const spread = values.length > 1 ? Math.sqrt(mean(values.map((number) => (number - mean(values)) ** 2)) / (values.length - 1)) : 0;
     row.insertCell().textContent = values.length ? withError(unit * mean(values), unit * spread) : "—";
   }
 }
 
-// Steps of the theory that can be drawn: those before it diverged.
-const shown = (found) => (found.diverged_at === null ? found.steps.length : found.diverged_at);
+// Number of steps before the theory diverged.
+const stepsShown = (path) => (path.diverged_at === null ? path.steps.length : path.diverged_at);
 
 const PANELS = [
   { title: "training loss ε_t", parts: [["train_loss", "ink"]], level: "train_loss" },
   { title: "test error ε_g", parts: [["test_error", "ink"]], level: "test_error" },
   { title: "overlaps θ/σ², |m|/σ²", parts: [["theta", "semantic"], ["m", "positional"]] },
 ];
-const tint = (name) => (name === "ink" ? ink("ink") : colour(name));
+const tint = (name) => (name === "ink" ? ink("ink") : themeColor(name));
 
 function figure(width) {
   const narrow = width < 640;
   const data = [];
   const layout = {
     grid: narrow ? { rows: 3, columns: 1, pattern: "independent", ygap: 0.24 } : { rows: 1, columns: 3, pattern: "independent", xgap: 0.22 },
-    height: narrow ? 760 : 330, margin: { l: 58, r: 12, t: 10, b: 44 }, shapes: marks(),
+    height: narrow ? 760 : 330, margin: { l: 58, r: 12, t: 10, b: 44 }, shapes: stepShapes(),
     legend: { orientation: "h", y: narrow ? -0.09 : -0.2, x: 0 }, uirevision: `learn ${narrow}`,
   };
-  PANELS.forEach((panel, index) => curves(data, layout, panel, index));
+  PANELS.forEach((panel, index) => addCurves(data, layout, panel, index));
   return { data, layout };
 }
 
 const axesOf = (index) => ({ xaxis: index ? `x${index + 1}` : "x", yaxis: index ? `y${index + 1}` : "y" });
 const unitOf = (name) => (name === "theta" || name === "m" ? 1 / Number(point.sigma) ** 2 : 1);
 
-// Where everything is at this step: a line, and a dot on every curve.
-function marks() {
-  const found = value();
+// Shapes of this step: a vertical line, and a dot on every curve.
+function stepShapes() {
+  const path = value();
   return PANELS.flatMap(({ parts }, index) => {
     const { xaxis: xref, yaxis: yref } = axesOf(index);
     const dot = (y, half, fillcolor, color) => ({ type: "circle", xref, yref, xsizemode: "pixel", ysizemode: "pixel", xanchor: step, yanchor: y,
       x0: -half, x1: half, y0: -half, y1: half, fillcolor, line: { color, width: 1.5 } });
-    const there = (row) => step < row.length && row[step] !== null;
+    const exists = (row) => step < row.length && row[step] !== null;
     return [
       { type: "line", xref, yref: `${yref} domain`, x0: step, x1: step, y0: 0, y1: 1, line: { color: ink("soft"), width: 1.5 } },
       ...parts.flatMap(([name, paint]) => [
-        ...(runs ? runs[name] : []).filter(there).map((row) => dot(unitOf(name) * row[step], 3, ink("card"), tint(paint))),
-        ...(found && step < shown(found) ? [dot(unitOf(name) * found[name][step], 5.5, tint(paint), ink("card"))] : []),
+        ...(runs ? runs[name] : []).filter(exists).map((row) => dot(unitOf(name) * row[step], 3, ink("card"), tint(paint))),
+        ...(path && step < stepsShown(path) ? [dot(unitOf(name) * path[name][step], 5.5, tint(paint), ink("card"))] : []),
       ]),
     ];
   });
 }
 
-function curves(data, layout, panel, index) {
+function addCurves(data, layout, panel, index) {
   const axes = axesOf(index);
   const end = index ? String(index + 1) : "";
-  const found = value();
+  const path = value();
   layout[`xaxis${end}`] = { title: { text: "step", standoff: 2 }, range: [-0.02 * last(), 1.02 * last()] };
   layout[`yaxis${end}`] = { title: { text: panel.title }, rangemode: "tozero", exponentformat: "power", nticks: 6 };
   for (const [name, paint] of panel.parts) {
@@ -308,32 +307,32 @@ function curves(data, layout, panel, index) {
     const unit = unitOf(name);
     const common = { ...axes, mode: "lines", hovertemplate: `step %{x}: ${label} %{y:.4g}<extra></extra>` };
     const legend = { name: label, showlegend: index !== 1 };
-    if (found) {
-      const until = shown(found);
-      const x = found.steps.slice(0, until);
-      const y = found[name].slice(0, until).map((one) => unit * one);
-      const error = found.stderr[name].slice(0, until).map((one) => unit * (one ?? 0));
-      data.push({ ...axes, mode: "lines", x: [...x, ...x.toReversed()], y: [...y.map((one, i) => one - error[i]), ...y.map((one, i) => one + error[i]).toReversed()],
+    if (path) {
+      const until = stepsShown(path);
+      const x = path.steps.slice(0, until);
+      const y = path[name].slice(0, until).map((number) => unit * number);
+      const error = path.stderr[name].slice(0, until).map((number) => unit * (number ?? 0));
+      data.push({ ...axes, mode: "lines", x: [...x, ...x.toReversed()], y: [...y.map((number, i) => number - error[i]), ...y.map((number, i) => number + error[i]).toReversed()],
         fill: "toself", fillcolor: tint(paint), opacity: 0.25, line: { width: 0 }, hoverinfo: "skip", showlegend: false });
-      const trusted = found.trusted_until + 1;
+      const trusted = path.trusted_until + 1;
       data.push({ ...common, ...legend, x: x.slice(0, trusted), y: y.slice(0, trusted), line: { color: tint(paint), width: 2.4 } });
       if (trusted < until) data.push({ ...common, x: x.slice(trusted - 1), y: y.slice(trusted - 1), showlegend: false, line: { color: tint(paint), width: 2, dash: "dot" } });
     }
     (runs ? runs[name] : []).forEach((row, number) => {
-      const y = row.map((one) => (one === null ? null : unit * one));
-      const what = `${label}, run ${number + 1}`;
-      data.push({ ...common, x: runs.steps, y, opacity: 0.6, line: { color: tint(paint), width: 1 }, hovertemplate: `step %{x}: ${what} %{y:.4g}<extra></extra>`,
+      const y = row.map((number) => (number === null ? null : unit * number));
+      const runLabel = `${label}, run ${number + 1}`;
+      data.push({ ...common, x: runs.steps, y, opacity: 0.6, line: { color: tint(paint), width: 1 }, hovertemplate: `step %{x}: ${runLabel} %{y:.4g}<extra></extra>`,
         name: "runs", showlegend: index === 0 && number === 0 });
     });
     for (const [branch, level] of levels(panel, name)) {
-      const what = `${branch} ${minima[branch].stability.kind === "saddle" ? "saddle" : "minimum"}`;
-      data.push({ ...axes, x: [0, last()], y: [unit * level, unit * level], mode: "lines", name: what, showlegend: index === 0,
-        hovertemplate: `${what}: %{y:.4g}<extra></extra>`, line: { color: colour(branch), width: 1.3, dash: "dash" } });
+      const levelLabel = `${branch} ${minima[branch].stability.kind === "saddle" ? "saddle" : "minimum"}`;
+      data.push({ ...axes, x: [0, last()], y: [unit * level, unit * level], mode: "lines", name: levelLabel, showlegend: index === 0,
+        hovertemplate: `${levelLabel}: %{y:.4g}<extra></extra>`, line: { color: themeColor(branch), width: 1.3, dash: "dash" } });
     }
   }
 }
 
-// The fixed points of state evolution at this point, as they were told last.
+// The fixed points of state evolution at this point.
 let minima = {};
 
 export function markMinima(answer) {
@@ -342,35 +341,34 @@ export function markMinima(answer) {
 }
 
 function levels(panel, name) {
-  return Object.entries(minima).flatMap(([branch, found]) => {
-    if (!found || !found.on_branch) return [];
-    if (panel.level) return [[branch, found[panel.level]]];
-    return (name === "theta") === (branch === "semantic") ? [[branch, found.norms[name]]] : [];
+  return Object.entries(minima).flatMap(([branch, solution]) => {
+    if (!solution?.on_branch) return [];
+    if (panel.level) return [[branch, solution[panel.level]]];
+    return (name === "theta") === (branch === "semantic") ? [[branch, solution.norms[name]]] : [];
   });
 }
 
-// Attention of teacher, theory and the first run: on average, and on one sentence. Tables, not a
-// figure: they change with every step that is played.
-function matrices() {
-  const found = value();
-  const given = found ?? runs;
-  const now = (one, kind, teacher) => {
-    if (!one || (!teacher && step >= (one === found ? shown(found) : one.steps.length))) return null;
-    const part = one.attention[teacher ? "teacher" : "student"][kind];
+// Attention of teacher, theory and the first run: on average, and on one sentence. Tables update
+// faster than figures when the steps are played.
+function showMatrices() {
+  const path = value();
+  const weights = (source, kind, isTeacher) => {
+    if (!source || (!isTeacher && step >= (source === path ? stepsShown(path) : source.steps.length))) return null;
+    const part = source.attention[isTeacher ? "teacher" : "student"][kind];
     const rows = kind === "sample" ? part[sentence] : part;
-    return teacher ? rows : rows[step];
+    return isTeacher ? rows : rows[step];
   };
   byId("learn-attention").replaceChildren(...[["mean", "Attention on average"], ["sample", `Attention on sentence ${sentence}`]].map(([kind, title]) => {
-    const who = [["teacher", given, true], ["theory", found, false], ["run 1", runs, false]];
-    const tables = who.map(([name, source, teacher]) => matrix(name, now(source, kind, teacher)));
+    const learners = [["teacher", path ?? runs, true], ["theory", path, false], ["run 1", runs, false]];
+    const tables = learners.map(([name, source, isTeacher]) => matrix(name, weights(source, kind, isTeacher)));
     return element("figure", {}, element("figcaption", {}, title), element("div", { className: "matrices" }, ...tables));
   }));
 }
 
-function matrix(who, weights) {
-  const made = element("table", { className: "attention" }, element("caption", {}, weights ? who : `${who}: none`));
+function matrix(learner, weights) {
+  const grid = element("table", { className: "attention" }, element("caption", {}, weights ? learner : `${learner}: none`));
   for (const row of weights ?? [[null, null], [null, null]]) {
-    const cells = made.insertRow();
+    const cells = grid.insertRow();
     for (const weight of row) {
       const cell = cells.insertCell();
       const share = weight === null ? null : Math.min(Math.max((weight - 0.3) / 0.4, 0), 1);
@@ -378,24 +376,24 @@ function matrix(who, weights) {
       if (share !== null) Object.assign(cell.style, { background: cividis(share), color: share > 0.5 ? "#10141a" : "#ffffff" });
     }
   }
-  return made;
+  return grid;
 }
 
-// The colours that the other attention matrices have, from five of them.
+// The color scale of the other attention matrices, interpolated from five colors.
 const CIVIDIS = [[0, 32, 76], [65, 77, 107], [124, 123, 120], [188, 175, 111], [255, 234, 70]];
 
 function cividis(share) {
-  const place = Math.min(share * 4, 3.999);
-  const [low, high] = [CIVIDIS[Math.floor(place)], CIVIDIS[Math.floor(place) + 1]];
-  return `rgb(${low.map((one, i) => Math.round(one + (place % 1) * (high[i] - one))).join(",")})`;
+  const index = Math.min(share * 4, 3.999);
+  const [low, high] = [CIVIDIS[Math.floor(index)], CIVIDIS[Math.floor(index) + 1]];
+  return `rgb(${low.map((start, i) => Math.round(start + (index % 1) * (high[i] - start))).join(",")})`;
 }
 
 table("learn", () => {
   const names = QUANTITIES.map(([name]) => name);
-  const rows = [["who", "step", ...names, ...names.map((name) => `${name}_stderr`), "trusted"]];
-  const found = value();
-  if (found) found.steps.forEach((now) => {
-    rows.push(["theory", now, ...names.map((name) => found[name][now]), ...names.map((name) => found.stderr[name][now]), now <= found.trusted_until]);
+  const rows = [["learner", "step", ...names, ...names.map((name) => `${name}_stderr`), "trusted"]];
+  const path = value();
+  if (path) path.steps.forEach((now) => {
+    rows.push(["theory", now, ...names.map((name) => path[name][now]), ...names.map((name) => path.stderr[name][now]), now <= path.trusted_until]);
   });
   if (runs) runs.train_loss.forEach((_, number) => runs.steps.forEach((now) => {
     rows.push([`run ${number + 1}`, now, ...names.map((name) => runs[name][number][now]), ...names.map(() => null), null]);

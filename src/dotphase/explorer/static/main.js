@@ -1,4 +1,4 @@
-// The page: what the user moves goes into the address, to the server, and onto the views.
+// The page: sends the values of the controls to the server, shows the answers, and keeps the address up to date.
 
 import { get, pause, poll } from "./api.js";
 import * as attention from "./attention.js";
@@ -15,21 +15,21 @@ import * as terms from "./terms.js";
 import * as training from "./train.js";
 
 const TABS = ["transition", "learn", "histogram"];
-const REST = 350; // milliseconds without a move after which the slower views begin
-let move = 0; // counts moves: an answer to an older one is thrown away
-let busy = false;
-let current = null; // the point that the server has accepted last
-let resting = null;
-let pictured = null; // an answer whose figures are not drawn yet
-let latest = null; // the last answer about a point
-let sweeping = 0; // counts sweeps over alpha; even while it rests
+const REST = 350; // milliseconds without a move before the slower views start
+let move = 0; // number of moves: only answers after the last one count
+let isBusy = false;
+let current = null; // the last point that the server accepted
+let restTimer = null;
+let undrawn = null; // an answer whose figures are not drawn yet
+let latest = null; // the last answer for a point
+let sweeps = 0; // number of starts and ends of the animation of alpha; odd while it runs
 let about = null;
 const drawn = { model: null, family: null };
-const opened = () => TABS.find((name) => !byId(name).hidden);
+const openedTab = () => TABS.find((name) => !byId(name).hidden);
 
 function refuse(error) {
   const message = byId("message");
-  message.textContent = error.field ? error.message : `The page has a defect: ${error.message}`;
+  message.textContent = error.field ? error.message : `Defect of the page: ${error.message}`;
   message.hidden = false;
   if (error.field) controls.markWrong(error.field);
 }
@@ -39,17 +39,17 @@ function accept() {
   controls.markWrong("");
 }
 
-function showCopied(what, text) {
-  byId("copied-what").textContent = what;
+function showCopied(title, text) {
+  byId("copied-title").textContent = title;
   byId("copied-text").textContent = text;
   byId("copied").hidden = false;
 }
 
-// Everything that a permanent link holds.
+// All parameters of a permanent link.
 function query() {
-  const kept = numbers.pinned();
+  const pinned = numbers.pinned();
   return { ...controls.read(), ...training.options(), ...learn.options(), sentence: byId("sentence").value.trim(), ...histogram.query(),
-    tab: opened(), ...(kept ? { pin: JSON.stringify(kept.point) } : {}) };
+    tab: openedTab(), ...(pinned ? { pin: JSON.stringify(pinned.point) } : {}) };
 }
 
 function link(anchor = "") {
@@ -58,14 +58,14 @@ function link(anchor = "") {
 
 const remember = () => history.replaceState(null, "", link(location.hash.slice(1)));
 
-// One question about a point at a time; the newest waits for the one under way.
+// Request the numbers of the point, one request at a time; the newest point waits.
 async function update() {
   move += 1;
-  if (busy) return;
-  busy = true;
+  if (isBusy) return;
+  isBusy = true;
   try {
-    for (let asked = -1; asked !== move; ) {
-      asked = move;
+    for (let requested = -1; requested !== move; ) {
+      requested = move;
       const began = performance.now();
       try {
         const answer = await get("point", controls.read());
@@ -73,30 +73,30 @@ async function update() {
         accept();
         current = answer.point;
         showPoint(answer);
-        if (asked === move) follow(asked, answer);
+        if (requested === move) startViews(requested, answer);
       } catch (error) {
         refuse(error);
       }
     }
   } finally {
-    busy = false;
+    isBusy = false;
   }
   remember();
 }
 
-// The numbers at once; the figures in a frame of their own, and only the latest.
+// Show the numbers at once, and the figures of the latest answer in a frame of their own.
 function showPoint(answer) {
   latest = answer;
   numbers.show(answer);
-  if (opened() === "transition" && about.attention) attention.follow(answer, refuse);
-  const waiting = pictured !== null;
-  pictured = answer;
-  if (!waiting) requestAnimationFrame(() => setTimeout(showPictures));
+  if (openedTab() === "transition" && about.attention) attention.follow(answer, refuse);
+  const isScheduled = undrawn !== null;
+  undrawn = answer;
+  if (!isScheduled) requestAnimationFrame(() => setTimeout(drawFigures));
 }
 
-function showPictures() {
-  const answer = pictured;
-  pictured = null;
+function drawFigures() {
+  const answer = undrawn;
+  undrawn = null;
   diagram.move(answer.point);
   const model = JSON.stringify({ ...answer.point, alpha: 0 });
   if (model !== drawn.model) {
@@ -105,60 +105,61 @@ function showPictures() {
   }
   if (JSON.stringify(answer.point) !== drawn.point) landscape.forget();
   drawn.point = JSON.stringify(answer.point);
-  curves.mark(answer.point, answer);
-  landscape.mark(answer.point, answer);
+  curves.setPoint(answer.point, answer);
+  landscape.setPoint(answer.point, answer);
   learn.markMinima(answer);
 }
 
-// What comes after the first answer: better numbers, then the slower views.
-function follow(asked, answer) {
-  const stale = () => asked !== move;
+// Refine the numbers after the first answer, then start the slower views.
+function startViews(requested, answer) {
+  const isStale = () => requested !== move;
   const point = answer.point;
-  if (!answer.done) poll("point", point, stale, (better) => showPoint(better), 120, 300).catch(refuse);
-  const family = JSON.stringify({ ...point, alpha: 0, [about.across]: 0 });
+  if (!answer.done) poll("point", point, isStale, showPoint, 120, 300).catch(refuse);
+  const family = JSON.stringify({ ...point, alpha: 0, [about.vertical]: 0 });
   const model = JSON.stringify({ ...point, alpha: 0 });
-  clearTimeout(resting);
-  resting = setTimeout(() => {
-    if (stale()) return;
-    if (opened() === "learn") {
+  clearTimeout(restTimer);
+  restTimer = setTimeout(() => {
+    if (isStale()) return;
+    if (openedTab() === "learn") {
       learn.watch(point);
       return;
     }
     drawn.model = model;
-    poll("curve", point, stale, (got) => {
-      curves.show(got);
-      numbers.critical(got.value, about.across ? `At ${controls.letter(about.across)} = ${point[about.across]} the ` : "The ");
+    poll("curve", point, isStale, (job) => {
+      curves.show(job);
+      numbers.critical(job.value, about.vertical ? `At ${controls.letter(about.vertical)} = ${point[about.vertical]} the ` : "The ");
     }).catch(refuse);
-    poll("landscape", point, stale, landscape.show).catch(refuse);
+    poll("landscape", point, isStale, landscape.show).catch(refuse);
     if (family !== drawn.family) {
       drawn.family = family;
-      const other = () => drawn.family !== family;
-      poll("diagram", point, other, diagram.show, 400).catch(refuse);
+      const isOther = () => drawn.family !== family;
+      poll("diagram", point, isOther, diagram.show, 400).catch(refuse);
     }
   }, REST);
 }
 
-// From few data to many, as if the slider were drawn; any other move ends it.
-function rest() {
-  sweeping += sweeping % 2;
+// Stop the animation of alpha.
+function stopSweep() {
+  sweeps += sweeps % 2;
   byId("sweep").textContent = "▶ Play α";
 }
 
+// Move alpha from few data to many; any other move ends it.
 async function sweep() {
-  const mine = (sweeping += 1);
+  const mine = (sweeps += 1);
   byId("sweep").textContent = "❚❚ Pause";
   const [low, high, seconds] = [0.1, 2.5, 16];
   const now = Number(controls.read().alpha);
   const from = now >= high || Number.isNaN(now) ? low : now;
   const began = performance.now();
-  for (let alpha = from; mine === sweeping && alpha < high; ) {
+  for (let alpha = from; mine === sweeps && alpha < high; ) {
     alpha = Math.min(from + ((performance.now() - began) / 1000 / seconds) * (high - low), high);
     controls.write({ alpha: alpha.toFixed(2) });
     update();
     await pause(60);
-    while (busy && mine === sweeping) await pause(20);
+    while (isBusy && mine === sweeps) await pause(20);
   }
-  if (mine === sweeping) rest();
+  if (mine === sweeps) stopSweep();
 }
 
 function setPin(point) {
@@ -170,7 +171,7 @@ function setPin(point) {
 }
 
 function listenQuick() {
-  byId("sweep").addEventListener("click", () => (sweeping % 2 ? rest() : sweep()));
+  byId("sweep").addEventListener("click", () => (sweeps % 2 ? stopSweep() : sweep()));
   byId("pin").addEventListener("click", () => setPin(numbers.pinned() ? null : current));
 }
 
@@ -181,15 +182,15 @@ function setTheme(name) {
 
 function listenTheme() {
   const system = matchMedia("(prefers-color-scheme: dark)");
-  const kept = () => localStorage.getItem("theme");
-  setTheme(kept() ?? (system.matches ? "dark" : "light"));
+  const chosen = () => localStorage.getItem("theme");
+  setTheme(chosen() ?? (system.matches ? "dark" : "light"));
   system.addEventListener("change", () => {
-    if (!kept()) setTheme(system.matches ? "dark" : "light");
+    if (!chosen()) setTheme(system.matches ? "dark" : "light");
     redraw();
   });
   byId("theme").addEventListener("click", () => {
     localStorage.setItem("theme", document.documentElement.dataset.theme === "dark" ? "light" : "dark");
-    setTheme(kept());
+    setTheme(chosen());
     redraw();
   });
 }
@@ -202,8 +203,8 @@ function openTab(name) {
     byId(`tab-${tab}`).tabIndex = chosen ? 0 : -1;
   }
   if (name === "histogram") histogram.open(refuse, accept);
-  else byId(name === "transition" ? "side" : name).prepend(byId("controls")); // the model is chosen on both
-  if (name !== "transition") rest();
+  else byId(name === "transition" ? "side" : name).prepend(byId("controls")); // Both tabs have the controls of the model.
+  if (name !== "transition") stopSweep();
   if (name !== "learn") learn.leave();
   redraw();
 }
@@ -212,10 +213,10 @@ function listenTabs() {
   TABS.forEach((name) => {
     const tab = byId(`tab-${name}`);
     const choose = (other) => {
-      if (other === opened()) return;
+      if (other === openedTab()) return;
       openTab(other);
       remember();
-      if (current && other !== "histogram") update(); // its slow views have not followed
+      if (current && other !== "histogram") update(); // The slow views of the tab show an older point.
     };
     tab.addEventListener("click", () => choose(name));
     tab.addEventListener("keydown", (event) => {
@@ -228,65 +229,65 @@ function listenTabs() {
   });
 }
 
-// A model of the user's own: what the page says of the paper's alone is left out.
-function introduce() {
+// Adapt the page to the model: some views exist only for the paper's.
+function adaptToModel() {
   if (about.model) byId("about").textContent = about.model.split("/").at(-1);
-  if (!about.lesson) byId("tab-learn").hidden = true;
+  if (!about.descent) byId("tab-learn").hidden = true;
   byId("view-attention").hidden = !about.attention;
-  if (about.across) diagram.setAxis({ name: about.across, letter: controls.letter(about.across) });
+  if (about.vertical) diagram.setAxis({ name: about.vertical, letter: controls.letter(about.vertical) });
 }
 
-async function begin() {
+async function start() {
   listenTheme();
   listenTabs();
   terms.listen();
   about = await get("about");
-  configure(about.colours, { link, query });
+  configure(about.colors, { link, query });
   controls.build(byId("form"), about, () => {
-    rest();
+    stopSweep();
     update();
   });
-  introduce();
+  adaptToModel();
   training.build(about.starts);
-  if (about.lesson) learn.build(about.lesson, refuse, accept, remember);
+  if (about.descent) learn.build(about.descent, refuse, accept, remember);
   histogram.build(remember);
   document.querySelectorAll(".view").forEach((section) => addTools(section, showCopied, refuse));
   byId("copied-close").addEventListener("click", () => { byId("copied").hidden = true; });
-  const given = Object.fromEntries(new URLSearchParams(location.search));
-  controls.write({ ...about.defaults, ...given });
-  training.write(given);
-  if (about.lesson) learn.write(given);
-  histogram.write(given);
-  if (given.sentence !== undefined) byId("sentence").value = given.sentence;
-  const attend = () => {
+  const linked = Object.fromEntries(new URLSearchParams(location.search));
+  controls.write({ ...about.defaults, ...linked });
+  training.write(linked);
+  if (about.descent) learn.write(linked);
+  histogram.write(linked);
+  if (linked.sentence !== undefined) byId("sentence").value = linked.sentence;
+  const updateAttention = () => {
     if (latest) attention.follow(latest, refuse);
     remember();
   };
-  byId("sentence").addEventListener("change", attend);
+  byId("sentence").addEventListener("change", updateAttention);
   byId("next-sentence").addEventListener("click", () => {
     byId("sentence").value = String((Number(byId("sentence").value) + 1) % 1000000 || 0);
-    attend();
+    updateAttention();
   });
   byId("training").addEventListener("change", remember);
   listenQuick();
-  diagram.listen((place) => {
-    rest();
-    controls.write(place);
+  diagram.listen((chosen) => {
+    stopSweep();
+    controls.write(chosen);
     update();
   }, controls.read, controls.limits);
   training.listen(() => controls.read(), refuse, () => {
     curves.paint();
     landscape.paint();
   }, landscape.follow);
-  openTab(TABS.includes(given.tab) && !byId(`tab-${given.tab}`).hidden ? given.tab : "transition");
+  openTab(TABS.includes(linked.tab) && !byId(`tab-${linked.tab}`).hidden ? linked.tab : "transition");
   window.addEventListener("resize", () => {
-    clearTimeout(begin.timer);
-    begin.timer = setTimeout(redraw, 200);
+    clearTimeout(start.timer);
+    start.timer = setTimeout(redraw, 200);
   });
   document.body.dataset.ready = "yes";
   await update();
-  if (given.pin) pinGiven(given.pin);
-  // A link with a bad value shows its message, and the rest of the page at the default.
+  if (linked.pin) pinLinked(linked.pin);
+  // A link with a bad value shows its message and the numbers of the default point.
   if (!current) {
     const message = byId("message").textContent;
     const typed = controls.read();
@@ -298,12 +299,12 @@ async function begin() {
   }
 }
 
-function pinGiven(text) {
+function pinLinked(text) {
   try {
     setPin(JSON.parse(text));
   } catch {
-    refuse(Object.assign(new Error("pin cannot be read from this link"), { field: "pin" }));
+    refuse(Object.assign(new Error("pin cannot be parsed in this link"), { field: "pin" }));
   }
 }
 
-begin().catch(refuse);
+start().catch(refuse);

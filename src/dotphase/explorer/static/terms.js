@@ -1,44 +1,44 @@
-// What the symbols mean: shown on hover, on focus, and when touched.
+// Explanations of the symbols, shown on hover, focus and touch.
 
 import { byId, element } from "./dom.js";
 
-const WORDS = {
-  alpha: "α = n/d: how many sentences there are to learn from, per dimension of a token.",
-  omega: "ω: how much the teacher looks at positions. 0: only at what tokens mean; 1: only at where they are.",
-  sigma: "σ: standard deviation of the entries of a token. Larger tokens drown the positions.",
-  ridge: "λ: weight decay. The loss has (λ/2)|Q|² added.",
-  mixing: "A: the attention that the teacher pays by position, whatever the tokens are. Its rows sum to 1.",
-  student_rank: "r: columns of the student's matrix Q. With two of them it can have both mechanisms at once.",
-  train_loss: "ε_t: the training loss per dimension at this minimum, penalty included. The lowest one wins.",
-  test_error: "ε_g: mean squared error per entry on sentences that were not trained on.",
-  theta: "θ = σ² Q·Q*/d: how much the student has of the teacher's weights: the semantic mechanism.",
-  m: "m = Q·p₁/√d: how much the student's weights lie along the positional encodings: the positional mechanism.",
+const EXPLANATIONS = {
+  alpha: "α = n/d: the number of training sentences per dimension of a token.",
+  omega: "ω: the weight of positions in the teacher's attention. With ω = 0 only meaning counts, with ω = 1 only positions.",
+  sigma: "σ: the standard deviation of the entries of a token. Positional encodings matter less for larger tokens.",
+  ridge: "λ: weight decay. It adds (λ/2)|Q|² to the loss.",
+  mixing: "A: the positional part of the teacher's attention, the same for all tokens. Its rows sum to 1.",
+  student_rank: "r: the number of columns of the student's matrix Q. With two columns it can have both mechanisms at once.",
+  train_loss: "ε_t: the training loss per dimension at this minimum, with its penalty. The global minimum has the lowest.",
+  test_error: "ε_g: the mean squared error per entry on new sentences.",
+  theta: "θ = σ² Q·Q*/d: the overlap of the student's weights with the teacher's. It measures the semantic mechanism.",
+  m: "m = Q·p₁/√d: the overlap of the student's weights with the positional encodings. It measures the positional mechanism.",
   q: "q = σ² Q·Q/d: the size of the student's weights.",
-  V: "V: how much a student's field at one sentence moves when that sentence is added to the data.",
-  alpha_c: "α_c: where the training losses of the semantic and of the positional minimum are the same.",
-  alpha_l: "α_l: from here on the lowest minimum has a smaller test error than the best layer that only knows positions.",
-  kind: "A minimum of the training loss, or a saddle, which training leaves.",
-  trusted: "The theory assumes replica symmetry. Where breaking it would change the result it is not trusted.",
-  linear: "A layer that mixes tokens by fixed weights, whatever they are: the best that positions alone can do.",
-  precision: "First looks use 2^12 random points; final numbers as many as it takes for 0.5%, at most 2^15.",
+  V: "V: the shift of a student's field on a sentence when that sentence is added to the data.",
+  alpha_c: "α_c: the transition. Here the semantic and the positional minimum have equal training losses.",
+  alpha_l: "α_l: above it the lowest minimum has a smaller test error than the best linear layer.",
+  kind: "A fixed point is a minimum of the training loss, or a saddle, which training leaves.",
+  trusted: "The theory assumes replica symmetry. It is not trusted if symmetry breaking would change the result.",
+  linear: "A layer that mixes tokens with fixed weights. It is the best that positions alone can do.",
+  precision: "First looks use 2^12 Gaussian points. Final numbers use more, at most 2^15, until their errors are below 0.5%.",
 };
 
-// A word with an explanation, or just the word.
+// Wrap a symbol in a button that explains it, if it has an explanation.
 export function term(name, ...content) {
-  if (!WORDS[name]) return element("span", {}, ...content);
-  const made = element("button", { type: "button", className: "term" }, ...content);
-  made.dataset.term = name;
-  return made;
+  if (!EXPLANATIONS[name]) return element("span", {}, ...content);
+  const button = element("button", { type: "button", className: "term" }, ...content);
+  button.dataset.term = name;
+  return button;
 }
 
 function show(target) {
   const tip = byId("tip");
-  tip.textContent = WORDS[target.dataset.term];
+  tip.textContent = EXPLANATIONS[target.dataset.term];
   tip.hidden = false;
-  const [place, box] = [target.getBoundingClientRect(), tip.getBoundingClientRect()];
-  const left = Math.min(Math.max(place.left, 8), innerWidth - box.width - 8);
-  const below = place.bottom + 6 + box.height < innerHeight;
-  Object.assign(tip.style, { left: `${left}px`, top: `${below ? place.bottom + 6 : place.top - box.height - 6}px` });
+  const [anchor, box] = [target.getBoundingClientRect(), tip.getBoundingClientRect()];
+  const left = Math.min(Math.max(anchor.left, 8), innerWidth - box.width - 8);
+  const below = anchor.bottom + 6 + box.height < innerHeight;
+  Object.assign(tip.style, { left: `${left}px`, top: `${below ? anchor.bottom + 6 : anchor.top - box.height - 6}px` });
   target.setAttribute("aria-describedby", "tip");
 }
 
@@ -49,7 +49,7 @@ export function listen() {
     document.addEventListener(kind, (event) => {
       const target = of(event);
       if (!target) { if (kind === "click") hide(); return; }
-      if (kind === "click") event.preventDefault(); // a touched word does not move on to its field
+      if (kind === "click") event.preventDefault(); // A touch must not move the focus to the field of the label.
       show(target);
     });
   }

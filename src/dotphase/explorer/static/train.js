@@ -1,19 +1,19 @@
-// Training at the chosen point: begun, followed, cancelled; its runs are dots on the theory.
+// Training at the point of the page: start, follow, cancel; the curves show its runs.
 
 import { get, pause, post } from "./api.js";
 import { byId } from "./dom.js";
 import { table } from "./figure.js";
 
-const runs = []; // finished runs of this window, each with the point it was trained at
-const LONGEST = 400;
+const runs = []; // finished runs of this window, each with its point
+const MAX_RUNS = 400;
 let job = null;
-let changed = () => {};
-let travelled = () => {};
+let onRuns = () => {};
+let onDots = () => {};
 
 const same = (a, b, names) => names.every((name) => String(a[name]) === String(b[name]));
 
-// Runs that belong on a picture: of the same model, and at the same alpha unless told otherwise.
-export function dots(point, anyAlpha) {
+// Runs of the same model, at the same alpha or at any.
+export function runsAt(point, anyAlpha) {
   const names = Object.keys(point).filter((name) => name !== "alpha" || !anyAlpha);
   return runs.filter((run) => same(run.point, point, names)).map((run) => ({ ...run, alpha: run.point.alpha }));
 }
@@ -31,22 +31,22 @@ export function write(query) {
   if ([...byId("start").options].some((option) => option.value === query.start)) byId("start").value = query.start;
 }
 
-function tell(text, progress) {
+function report(text, progress) {
   byId("train-state").textContent = text;
   if (progress !== undefined) byId("train-progress").value = progress;
 }
 
-// "3 semantic, 1 positional" of what was learned.
-function counted(list) {
+// Counts of the learned mechanisms, such as "3 semantic, 1 positional".
+function countMechanisms(list) {
   const names = [...new Set(list.map((run) => run.mechanism))];
   return names.map((name) => `${list.filter((run) => run.mechanism === name).length} ${name}`).join(", ");
 }
 
-function list() {
-  const shown = byId("runs");
+function showRuns() {
+  const runTable = byId("trained-runs");
   byId("note-runs").hidden = runs.length > 0;
-  shown.hidden = runs.length === 0;
-  const body = shown.tBodies[0];
+  runTable.hidden = runs.length === 0;
+  const body = runTable.tBodies[0];
   body.replaceChildren();
   for (const run of runs.slice(-50)) {
     const row = body.insertRow();
@@ -58,31 +58,31 @@ function list() {
 }
 
 async function follow(name) {
-  let known = 0;
+  let shown = 0;
   for (let wait = 150; ; wait = Math.min(wait * 1.2, 600)) {
     const now = await get("job", { job: name });
-    for (const run of now.runs.slice(known)) runs.push({ ...run, point: now.point, d: now.d, start: now.start });
-    runs.splice(0, runs.length - LONGEST);
-    if (now.runs.length > known) {
-      known = now.runs.length;
-      list();
-      changed();
+    for (const run of now.runs.slice(shown)) runs.push({ ...run, point: now.point, d: now.d, start: now.start });
+    runs.splice(0, runs.length - MAX_RUNS);
+    if (now.runs.length > shown) {
+      shown = now.runs.length;
+      showRuns();
+      onRuns();
     }
-    travelled(now.dots, now.point, now.over);
+    onDots(now.dots, now.point, now.ended);
     const states = {
-      starting: "Starting…", running: now.steps ? `Training: ${known} of ${now.seeds} runs finished, step ${now.steps}.` : "Preparing: the first training of a kind is compiled.",
-      done: `Done: ${known} runs, learned ${counted(now.runs)}.`, cancelled: `Cancelled after ${known} of ${now.seeds} runs.`, failed: `Failed: ${now.message}`,
+      starting: "Starting…", running: now.steps ? `Training: ${shown} of ${now.seeds} runs finished, step ${now.steps}.` : "Compiling the first training of this kind.",
+      done: `Done: ${shown} runs, learned ${countMechanisms(now.runs)}.`, canceled: `Canceled after ${shown} of ${now.seeds} runs.`, failed: `Failed: ${now.message}`,
     };
-    tell(states[now.state] ?? now.state, now.progress);
+    report(states[now.state] ?? now.state, now.progress);
     byId("train-state").dataset.state = now.state;
-    if (now.over) return;
+    if (now.ended) return;
     await pause(wait);
   }
 }
 
-export function listen(point, refuse, whenChanged, whenMoved) {
-  changed = whenChanged;
-  travelled = whenMoved;
+export function listen(point, refuse, runsCallback, dotsCallback) {
+  onRuns = runsCallback;
+  onDots = dotsCallback;
   byId("training").addEventListener("submit", async (event) => {
     event.preventDefault();
     if (job) return;
@@ -92,7 +92,7 @@ export function listen(point, refuse, whenChanged, whenMoved) {
       byId("cancel").disabled = false;
       await follow(job);
     } catch (error) {
-      tell("Not trained.");
+      report("The training did not start.");
       refuse(error);
     }
     job = null;
@@ -110,14 +110,14 @@ export function listen(point, refuse, whenChanged, whenMoved) {
   });
   byId("clear").addEventListener("click", () => {
     runs.length = 0;
-    list();
-    changed();
+    showRuns();
+    onRuns();
   });
 }
 
 table("train", () => {
   const names = ["train_loss", "test_error", "m", "theta", "q", "mechanism", "converged"];
-  const where = runs.length ? Object.keys(runs[0].point) : ["alpha"];
-  return [[...where, "d", "start", "run", ...names],
-    ...runs.map((run) => [...where.map((name) => run.point[name]), run.d, run.start, run.index, ...names.map((name) => run[name])])];
+  const parameters = runs.length ? Object.keys(runs[0].point) : ["alpha"];
+  return [[...parameters, "d", "start", "run", ...names],
+    ...runs.map((run) => [...parameters.map((name) => run.point[name]), run.d, run.start, run.index, ...names.map((name) => run[name])])];
 });
