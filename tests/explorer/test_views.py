@@ -72,7 +72,7 @@ def test_shipped_diagrams(mixing):
     value = to_page(dataset)
     assert np.shape(value["loss_difference"]) == (25, 25)
     i, j = 12, 12  # omega = .3, alpha = 1.3: far from where either branch ends
-    model = point.at(omega=0.3).model()
+    model = point.replace(omega=0.3).model()
     pair = [dp.solve(model, 1.3, name, log2_points=14) for name in ("semantic", "positional")]
     for solution in pair:
         expected = solution.stability.kind if solution.on_branch else "missing"

@@ -70,7 +70,9 @@ class TrainingJob:
 def starts(model: Model) -> tuple[str, ...]:
     """Names of the initializations that fit a student."""
     columns = model.student_rank
-    return tuple(name for name, start in INITIALIZERS.items() if start.refused(model, columns) is None)
+    return tuple(
+        name for name, start in INITIALIZERS.items() if start.refused(model, columns) is None
+    )
 
 
 def parse_training(query: Mapping[str, str], point: Point) -> dict[str, Any]:
