@@ -293,3 +293,60 @@ def sobol():
         },
         coords={"nodes": [2**10, 2**12, 2**14]},
     )
+
+
+def attention():
+    """Attention of teacher and student over two tokens."""
+    weights = [[[0.7, 0.3], [0.4, 0.6]], [[0.9, 0.1], [0.2, 0.8]]]
+    return xr.DataArray(
+        weights, dims=("who", "token", "on"), coords={"who": ["teacher", "student"]}
+    )
+
+
+def descent():
+    """Gradient descent over twenty steps, trusted for the first twelve."""
+    step = np.arange(21)
+    sizes = {"train_loss": 0.004, "test_error": 0.003, "theta": 0.16, "m": 0.2, "q": 0.06}
+    values = {name: ("step", size * (1 + step / 20)) for name, size in sizes.items()}
+    values |= {f"{name}_stderr": ("step", np.full(21, size / 50)) for name, size in sizes.items()}
+    return xr.Dataset(values | {"trusted": ("step", step < 12)}, {"step": step}, {"sigma": [0.5]})
+
+
+def loss_surface():
+    """Training loss over m and theta, with a minimum and a corner that is not trusted."""
+    m, theta = np.linspace(0, 0.4, 5), np.linspace(0, 0.2, 3)
+    trusted = np.ones((3, 5), bool)
+    trusted[2, 3:] = False
+    return SimpleNamespace(
+        m=m, theta=theta, loss=0.002 + (m - 0.2) ** 2 + theta[:, None], trusted=trusted,
+        minima=[(0.2, 0.0, 0.002)], alpha=2.0,
+    )  # fmt: skip
+
+
+def complexity():
+    """Complexity along the Parisi parameter, with its maximum in the middle."""
+    return SimpleNamespace(
+        branch="positional",
+        alpha=0.75,
+        parisi=np.array([0.01, 0.1, 1.0, 10.0]),
+        complexity=1e-4 * np.array([0.0, 1.0, 3.0, -1.0]),
+        energy=0.003 + 1e-6 * np.array([4.0, 3.0, 2.0, 1.0]),
+        free_energy=0.003 + 1e-6 * np.array([0.0, 0.5, 1.0, 0.8]),
+        stderr={"complexity": np.full(4, 1e-5), "free_energy": np.full(4, 1e-7)},
+    )
+
+
+def model_errors():
+    """Estimated and measured model errors of three points, the last away from the paper's model."""
+    rows = ("result", "point")
+    estimated = np.array([[1e-4, 2e-4, 4e-4]] * 4)
+    point = {
+        "branch": ["semantic", "positional", "semantic"], "sigma": [0.5, 0.5, 0.7],
+        "ridge": [0.01] * 3, "length": [2] * 3,
+    }  # fmt: skip
+    values = {"estimated": estimated, "measured": -1.5 * estimated, "stderr": 0.1 * estimated}
+    return xr.Dataset(
+        {name: (rows, value) for name, value in values.items()}
+        | {name: ("point", value) for name, value in point.items()},
+        {"result": ["train_loss", "theta", "m", "test_error"]},
+    )

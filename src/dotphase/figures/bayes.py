@@ -15,7 +15,7 @@ from dotphase.figures.parts.lines import (
     plot_linear_baseline,
     use_scientific_ticks,
 )
-from dotphase.figures.parts.style import COLORS, MARKERS, new_figure
+from dotphase.figures.parts.style import COLORS, MARKERS, ink_color, new_figure
 
 
 def bayes(curve: xr.Dataset, best: xr.Dataset, path: str | Path | None = None) -> Any:
@@ -56,7 +56,7 @@ def bayes(curve: xr.Dataset, best: xr.Dataset, path: str | Path | None = None) -
             axis.axvline(alpha, color=color, lw=0.9, ls=":")
             axis.annotate(
                 f"{word}\nrecovery", (alpha, top), xytext=(3, -2), textcoords="offset points",
-                va="top", fontsize=7.5, color="#555555",
+                va="top", fontsize=7.5, color=ink_color(),
             )  # fmt: skip
         axis.set(xlim=(0, None), ylim=(0, top), xlabel=ALPHA, ylabel=TEST_ERROR)
         use_scientific_ticks(axis)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
 from dotphase.experiments.comparison.agreement import DIFFERS
@@ -13,6 +12,7 @@ from dotphase.experiments.comparison.compare import LEFT, NO_BRANCH
 from dotphase.figures.parts.lines import (
     ALPHA,
     GRADIENT_DESCENT,
+    MIN_OVERLAP,
     OVERLAP_LABELS,
     RS_MINIMA,
     TEST_ERROR,
@@ -29,17 +29,17 @@ from dotphase.figures.parts.style import COLORS, MARKERS, ink_color, new_figure,
 
 #: Legend of the lines, by theory.
 THEORIES = {"state_evolution": RS_MINIMA, "dynamics": GRADIENT_DESCENT}
-#: Overlaps below this are zero by symmetry in the theory.
-SHOWN = 1e-6
+#: Color of legend entries that belong to no branch.
+LEGEND_COLOR = COLORS["uninformed"]
 
 
 def compare(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
-    """Draw a dataset of `dotphase.compare`.
+    """Plot theory, training and message passing against alpha.
 
-    Lines are theory (the legend says which; hollow where it is not trusted), points trained
-    students with standard errors, crosses message passing. Points are hollow where most runs leave
-    the branch or the theory has none, and a ring marks where training differs from theory by more
-    than is allowed.
+    Lines are theory, with open markers where it is not trusted. Points are trained students with
+    standard errors, and crosses message passing. Points are open where most runs leave the branch
+    or the theory has none. A ring marks points where training differs from the theory by more than
+    the tolerance.
 
     Parameters
     ----------
@@ -52,59 +52,26 @@ def compare(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
     >>> figure = dp.plot.compare(both, "compare.png")
     """
     dataset = dataset.sortby("alpha")
-    theory, training = (dataset.sel(source=name) for name in ("theory", "training"))
-    passed = dataset.sel(source="amp") if "amp" in dataset["source"] else None
     scale = overlap_scale(dataset)
     with new_figure(path, 1, 3, size=(10.4, 4.0)) as (figure, axes):
         loss, error, overlap = axes
-        doubtful = ringed = False
+        any_untrusted = False
         for name in dataset["branch"].values.tolist():
-            branch = theory.sel(branch=name)
-            color, marker = COLORS.get(name, ink_color()), MARKERS.get(name, "D")
+            branch = dataset.sel(branch=name)
             panels = [(loss, "train_loss", 1.0, "-", name), (error, "test_error", 1.0, "-", None)]
+            theory = branch.sel(source="theory")
             panels += [
                 (overlap, part, scale, dashes, f"{symbol}, {name}")
                 for (part, symbol), dashes in zip(OVERLAP_LABELS.items(), ("-", "--"), strict=True)
-                if bool((branch[part].where(branch["on_branch"]) > SHOWN).any())
+                if bool((theory[part].where(theory["on_branch"]) > MIN_OVERLAP).any())
             ]
-            differs, off = branch["verdict"] == DIFFERS, branch["verdict"].isin([LEFT, NO_BRANCH])
             for axis, part, size, dashes, label in panels:
-                doubtful |= plot_branch(
-                    axis, branch, branch[part] / size, hollow={"marker": ".", "ms": 5},
-                    color=color, ls=dashes, label=label,
-                )  # fmt: skip
-                if branch["alpha"].size == 1:  # a line has no length there
-                    there = (branch[part] / size).where(branch["on_branch"])
-                    axis.plot(branch["alpha"], there, "_", ms=30, mew=1.5, color=color)
-                ours = training.sel(branch=name)
-                for kept, edge, face in ((~off, ink_color(), color), (off, color, page_color())):
-                    axis.errorbar(
-                        ours["alpha"], (ours[part] / size).where(kept),
-                        ours[f"{part}_stderr"] / size, fmt=marker, color=color, mec=edge,
-                        mfc=face, mew=0.6, lw=1,
-                    )  # fmt: skip
-                ring = (ours[part] / size).where(differs)
-                ringed |= bool(np.isfinite(ring).any())
-                axis.plot(ours["alpha"], ring, "o", ms=11, mfc="none", mec=ink_color(), mew=1)
-                if passed is not None:
-                    other = passed.sel(branch=name)
-                    axis.plot(other["alpha"], other[part] / size, "x", color=ink_color(), ms=6)
+                color = COLORS.get(name, ink_color())
+                style = {"color": color, "ls": dashes, "label": label}
+                any_untrusted |= _plot_theory(axis, theory, theory[part] / size, **style)
+                _plot_runs(axis, branch, part, size, color, MARKERS.get(name, "D"))
         plot_linear_baseline(error, dataset["linear_test_error"])
-        d, name = dataset.attrs["d"], dataset.attrs.get("theory", "state_evolution")
-        loss.plot([], [], color=COLORS["uninformed"], label=THEORIES[name])
-        entries = {"marker": "o", "color": COLORS["uninformed"], "ls": "none"}
-        loss.plot([], [], mec=ink_color(), label=f"training, $d = {d}$", **entries)
-        if passed is not None:
-            loss.plot([], [], "x", color=ink_color(), label="message passing")
-        if bool(theory["verdict"].isin([LEFT, NO_BRANCH]).any()):
-            hollow = entries | {"mfc": page_color(), "mec": COLORS["uninformed"]}
-            loss.plot([], [], label="training, not on the branch", **hollow)
-        if bool((is_saddle(theory) & theory["on_branch"]).any()):
-            add_saddle_entry(loss, color=COLORS["uninformed"])
-        if doubtful:
-            add_hollow_entry(loss, color=COLORS["uninformed"])
-        if ringed:
-            loss.plot([], [], "o", ms=11, mfc="none", mec=ink_color(), label="differs")
+        _add_entries(loss, dataset, any_untrusted)
         for axis, text in zip(axes, (TRAIN_LOSS, TEST_ERROR, "overlaps"), strict=True):
             axis.set(xlabel=ALPHA, ylabel=text, ylim=(0, None))
         overlap.legend()
@@ -114,3 +81,50 @@ def compare(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
         figure.legend(handles=handles, loc="outside lower center", ncols=5)
         use_scientific_ticks(loss, error)
     return figure
+
+
+def _plot_theory(axis: Any, branch: xr.Dataset, values: xr.DataArray, **style: Any) -> bool:
+    """Plot a branch; return True if any point is not trusted."""
+    if branch["alpha"].size == 1:  # a line through one point is invisible
+        point = values.where(branch["on_branch"])
+        axis.plot(branch["alpha"], point, "_", ms=30, mew=1.5, color=style["color"])
+    return plot_branch(axis, branch, values, hollow={"marker": ".", "ms": 5}, **style)
+
+
+def _plot_runs(
+    axis: Any, branch: xr.Dataset, part: str, size: float, color: str, marker: str
+) -> None:
+    """Plot training and message passing of one branch, with rings around differences."""
+    verdict, training = branch["verdict"], branch.sel(source="training")
+    values, error = training[part] / size, training[f"{part}_stderr"] / size
+    off_branch = verdict.isin([LEFT, NO_BRANCH])
+    styles = ((~off_branch, ink_color(), color), (off_branch, color, page_color()))
+    for mask, edge, face in styles:
+        axis.errorbar(
+            training["alpha"], values.where(mask), error, fmt=marker, color=color, mec=edge,
+            mfc=face, mew=0.6, lw=1,
+        )  # fmt: skip
+    ring = {"ms": 11, "mfc": "none", "mec": ink_color(), "mew": 1}
+    axis.plot(training["alpha"], values.where(verdict == DIFFERS), "o", **ring)
+    if "amp" in branch["source"]:
+        passing = branch.sel(source="amp")
+        axis.plot(passing["alpha"], passing[part] / size, "x", color=ink_color(), ms=6)
+
+
+def _add_entries(axis: Any, dataset: xr.Dataset, any_untrusted: bool) -> None:
+    """Add legend entries of the marks that occur in the figure."""
+    theory, verdict = dataset.attrs.get("theory", "state_evolution"), dataset["verdict"]
+    point = {"marker": "o", "color": LEGEND_COLOR, "ls": "none"}
+    axis.plot([], [], color=LEGEND_COLOR, label=THEORIES[theory])
+    axis.plot([], [], mec=ink_color(), label=f"training, $d = {dataset.attrs['d']}$", **point)
+    if "amp" in dataset["source"]:
+        axis.plot([], [], "x", color=ink_color(), label="message passing")
+    if bool(verdict.isin([LEFT, NO_BRANCH]).any()):
+        open_marker = point | {"mfc": page_color(), "mec": LEGEND_COLOR}
+        axis.plot([], [], label="training, not on the branch", **open_marker)
+    if bool((is_saddle(dataset) & dataset["on_branch"]).any()):
+        add_saddle_entry(axis, color=LEGEND_COLOR)
+    if any_untrusted:
+        add_hollow_entry(axis, color=LEGEND_COLOR)
+    if bool((verdict == DIFFERS).any()):
+        axis.plot([], [], "o", ms=11, mfc="none", mec=ink_color(), label="differs")

@@ -11,6 +11,7 @@ import xarray as xr
 from dotphase.figures.parts.lines import (
     ALPHA,
     GRADIENT_DESCENT,
+    MIN_OVERLAP,
     OVERLAP_LABELS,
     RS_MINIMA,
     TEST_ERROR,
@@ -27,11 +28,11 @@ from dotphase.figures.parts.style import COLORS, MARKERS, ink_color, new_figure
 
 
 def curve(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
-    """Draw a dataset of `dotphase.curve`.
+    """Plot branches against alpha.
 
-    Training loss with alpha_c marked, test error with the linear baseline, and the
-    overlaps. A branch is drawn only where it exists; points at which the theory is not to
-    be trusted are hollow, those at which it is a saddle dotted.
+    The panels show the training loss with alpha_c, the test error with that of the linear layer,
+    and the overlaps. A branch is plotted only where it exists, with open markers where the theory
+    is not trusted, and dotted where it is a saddle.
 
     Parameters
     ----------
@@ -44,46 +45,47 @@ def curve(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
     >>> figure = dp.plot.curve(branches, "curve.png")
     """
     dataset = dataset.sortby("alpha")
-    scale = overlap_scale(dataset)
+    scale, gray = overlap_scale(dataset), COLORS["uninformed"]
     with new_figure(path, 1, 3, size=(10.2, 3.3)) as (figure, axes):
         loss, error, overlap = axes
-        doubtful = False
+        any_untrusted = False
         for name in dataset["branch"].values.tolist():
             branch = dataset.sel(branch=name)
-            mark = {"marker": MARKERS[name]}
-            style = mark | {"color": COLORS[name]}
-            doubtful |= plot_branch(
-                loss, branch, branch["train_loss"], hollow=mark, label=name, **style
-            )
-            plot_branch(error, branch, branch["test_error"], hollow=mark, **style)
+            marker = {"marker": MARKERS[name]}
+            style = {"hollow": marker, "color": COLORS[name], **marker}
+            any_untrusted |= plot_branch(loss, branch, branch["train_loss"], label=name, **style)
+            plot_branch(error, branch, branch["test_error"], **style)
             for (part, symbol), dashes in zip(OVERLAP_LABELS.items(), ("-", "--"), strict=True):
-                shown = (branch[part] / scale).where(branch[part] > 1e-6)
-                if bool(shown.where(branch["on_branch"]).notnull().any()):
-                    plot_branch(
-                        overlap, branch, shown, hollow=mark, ls=dashes,
-                        label=f"{symbol}, {name}", **style,
-                    )  # fmt: skip
-        alpha_c = float(dataset["alpha_c"])
-        if np.isfinite(alpha_c):
-            label = rf"$\alpha_c = {alpha_c:.3f} \pm {float(dataset['alpha_c_stderr']):.3f}$"
-            for axis, text in ((loss, label), (error, None)):
-                axis.axvline(alpha_c, color=ink_color(), lw=1.1, ls=":", label=text)
+                values = (branch[part] / scale).where(branch[part] > MIN_OVERLAP)
+                if bool(values.where(branch["on_branch"]).notnull().any()):
+                    label = f"{symbol}, {name}"
+                    plot_branch(overlap, branch, values, ls=dashes, label=label, **style)
+        _plot_alpha_c(dataset, loss, error)
         plot_linear_baseline(error, dataset["linear_test_error"])
-        if doubtful:
-            add_hollow_entry(loss, color=COLORS["uninformed"])
+        if any_untrusted:
+            add_hollow_entry(loss, color=gray)
         if bool(is_saddle(dataset).any()):
-            add_saddle_entry(loss, color=COLORS["uninformed"])
+            add_saddle_entry(loss, color=gray)
         if not bool(dataset["on_branch"].any()):
-            loss.text(0.5, 0.5, "nothing was found", ha="center", transform=loss.transAxes)
+            loss.text(0.5, 0.5, "no branch exists", ha="center", transform=loss.transAxes)
         labels = {TRAIN_LOSS: "lower right", TEST_ERROR: "lower left", "overlaps": "best"}
-        for axis, (text, place) in zip(axes, labels.items(), strict=True):
+        for axis, (text, location) in zip(axes, labels.items(), strict=True):
             axis.set(xlabel=ALPHA, ylabel=text)
             if axis.get_legend_handles_labels()[0]:
-                axis.legend(loc=place)
+                axis.legend(loc=location)
         for axis in (loss, error):
             axis.set_ylim(bottom=0)
             use_scientific_ticks(axis)
-        ends = dataset.attrs.get("theory") == "dynamics"
-        which = f"ends of {GRADIENT_DESCENT}" if ends else rf"{RS_MINIMA}, $d \to \infty$"
-        figure.suptitle(which, fontsize=10)
+        is_descent = dataset.attrs.get("theory") == "dynamics"
+        title = f"ends of {GRADIENT_DESCENT}" if is_descent else rf"{RS_MINIMA}, $d \to \infty$"
+        figure.suptitle(title, fontsize=10)
     return figure
+
+
+def _plot_alpha_c(dataset: xr.Dataset, loss: Any, error: Any) -> None:
+    """Plot alpha_c as a vertical line, if it is finite."""
+    alpha_c, stderr = float(dataset["alpha_c"]), float(dataset["alpha_c_stderr"])
+    if np.isfinite(alpha_c):
+        label = rf"$\alpha_c = {alpha_c:.3f} \pm {stderr:.3f}$"
+        for axis, text in ((loss, label), (error, None)):
+            axis.axvline(alpha_c, color=ink_color(), lw=1.1, ls=":", label=text)

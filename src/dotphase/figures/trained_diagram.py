@@ -38,7 +38,6 @@ def trained_diagram(means: xr.Dataset, lines: xr.Dataset, path: str | Path | Non
     >>> figure = dp.plot.trained_diagram(means, lines, "trained_diagram.png")
     """
     parameter = str(means.attrs["parameter"])
-    symbol = f"${SYMBOLS.get(parameter, parameter)}$"
     theory = lines.interp({parameter: means[parameter]})
     ratio = means["alpha_c"] / theory["alpha_c"]
     error = ratio * np.hypot(
@@ -52,9 +51,9 @@ def trained_diagram(means: xr.Dataset, lines: xr.Dataset, path: str | Path | Non
         bounds = map_axis.axis()
         label = LOSS_GAP + rf"  $[10^{{-3}}]$, trained, $d = {means.attrs['d']}$"
         figure.colorbar(mesh, ax=map_axis, label=label)
-        line = r"$\alpha_c$, replica symmetric"
-        map_axis.plot(lines["alpha_c"], lines[parameter], color=MAP_INK, label=line)
-        map_axis.set(xlabel=ALPHA, ylabel=symbol)
+        line = {"color": MAP_INK, "label": r"$\alpha_c$, replica symmetric"}
+        map_axis.plot(lines["alpha_c"], lines[parameter], **line)
+        map_axis.set(xlabel=ALPHA, ylabel=f"${SYMBOLS.get(parameter, parameter)}$")
         axis.axvline(0, color=ink_color(), lw=0.7)
         style = {"fmt": "o", "ms": 4, "lw": 1.0}
         for mask, filled in ((trusted, True), (~trusted, False)):

@@ -33,6 +33,8 @@ AMP_OVERLAPS = {
 }
 #: Values stored per message-passing overlap.
 AMP_FIELDS = ("predicted", "measured", "stderr")
+#: Overlaps below this are zero by symmetry.
+MIN_OVERLAP = 1e-6
 #: Width of a line where the theory is unreliable or the branch is a saddle.
 THIN_LINE = 0.8
 
