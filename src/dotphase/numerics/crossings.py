@@ -1,16 +1,19 @@
-"""Where curves that are known on a grid pass through zero.
+"""Roots of curves: of functions (`find_root`), and of curves that are known on a grid.
 
-Differences are taken so that what is looked for is a fall from positive to negative, and the last
-one counts: beyond it the new order has settled.
+On a grid, a crossing is the last change of a difference from positive to negative (`last_fall`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 from scipy.interpolate import CubicHermiteSpline, PchipInterpolator
+
+#: Change of a value, in standard errors, that determines a secant.
+SECANT_SIGNIFICANCE = 20.0
 
 Row = Float[np.ndarray, " grid"]
 
@@ -46,6 +49,82 @@ class Crossing:
         if independent:
             spread = np.hypot((1 - self.fraction) * pair[0], self.fraction * pair[1])
         return float(spread / abs(self.slope))
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Value of a noisy function at one position.
+
+    Attributes
+    ----------
+    value, stderr : the value and its standard error
+    slope : the derivative, if it is known
+    """
+
+    value: float
+    stderr: float
+    slope: float | None = None
+
+
+@dataclass(frozen=True)
+class Root:
+    """Position of a root, its standard error, and the slope of the function."""
+
+    position: float
+    stderr: float
+    slope: float
+
+
+def find_root(
+    function: Callable[[float], Sample | None],
+    position: float,
+    slope: float,
+    bounds: tuple[float, float],
+    *,
+    rtol: float = 0.0,
+    settled: float = 0.0,
+    max_steps: int = 8,
+) -> Root | None:
+    """Find the root of a smooth noisy function with Newton steps.
+
+    Parameters
+    ----------
+    function : callable
+        The sample at a position; None where the function does not exist, which ends the search.
+    position, slope : float
+        First position, and the slope to use where samples have none. A secant over a change of
+        the value well above its error replaces it.
+    bounds : tuple of float
+        Positions are kept between these two.
+    rtol, settled : float
+        The search ends at a step below this fraction of the position, or of its standard error.
+    """
+    low, high = sorted(bounds)
+    root: Root | None = None
+    previous: tuple[float, Sample] | None = None
+    for _ in range(max_steps):
+        sample = function(position)
+        if sample is None:
+            return None
+        if sample.slope is not None:
+            slope = sample.slope
+        elif previous is not None:
+            slope = _secant(slope, *previous, position, sample)
+        advanced = float(np.clip(position - sample.value / slope, low, high))
+        root = Root(advanced, sample.stderr / abs(slope), slope)
+        if abs(advanced - position) <= max(rtol * abs(position), settled * root.stderr):
+            break
+        previous, position = (position, sample), advanced
+    return root
+
+
+def _secant(slope: float, x0: float, sample0: Sample, x1: float, sample1: Sample) -> float:
+    """The secant slope if it is precise and near the last slope, else the last slope."""
+    change = sample1.value - sample0.value
+    if abs(change) < SECANT_SIGNIFICANCE * max(sample0.stderr, sample1.stderr):
+        return slope
+    secant = change / (x1 - x0)
+    return secant if 0.5 < secant / slope < 2.0 else slope
 
 
 def straight_root(x0: float, y0: float, x1: float, y1: float) -> float:

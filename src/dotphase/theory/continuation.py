@@ -13,11 +13,13 @@ import numpy as np
 from dotphase.model import Model
 from dotphase.model.linear_layer import linear_test_error
 from dotphase.numerics.outcome import Outcome
+from dotphase.theory.arclength import ArclengthContinuation
 from dotphase.theory.branches import BRANCHES
+from dotphase.theory.fixed_point_map import StateEvolutionMap
 from dotphase.theory.locate import COARSE_LOG2_POINTS
 from dotphase.theory.newton import Jacobian
 from dotphase.theory.overlaps import Overlaps
-from dotphase.theory.point_evaluator import ProxWarmStart
+from dotphase.theory.point_evaluator import PointEvaluator, ProxWarmStart
 from dotphase.theory.point_spec import PointSpec
 from dotphase.theory.seed_ensemble import solve_with_seeds
 from dotphase.theory.settings import MIN_LOG2_POINTS, SolverSettings
@@ -85,6 +87,17 @@ class BranchContinuation:
         point = advanced._solve_from_last(self._last, alpha, careful=False)
         advanced._keep(point)
         return point.solution, advanced
+
+    def arclength(self, direction: float) -> ArclengthContinuation:
+        """The branch as a curve from the last point, which may turn around in alpha."""
+        assert self._last is not None and self._last.jacobian is not None
+        solution, jacobian = self._last.solution, self._last.jacobian
+        fixed_point_map = StateEvolutionMap.from_initial(
+            self.model, solution.alpha, solution.overlaps
+        )
+        evaluator = PointEvaluator(fixed_point_map, self.settings, self._warm_start)
+        x = fixed_point_map.coordinates.pack(solution.overlaps)
+        return ArclengthContinuation(evaluator, x, jacobian, solution.log2_points, direction)
 
     def _spec(self, alpha: float) -> PointSpec:
         if self._linear_test_error is None:

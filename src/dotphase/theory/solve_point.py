@@ -152,10 +152,7 @@ def refine(located: Located) -> Refined:
         point, newton_jacobian = newton_or_iterate(
             evaluator, point.x, level, jacobian or newton_jacobian
         )
-        if (
-            level > MIN_LOG2_POINTS + 2
-            and evaluator.evaluate(point.x, level).jump_fraction >= MAX_JUMP_FRACTION
-        ):
+        if level > MIN_LOG2_POINTS + 2 and evaluated.jump_fraction >= MAX_JUMP_FRACTION:
             jacobian = None
     located = replace(located, point=point, log2_points=level)
     return Refined(located, evaluator.evaluate(point.x, level), jacobian)

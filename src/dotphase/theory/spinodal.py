@@ -1,193 +1,240 @@
-"""Where a branch stops being a minimum, where it ends (its spinodal) and where trust does."""
+"""Ends of a branch: loss of stability, bifurcations, folds (spinodals), loss of trust.
+
+A branch stops being a minimum where its largest multiplier passes one. It ceases to exist in one of
+two ways. Either it merges with a simpler branch, on which one more overlap vanishes: there the
+multiplier of that overlap on the simpler branch passes one. Or it merges with another fixed point
+of its own kind, at a fold in alpha (`dotphase.theory.arclength`). All of these are points of
+continued branches, with quadrature standard errors.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from operator import attrgetter
 from typing import Unpack
 
 import numpy as np
 
 from dotphase.config import validation
 from dotphase.model import Model
-from dotphase.numerics.statistics import mean_and_error
+from dotphase.numerics.crossings import Root, Sample, find_root, straight_root
 from dotphase.runtime.precision import in_double_precision
+from dotphase.theory.arclength import find_fold
 from dotphase.theory.branches import BRANCHES
+from dotphase.theory.classification import alignments
 from dotphase.theory.continuation import BranchContinuation
 from dotphase.theory.driver import run_quietly
 from dotphase.theory.settings import SolverFields, SolverSettings, with_changes
 from dotphase.theory.solution import Solution
 
-#: How precisely to solve where nothing else is said.
+#: Default settings of `branch_end`.
 SETTINGS = SolverSettings(log2_points=15)
-#: Factor between the alphas at which a branch is looked at on the way to its limits.
+#: Factor between neighboring alphas on the way to the end of a branch.
 STRIDE = 1.15
-#: Relative width at which the bisection of an end stops, and the seeds it is repeated with.
-END_WIDTH, SEEDS = 0.01, 3
-#: Most steps towards the alpha at which stability is lost; they end when one is shorter than this
-#: share of its error.
+#: Largest number of solves for the root of a multiplier, and the fraction of its standard error at
+#: which the search ends.
 ROOT_STEPS, SETTLED = 6, 0.5
+#: Relative change of the squared alignment beyond a bifurcation, per stride, below which the branch
+#: merges there instead of at a fold behind it.
+MERGING = 0.5
+#: Relative width at which the search for the loss of trust ends.
+TRUST_WIDTH = 0.01
 
 
 @dataclass(frozen=True)
 class BranchEnd:
-    """Where a branch stops existing, or stops being trusted.
+    """End of a branch in alpha.
 
     Attributes
     ----------
-    branch : its name
-    inside, outside : alphas next to each other with and without the property
-    alpha : the middle between them
-    width : half their distance, the uncertainty of `alpha`
+    branch : name of the branch
+    kind : ``fold``, ``merges with NAME``, ``lost`` (no fixed point is found beyond, and no fold
+        either), or ``loss of trust``
+    alpha, stderr : position and its standard error; half the bracket where the branch is lost
 
     Examples
     --------
     >>> end = dp.analysis.branch_end(
-    ...     dp.positional_semantic(), "semantic", 1.2, 0.4, accuracy=0.3, log2_points=12
+    ...     dp.positional_semantic(), "semantic", 1.2, 0.4, log2_points=12
     ... )
-    >>> end.alpha > 0.4
-    True
+    >>> end.kind
+    'merges with uninformed'
     """
 
     branch: str
-    inside: float
-    outside: float
-
-    @property
-    def alpha(self) -> float:
-        return (self.inside + self.outside) / 2
-
-    @property
-    def width(self) -> float:
-        return abs(self.inside - self.outside) / 2
+    kind: str
+    alpha: float
+    stderr: float
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Where a branch stops being a minimum, and where it ends.
+    """Range of alpha in which a branch is a minimum, and in which it exists.
 
-    Both are looked for where a branch has its narrow side: the positional one towards more
-    sentences, the others towards fewer. NaN where there is no such place in the range.
+    Both ends are on the side where the branch's basin is narrow: towards large alpha for the
+    positional branch, towards small alpha for the others. NaN where there is no such end.
 
     Attributes
     ----------
-    stability_loss, stability_loss_stderr : where its largest multiplier passes one
-    end, end_stderr : where no fixed point is found any longer
+    stability_loss, stability_loss_stderr : where the largest multiplier passes one
+    end, end_stderr : where the branch ceases to exist
+    end_kind : see `BranchEnd`; empty without an end
     """
 
     stability_loss: float = math.nan
     stability_loss_stderr: float = math.nan
     end: float = math.nan
     end_stderr: float = math.nan
+    end_kind: str = ""
 
 
-def limits_of(
+def branch_limits(
     model: Model,
     branch: str,
     inside: float,
     outside: float,
     settings: SolverSettings,
-    finer: SolverSettings,
+    precise: SolverSettings,
 ) -> Limits:
-    """The limits of a branch between an alpha where it is a minimum and another one.
-
-    The place where stability is lost is the root of the largest multiplier minus one, and its
-    error that of the multiplier over its slope. The end is a bisection with each of `SEEDS`
-    seeds: next to it the quadrature decides whether there is a fixed point.
+    """The limits of a branch between an alpha where it is a minimum and another alpha.
 
     Parameters
     ----------
-    settings, finer : SolverSettings
-        On the way, and for the place where stability is lost.
+    settings, precise : SolverSettings
+        For the continuation, and for the roots of multipliers.
     """
+    path = _follow(model, branch, inside, outside, settings)
+    if not path.solutions:
+        return Limits()
+    loss = stability_loss(path.solutions, precise)
+    end = None if path.lost_at is None else _end_of(path, settings, precise)
+    return Limits(
+        *((math.nan, math.nan) if loss is None else (loss.position, loss.stderr)),
+        *((math.nan, math.nan, "") if end is None else (end.alpha, end.stderr, end.kind)),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Path:
+    """Solutions of a branch up to where it is lost; `continuation` is at the last of them."""
+
+    continuation: BranchContinuation
+    solutions: list[Solution]
+    lost_at: float | None
+
+
+def _follow(
+    model: Model, branch: str, inside: float, outside: float, settings: SolverSettings
+) -> _Path:
+    """Follow a branch from one alpha towards another until it is lost."""
     count = max(2, math.ceil(abs(math.log(outside / inside)) / math.log(STRIDE)) + 1)
     continuation = BranchContinuation(model, branch, settings)
-    passed: list[Solution] = []
     solution = continuation.solve_at(inside)
     if not solution.on_branch:
-        return Limits()
-    passed.append(solution)
-    for alpha in np.geomspace(inside, outside, count)[1:]:
-        solution, continuation = continuation.trial_step(float(alpha))
+        return _Path(continuation, [], None)
+    solutions = [solution]
+    for alpha in map(float, np.geomspace(inside, outside, count)[1:]):
+        solution, advanced = continuation.trial_step(alpha)
         if not solution.on_branch:
-            break
-        passed.append(solution)
-    loss = math.nan, math.nan
-    for before, after in pairwise(passed):
-        if _excess(before)[0] < 0 <= _excess(after)[0]:
-            loss = multiplier_root(model, before, after, finer)
-            break
-    end = math.nan, math.nan
-    if len(passed) < count:
-        last, first = passed[-1].alpha, float(alpha)
-        places, there = [], attrgetter("on_branch")
-        for number in range(SEEDS):
-            some = replace(settings, seed=settings.seed + number)
-            place = _bisection(model, branch, last, first, END_WIDTH, some, there)
-            places.append(place.alpha)
-        mean, spread = mean_and_error(places)
-        end = mean, math.hypot(spread, place.width)
-    return Limits(*loss, *end)
+            return _Path(continuation, solutions, alpha)
+        solutions.append(solution)
+        continuation = advanced
+    return _Path(continuation, solutions, None)
 
 
-def _excess(solution: Solution) -> tuple[float, float]:
-    """The largest multiplier minus one, and its standard error."""
-    verdict = solution.stability
-    name = max(verdict.multipliers, key=lambda key: verdict.multipliers[key], default=None)
-    if name is None:
-        return math.nan, math.nan
-    return verdict.multipliers[name] - 1, verdict.multipliers_stderr[name]
+def stability_loss(solutions: Sequence[Solution], precise: SolverSettings) -> Root | None:
+    """The first position along a branch where its largest multiplier passes one."""
+    for before, after in pairwise(solutions):
+        if _excess(before).value < 0 <= _excess(after).value:
+            return multiplier_root(before, after, precise)
+    return None
 
 
 def multiplier_root(
-    model: Model, before: Solution, after: Solution, settings: SolverSettings
-) -> tuple[float, float]:
-    """Where the largest multiplier is one between two solutions of a branch, and its error.
+    before: Solution, after: Solution, settings: SolverSettings, name: str | None = None
+) -> Root | None:
+    """Where a multiplier is one between two solutions of a branch.
 
-    The slope is that between the two, which are well apart; steps on more points follow.
+    Parameters
+    ----------
+    name : str, optional
+        Overlap of the multiplier; the largest one by default.
     """
-    low, high = sorted((before.alpha, after.alpha))
-    rise = _excess(after)[0] - _excess(before)[0]
-    slope = rise / (after.alpha - before.alpha)
-    root = before.alpha - _excess(before)[0] / slope
-    error = max(_excess(before)[1], _excess(after)[1])
-    continuation = BranchContinuation(model, before.branch, settings)
+    continuation = BranchContinuation(before.model, before.branch, settings)
     continuation.solve_at(before.alpha)
-    for _ in range(ROOT_STEPS):
-        solution = continuation.solve_at(root)
-        if not solution.on_branch:
-            break
-        excess, error = _excess(solution)
-        last, root = root, min(max(root - excess / slope, low), high)
-        if abs(root - last) < SETTLED * error / abs(slope):
-            break
-    return root, error / abs(slope)
+
+    def excess_at(alpha: float) -> Sample | None:
+        solution = continuation.solve_at(alpha)
+        return _excess(solution, name) if solution.on_branch else None
+
+    ends, values = (before.alpha, after.alpha), (_excess(before, name), _excess(after, name))
+    slope = (values[1].value - values[0].value) / (ends[1] - ends[0])
+    position = straight_root(ends[0], values[0].value, ends[1], values[1].value)
+    root = find_root(excess_at, position, slope, ends, settled=SETTLED, max_steps=ROOT_STEPS)
+    return root or Root(position, max(value.stderr for value in values) / abs(slope), slope)
 
 
-def _bisection(
-    model: Model,
-    branch: str,
-    good: float,
-    bad: float,
-    accuracy: float,
-    settings: SolverSettings,
-    holds: Callable[[Solution], bool],
-) -> BranchEnd:
-    """Where something ceases to hold between two alphas."""
-    continuation = BranchContinuation(model, branch, settings)
-    if not (continuation.solve_at(good)).on_branch:
-        bad = good  # next to an end these points may have none any more
-    while abs(good - bad) > accuracy * good:
-        middle = (good + bad) / 2
-        solution, other = continuation.trial_step(middle)
-        if holds(solution):
-            good, continuation = middle, other
-        else:
-            bad = middle
-    return BranchEnd(branch, good, bad)
+def _excess(solution: Solution, name: str | None = None) -> Sample:
+    """A multiplier minus one; the largest by default, NaN if none was measured."""
+    multipliers = solution.stability.multipliers
+    if name is None:
+        name = max(multipliers, key=lambda key: multipliers[key], default="")
+    if name not in multipliers:
+        return Sample(math.nan, math.nan)
+    return Sample(multipliers[name] - 1, solution.stability.multipliers_stderr[name])
+
+
+def _end_of(path: _Path, settings: SolverSettings, precise: SolverSettings) -> BranchEnd:
+    """The end of a branch that was followed until it was lost."""
+    branch, last = path.continuation.branch, path.solutions[-1]
+    assert path.lost_at is not None
+    for parent in BRANCHES:
+        added = BRANCHES[parent].vanishing - BRANCHES[branch].vanishing
+        if BRANCHES[parent].vanishing > BRANCHES[branch].vanishing and len(added) == 1:
+            root = _bifurcation(path, parent, next(iter(added)), settings, precise)
+            if root is not None:
+                return BranchEnd(branch, f"merges with {parent}", root.position, root.stderr)
+    direction = path.lost_at - last.alpha
+    fold = find_fold(path.continuation.arclength(direction), abs(math.log(STRIDE)))
+    if fold is not None:
+        return BranchEnd(branch, "fold", fold.alpha, fold.stderr)
+    middle = math.sqrt(path.lost_at * last.alpha)
+    return BranchEnd(branch, "lost", middle, abs(direction) / 2)
+
+
+def _bifurcation(
+    path: _Path, parent: str, name: str, settings: SolverSettings, precise: SolverSettings
+) -> Root | None:
+    """Where a branch grows out of a simpler one; None if it exists on both sides.
+
+    Parameters
+    ----------
+    parent, name : str
+        The simpler branch, and the overlap that vanishes on it.
+    """
+    model = path.continuation.model
+    alphas = [solution.alpha for solution in path.solutions] + [path.lost_at or 0.0]
+    continuation = BranchContinuation(model, parent, settings)
+    # From the outside in: the first alpha at which the simpler branch is unstable bounds the root.
+    after = continuation.solve_at(alphas[-1])
+    for alpha in reversed(alphas[:-1]):
+        before = continuation.solve_at(alpha)
+        if not (before.on_branch and after.on_branch):
+            return None
+        if _excess(after, name).value < 0 <= _excess(before, name).value:
+            root = multiplier_root(before, after, precise, name)
+            merges = _merges(path.solutions, name, before.alpha, after.alpha)
+            return root if merges else None
+        after = before
+    return None
+
+
+def _merges(solutions: Sequence[Solution], name: str, inside: float, outside: float) -> bool:
+    """Whether the square of an alignment vanishes at a bifurcation between two alphas."""
+    squares = {one.alpha: alignments(one.model, one.overlaps)[name] ** 2 for one in solutions}
+    return squares.get(outside, 0.0) < MERGING * squares.get(inside, 0.0)
 
 
 @in_double_precision
@@ -198,24 +245,21 @@ def branch_end(
     outside: float,
     *,
     trusted: bool = False,
-    accuracy: float = 0.01,
     settings: SolverSettings | None = None,
     **changes: Unpack[SolverFields],
 ) -> BranchEnd | None:
-    """The end of a branch (its spinodal), or of the trust in it, between two alphas.
+    """Find the end of a branch, or of the trust in it, between two alphas.
 
     Parameters
     ----------
     model : Model
         Teacher, student and data.
     branch : str
-        Which branch.
+        Name of the branch.
     inside, outside : float
-        An alpha at which the branch exists (or is trusted), and one towards which to look.
+        An alpha at which the branch exists (or is trusted), and an alpha beyond its end.
     trusted : bool
-        Look for the end of trust instead: replicon reaching one, or the onset of jumps.
-    accuracy : float
-        Relative width at which the bisection stops.
+        Find the loss of trust instead: replicon reaching one, or the onset of jumps.
     settings, **changes
         As for `dotphase.solve`; `log2_points` is 15 by default.
 
@@ -227,7 +271,7 @@ def branch_end(
     Examples
     --------
     >>> end = dp.analysis.branch_end(
-    ...     dp.positional_semantic(), "semantic", 1.2, 0.4, accuracy=0.3, log2_points=12
+    ...     dp.positional_semantic(), "semantic", 1.2, 0.4, log2_points=12
     ... )
     >>> 0.4 < end.alpha < 1.2
     True
@@ -237,22 +281,33 @@ def branch_end(
     inside = validation.number("inside", inside, above=0)
     outside = validation.number("outside", outside, above=0)
 
-    def holds(solution: Solution) -> bool:
-        return solution.on_branch and (solution.stability.trusted or not trusted)
+    def find() -> BranchEnd | None:
+        if trusted:
+            return _loss_of_trust(model, branch, inside, outside, chosen)
+        path = _follow(model, branch, inside, outside, chosen)
+        return None if path.lost_at is None else _end_of(path, chosen, chosen)
 
-    def look() -> BranchEnd | None:
-        good, bad = inside, outside
-        continuation = BranchContinuation(model, branch, chosen)
-        if not holds(continuation.solve_at(good)):
-            return None
-        # Towards the far end in steps that continuation can follow.
-        for alpha in np.geomspace(inside, outside, 9)[1:]:
-            if not holds(continuation.solve_at(float(alpha))):
-                bad = float(alpha)
-                break
-            good = float(alpha)
+    return run_quietly(find)
+
+
+def _loss_of_trust(
+    model: Model, branch: str, inside: float, outside: float, settings: SolverSettings
+) -> BranchEnd | None:
+    """Bisect for the alpha at which a branch stops being trusted; None if there is none."""
+    path = _follow(model, branch, inside, outside, settings)
+    trust = [solution.stability.trusted for solution in path.solutions]
+    if not any(trust[:1]) or (all(trust) and path.lost_at is None):
+        return None
+    alphas = [solution.alpha for solution in path.solutions] + [path.lost_at or outside]
+    first = trust.index(False) if not all(trust) else len(trust)
+    good, bad = alphas[first - 1], alphas[first]
+    continuation = BranchContinuation(model, branch, settings)
+    continuation.solve_at(good)
+    while abs(good - bad) > TRUST_WIDTH * good:
+        middle = (good + bad) / 2
+        solution, advanced = continuation.trial_step(middle)
+        if solution.on_branch and solution.stability.trusted:
+            good, continuation = middle, advanced
         else:
-            return None
-        return _bisection(model, branch, good, bad, accuracy, chosen, holds)
-
-    return run_quietly(look)
+            bad = middle
+    return BranchEnd(branch, "loss of trust", (good + bad) / 2, abs(good - bad) / 2)
