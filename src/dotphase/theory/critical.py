@@ -26,28 +26,26 @@ from dotphase.model import Model
 from dotphase.model.definition import check_model
 from dotphase.model.linear_layer import linear_test_error
 from dotphase.runtime.precision import in_double_precision
+from dotphase.theory.branch_survey import Survey, survey
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.driver import run_quietly
 from dotphase.theory.settings import SolverFields, SolverSettings, with_changes
 from dotphase.theory.solution import Solution
-from dotphase.theory.spinodal import Limits, limits_of
+from dotphase.theory.spinodal import Limits, branch_limits
 from dotphase.theory.transitions import (
-    Survey,
     Transition,
     beats_linear,
-    nearest_minimum,
-    outer_limit,
-    survey,
-    transitions,
+    find_transitions,
+    narrow_end,
 )
 
-#: Where the search begins and ends.
+#: Default range of the search.
 ALPHA_MIN, ALPHA_MAX = 0.05, 8.0
 #: log2 of the points of the survey.
-COARSE = 13
-#: log2 of the points on which the limits of the branches are looked for.
-LIMITS = 14
-#: How precisely to solve where nothing else is said; all solutions lie on the same points.
+SURVEY_LOG2_POINTS = 13
+#: log2 of the points for brackets and for the continuation to the ends of the branches.
+COARSE_LOG2_POINTS = 14
+#: Default settings; all solutions need the same points.
 SETTINGS = SolverSettings(log2_points=17)
 
 
@@ -92,15 +90,16 @@ class Critical(Printable):
 
     @property
     def transition(self) -> Transition | None:
-        """The one at alpha_c."""
-        return learning(self.transitions)
+        """The transition at alpha_c."""
+        return learning_transition(self.transitions)
 
     def side(self, name: str) -> Solution | None:
         """The solution of a branch at alpha_c, where two losses cross there."""
-        here = self.transition
-        if here is None or here.kind != "crossing":
+        transition = self.transition
+        if transition is None or transition.kind != "crossing":
             return None
-        return {here.before: here.sides[0], here.after: here.sides[1]}.get(name)
+        below, above = transition.sides
+        return {transition.before: below, transition.after: above}.get(name)
 
     @property
     def semantic(self) -> Solution | None:
@@ -114,14 +113,15 @@ class Critical(Printable):
 
     @property
     def crosses(self) -> bool:
-        """Whether the positional and the semantic loss cross at alpha_c, as in the paper's model,
-        and alpha_l was found as well."""
+        """Whether positional and semantic losses cross at alpha_c, as in the paper's model."""
         return self.found and self.semantic is not None and self.positional is not None
 
     @property
     def alpha_c_model_error(self) -> float:
-        """How far breaking replica symmetry would move alpha_c: the larger of the errors of the two
-        losses, over the difference of their slopes. NaN where no losses cross."""
+        """Shift of alpha_c by replica symmetry breaking; NaN where no losses cross.
+
+        It is the larger model error of the two losses over the difference of their slopes.
+        """
         return math.nan if self.transition is None else self.transition.model_error
 
     @property
@@ -157,46 +157,50 @@ class Critical(Printable):
     @property
     def description(self) -> Description:
         """Phases, transitions and critical points with their errors."""
-        where = f"for alpha from {self.alpha_min:g} to {self.alpha_max:g}"
+        span = f"for alpha from {self.alpha_min:g} to {self.alpha_max:g}"
         phases = ", then ".join(self.lowest) or "none"
         doubt = " ?" if self.transition is not None and not self.trusted else ""
-        place = format_with_model_error(self.alpha_c, self.alpha_c_stderr, self.alpha_c_model_error)
+        position = format_with_model_error(
+            self.alpha_c, self.alpha_c_stderr, self.alpha_c_model_error
+        )
         rows = [
-            ("alpha_c", place + doubt),
+            ("alpha_c", position + doubt),
             ("alpha_l", format_value(self.alpha_l, self.alpha_l_stderr)),
         ]
         rows += [("transition", str(one)) for one in self.transitions]
-        for name, fate in self.branches.items():
-            told = _told(name, self.limits[name]) if name in self.limits else ""
-            rows.append((f"{name} branch", fate + told if fate == "a minimum" else fate))
+        for name, role in self.branches.items():
+            text = role
+            if role == "a minimum" and name in self.limits:
+                text += _describe_limits(name, self.limits[name])
+            rows.append((f"{name} branch", text))
         if math.isfinite(self.linear_test_error):
             rows.append(("linear layer", f"test error {self.linear_test_error:.6g}"))
         verdict = "trusted" if self.trusted else "NOT TRUSTED" if self.transition else "no alpha_c"
-        head = f"lowest minimum {where}: {phases}"
+        head = f"lowest minimum {span}: {phases}"
         return Description(head, tuple(rows), (f"{verdict}: {self.message}",))
 
 
-def _told(name: str, limits: Limits) -> str:
-    """The limits of a branch in words."""
-    side = "up to" if outer_limit(name, 0.0, 1.0) == 1.0 else "from"
-    told = ""
-    if limits.stability_loss == limits.stability_loss:
-        told += (
-            f" {side} alpha = {format_value(limits.stability_loss, limits.stability_loss_stderr)}"
-        )
-    if limits.end == limits.end:
-        told += f", ends at alpha = {format_value(limits.end, limits.end_stderr)}"
-    return told or ", no end found"
+def _describe_limits(name: str, limits: Limits) -> str:
+    """The limits of a branch as text."""
+    side = "up to" if narrow_end(name, 0.0, 1.0) == 1.0 else "from"
+    text = ""
+    if math.isfinite(limits.stability_loss):
+        loss = format_value(limits.stability_loss, limits.stability_loss_stderr)
+        text += f" {side} alpha = {loss}"
+    if math.isfinite(limits.end):
+        end = format_value(limits.end, limits.end_stderr)
+        text += f", ends at alpha = {end} ({limits.end_kind})"
+    return text or ", no end found"
 
 
-def learning(changes: Iterable[Transition]) -> Transition | None:
-    """The last transition to a minimum that knows the teacher from one that does not."""
+def learning_transition(transitions: Iterable[Transition]) -> Transition | None:
+    """The last transition to a minimum aligned with the teacher from one that is not."""
 
-    def knows(name: str) -> bool:
+    def is_aligned(name: str) -> bool:
         return "theta" not in BRANCHES[name].vanishing
 
-    found = [one for one in changes if knows(one.after) and not knows(one.before)]
-    return found[-1] if found else None
+    learning = [one for one in transitions if is_aligned(one.after) and not is_aligned(one.before)]
+    return learning[-1] if learning else None
 
 
 @in_double_precision
@@ -250,58 +254,66 @@ def _search(
     log2_points: int,
     settings: SolverSettings,
 ) -> Critical:
-    rough = replace(settings, log2_points=min(COARSE, log2_points))
-    walking = replace(settings, log2_points=min(LIMITS, log2_points))
-    found = survey(model, alpha_min, alpha_max, rough)
-    changes = transitions(model, found, walking, settings)
+    """Survey the branches, locate the transitions, then the limits of the branches."""
+    survey_settings = replace(settings, log2_points=min(SURVEY_LOG2_POINTS, log2_points))
+    coarse = replace(settings, log2_points=min(COARSE_LOG2_POINTS, log2_points))
+    branches = survey(model, alpha_min, alpha_max, survey_settings)
+    transitions = find_transitions(model, branches, coarse, settings)
     linear = linear_test_error(model, seed=settings.seed)
-    alpha_l, error_l, words = beats_linear(model, found, changes, linear, settings)
-    here = learning(changes)
-    lowest = [one.before for one in changes[:1]] + [one.after for one in changes]
-    if not changes:
-        lowest = [one.branch for one in found.lowest[:1]]
+    linear_crossing = beats_linear(model, branches, transitions, linear, settings)
+    learning = learning_transition(transitions)
+    lowest = [one.before for one in transitions[:1]] + [one.after for one in transitions]
+    if not transitions:
+        lowest = [solution.branch for solution in branches.lowest[:1]]
+    reason = learning.reason if learning else _why_not(lowest, alpha_min, alpha_max)
     result = Critical(
-        alpha_c=here.alpha if here else math.nan,
-        alpha_c_stderr=here.stderr if here else math.nan,
-        alpha_l=alpha_l,
-        alpha_l_stderr=error_l,
+        alpha_c=learning.alpha if learning else math.nan,
+        alpha_c_stderr=learning.stderr if learning else math.nan,
+        alpha_l=linear_crossing.alpha,
+        alpha_l_stderr=linear_crossing.stderr,
         linear_test_error=linear,
-        trusted=here is not None and here.trusted,
-        message="; ".join([here.reason if here else _nothing(lowest, alpha_min, alpha_max), words]),
+        trusted=learning is not None and learning.trusted,
+        message=f"{reason}; {linear_crossing.message}",
         alpha_min=alpha_min,
         alpha_max=alpha_max,
         lowest=tuple(lowest),
-        transitions=tuple(changes),
-        branches={name: found.fate(name) for name in found.solved},
+        transitions=tuple(transitions),
+        branches={name: branches.role(name) for name in branches.solved},
     )
     if limits:
-        result = replace(result, limits=(_limits(model, found, result, walking, settings)))
+        result = replace(result, limits=_limits(model, branches, result, coarse, settings))
     return result
 
 
 def _limits(
     model: Model,
-    found: Survey,
+    branches: Survey,
     result: Critical,
-    walking: SolverSettings,
+    coarse: SolverSettings,
     settings: SolverSettings,
 ) -> dict[str, Limits]:
-    """The limits of every branch that is a minimum somewhere, from alpha_c if it is one there."""
+    """The limits of every branch that is a minimum somewhere."""
     limits = {name: Limits() for name in ("semantic", "positional")}
-    for name in found.solved:
-        outside = outer_limit(name, result.alpha_min, result.alpha_max)
-        crossed = result.side(name) is not None
-        inside = result.alpha_c if crossed else nearest_minimum(found, name, outside)
+    born = {one.after: one for one in result.transitions if one.kind == "continuous"}
+    for name in branches.solved:
+        outside = narrow_end(name, result.alpha_min, result.alpha_max)
+        if name in born and outside == result.alpha_min:
+            birth = born[name]
+            kind = f"merges with {birth.before}"
+            limits[name] = Limits(end=birth.alpha, end_stderr=birth.stderr, end_kind=kind)
+            continue
+        crosses = result.side(name) is not None
+        inside = result.alpha_c if crosses else branches.nearest_minimum(name, outside)
         if inside is not None and inside != outside:
-            limits[name] = limits_of(model, name, inside, outside, walking, settings)
+            limits[name] = branch_limits(model, name, inside, outside, coarse, settings)
     return limits
 
 
-def _nothing(lowest: list[str], alpha_min: float, alpha_max: float) -> str:
+def _why_not(lowest: list[str], alpha_min: float, alpha_max: float) -> str:
     """Why there is no alpha_c."""
-    where = f"in [{alpha_min:g}, {alpha_max:g}]"
+    span = f"in [{alpha_min:g}, {alpha_max:g}]"
     if not lowest:
-        return f"no minimum was found {where}"
+        return f"no minimum was found {span}"
     if len(lowest) == 1:
-        return f"the {lowest[0]} branch is the lowest minimum at every alpha {where}"
-    return f"the lowest minimum changes {where}, but never to one that knows the teacher"
+        return f"the {lowest[0]} branch is the lowest minimum at every alpha {span}"
+    return f"the lowest minimum changes {span}, but never to one aligned with the teacher"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Unpack
 
@@ -20,12 +20,14 @@ import numpy as np
 from dotphase.config import validation
 from dotphase.model import Model
 from dotphase.numerics.crossings import Root, Sample, find_root, straight_root
+from dotphase.numerics.statistics import mean_and_error
 from dotphase.runtime.precision import in_double_precision
 from dotphase.theory.arclength import find_fold
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.classification import alignments
 from dotphase.theory.continuation import BranchContinuation
 from dotphase.theory.driver import run_quietly
+from dotphase.theory.seed_ensemble import SEED_STRIDE
 from dotphase.theory.settings import SolverFields, SolverSettings, with_changes
 from dotphase.theory.solution import Solution
 
@@ -36,6 +38,8 @@ STRIDE = 1.15
 #: Largest number of solves for the root of a multiplier, and the fraction of its standard error at
 #: which the search ends.
 ROOT_STEPS, SETTLED = 6, 0.5
+#: Number of seeds for the loss of stability.
+ROOT_SEEDS = 3
 #: Relative change of the squared alignment beyond a bifurcation, per stride, below which the branch
 #: merges there instead of at a fold behind it.
 MERGING = 0.5
@@ -108,12 +112,14 @@ def branch_limits(
     path = _follow(model, branch, inside, outside, settings)
     if not path.solutions:
         return Limits()
+    limits = Limits()
     loss = stability_loss(path.solutions, precise)
-    end = None if path.lost_at is None else _end_of(path, settings, precise)
-    return Limits(
-        *((math.nan, math.nan) if loss is None else (loss.position, loss.stderr)),
-        *((math.nan, math.nan, "") if end is None else (end.alpha, end.stderr, end.kind)),
-    )
+    if loss is not None:
+        limits = replace(limits, stability_loss=loss[0], stability_loss_stderr=loss[1])
+    if path.lost_at is not None:
+        end = _end_of(path, settings, precise)
+        limits = replace(limits, end=end.alpha, end_stderr=end.stderr, end_kind=end.kind)
+    return limits
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,17 +150,27 @@ def _follow(
     return _Path(continuation, solutions, None)
 
 
-def stability_loss(solutions: Sequence[Solution], precise: SolverSettings) -> Root | None:
-    """The first position along a branch where its largest multiplier passes one."""
+def stability_loss(
+    solutions: Sequence[Solution], precise: SolverSettings
+) -> tuple[float, float] | None:
+    """The first alpha along a branch where its largest multiplier passes one, and its error.
+
+    The error of a multiplier is that at given overlaps. Near the end of a branch the overlaps
+    themselves vary more between Gaussian points, so the root is found with several seeds.
+    """
     for before, after in pairwise(solutions):
         if _excess(before).value < 0 <= _excess(after).value:
-            return multiplier_root(before, after, precise)
+            seeds = [precise.seed + number * SEED_STRIDE for number in range(ROOT_SEEDS)]
+            roots = [multiplier_root(before, after, replace(precise, seed=seed)) for seed in seeds]
+            positions = [root.position for root in roots]
+            mean, spread = mean_and_error(positions)
+            return mean, max(spread, *(root.stderr / math.sqrt(len(roots)) for root in roots))
     return None
 
 
 def multiplier_root(
     before: Solution, after: Solution, settings: SolverSettings, name: str | None = None
-) -> Root | None:
+) -> Root:
     """Where a multiplier is one between two solutions of a branch.
 
     Parameters

@@ -1,47 +1,39 @@
-"""How transitions are found: a survey of all branches on few points, then each change of the lowest
-minimum by itself, on many.
+"""Transitions: the alphas at which the lowest minimum changes.
 
-A change from one branch to another is one of three things. The losses of two minima cross. Or the
-first stops being a minimum where the second grows out of it, continuously: its largest multiplier
-passes one there. Or one of the two ends, or begins, on the other's side of the crossing, and the
-lowest minimum jumps.
+A survey of all branches on few points brackets every change; more points then locate it. A change
+from one branch to another is one of three things. The losses of two minima cross. Or the second
+grows continuously out of the first, whose largest multiplier passes one. Or one of the two ends on
+the other's side of the crossing, and the lowest minimum jumps.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
-
-import numpy as np
 
 from dotphase.config.formatting import format_with_model_error
 from dotphase.config.serialization import fields_except
 from dotphase.model import Model
-from dotphase.numerics.crossings import straight_root
+from dotphase.numerics.crossings import Root, Sample, find_root, straight_root
+from dotphase.theory.branch_survey import GRID_FACTOR, Survey, has_merged, lowest_minimum
 from dotphase.theory.branches import BRANCHES
-from dotphase.theory.continuation import BranchContinuation, continue_branch
+from dotphase.theory.continuation import BranchContinuation
 from dotphase.theory.quadrature_error import standard_error
 from dotphase.theory.settings import SolverSettings
 from dotphase.theory.solution import Solution
 from dotphase.theory.spinodal import multiplier_root
 from dotphase.theory.stability import UNDECIDED
 
-#: An alpha of the survey, and the factor between its neighbours.
-FIRST, FACTOR = 1.0, 1.25
-#: Ends of the range that are closer than this share to a point of the survey are left out.
-CLOSE = 0.02
-#: Relative difference of the losses below which two branches that one can grow into are one.
-SAME = 1e-3
-#: Relative width at which a change that is no crossing is not divided any further.
+#: Relative width at which the bracket of a change that is no crossing is narrow enough.
 NARROW = 0.03
-#: Alphas of the survey at which a change is looked for again on more points.
+#: Number of survey alphas at which a change may be confirmed on more points.
 TRIES = 3
-#: Newton steps stop when alpha moves by less than this share of itself.
-SETTLED = 1e-5
+#: Relative steps of alpha at which the searches for crossings of losses and of test errors end.
+LOSS_RTOL, TEST_ERROR_RTOL = 1e-5, 1e-4
 
-#: What happens at a transition, in words.
+#: Descriptions of the kinds of transitions.
 KINDS = {
     "crossing": "the losses cross",
     "continuous": "one grows out of the other",
@@ -55,10 +47,10 @@ class Transition:
 
     Attributes
     ----------
-    alpha, stderr : where, and its standard error
+    alpha, stderr : position and its standard error
     before, after : names of the lowest minima below and above
     kind : ``crossing`` of the losses, ``continuous``, or ``jump`` where one of the two ends
-    model_error : how far breaking replica symmetry would move it; NaN where that is not estimated
+    model_error : shift by replica symmetry breaking; NaN where it is not estimated
     trusted, reason : whether the theory can be trusted on both sides, and why not
     sides : the solutions on both sides; at a crossing those at `alpha`
 
@@ -84,119 +76,62 @@ class Transition:
         return fields_except(self, "sides")
 
     def __str__(self) -> str:
-        place = format_with_model_error(self.alpha, self.stderr, self.model_error)
+        position = format_with_model_error(self.alpha, self.stderr, self.model_error)
         doubt = "" if self.trusted else " ?"
-        return f"{self.before} -> {self.after} at alpha = {place}{doubt} ({KINDS[self.kind]})"
+        return f"{self.before} -> {self.after} at alpha = {position}{doubt} ({KINDS[self.kind]})"
 
 
-@dataclass(frozen=True)
-class Survey:
-    """All branches on a grid of alpha.
-
-    Attributes
-    ----------
-    alphas : increasing
-    solved : for each branch its solutions
-    """
-
-    alphas: tuple[float, ...]
-    solved: dict[str, list[Solution]]
-
-    def fate(self, name: str) -> str:
-        """What a branch is in all of the range: ``not found``, ``a saddle`` or ``a minimum``."""
-        row = [solution for solution in self.solved[name] if solution.on_branch]
-        if not row:
-            return "not found"
-        return "a minimum" if any(solution.is_minimum for solution in row) else "a saddle"
-
-    @property
-    def lowest(self) -> list[Solution]:
-        """The lowest minimum at every alpha that has one."""
-        columns = zip(*self.solved.values(), strict=True)
-        return [best for column in columns if (best := lowest_minimum(column)) is not None]
+#: Solutions of two branches at one alpha, on the same points.
+Pair = tuple[Solution, Solution]
 
 
-def candidates(model: Model) -> list[str]:
-    """Branches that can be minima: the mixed one is for students of rank two or more."""
-    single = model.student_rank == 1
-    return [name for name in BRANCHES if not (single and not BRANCHES[name].vanishing)]
-
-
-def survey(model: Model, alpha_min: float, alpha_max: float, settings: SolverSettings) -> Survey:
-    """Every branch between two alphas."""
-    low, high = (math.log(end / FIRST) / math.log(FACTOR) for end in (alpha_min, alpha_max))
-    inside = [FIRST * FACTOR**k for k in range(math.ceil(low), math.floor(high) + 1)]
-    ends = [
-        end
-        for end in (alpha_min, alpha_max)
-        if all(abs(end / alpha - 1) > CLOSE for alpha in inside)
-    ]
-    alphas = sorted({*inside, *ends})
-    solved = {}
-    for name in candidates(model):
-        solved[name] = continue_branch(model, alphas, name, settings, seed_ensemble=False)
-    return Survey(tuple(alphas), solved)
-
-
-def lowest_minimum(column: Sequence[Solution]) -> Solution | None:
-    """The lowest minimum at one alpha; None if there is none.
-
-    Where a branch has just grown out of another one they cannot be told apart by their losses, and
-    the one with more overlaps that vanish is meant.
-    """
-    minima = [solution for solution in column if solution.is_minimum]
-    distinct = [one for one in minima if not any(_merged(one, other) for other in minima)]
-    return min(distinct, key=lambda solution: solution.free_energy, default=None)
-
-
-def _merged(one: Solution, other: Solution) -> bool:
-    """Whether a solution cannot be told from another one on which more overlaps vanish."""
-    simpler = BRANCHES[other.branch].vanishing > BRANCHES[one.branch].vanishing
-    return simpler and other.free_energy <= one.free_energy * (1 + SAME)
-
-
-class Pair:
-    """Two branches at one alpha after another, on the same points."""
+class PairContinuation:
+    """Two branches followed together in alpha."""
 
     def __init__(self, model: Model, names: tuple[str, str], settings: SolverSettings) -> None:
-        self.first, self.second = (BranchContinuation(model, name, settings) for name in names)
+        self._first, self._second = (BranchContinuation(model, name, settings) for name in names)
 
-    def solve_at(self, alpha: float) -> tuple[Solution, Solution]:
-        """Both solutions."""
-        first = self.first.solve_at(alpha)
-        second = self.second.solve_at(alpha)
-        return first, second
+    def solve_at(self, alpha: float) -> Pair:
+        """Solve both branches."""
+        return self._first.solve_at(alpha), self._second.solve_at(alpha)
 
 
-def _gap(first: Solution, second: Solution) -> float:
-    """Second minus first training loss, infinite where one of them does not count: positive where
-    the second is no minimum, negative where the first is none; NaN where neither is."""
-    best = lowest_minimum((first, second))
-    if best is None:
+def loss_gap(pair: Pair) -> float:
+    """The second loss minus the first.
+
+    Positive infinity where only the first is a minimum (or they have merged into it), negative
+    infinity where only the second is, NaN where neither is.
+    """
+    first, second = pair
+    lowest = lowest_minimum(pair)
+    if lowest is None:
         return math.nan
-    gap = second.free_energy - first.free_energy
     both = first.is_minimum and second.is_minimum
-    if both and not _merged(first, second) and not _merged(second, first):
-        return gap
-    return math.inf if best is first else -math.inf
+    if both and not has_merged(first, second) and not has_merged(second, first):
+        return second.free_energy - first.free_energy
+    return math.inf if lowest is first else -math.inf
 
 
-def transitions(
-    model: Model, found: Survey, walking: SolverSettings, settings: SolverSettings
+def find_transitions(
+    model: Model, branches: Survey, coarse: SolverSettings, settings: SolverSettings
 ) -> list[Transition]:
-    """Every change of the lowest minimum that more points confirm.
+    """All changes of the lowest minimum that more points confirm.
 
-    With `walking` on the way and for changes that are no crossings, `settings` for the place.
+    Parameters
+    ----------
+    coarse, settings : SolverSettings
+        For brackets and for changes that are no crossings, and for the final position.
     """
     changes = []
-    for (first, below), (second, above) in pairwise(_runs(found.lowest)):
-        change = _change(model, (first, second), below[::-1], above, walking, settings)
-        changes += [change] if change else []
+    for (first, below), (second, above) in pairwise(_runs(branches.lowest)):
+        bracket = _bracket(model, (first, second), below[::-1], above, coarse)
+        if bracket is not None:
+            changes.append(_locate(model, *bracket, settings))
     return changes
 
 
 def _runs(lowest: Sequence[Solution]) -> list[tuple[str, list[float]]]:
-    """Names of the lowest minima in their order, each with the alphas at which it is that."""
+    """Names of the lowest minima in order, with the alphas of each."""
     runs: list[tuple[str, list[float]]] = []
     for solution in lowest:
         if not runs or runs[-1][0] != solution.branch:
@@ -205,190 +140,200 @@ def _runs(lowest: Sequence[Solution]) -> list[tuple[str, list[float]]]:
     return runs
 
 
-def _change(
+def _bracket(
     model: Model,
     names: tuple[str, str],
     below: Sequence[float],
     above: Sequence[float],
-    walking: SolverSettings,
     settings: SolverSettings,
-) -> Transition | None:
-    """The change from one branch to another; None if more points do not confirm it.
+) -> tuple[tuple[Pair, Pair], tuple[Pair, Pair]] | None:
+    """Pairs on both sides of a change: near it, and as confirmed; None if it is not confirmed.
 
-    Parameters
-    ----------
-    below, above : sequences of float
-        Where the survey has the first and the second as the lowest minimum, the closest first.
+    The near pairs are both minima, or next to each other.
     """
-    low = _confirmed(Pair(model, names, walking), below, 1)
-    high = _confirmed(Pair(model, names, walking), above, -1)
+    low = _confirm(PairContinuation(model, names, settings), below, 1)
+    high = _confirm(PairContinuation(model, names, settings), above, -1)
     if low is None or high is None:
         return None
-    narrow = _narrowed(Pair(model, names, walking), low, high)
-    if all(math.isfinite(_gap(*pair)) for pair in narrow):
-        crossing = _crossing(Pair(model, names, settings), *narrow)
-        if crossing is not None:
-            return crossing
-    elif high[0].on_branch and _leads(narrow[1][0], names[1]):
-        root, error = multiplier_root(model, low[0], high[0], settings)
-        return _transition(root, error, "continuous", (narrow[0][0], narrow[1][1]))
-    ends = [pair[0].alpha for pair in narrow]
-    middle, width = (ends[0] + ends[1]) / 2, ends[1] - ends[0]
-    return _transition(middle, width / 2, "jump", (narrow[0][0], narrow[1][1]))
+    confirmed = low, high
+    pair = PairContinuation(model, names, settings)
+    while high[0].alpha / low[0].alpha - 1 > NARROW:
+        if math.isfinite(loss_gap(low)) and math.isfinite(loss_gap(high)):
+            break
+        middle = pair.solve_at(math.sqrt(low[0].alpha * high[0].alpha))
+        gap = loss_gap(middle)
+        if math.isnan(gap):
+            break  # The first has lost its stability below the middle.
+        low, high = (middle, high) if gap > 0 else (low, middle)
+    return (low, high), confirmed
 
 
-def _leads(saddle: Solution, name: str) -> bool:
-    """Whether a branch can grow out of a point: overlaps that vanish there are present on it."""
-    return BRANCHES[saddle.branch].vanishing > BRANCHES[name].vanishing
-
-
-def _confirmed(pair: Pair, alphas: Sequence[float], sign: int) -> tuple[Solution, Solution] | None:
-    """The first of some alphas at which the gap of a pair has a sign."""
+def _confirm(pair: PairContinuation, alphas: Sequence[float], sign: int) -> Pair | None:
+    """The pair at the first alpha whose loss gap has this sign."""
     for alpha in alphas[:TRIES]:
-        both = pair.solve_at(alpha)
-        if sign * _gap(*both) > 0:
-            return both
+        solutions = pair.solve_at(alpha)
+        if sign * loss_gap(solutions) > 0:
+            return solutions
     return None
 
 
-def _narrowed(
-    pair: Pair, below: tuple[Solution, Solution], above: tuple[Solution, Solution]
-) -> tuple[tuple[Solution, Solution], tuple[Solution, Solution]]:
-    """Alphas closer to a change, until it is a crossing or they are next to each other."""
-    while above[0].alpha / below[0].alpha - 1 > NARROW:
-        if math.isfinite(_gap(*below)) and math.isfinite(_gap(*above)):
-            break
-        middle = pair.solve_at(math.sqrt(below[0].alpha * above[0].alpha))
-        gap = _gap(*middle)
-        if math.isnan(gap):
-            break  # neither is a minimum there: the first has lost its stability just before
-        below, above = (middle, above) if gap > 0 else (below, middle)
-    return below, above
+def _locate(
+    model: Model, near: tuple[Pair, Pair], confirmed: tuple[Pair, Pair], settings: SolverSettings
+) -> Transition:
+    """Locate a change between two pairs and name its kind."""
+    (low, high), sides = near, (near[0][0], near[1][1])
+    if all(math.isfinite(loss_gap(pair)) for pair in near):
+        crossing = _crossing(model, low, high, settings)
+        if crossing is not None:
+            return crossing
+    elif confirmed[1][0].on_branch and _can_grow_out_of(high[0], high[1].branch):
+        root = multiplier_root(confirmed[0][0], confirmed[1][0], settings)
+        return _transition(root.position, root.stderr, "continuous", sides)
+    middle = (low[0].alpha + high[0].alpha) / 2
+    return _transition(middle, (high[0].alpha - low[0].alpha) / 2, "jump", sides)
 
 
-def _crossing(
-    exact: Pair, below: tuple[Solution, Solution], above: tuple[Solution, Solution]
-) -> Transition | None:
-    """Where two losses are equal, by Newton's steps: their slopes in alpha are known exactly.
+def _can_grow_out_of(saddle: Solution, name: str) -> bool:
+    """Whether a branch has overlaps that vanish at a saddle, and all of the saddle's own."""
+    return BRANCHES[saddle.branch].vanishing > BRANCHES[name].vanishing
 
-    None where one of the two turns out to be no minimum next to it.
+
+def _crossing(model: Model, low: Pair, high: Pair, settings: SolverSettings) -> Transition | None:
+    """The crossing of two losses; None where one of the two is no minimum next to it.
+
+    The slopes of the losses in alpha are exact, and the quadrature error mostly cancels in their
+    difference.
     """
-    low, high = below[0].alpha, above[0].alpha
-    place = straight_root(low, _gap(*below), high, _gap(*above))
-    first, second = exact.solve_at(place)
-    for _ in range(8):
+    names = low[0].branch, low[1].branch
+    continuation = PairContinuation(model, names, settings)
+    pair = low
+
+    def gap_at(alpha: float) -> Sample | None:
+        nonlocal pair
+        pair = first, second = continuation.solve_at(alpha)
         if not (first.is_minimum and second.is_minimum):
             return None
-        slope = second.loss_slope - first.loss_slope
-        step = (first.free_energy - second.free_energy) / slope
-        if abs(step) < SETTLED * place:
-            break
-        # The bracket is from few points: the crossing may lie just outside it.
-        place = min(max(place + step, low / FACTOR), high * FACTOR)
-        first, second = exact.solve_at(place)
-    difference = second.samples["train_loss"] - first.samples["train_loss"]
-    breaking = max(one.model_error["train_loss"] for one in (first, second))
-    error = standard_error(difference) / abs(slope)
-    found = _transition(place, error, "crossing", (first, second))
-    return replace(found, model_error=breaking / abs(slope))
+        return Sample(
+            value=second.free_energy - first.free_energy,
+            stderr=standard_error(second.samples["train_loss"] - first.samples["train_loss"]),
+            slope=second.loss_slope - first.loss_slope,
+        )
+
+    ends = low[0].alpha, high[0].alpha
+    position = straight_root(ends[0], loss_gap(low), ends[1], loss_gap(high))
+    # The bracket comes from few points: the crossing may lie outside it.
+    bounds = ends[0] / GRID_FACTOR, ends[1] * GRID_FACTOR
+    root = find_root(gap_at, position, math.nan, bounds, rtol=LOSS_RTOL)
+    if root is None:
+        return None
+    loss_error = max(solution.model_error["train_loss"] for solution in pair)
+    model_error = loss_error / abs(root.slope)
+    return _transition(pair[0].alpha, root.stderr, "crossing", pair, model_error)
 
 
 def _transition(
-    alpha: float, stderr: float, kind: str, sides: tuple[Solution, Solution]
+    alpha: float, stderr: float, kind: str, sides: Pair, model_error: float = math.nan
 ) -> Transition:
-    # Next to a continuous transition both are all but marginal: that is no reason for doubt.
-    allowed = UNDECIDED if kind == "continuous" else "-"
+    """Collect the doubts about both sides."""
+    # Next to a continuous transition both sides are almost marginal: that is no doubt.
+    expected = UNDECIDED if kind == "continuous" else None
     doubts = [
-        f"{one.found}: {doubt}"
-        for one in sides
-        for doubt in one.stability.doubts
-        if not doubt.startswith(allowed)
+        f"{solution.found}: {doubt}"
+        for solution in sides
+        for doubt in solution.stability.doubts
+        if expected is None or not doubt.startswith(expected)
     ]
     below, above = sides[0].alpha, sides[1].alpha
-    if above > FACTOR**2 * below:
-        doubts.append(
-            f"neither is seen to be a minimum between alpha = {below:.4g} and {above:.4g}"
-        )
+    if above > GRID_FACTOR**2 * below:
+        doubts.append(f"neither is a minimum between alpha = {below:.4g} and {above:.4g}")
     reason = "; ".join(doubts) or f"both branches can be trusted at alpha = {alpha:.4g}"
     names = sides[0].branch, sides[1].branch
-    return Transition(alpha, stderr, *names, kind, math.nan, not doubts, reason, sides)
+    return Transition(alpha, stderr, *names, kind, model_error, not doubts, reason, sides)
+
+
+@dataclass(frozen=True)
+class LinearCrossing:
+    """Where the lowest minimum beats the linear layer in test error, or why it does not."""
+
+    alpha: float
+    stderr: float
+    message: str
 
 
 def beats_linear(
     model: Model,
-    found: Survey,
+    branches: Survey,
     changes: Sequence[Transition],
     linear: float,
     settings: SolverSettings,
-) -> tuple[float, float, str]:
-    """Where the test error of the lowest minimum falls below that of the linear layer for the last
-    time, the standard error of that, and words."""
+) -> LinearCrossing:
+    """The last alpha at which the test error of the lowest minimum falls below the linear layer's.
+
+    Parameters
+    ----------
+    linear : float
+        Test error of the linear layer.
+    """
+    lowest = branches.lowest
+    bracket = _linear_bracket(lowest, linear)
+    if isinstance(bracket, str):
+        return LinearCrossing(math.nan, math.nan, bracket)
+    low, high = bracket
+    ends, name = (low.alpha, high.alpha), high.branch
+    between = [change for change in changes if ends[0] <= change.alpha <= ends[1]]
+    if between:
+        change = between[-1]
+        before, after = change.sides
+        if before.test_error > linear >= after.test_error:
+            message = f"the test error falls below that of the linear layer there: {change}"
+            stderr = max(change.stderr, (after.alpha - before.alpha) / 2)
+            return LinearCrossing(change.alpha, stderr, message)
+        crosses_before = before.test_error <= linear
+        ends = (ends[0], before.alpha) if crosses_before else (after.alpha, ends[1])
+        name = change.before if crosses_before else change.after
+    root = _test_error_root(BranchContinuation(model, name, settings), ends, linear)
+    message = f"the {name} branch beats the linear layer"
+    if root is None:
+        return LinearCrossing(math.nan, math.nan, message)
+    return LinearCrossing(root.position, root.stderr, message)
+
+
+def _linear_bracket(lowest: Sequence[Solution], linear: float) -> tuple[Solution, Solution] | str:
+    """Neighbors between which the test error last falls below a level, or why there are none."""
     if not math.isfinite(linear):
-        return math.nan, math.nan, "there is no linear layer to compare with"
-    lowest = found.lowest
+        return "there is no linear layer to compare with"
     if not lowest:
-        return math.nan, math.nan, "there is no minimum to compare with the linear layer"
+        return "there is no minimum to compare with the linear layer"
     above = [solution.test_error > linear for solution in lowest]
     falls = [k for k, (before, after) in enumerate(pairwise(above)) if before and not after]
-    if not falls:
-        words = f"below that of the linear layer already at alpha = {lowest[0].alpha:.4g}"
-        if any(above):
-            words = f"above that of the linear layer up to alpha = {lowest[-1].alpha:.4g}"
-        words = f"the test error of the lowest minimum is {words}"
-        return math.nan, math.nan, words
-    low, high = lowest[falls[-1]], lowest[falls[-1] + 1]
-    ends = (low.alpha, high.alpha)
-    passed = [one for one in changes if ends[0] <= one.alpha <= ends[1]]
-    if passed:
-        change = passed[-1]
-        first, second = (one.test_error for one in change.sides)
-        places = [one.alpha for one in change.sides]
-        if first > linear >= second:
-            words = f"the test error falls below that of the linear layer there: {change}"
-            return change.alpha, max(change.stderr, (places[1] - places[0]) / 2), words
-        before = first <= linear
-        ends = (ends[0], places[0]) if before else (places[1], ends[1])
-        name = change.before if before else change.after
-    else:
-        name = high.branch
-    place, error = _passing(BranchContinuation(model, name, settings), ends, linear)
-    return place, error, f"the {name} branch beats the linear layer"
+    if falls:
+        return lowest[falls[-1]], lowest[falls[-1] + 1]
+    relation = f"below that of the linear layer already at alpha = {lowest[0].alpha:.4g}"
+    if any(above):
+        relation = f"above that of the linear layer up to alpha = {lowest[-1].alpha:.4g}"
+    return f"the test error of the lowest minimum is {relation}"
 
 
-def _passing(
-    continuation: BranchContinuation, ends: tuple[float, float], linear: float
-) -> tuple[float, float]:
-    """Where the test error of a branch falls through a level between two alphas."""
-    below = continuation.solve_at(ends[1])
-    above = continuation.solve_at(ends[0])
-    if not (below.on_branch and above.on_branch):
-        return math.nan, math.nan
-    # Newton steps on a smooth, almost straight curve that falls. Its slope is taken from points
-    # well apart: close ones differ by the tolerance of the solver as much as by their alpha.
-    before, here = below, above
-    slope = (below.test_error - above.test_error) / (below.alpha - above.alpha)
-    for _ in range(8):
-        step = (linear - here.test_error) / slope
-        if abs(step) < 10 * SETTLED * here.alpha:
-            break
-        before, here = here, (continuation.solve_at(here.alpha + step))
-        if not here.on_branch:
-            return math.nan, math.nan
-        if abs(here.alpha - before.alpha) > 0.02 * here.alpha:
-            rise = (here.test_error - before.test_error) / (here.alpha - before.alpha)
-            slope = min(slope / 2, rise)
-    place = here.alpha + (linear - here.test_error) / slope
-    return place, here.stderr["test_error"] / abs(slope)
+def _test_error_root(
+    continuation: BranchContinuation, ends: tuple[float, float], level: float
+) -> Root | None:
+    """Where the test error of a branch passes a level between two alphas."""
+
+    def excess_at(alpha: float) -> Sample | None:
+        solution = continuation.solve_at(alpha)
+        if not solution.on_branch:
+            return None
+        return Sample(solution.test_error - level, solution.stderr["test_error"])
+
+    above, below = (excess_at(alpha) for alpha in (ends[1], ends[0]))
+    if above is None or below is None:
+        return None
+    slope = (above.value - below.value) / (ends[1] - ends[0])
+    return find_root(excess_at, ends[0], slope, ends, rtol=TEST_ERROR_RTOL)
 
 
-def outer_limit(name: str, alpha_min: float, alpha_max: float) -> float:
-    """The end of the range towards which a branch is narrow."""
-    upwards = BRANCHES[name].continue_upwards or BRANCHES[name].vanishing == {"m", "theta"}
-    return alpha_max if upwards else alpha_min
-
-
-def nearest_minimum(found: Survey, name: str, towards: float) -> float | None:
-    """The alpha of the survey next to an end of the range where a branch is clearly a minimum."""
-    clear = [s.alpha for s in found.solved[name] if s.is_minimum and s.stability.kind == "minimum"]
-    alphas = np.array(clear)
-    return None if alphas.size == 0 else float(alphas[np.argmin(np.abs(np.log(alphas / towards)))])
+def narrow_end(name: str, alpha_min: float, alpha_max: float) -> float:
+    """The end of a range of alpha towards which a branch's basin is narrow."""
+    branch = BRANCHES[name]
+    is_upper = branch.continue_upwards or branch.vanishing == {"m", "theta"}
+    return alpha_max if is_upper else alpha_min

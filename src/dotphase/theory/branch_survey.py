@@ -1,0 +1,98 @@
+"""Survey of all branches of a model on a coarse grid of alpha."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dotphase.model import Model
+from dotphase.theory.branches import BRANCHES
+from dotphase.theory.continuation import continue_branch
+from dotphase.theory.settings import SolverSettings
+from dotphase.theory.solution import Solution
+
+#: One alpha of the grid, and the factor between neighbors.
+GRID_ORIGIN, GRID_FACTOR = 1.0, 1.25
+#: Relative distance from a grid point below which an end of the range is left out.
+MIN_DISTANCE = 0.02
+#: Relative difference of losses below which two branches have merged.
+MERGED = 1e-3
+
+
+@dataclass(frozen=True)
+class Survey:
+    """All branches on a grid of alpha.
+
+    Attributes
+    ----------
+    alphas : increasing grid
+    solved : solutions of each branch
+    """
+
+    alphas: tuple[float, ...]
+    solved: dict[str, list[Solution]]
+
+    def role(self, name: str) -> str:
+        """Role of a branch in the range: ``not found``, ``a saddle`` or ``a minimum``."""
+        points = [solution for solution in self.solved[name] if solution.on_branch]
+        if not points:
+            return "not found"
+        return "a minimum" if any(point.is_minimum for point in points) else "a saddle"
+
+    @property
+    def lowest(self) -> list[Solution]:
+        """The lowest minimum at every alpha that has one."""
+        columns = zip(*self.solved.values(), strict=True)
+        return [best for column in columns if (best := lowest_minimum(column)) is not None]
+
+    def nearest_minimum(self, name: str, target: float) -> float | None:
+        """The alpha nearest to a target at which a branch is certainly a minimum."""
+        alphas = [
+            solution.alpha
+            for solution in self.solved[name]
+            if solution.is_minimum and solution.stability.kind == "minimum"
+        ]
+        return min(alphas, key=lambda alpha: abs(math.log(alpha / target)), default=None)
+
+
+def survey(model: Model, alpha_min: float, alpha_max: float, settings: SolverSettings) -> Survey:
+    """Follow every branch between two alphas."""
+    low, high = (
+        math.log(end / GRID_ORIGIN) / math.log(GRID_FACTOR) for end in (alpha_min, alpha_max)
+    )
+    grid = [GRID_ORIGIN * GRID_FACTOR**k for k in range(math.ceil(low), math.floor(high) + 1)]
+    ends = [
+        end
+        for end in (alpha_min, alpha_max)
+        if all(abs(end / alpha - 1) > MIN_DISTANCE for alpha in grid)
+    ]
+    alphas = sorted({*grid, *ends})
+    solved = {
+        name: continue_branch(model, alphas, name, settings, seed_ensemble=False)
+        for name in possible_branches(model)
+    }
+    return Survey(tuple(alphas), solved)
+
+
+def possible_branches(model: Model) -> list[str]:
+    """Branches that can be minima: the mixed one needs a student of rank two or more."""
+    has_rank_one = model.student_rank == 1
+    return [name for name in BRANCHES if not (has_rank_one and not BRANCHES[name].vanishing)]
+
+
+def lowest_minimum(column: Sequence[Solution]) -> Solution | None:
+    """The lowest minimum at one alpha; None if there is none.
+
+    A branch that has just grown out of a simpler one has the same loss within errors. It does not
+    count then.
+    """
+    minima = [solution for solution in column if solution.is_minimum]
+    distinct = [one for one in minima if not any(has_merged(one, other) for other in minima)]
+    return min(distinct, key=lambda solution: solution.free_energy, default=None)
+
+
+def has_merged(solution: Solution, simpler: Solution) -> bool:
+    """Whether the losses cannot tell a solution from one on which more overlaps vanish."""
+    is_simpler = BRANCHES[simpler.branch].vanishing > BRANCHES[solution.branch].vanishing
+    return is_simpler and simpler.free_energy <= solution.free_energy * (1 + MERGED)
