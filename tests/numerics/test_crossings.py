@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from dotphase.numerics.crossings import first_rise, last_fall, locate_fall, straight_root
+from dotphase.numerics.crossings import (
+    Sample,
+    find_root,
+    first_rise,
+    last_fall,
+    locate_fall,
+    straight_root,
+)
 
 GRID = np.array([0.0, 1.0, 2.0, 3.0])
 
@@ -52,3 +59,35 @@ def test_a_rise_before_the_first_point_is_extrapolated():
     straight = GRID - 0.8
     assert first_rise(GRID, straight, after=0.5) == pytest.approx(0.8)
     assert first_rise(GRID, straight, after=0.95) == 0.95
+
+
+def test_a_root_is_found_with_known_slopes_and_with_secants():
+    def cubic(x):
+        return Sample(x**3 - 2, 1e-9, 3 * x**2)
+
+    root = find_root(cubic, 1.0, np.nan, (0.5, 3.0), rtol=1e-9, max_steps=20)
+    assert root.position == pytest.approx(2 ** (1 / 3), rel=1e-8)
+    assert root.stderr == pytest.approx(1e-9 / (3 * 2 ** (2 / 3)), rel=1e-6)
+
+    evaluations = []
+
+    def without_slope(x):
+        evaluations.append(x)
+        return Sample(x**3 - 2, 1e-9)
+
+    root = find_root(without_slope, 1.0, 4.0, (0.5, 3.0), rtol=1e-9, max_steps=20)
+    assert root.position == pytest.approx(2 ** (1 / 3), rel=1e-8)
+    assert len(evaluations) < 10
+
+
+def test_a_noisy_root_ends_at_its_error_and_stays_in_bounds():
+    evaluations = []
+
+    def noisy(x):
+        evaluations.append(x)
+        return Sample(x - 1, 0.1)
+
+    root = find_root(noisy, 1.2, 1.0, (0.0, 2.0), settled=3.0)
+    assert len(evaluations) == 1 and root.position == pytest.approx(1.0)
+    assert find_root(noisy, 0.5, 1.0, (0.0, 0.8), settled=0.1).position == 0.8
+    assert find_root(lambda x: None, 0.5, 1.0, (0.0, 1.0)) is None

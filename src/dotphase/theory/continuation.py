@@ -67,7 +67,7 @@ class BranchContinuation:
         """Solve at another alpha."""
         point = None
         if self._last is not None:
-            point = self._solve_from_last(self._last, alpha, careful=True)
+            point = self._solve_from_last(alpha, careful=True)
         if point is None or not point.solution.on_branch:
             self._warm_start, careful = ProxWarmStart(), not self._has_ended
             fresh = solve_point(self._spec(alpha), self._initial, self._warm_start, careful=careful)
@@ -82,11 +82,26 @@ class BranchContinuation:
 
         Returns the solution and a continuation at that point; this one does not move.
         """
-        assert self._last is not None
         advanced = copy(self)
-        point = advanced._solve_from_last(self._last, alpha, careful=False)
-        advanced._keep(point)
-        return point.solution, advanced
+        return advanced._keep(advanced._solve_from_last(alpha, careful=False)), advanced
+
+    def approach(self, alpha: float, *, minimum: bool = False) -> Solution | None:
+        """Follow the branch to alpha from a distance, where its basin is wide.
+
+        Returns None if the branch is lost on the way. With `minimum`, a saddle counts as lost at
+        both ends of the way.
+        """
+        upwards = BRANCHES[self.branch].continue_upwards
+        distant = alpha / APPROACH_FACTOR if upwards else alpha * APPROACH_FACTOR
+        solution = self.solve_at(distant)
+        if minimum and solution.stability.kind == "saddle":
+            return None
+        for step in map(float, np.geomspace(distant, alpha, APPROACH_STEPS)[1:]):
+            if not solution.on_branch:
+                return None
+            solution = self._keep(self._solve_from_last(step, careful=False))
+        is_lost = not solution.on_branch or (minimum and solution.stability.kind == "saddle")
+        return None if is_lost else solution
 
     def arclength(self, direction: float) -> ArclengthContinuation:
         """The branch as a curve from the last point, which may turn around in alpha."""
@@ -104,14 +119,16 @@ class BranchContinuation:
             self._linear_test_error = linear_test_error(self.model, seed=self.settings.seed)
         return PointSpec(self.model, alpha, self.branch, self.settings, self._linear_test_error)
 
-    def _solve_from_last(self, last: SolvedPoint, alpha: float, careful: bool) -> SolvedPoint:
-        self._warm_start = self._warm_start.for_neighbor()
+    def _solve_from_last(self, alpha: float, careful: bool) -> SolvedPoint:
+        assert self._last is not None
+        last, self._warm_start = self._last, self._warm_start.for_neighbor()
         spec, initial = self._spec(alpha), last.solution.overlaps
         return solve_point(spec, initial, self._warm_start, last.jacobian, careful=careful)
 
-    def _keep(self, point: SolvedPoint) -> None:
+    def _keep(self, point: SolvedPoint) -> Solution:
         self._last = point if point.solution.on_branch else None
         self._has_ended = not point.solution.matches_branch
+        return point.solution
 
 
 def continue_branch(
@@ -175,8 +192,6 @@ def _approach_from_far(
     spec: PointSpec, warm_start: ProxWarmStart, *, want_minimum: bool
 ) -> Solution | None:
     """Follow a branch from an alpha where its basin is wide; None if it is lost on the way."""
-    alpha, upwards = spec.alpha, BRANCHES[spec.branch].continue_upwards
-    far = alpha / APPROACH_FACTOR if upwards else alpha * APPROACH_FACTOR
     log2_points = COARSE_LOG2_POINTS if want_minimum else MIN_LOG2_POINTS + 1
     usual = spec.settings.iteration_on(log2_points)
     # Only the last point must be precise.
@@ -187,14 +202,8 @@ def _approach_from_far(
     )
     settings = replace(spec.settings, log2_points=log2_points, iteration=loose)
     continuation = BranchContinuation(spec.model, spec.branch, settings)
-    solution = continuation.solve_at(far)
-    if want_minimum and solution.stability.kind == "saddle":
-        return None
-    for step in np.geomspace(far, alpha, APPROACH_STEPS)[1:]:
-        if not solution.on_branch:
-            return None
-        solution, continuation = continuation.trial_step(float(step))
-    if not solution.on_branch or (want_minimum and solution.stability.kind == "saddle"):
+    solution = continuation.approach(spec.alpha, minimum=want_minimum)
+    if solution is None:
         return None
     point = solve_point(spec, solution.overlaps, warm_start.for_neighbor(), continuation.jacobian)
     is_wanted = not want_minimum or point.solution.stability.kind == "minimum"

@@ -35,6 +35,8 @@ from dotphase.theory.solution import Solution
 SETTINGS = SolverSettings(log2_points=15)
 #: Factor between neighboring alphas on the way to the end of a branch.
 STRIDE = 1.15
+#: Largest number of iterations of a point on that way; more of them precede a lost branch.
+MAX_STEPS = 60
 #: Largest number of solves for the root of a multiplier, and the fraction of its standard error at
 #: which the search ends.
 ROOT_STEPS, SETTLED = 6, 0.5
@@ -43,6 +45,8 @@ ROOT_SEEDS = 3
 #: Relative change of the squared alignment beyond a bifurcation, per stride, below which the branch
 #: merges there instead of at a fold behind it.
 MERGING = 0.5
+#: Halvings of the bracket of the end of a branch before the search for a fold.
+HALVINGS = 3
 #: Relative width at which the search for the loss of trust ends.
 TRUST_WIDTH = 0.01
 
@@ -116,8 +120,8 @@ def branch_limits(
     loss = stability_loss(path.solutions, precise)
     if loss is not None:
         limits = replace(limits, stability_loss=loss[0], stability_loss_stderr=loss[1])
-    if path.lost_at is not None:
-        end = _end_of(path, settings, precise)
+    end = _end_of(path, settings, precise)
+    if end is not None:
         limits = replace(limits, end=end.alpha, end_stderr=end.stderr, end_kind=end.kind)
     return limits
 
@@ -136,9 +140,14 @@ def _follow(
 ) -> _Path:
     """Follow a branch from one alpha towards another until it is lost."""
     count = max(2, math.ceil(abs(math.log(outside / inside)) / math.log(STRIDE)) + 1)
+    iteration = settings.iteration_on(settings.initial_log2_points)
+    limited = replace(iteration, max_steps=min(iteration.max_steps, MAX_STEPS))
+    settings = replace(settings, iteration=limited)
     continuation = BranchContinuation(model, branch, settings)
-    solution = continuation.solve_at(inside)
-    if not solution.on_branch:
+    solution: Solution | None = continuation.solve_at(inside)
+    if solution is None or not solution.on_branch:
+        solution = continuation.approach(inside)
+    if solution is None:
         return _Path(continuation, [], None)
     solutions = [solution]
     for alpha in map(float, np.geomspace(inside, outside, count)[1:]):
@@ -202,22 +211,45 @@ def _excess(solution: Solution, name: str | None = None) -> Sample:
     return Sample(multipliers[name] - 1, solution.stability.multipliers_stderr[name])
 
 
-def _end_of(path: _Path, settings: SolverSettings, precise: SolverSettings) -> BranchEnd:
-    """The end of a branch that was followed until it was lost."""
-    branch, last = path.continuation.branch, path.solutions[-1]
-    assert path.lost_at is not None
+def _end_of(path: _Path, settings: SolverSettings, precise: SolverSettings) -> BranchEnd | None:
+    """The end of a branch on a path; None if there is none.
+
+    Behind a bifurcation, few Gaussian points often have a spurious continuation of the branch, so
+    bifurcations are searched for also where the branch was not lost.
+    """
+    branch = path.continuation.branch
     for parent in BRANCHES:
         added = BRANCHES[parent].vanishing - BRANCHES[branch].vanishing
         if BRANCHES[parent].vanishing > BRANCHES[branch].vanishing and len(added) == 1:
             root = _bifurcation(path, parent, next(iter(added)), settings, precise)
             if root is not None:
                 return BranchEnd(branch, f"merges with {parent}", root.position, root.stderr)
-    direction = path.lost_at - last.alpha
-    fold = find_fold(path.continuation.arclength(direction), abs(math.log(STRIDE)))
-    if fold is not None:
-        return BranchEnd(branch, "fold", fold.alpha, fold.stderr)
-    middle = math.sqrt(path.lost_at * last.alpha)
-    return BranchEnd(branch, "lost", middle, abs(direction) / 2)
+    if path.lost_at is None:
+        return None
+    last_alpha, lost_at, continuation = _narrow(path)
+    width = abs(lost_at - last_alpha)
+    fold = find_fold(continuation.arclength(lost_at - last_alpha), 2 * width / last_alpha)
+    # Jumping points make small folds on the way: the branch exists beyond those.
+    if fold is not None and abs(fold.alpha - lost_at) < 2 * width:
+        return BranchEnd(branch, "fold", fold.alpha, max(fold.stderr, width / 4))
+    return BranchEnd(branch, "lost", (lost_at + last_alpha) / 2, width / 2)
+
+
+def _narrow(path: _Path) -> tuple[float, float, BranchContinuation]:
+    """Halve the bracket of the end of a branch a few times.
+
+    Returns the last alpha on the branch, the first beyond it, and the continuation at the former.
+    """
+    continuation, last_alpha, lost_at = path.continuation, path.solutions[-1].alpha, path.lost_at
+    assert lost_at is not None
+    for _ in range(HALVINGS):
+        middle = (last_alpha + lost_at) / 2
+        solution, advanced = continuation.trial_step(middle)
+        if solution.on_branch:
+            last_alpha, continuation = middle, advanced
+        else:
+            lost_at = middle
+    return last_alpha, lost_at, continuation
 
 
 def _bifurcation(
@@ -231,7 +263,8 @@ def _bifurcation(
         The simpler branch, and the overlap that vanishes on it.
     """
     model = path.continuation.model
-    alphas = [solution.alpha for solution in path.solutions] + [path.lost_at or 0.0]
+    alphas = [solution.alpha for solution in path.solutions]
+    alphas += [] if path.lost_at is None else [path.lost_at]
     continuation = BranchContinuation(model, parent, settings)
     # From the outside in: the first alpha at which the simpler branch is unstable bounds the root.
     after = continuation.solve_at(alphas[-1])
@@ -301,7 +334,7 @@ def branch_end(
         if trusted:
             return _loss_of_trust(model, branch, inside, outside, chosen)
         path = _follow(model, branch, inside, outside, chosen)
-        return None if path.lost_at is None else _end_of(path, chosen, chosen)
+        return _end_of(path, chosen, chosen) if path.solutions else None
 
     return run_quietly(find)
 
