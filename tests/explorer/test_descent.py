@@ -49,15 +49,15 @@ def test_invalid_settings_are_refused_by_name(name, text):
 
 def test_a_random_start_has_the_overlaps_of_its_dimension(paper):
     settings = Descent(initialization="random", scale=0.4, d=400)
-    parts = settings.start().parts(paper)
+    parts = settings.start().components(paper)
     assert parts.theta == pytest.approx(0.02)
     assert parts.m == pytest.approx(np.asarray([[0.02, -0.02]]))
-    assert parts.rest == pytest.approx(0.16)
+    assert parts.orthogonal == pytest.approx(0.16)
 
 
 def test_a_positional_start_is_that_of_the_theory(paper):
     found, known = (
-        Descent(initialization="positional").start().parts(paper),
+        Descent(initialization="positional").start().components(paper),
         start_components(paper, "positional"),
     )
     for one, other in zip(found, known, strict=True):

@@ -25,7 +25,7 @@ def limit_initialization(model: Model, parts: StartComponents) -> Initialization
     t, r = model.teacher_rank, model.student_rank
     factor = position_modes(model)
     modes = factor.shape[1]
-    values, vectors = np.linalg.eigh(parts.rest)
+    values, vectors = np.linalg.eigh(parts.orthogonal)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     components = parts.m @ np.linalg.pinv(factor).T
     return Initialization(
@@ -48,7 +48,9 @@ def free_directions(
     theta, m = np.ones((r, t)), np.ones(r)
     for s, s_star in sign_flips(model):
         flipped = StartComponents(
-            parts.theta * np.outer(s, s_star), parts.m * s[:, None], parts.rest * np.outer(s, s)
+            parts.theta * np.outer(s, s_star),
+            parts.m * s[:, None],
+            parts.orthogonal * np.outer(s, s),
         )
         if all(map(np.array_equal, flipped, parts)):
             theta[np.outer(s, s_star) < 0] = 0.0

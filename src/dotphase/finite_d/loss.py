@@ -1,23 +1,23 @@
-"""The training loss, exactly, from a few numbers per sentence.
+"""Exact training loss from a few numbers per sentence.
 
 With ``z = x + p`` the loss of a sentence depends on its tokens only through the
-projections ``X = z Q/sqrt d`` and three quantities that Q does not enter,
+projections ``X = z Q/sqrt d`` and three quantities independent of Q,
 
     B = T x z^T/d,   C = z z^T/d,   c = |T x|^2/d,
     ell(X) = |T x - S(X) z|^2/(2d) = c/2 - tr(B S^T) + 1/2 tr(S C S^T),   S = S(X).
 
 They are computed once. A gradient then costs two products with the (n L) x d matrix z, and
-a product with the Hessian costs two more; nothing else of size n L d is touched. No limit
-is taken: this is the loss at finite d. A model with a loss of its own needs only the label of every
-sentence instead.
+a product with the Hessian costs two more; no other operation has size n L d. This is the loss at
+finite d, not its limit. A model with its own loss needs the label of every sentence instead.
 
-A loss with kinks has no gradient there. Training then sees its Moreau envelope,
-``min_u loss(u) + |X - u|^2/(2 s)`` with a small s: smooth, and lower by at most s |g|^2/2.
+A loss with kinks has no gradient there. Training then minimizes its Moreau envelope,
+``min_u loss(u) + |X - u|^2/(2 s)`` with a small s, which is smooth and lower by at most s |g|^2/2.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -41,8 +41,10 @@ SMOOTHING = 1e-3
 
 
 class Form(NamedTuple):
-    """Quadratic form of a sentence's loss in its attention matrix S; c may not be left out:
-    it makes the loss a square, which is never negative."""
+    """Quadratic form of a sentence's loss in its attention matrix S.
+
+    The constant c makes the loss a square, which is never negative.
+    """
 
     B: Float[Array, "tokens tokens *n"]
     C: Float[Array, "tokens tokens *n"]
@@ -50,13 +52,13 @@ class Form(NamedTuple):
 
 
 class Reduced(NamedTuple):
-    """A data set as the training loss sees it.
+    """Data set reduced to the numbers in the training loss.
 
     Attributes
     ----------
     z : tokens with their positions added
     form : B, C and c of every sentence, or its label; sentences on the last axis
-    used : one for a sentence, zero for padding
+    used : one for sentences, zero for padding
     """
 
     z: Float[Array, "n tokens d"]
@@ -85,15 +87,15 @@ def reduce(model: Model, data: Dataset) -> Reduced:
 
 
 def limit_form(model: Model, target: Float[Array, "tokens tokens"]) -> Form:
-    """The form of a sentence in the limit of large d, where ``x_k . x_l/d -> delta_kl rho_l``."""
+    """Return the form of a sentence for large d, where ``x_k . x_l/d -> delta_kl rho_l``."""
     rho = jnp.asarray(model.rho)
     return Form(B=target * rho, C=jnp.diag(rho), c=jnp.sum(target * target * rho))
 
 
 def token_products(x: Float[Array, "n tokens d"]) -> Float[Array, "tokens tokens n"]:
-    """``x x^T/d`` of every sentence."""
+    """Return ``x x^T/d`` of every sentence."""
     _, length, d = x.shape
-    # Pairs of tokens one by one: a batch of tiny matrix products is ten times slower.
+    # One pair of tokens at a time: a batch of tiny matrix products is ten times slower.
     pair = {
         (k, l): jnp.sum(x[:, k] * x[:, l], axis=-1) / d for k in range(length) for l in range(k + 1)
     }
@@ -104,7 +106,7 @@ def token_products(x: Float[Array, "n tokens d"]) -> Float[Array, "tokens tokens
 def project(
     z: Float[Array, "n tokens d"], weights: Float[Array, "d k"]
 ) -> Float[Array, "tokens k n"]:
-    """``z Q/sqrt d`` of every sentence, sentences on the last axis."""
+    """Return ``z Q/sqrt d`` of every sentence, sentences on the last axis."""
     n, length, d = z.shape
     flat = jnp.matmul(z.reshape(n * length, d), weights, precision="highest")
     return jnp.moveaxis(flat.reshape(n, length, -1), 0, -1) / np.sqrt(d)
@@ -113,33 +115,33 @@ def project(
 def collect(
     z: Float[Array, "n tokens d"], force: Float[Array, "tokens k n"]
 ) -> Float[Array, "d k"]:
-    """``sum_mu z_mu^T g_mu/sqrt d``, the transpose of `project`."""
+    """Return ``sum_mu z_mu^T g_mu/sqrt d``, the transpose of `project`."""
     n, length, d = z.shape
     rows = jnp.moveaxis(force, -1, 0).reshape(n * length, -1)
-    # As (g^T z)^T: the compiler's z^T g walks along columns and is five times slower.
+    # As (g^T z)^T: a compiled z^T g runs along columns and is five times slower.
     return jnp.matmul(rows.T, z.reshape(n * length, d), precision="highest").T / np.sqrt(d)
 
 
 def sentence_loss(model: Model, x: Float[Array, "tokens r"], form: Any) -> Float[Array, ""]:
-    """``ell(X)`` of one sentence."""
+    """Return ``ell(X)`` of one sentence."""
     if model.loss is not None:
         return model.energy(x, form)
     s = model.student(x)
     if len(s) > UNROLL_LIMIT:
         return 0.5 * form.c + _all_rows(s, form.B, form.C).value
-    rows, B, C = ([parts(row) for row in parts(each)] for each in (s, form.B, form.C))
+    rows, B, C = ([parts(row) for row in parts(matrix)] for matrix in (s, form.B, form.C))
     value = 0.5 * form.c
-    for row, aim in zip(rows, B, strict=True):
+    for row, target in zip(rows, B, strict=True):
         # C is symmetric.
-        mixed = [dot(row, other) for other in C]
-        value = value - dot(row, aim) + 0.5 * dot(row, mixed)
+        product = [dot(row, column) for column in C]
+        value = value - dot(row, target) + 0.5 * dot(row, product)
     return value
 
 
 def sentence_derivatives(model: Model) -> Callable[[Entries, Any], Derivatives]:
-    """``(X, form) -> Derivatives`` of ``ell(X)``, tokens and rank flattened.
+    """Return ``(X, form) -> Derivatives`` of ``ell(X)``, tokens and rank flattened.
 
-    By automatic differentiation, unless there is a closed form.
+    Models without a closed form are differentiated automatically.
     """
     if model.loss is not None:
         return channel_loss(model, None)
@@ -147,18 +149,18 @@ def sentence_derivatives(model: Model) -> Callable[[Entries, Any], Derivatives]:
     def derivatives(x: Entries, form: Form) -> Derivatives:
         return differentiate(lambda y: sentence_loss(model, y.reshape(model.length, -1), form), x)
 
-    closed = has_closed_form(model.student, model.length, model.student_rank)
-    return softmax_loss if closed else derivatives
+    is_closed = has_closed_form(model.student, model.length, model.student_rank)
+    return softmax_loss if is_closed else derivatives
 
 
 def softmax_loss(x: Entries, form: Form) -> Derivatives:
-    """``ell(X)`` for ``S = softmax(X X^T)``."""
+    """Return the derivatives of ``ell(X)`` for ``S = softmax(X X^T)``."""
     B, C, c = form
     if len(x) > UNROLL_LIMIT:
-        found = tied_attention_derivatives(x, len(B), lambda S: _all_rows(S, B, C))
-        return found._replace(value=found.value + 0.5 * c)
+        derivatives = tied_attention_derivatives(x, len(B), lambda S: _all_rows(S, B, C))
+        return derivatives._replace(value=derivatives.value + 0.5 * c)
     tokens = range(len(B))
-    b, rows = ([parts(row) for row in parts(each)] for each in (B, C))
+    b, rows = ([parts(row) for row in parts(matrix)] for matrix in (B, C))
     curvature = {(j, k): rows[j][k] for j in tokens for k in tokens if j <= k}
 
     def row(i: int, s: Sequence[Array]) -> Row:
@@ -167,8 +169,8 @@ def softmax_loss(x: Entries, form: Form) -> Derivatives:
         value = total([s[j] * (0.5 * curved[j] - b[i][j]) for j in tokens])
         return Row(value, slope, curved, curvature)
 
-    found = softmax_derivatives(x, len(B), row)
-    return found._replace(value=found.value + 0.5 * c)
+    derivatives = softmax_derivatives(x, len(B), row)
+    return derivatives._replace(value=derivatives.value + 0.5 * c)
 
 
 def _all_rows(
@@ -183,12 +185,12 @@ def _all_rows(
 def sentence_losses(
     model: Model, reduced: Reduced, x: Float[Array, "tokens r n"]
 ) -> Float[Array, " n"]:
-    """``ell(X_mu)`` of every sentence."""
-    return vmap_points(lambda some, form: sentence_loss(model, some, form))(x, reduced.form)
+    """Return ``ell(X_mu)`` of every sentence."""
+    return vmap_points(partial(sentence_loss, model))(x, reduced.form)
 
 
 def data_loss(model: Model, reduced: Reduced, x: Float[Array, "tokens r n"]) -> Float[Array, ""]:
-    """``sum_mu ell(X_mu)``, of the envelope where the loss has kinks."""
+    """Return ``sum_mu ell(X_mu)``, or that of the envelope for a loss with kinks."""
     if model.proximal is not None:
         losses = vmap_points(_envelope(model))(x.reshape(-1, x.shape[-1]), reduced.form)
     else:
@@ -197,24 +199,26 @@ def data_loss(model: Model, reduced: Reduced, x: Float[Array, "tokens r n"]) -> 
 
 
 def _envelope(model: Model) -> Callable[[Array, Any], Array]:
-    """Moreau envelope of the loss of one sentence, fields flattened; its slope is
-    ``(X - prox(X))/s``."""
+    """Return the Moreau envelope of a sentence's loss, fields flattened.
+
+    Its gradient is ``(X - prox(X))/s``.
+    """
     explicit = channel_loss(model, None)
     assert isinstance(explicit, ExplicitProx)
 
-    def nearest(x: Array, form: Any) -> Array:
+    def prox(x: Array, form: Any) -> Array:
         return explicit.minimizer(x, SMOOTHING * jnp.eye(len(x), dtype=x.dtype), form)
 
     @jax.custom_jvp
     def envelope(x: Array, form: Any) -> Array:
-        u = nearest(x, form)
+        u = prox(x, form)
         fields = u.reshape(model.length, -1)
         return model.energy(fields, form) + jnp.sum((x - u) ** 2) / (2 * SMOOTHING)
 
     @envelope.defjvp
-    def slope(given: Any, moved: Any) -> tuple[Array, Array]:
-        x, form = given
-        return envelope(x, form), jnp.dot((x - nearest(x, form)) / SMOOTHING, moved[0])
+    def directional_derivative(primals: Any, tangents: Any) -> tuple[Array, Array]:
+        x, form = primals
+        return envelope(x, form), jnp.dot((x - prox(x, form)) / SMOOTHING, tangents[0])
 
     return envelope
 
@@ -222,16 +226,16 @@ def _envelope(model: Model) -> Callable[[Array, Any], Array]:
 def training_loss(
     model: Model, reduced: Reduced, weights: Weights, x: Float[Array, "tokens r n"]
 ) -> Float[Array, ""]:
-    """``sum_mu ell + (ridge/2) |Q|^2`` of weights Q whose projections X are known.
+    """Return ``sum_mu ell + (ridge/2) |Q|^2`` of weights Q with projections X.
 
-    No token is touched: along a line ``Q + t P`` the projections are ``X + t Y``, and any t
-    costs n numbers.
+    This needs no product with the tokens: along a line ``Q + t P`` the projections are
+    ``X + t Y``, and any t costs n numbers.
     """
     return data_loss(model, reduced, x) + 0.5 * model.ridge * jnp.sum(weights**2)
 
 
 def exact_loss(model: Model, reduced: Reduced, weights: Weights) -> Float[Array, ""]:
-    """The training loss without smoothing."""
+    """Return the training loss without smoothing."""
     losses = sentence_losses(model, reduced, project(reduced.z, weights))
     return jnp.sum(reduced.used * losses) + 0.5 * model.ridge * jnp.sum(weights**2)
 
@@ -239,7 +243,7 @@ def exact_loss(model: Model, reduced: Reduced, weights: Weights) -> Float[Array,
 def value_and_gradient(
     model: Model, reduced: Reduced, weights: Weights
 ) -> tuple[Float[Array, ""], Weights]:
-    """Training loss and its gradient in Q: two products with the tokens."""
+    """Return the training loss and its gradient in Q, with two products with the tokens."""
     x = project(reduced.z, weights)
     slopes = jax.value_and_grad(lambda q, y: training_loss(model, reduced, q, y), (0, 1))
     value, (direct, force) = slopes(weights, x)
@@ -249,7 +253,7 @@ def value_and_gradient(
 def hessian_product(
     model: Model, reduced: Reduced, x: Float[Array, "tokens r n"], direction: Weights
 ) -> Weights:
-    """The Hessian of the training loss times a direction, at the projections `x` of Q.
+    """Return the Hessian of the training loss times a direction, at the projections `x` of Q.
 
     ``H v = sum_mu z_mu^T (d^2 ell/dX^2)(z_mu v/sqrt d)/sqrt d + ridge v``.
     """

@@ -1,4 +1,4 @@
-"""What is reported of a student on a data set, whatever engine found its weights."""
+"""Measurements of a student on a data set, shared by training and message passing."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from dotphase.model import Model
 from dotphase.numerics.proximal_map import vmap_points
 from dotphase.numerics.quadrature import Rule
 
-#: Held-out sentences for the sampled test error.
+#: Default number of held-out sentences for the sampled test error.
 HELD_OUT = 1024
 
 
 class Instance(NamedTuple):
-    """A data set without its sentences: the teacher, directions, the linear layer if any."""
+    """Data set without its sentences: teacher, directions, and the linear layer or None."""
 
     teacher_weights: Float[Array, "d t"]
     positions: Float[Array, "directions d"]
@@ -41,9 +41,9 @@ class Instance(NamedTuple):
 
 
 class Measurements(NamedTuple):
-    """What is cheap to measure: loss per dimension and gradient, overlaps and alignments.
+    """Cheap measurements: loss per dimension, gradient, overlaps and alignments.
 
-    The names mean what they mean in `dotphase.finite_d.runs.Run`.
+    The fields are those of `dotphase.finite_d.runs.Run`.
     """
 
     train_loss: Float[Array, ""]
@@ -56,9 +56,9 @@ class Measurements(NamedTuple):
 
 
 def measure(model: Model, data: Prepared, weights: Weights) -> Measurements:
-    """Loss, gradient and overlaps of one student."""
+    """Measure loss, gradient and overlaps of one student."""
     value, gradient = value_and_gradient(model, data.reduced, weights)
-    if model.proximal is not None:  # what was minimised is smoother than the loss
+    if model.proximal is not None:  # the minimized envelope is smoother than the loss
         value = exact_loss(model, data.reduced, weights)
     overlaps = overlap_norms(model, weights, data.teacher_weights, data.positions)
     return Measurements(value / weights.shape[0], jnp.linalg.norm(gradient), *overlaps)
@@ -72,14 +72,13 @@ def measure_runs(
     keys: Array,
     blocks: int,
 ) -> dict[str, Float[Array, " runs"]]:
-    """Every measured number of a `Run`, of a batch of them; held-out sentences are drawn from the
-    keys.
+    """Measure all numbers of a batch of runs; the keys draw the held-out sentences.
 
-    In two parts: what is measured on other sentences is compiled once for all sizes of data sets.
+    Test errors are compiled separately, once for all sizes of data sets.
     """
-    drawn = Instance(data.teacher_weights, data.positions, data.linear)
-    seen = _measure_runs(model, data, weights)
-    return {**seen, **_test_runs(model, weights, drawn, rule, keys, blocks)}
+    instance = Instance(data.teacher_weights, data.positions, data.linear)
+    training = _measure_runs(model, data, weights)
+    return {**training, **_test_runs(model, weights, instance, rule, keys, blocks)}
 
 
 @eqx.filter_jit
@@ -93,27 +92,27 @@ def _measure_runs(
 def _test_runs(
     model: Model,
     weights: Float[Weights, " runs"],
-    drawn: Instance,
+    instance: Instance,
     rule: Rule,
     keys: Array,
     blocks: int,
 ) -> dict[str, Float[Array, " runs"]]:
-    def one(weights: Weights, drawn: Instance, key: Array) -> dict[str, Float[Array, ""]]:
-        return test_errors(model, weights, drawn, rule, Purpose.TEST.of(key), blocks)
+    def test_run(weights: Weights, instance: Instance, key: Array) -> dict[str, Float[Array, ""]]:
+        return test_errors(model, weights, instance, rule, Purpose.TEST.of(key), blocks)
 
-    return vmap_runs(one)(weights, drawn, keys)
+    return vmap_runs(test_run)(weights, instance, keys)
 
 
 def test_errors(
     model: Model,
     weights: Weights,
-    drawn: Instance,
+    instance: Instance,
     rule: Rule,
     key: Array,
     blocks: int,
 ) -> dict[str, Float[Array, ""]]:
-    """Test errors of a student and of the linear layer fitted to its data set."""
-    teacher_weights, positions, layer = drawn
+    """Return the test errors of a student and of the linear layer fitted to its data set."""
+    teacher_weights, positions, layer = instance
     linear = {}
     if model.plain:
         if layer is None:
@@ -137,10 +136,9 @@ def held_out_error(
     key: Array,
     blocks: int,
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Mean and standard error of ``|y - f|^2/(d L)``, or of the metric, over fresh sentences, block
-    by block."""
+    """Return mean and standard error of ``|y - f|^2/(d L)``, or of the metric, on new sentences."""
 
-    def block(totals: tuple[Array, Array], key: Array) -> tuple[tuple[Array, Array], None]:
+    def add_block(totals: tuple[Array, Array], key: Array) -> tuple[tuple[Array, Array], None]:
         sentences = draw_sentences(model, BLOCK_SIZE, key, teacher_weights, positions)
         fresh = reduce(model, sentences)
         fields = project(fresh.z, weights)
@@ -151,12 +149,12 @@ def held_out_error(
         return (totals[0] + jnp.sum(errors), totals[1] + jnp.sum(errors**2)), None
 
     zero = jnp.zeros((), weights.dtype)
-    (total, squares), _ = jax.lax.scan(block, (zero, zero), jax.random.split(key, blocks))
+    (total, squares), _ = jax.lax.scan(add_block, (zero, zero), jax.random.split(key, blocks))
     count = blocks * BLOCK_SIZE
     mean = total / count
     return mean, jnp.sqrt(jnp.maximum(squares / count - mean**2, 0) / (count - 1))
 
 
 def count_blocks(held_out: int) -> int:
-    """Blocks that hold at least so many sentences."""
+    """Return the number of blocks with at least `held_out` sentences in all."""
     return -(-held_out // BLOCK_SIZE)

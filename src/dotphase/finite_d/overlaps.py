@@ -1,4 +1,4 @@
-"""Overlaps of weights with the teacher, the positions and themselves, measured at finite d."""
+"""Overlaps of weights with the teacher, the positions and themselves at finite d."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from jaxtyping import Array, Float
 from dotphase.finite_d.datasets import weighted_product
 from dotphase.model import Model
 
-#: What a student can have learned.
+#: Mechanisms that a student can have learned.
 MECHANISMS = ("semantic", "positional", "mixed", "uninformed")
-#: An alignment this many times what chance gives, 1/sqrt(d), counts as learned.
-CHANCE = 4.0
+#: An alignment above this multiple of 1/sqrt(d), that of random weights, counts as learned.
+DETECTION_FACTOR = 4.0
 
 
 class TokenOverlaps(NamedTuple):
@@ -34,7 +34,7 @@ class TokenOverlaps(NamedTuple):
 
 
 class Norms(NamedTuple):
-    """Norms of the overlaps of the first token, and how well the weights are aligned.
+    """Norms of the overlaps of the first token, and alignments of the weights.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ def token_overlaps(
     teacher_weights: Float[Array, "d t"],
     positions: Float[Array, "tokens d"],
 ) -> TokenOverlaps:
-    """Overlaps of given weights."""
+    """Return the overlaps of weights."""
     return TokenOverlaps(
         m=weights.T @ positions[0] / np.sqrt(weights.shape[0]),
         theta=weighted_product(model, weights, teacher_weights),
@@ -70,33 +70,33 @@ def overlap_norms(
     teacher_weights: Float[Array, "d t"],
     positions: Float[Array, "tokens d"],
 ) -> Norms:
-    """Norms of the overlaps of given weights, and their alignments."""
-    found = token_overlaps(model, weights, teacher_weights, positions)
-    m, theta, q = (jnp.linalg.norm(part) for part in found)
+    """Return the norms of the overlaps of weights, and their alignments."""
+    overlaps = token_overlaps(model, weights, teacher_weights, positions)
+    m, theta, q = (jnp.linalg.norm(overlap) for overlap in overlaps)
     tiny = np.finfo(weights.dtype).tiny
-    sizes = jnp.linalg.norm(weights) * jnp.linalg.norm(teacher_weights)
-    along = jnp.linalg.norm(weights.T @ teacher_weights) / (sizes + tiny)
-    return Norms(m, theta, q, along, positional_alignment(m, q))
+    norms = jnp.linalg.norm(weights) * jnp.linalg.norm(teacher_weights)
+    semantic_alignment = jnp.linalg.norm(weights.T @ teacher_weights) / (norms + tiny)
+    return Norms(m, theta, q, semantic_alignment, positional_alignment(m, q))
 
 
 def positional_alignment(m: Any, q: Any) -> Any:
-    """``m/sqrt(m^2 + q)`` of norms of overlaps; 0 without a student."""
+    """Return ``m/sqrt(m^2 + q)`` of norms of overlaps; 0 for zero weights."""
     return m / ((m**2 + q) ** 0.5 + np.finfo(np.float32).tiny)
 
 
 def mechanism_of(semantic_alignment: Any, positional_alignment: Any, d: int) -> str:
-    """What a student has learned, one of `MECHANISMS`, from its two alignments.
+    """Return the mechanism of a student, one of `MECHANISMS`, from its two alignments.
 
-    Chance gives each of them a value of about ``1/sqrt d``.
+    Random weights have alignments of about ``1/sqrt d``.
     """
-    aligned = {"semantic": semantic_alignment, "positional": positional_alignment}
-    if min(aligned.values()) > 0.5:
+    alignments = {"semantic": semantic_alignment, "positional": positional_alignment}
+    if min(alignments.values()) > 0.5:
         return "mixed"
-    best = max(aligned, key=lambda name: aligned[name])
-    return best if aligned[best] > CHANCE / d**0.5 else "uninformed"
+    best = max(alignments, key=lambda name: alignments[name])
+    return best if alignments[best] > DETECTION_FACTOR / d**0.5 else "uninformed"
 
 
 def mechanisms_of(runs: Mapping[str, np.ndarray], d: int) -> np.ndarray:
-    """`mechanism_of` of many students, from arrays of their two alignments."""
-    judge = np.vectorize(lambda s, p: mechanism_of(s, p, d), otypes=["U16"])
-    return np.asarray(judge(runs["semantic_alignment"], runs["positional_alignment"]))
+    """Return the mechanisms of many students, from arrays of their two alignments."""
+    classify = np.vectorize(lambda s, p: mechanism_of(s, p, d), otypes=["U16"])
+    return np.asarray(classify(runs["semantic_alignment"], runs["positional_alignment"]))

@@ -1,4 +1,4 @@
-"""Data sets as the engines take them, each with the weights to begin at."""
+"""Data sets in the form that training and message passing need, with initial weights."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from dotphase.model import Model
 
 
 class Prepared(NamedTuple):
-    """A data set: its loss, what was drawn with it, and the linear layer fitted to it, where there
-    is one (models that are plain) and it is asked for (`prepare_runs`)."""
+    """Data set: its loss, teacher and positions, and the linear layer fitted to it.
+
+    `prepare_runs` fits the layer for plain models; otherwise it is None.
+    """
 
     reduced: Reduced
     teacher_weights: Float[Array, "d t"]
@@ -28,7 +30,7 @@ class Prepared(NamedTuple):
 
 
 def prepare(model: Model, data: Dataset, n: Int[Array, ""] | None = None) -> Prepared:
-    """Reduce a data set; with `n`, only its first n sentences count, and the rest is padding.
+    """Reduce a data set; sentences from the n-th on are padding and have no weight.
 
     Padding lets data sets of different sizes share compiled code.
     """
@@ -42,7 +44,7 @@ def prepare(model: Model, data: Dataset, n: Int[Array, ""] | None = None) -> Pre
 def prepare_runs(
     model: Model, start: StartFunction, keys: Array, n: int, positions: Float[Array, "tokens d"]
 ) -> tuple[Prepared, Float[Weights, " runs"]]:
-    """Draw the data set of every key, of n sentences, and begin on it."""
+    """Draw a data set of n sentences and initial weights for every key."""
     return _prepare_runs(model, start, keys, jnp.asarray(n), padded_size(n), positions)
 
 
@@ -55,15 +57,15 @@ def _prepare_runs(
     size: int,
     positions: Float[Array, "tokens d"],
 ) -> tuple[Prepared, Float[Weights, " runs"]]:
-    def one(key: Array) -> tuple[Prepared, Weights]:
+    def prepare_run(key: Array) -> tuple[Prepared, Weights]:
         data = draw_dataset(model, size, key, positions)
-        first = initial_weights(
+        weights = initial_weights(
             model, start, Purpose.START.of(key), data.teacher_weights, positions
         )
         prepared = prepare(model, data, n)
         if model.plain:
             layer = linear_layer(model, data, prepared.reduced.used)
             prepared = prepared._replace(linear=layer)
-        return prepared, first
+        return prepared, weights
 
-    return vmap_runs(one)(keys)
+    return vmap_runs(prepare_run)(keys)

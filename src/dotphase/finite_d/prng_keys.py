@@ -1,4 +1,4 @@
-"""Keys of everything random at finite dimension, each used for one purpose."""
+"""Random keys at finite dimension, one for each purpose."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dotphase.config import validation
 
 
 class Purpose(enum.IntEnum):
-    """What a part of a run's key is for; the data are drawn from the key itself."""
+    """Purposes of the keys derived from that of a run; its data are drawn from the key itself."""
 
     START = 101
     STEPS = 102
@@ -22,12 +22,12 @@ class Purpose(enum.IntEnum):
     BASELINE = 104
 
     def of(self, key: Array) -> Array:
-        """The key for this purpose."""
+        """Return the key for this purpose."""
         return jax.random.fold_in(key, int(self))
 
 
 def as_key(key: Any) -> Array:
-    """A JAX key from a whole number or a key."""
+    """Return a JAX key from an integer or a key."""
     if isinstance(key, jax.Array) and (
         jnp.issubdtype(key.dtype, jax.dtypes.prng_key) or key.shape == (2,)
     ):
@@ -36,13 +36,13 @@ def as_key(key: Any) -> Array:
 
 
 @eqx.filter_jit
-def keys_at(root: Array, places: Int[Array, "runs axes"]) -> Array:
-    """One key for each place: numbers of a run, or of a cell and a run in it, folded in in turn."""
+def keys_at(root: Array, indices: Int[Array, "runs axes"]) -> Array:
+    """Return one key per row of `indices`, whose entries are folded in one after the other."""
 
-    def one(place: Int[Array, " axes"]) -> Array:
+    def key_at(index: Int[Array, " axes"]) -> Array:
         key = root
-        for axis in range(place.shape[0]):
-            key = jax.random.fold_in(key, place[axis])
+        for axis in range(index.shape[0]):
+            key = jax.random.fold_in(key, index[axis])
         return key
 
-    return jax.vmap(one)(places)
+    return jax.vmap(key_at)(indices)

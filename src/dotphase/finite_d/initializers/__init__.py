@@ -1,4 +1,4 @@
-"""Where training and message passing begin: one file for each start, which defines `START`."""
+"""Initial weights of training and message passing: one file for each start, with `INITIALIZER`."""
 
 from __future__ import annotations
 

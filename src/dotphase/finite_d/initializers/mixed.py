@@ -1,4 +1,4 @@
-"""``mixed``: the teacher's weights beside the positional direction."""
+"""``mixed``: the teacher's weights and the positional direction, in different columns."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from dotphase.finite_d.initialization import Initializer, Scale, StartComponents, require_positions
-from dotphase.finite_d.initializers.positional import limit as along
+from dotphase.finite_d.initializers.positional import limit as positional_limit
 from dotphase.finite_d.initializers.positional import positional
-from dotphase.finite_d.initializers.semantic import limit as aligned
+from dotphase.finite_d.initializers.semantic import limit as semantic_limit
 from dotphase.finite_d.loss import Weights
 from dotphase.model import Model
 
@@ -16,28 +16,27 @@ from dotphase.model import Model
 def mixed(
     key: Array, teacher_weights: Array, positions: Array, columns: int, scale: Scale
 ) -> Weights:
-    """``Q*`` beside the positional direction, then small random columns.
+    """Return Q*, the positional direction, then small random columns.
 
-    For students with more columns than the teacher: one mechanism in each.
+    This is for students with more columns than the teacher.
     """
-    along = positional(key, teacher_weights, positions, columns, scale)
-    both = jnp.concatenate([teacher_weights, along], axis=1)
-    return both[:, :columns]
+    others = positional(key, teacher_weights, positions, columns, scale)
+    return jnp.concatenate([teacher_weights, others], axis=1)[:, :columns]
 
 
-def _refused(model: Model, columns: int) -> str | None:
+def _objection(model: Model, columns: int) -> str | None:
     if columns <= model.teacher_rank:
         return "needs a student with more columns than the teacher"
     return require_positions(model, columns)
 
 
 def limit(model: Model, columns: int, scale: float) -> StartComponents:
-    """The teacher's columns, then those of the positional start."""
-    own = model.teacher_rank
-    theta, m, rest = aligned(model, columns, scale)
-    others = along(model, columns - own, scale)
-    m[own:], rest[own:, own:] = others.m, others.rest
-    return StartComponents(theta, m, rest)
+    """Return the limit: the teacher's columns, then those of the positional start."""
+    t = model.teacher_rank
+    theta, m, orthogonal = semantic_limit(model, columns, scale)
+    others = positional_limit(model, columns - t, scale)
+    m[t:], orthogonal[t:, t:] = others.m, others.orthogonal
+    return StartComponents(theta, m, orthogonal)
 
 
-INITIALIZER = Initializer(mixed, refused=_refused, limit=limit)
+INITIALIZER = Initializer(mixed, objection=_objection, limit=limit)

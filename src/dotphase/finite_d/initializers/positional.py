@@ -1,4 +1,4 @@
-"""``positional``: along the positional encodings."""
+"""``positional``: the direction of the positional encodings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dotphase.finite_d.initialization import (
     position_modes,
     require_positions,
 )
-from dotphase.finite_d.initializers.random import limit as nowhere
+from dotphase.finite_d.initializers.random import limit as random_limit
 from dotphase.finite_d.initializers.random import random
 from dotphase.finite_d.loss import Weights
 from dotphase.model import Model
@@ -22,27 +22,26 @@ from dotphase.model import Model
 def positional(
     key: Array, teacher_weights: Array, positions: Array, columns: int, scale: Scale
 ) -> Weights:
-    """The unit vector along the strongest mode of the positions, as first column.
+    """Return the unit vector of the strongest mode of the positions, then small random columns.
 
-    For the paper's model that is its ``(1, ..., 1)/sqrt d``, with ``m = 1/sqrt d``: close to
-    the point Q = 0, where the gradient vanishes, but displaced towards the positional minimum
-    only, and the loss falls from there. Other columns are small and random.
+    For the paper's model this is ``(1, ..., 1)/sqrt d``, with ``m = 1/sqrt d``: close to the
+    point Q = 0, where the gradient vanishes, but displaced towards the positional minimum, so
+    that the loss falls from the first step on.
     """
-    strongest = jnp.linalg.svd(positions, full_matrices=False)[2][0]
-    # A singular vector has no sign of its own: towards the first token's position.
-    along = positions[0] @ strongest
-    strongest = jnp.where(along < 0, -strongest, strongest)
+    mode = jnp.linalg.svd(positions, full_matrices=False)[2][0]
+    # The sign of a singular vector is arbitrary: point towards the first token's position.
+    mode = jnp.where(positions[0] @ mode < 0, -mode, mode)
     others = random(key, teacher_weights, positions, columns, scale)[:, 1:]
-    return jnp.concatenate([strongest[:, None], others], axis=1)
+    return jnp.concatenate([mode[:, None], others], axis=1)
 
 
 def limit(model: Model, columns: int, scale: float) -> StartComponents:
-    """The same direction with ``|Q|^2 = d``: a unit vector would be zero in this limit."""
-    theta, m, rest = nowhere(model, columns, scale)
-    strongest = position_modes(model)[:, 0]
-    m[0] = strongest * np.where(strongest[0] < 0, -1.0, 1.0)
-    rest[0, 0] = 0.0
-    return StartComponents(theta, m, rest)
+    """Return the limit of the direction with ``|Q|^2 = d``; a unit vector would vanish."""
+    theta, m, orthogonal = random_limit(model, columns, scale)
+    mode = position_modes(model)[:, 0]
+    m[0] = mode * np.where(mode[0] < 0, -1.0, 1.0)
+    orthogonal[0, 0] = 0.0
+    return StartComponents(theta, m, orthogonal)
 
 
-INITIALIZER = Initializer(positional, refused=require_positions, limit=limit)
+INITIALIZER = Initializer(positional, objection=require_positions, limit=limit)

@@ -15,14 +15,14 @@ from dotphase.model import Model
 def random(
     key: Array, teacher_weights: Array, positions: Array, columns: int, scale: Scale
 ) -> Weights:
-    """Entries from ``N(0, scale^2)``."""
+    """Draw all entries from ``N(0, scale^2)``."""
     shape = (teacher_weights.shape[0], columns)
     normal = jax.random.normal(key, shape, teacher_weights.dtype)
     return jnp.asarray(scale, teacher_weights.dtype) * normal
 
 
 def limit(model: Model, columns: int, scale: float) -> StartComponents:
-    """Orthogonal to everything: the overlaps are of order 1/sqrt d."""
+    """Return the limit: the overlaps are of order 1/sqrt d, so they vanish."""
     return StartComponents(
         np.zeros((columns, model.teacher_rank)),
         np.zeros((columns, model.length)),
