@@ -14,7 +14,7 @@ LONG_NAMES = {
     "sigma": "standard deviation σ of tokens",
     "ridge": "ridge λ",
     "d": "dimension d",
-    "seed": "number of the run",
+    "seed": "index of the run",
     "step": "step",
     "train_loss": "training loss per dimension",
     "test_error": "test error",
@@ -41,6 +41,14 @@ LONG_NAMES = {
     "iteration": "iteration",
     "iterations": "number of iterations",
     "seconds": "time",
+    "mechanism": "mechanism of the student",
+    "converged": "1 if the run met its tolerance",
+    "outcome": "outcome of the run",
+    "reason": "reason why the run stopped",
+    "eigenvalues": "smallest eigenvalues of the Hessian",
+    "largest": "largest eigenvalue of the Hessian",
+    "products": "number of products with the Hessian",
+    "direction": "eigenvector of the smallest eigenvalue",
 }
 
 

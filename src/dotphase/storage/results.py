@@ -24,6 +24,7 @@ import numpy as np
 import dotphase
 from dotphase.errors import InvalidInput
 from dotphase.storage import encoding, files
+from dotphase.storage.labels import add_labels
 from dotphase.storage.paths import as_path, check_writable
 from dotphase.storage.provenance import attribute, provenance
 
@@ -83,7 +84,7 @@ class Result:
             ):
                 dims = [f"{name}_{axis}" for axis in range(np.ndim(value))]
                 variables[name] = (dims, value)
-        return xr.Dataset(variables, attrs=_provenance(self))
+        return add_labels(xr.Dataset(variables, attrs=_provenance(self)))
 
     def save(self, path: str | Path) -> Path:
         """Write the result to a netCDF file, which `dp.load` reads; return its path.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax
@@ -27,6 +27,9 @@ from dotphase.model import Model
 from dotphase.runtime import interrupt
 from dotphase.runtime.precision import in_double_precision
 from dotphase.storage.results import Result
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 #: Maximum number of weights for which the full Hessian is computed.
 MAX_DENSE = 64
@@ -94,6 +97,11 @@ class Curvature(Printable, Result):
             "products": self.products,
             "converged": self.converged,
         }
+
+    def dataset(self) -> xr.Dataset:
+        """Return eigenvalues, gradient norm and direction as a labeled dataset."""
+        axes = {"eigenvalues_0": "eigenvalue", "direction_0": "weight", "direction_1": "column"}
+        return super().dataset().rename(axes)
 
     @property
     def description(self) -> Description:
