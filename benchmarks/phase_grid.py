@@ -22,6 +22,8 @@ import jax
 import numpy as np
 import xarray as xr
 
+from dotphase.runtime.progress import ProgressEvent
+
 #: Attributes that say with what and when a dataset was computed.
 VERSIONS = ("software", "started", "python", "jax", "numpy")
 
@@ -49,11 +51,11 @@ def main() -> int:
 
     began, shown = time.perf_counter(), [0.0]
 
-    def show(done: int, total: int) -> None:
+    def show(event: ProgressEvent) -> None:
         now = time.perf_counter() - began
-        if now - shown[0] > 1 or done == total:
+        if now - shown[0] > 1 or event.done == event.total:
             shown[0] = now
-            print(f"{now:8.1f} s  {done} of {total} cells", file=sys.stderr)
+            print(f"{now:8.1f} s  {event.done} of {event.total} cells", file=sys.stderr)
 
     try:
         dataset = train_grid(

@@ -169,7 +169,7 @@ def remarks(datasets: Datasets) -> list[str]:
             continue
         shares = basin_shares(found.isel(optimizer=0) if "optimizer" in found.dims else found)
         for scale in shares["scale"].values:
-            semantic = shares.sel(found="semantic", scale=scale)
+            semantic = shares.sel(mechanism="semantic", scale=scale)
             values = "; ".join(
                 f"{float(alpha):g}: {100 * float(semantic['share'].sel(alpha=alpha)):.0f} ± "
                 f"{100 * float(semantic['stderr'].sel(alpha=alpha)):.0f}%"

@@ -127,7 +127,7 @@ def remarks(datasets: Datasets) -> list[str]:
         parts = []
         for scale in (runs["scale"].values[0], runs["scale"].values[-1]):
             for alpha in (runs["alpha"].values[0], runs["alpha"].values[-1]):
-                cell = shares.sel(optimizer=name, scale=scale, alpha=alpha, found="semantic")
+                cell = shares.sel(optimizer=name, scale=scale, alpha=alpha, mechanism="semantic")
                 parts.append(
                     f"{100 * float(cell['share']):.0f} ± {100 * float(cell['stderr']):.0f}% at "
                     f"s = {scale:g}, alpha = {alpha:g}"

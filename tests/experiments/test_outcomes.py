@@ -17,7 +17,7 @@ def test_what_is_found_has_the_form_of_basins(found):
     assert found["mechanism"].dims == ("alpha", "seed", "scale")
     assert found["m"].shape == (1, 6, 2) and found.attrs["d"] == 400
     shares = dp.analysis.basin_shares(found)["share"]
-    assert float(shares.sum("found").min()) == pytest.approx(1.0)
+    assert float(shares.sum("mechanism").min()) == pytest.approx(1.0)
     assert len(np.unique(found["m"])) == 12  # every start is another
 
 

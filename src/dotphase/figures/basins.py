@@ -20,7 +20,7 @@ def basins(runs: xr.Dataset, path: str | Path | None = None) -> Any:
     ----------
     runs : xarray.Dataset
         From `dotphase.basins`. One row of maps for each optimizer, one column for each mechanism
-        that any run found.
+        that any run reached.
 
     Examples
     --------
@@ -29,8 +29,10 @@ def basins(runs: xr.Dataset, path: str | Path | None = None) -> Any:
     """
     from matplotlib.colors import LinearSegmentedColormap
 
-    share = basin_shares(runs)["share"].transpose("optimizer", "found", "scale", "alpha")
-    kinds = [kind for kind in share["found"].values.tolist() if share.sel(found=kind).max() > 0]
+    share = basin_shares(runs)["share"].transpose("optimizer", "mechanism", "scale", "alpha")
+    kinds = [
+        kind for kind in share["mechanism"].values.tolist() if share.sel(mechanism=kind).max() > 0
+    ]
     names = share["optimizer"].values.tolist()
     alphas, scales = share["alpha"].values, share["scale"].values
     size = (0.9 + len(kinds) * max(2.1, 0.36 * len(alphas)), 0.7 + 1.75 * len(names))
@@ -39,7 +41,7 @@ def basins(runs: xr.Dataset, path: str | Path | None = None) -> Any:
         for row, name in zip(axes, names, strict=True):
             for axis, kind in zip(row, kinds, strict=True):
                 colors = LinearSegmentedColormap.from_list(kind, [page_color(), COLORS[kind]])
-                values = share.sel(optimizer=name, found=kind).values
+                values = share.sel(optimizer=name, mechanism=kind).values
                 axis.imshow(values, origin="lower", aspect="auto", cmap=colors, vmin=0, vmax=1)
                 for (i, j), value in np.ndenumerate(values):
                     axis.text(

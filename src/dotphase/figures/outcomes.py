@@ -43,7 +43,7 @@ def outcomes(datasets: Mapping[str, xr.Dataset], path: str | Path | None = None)
         for number, (color, marker, (label, share)) in enumerate(styles):
             for row, kind in zip(axes, KINDS, strict=True):
                 for axis, scale in zip(row, scales, strict=True):
-                    curve = share.sel(found=kind, scale=scale)
+                    curve = share.sel(mechanism=kind, scale=scale)
                     # Shifted, so that points do not hide each other.
                     axis.errorbar(
                         curve["alpha"] + 0.04 * number, curve["share"], curve["stderr"],

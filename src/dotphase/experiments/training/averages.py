@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from dotphase.experiments.training.grid import FIELDS
+from dotphase.experiments.training.grid_results import FIELDS
 from dotphase.numerics.crossings import locate_fall
 
 #: Quantities that are averaged over data sets.

@@ -1,15 +1,14 @@
-"""Which minimum an optimizer finds from random starts, by sample complexity and initial scale.
+"""Minima that optimizers reach from random starts, by sample complexity and initial scale.
 
 A cell is (alpha, seed): one data set, on which every optimizer starts from the same random
-direction at every scale, so that maps differ by what they are about and not by their data. Data
-sets of all alphas are padded to one size and each optimizer is compiled once.
+direction at every scale, so that maps do not differ by their data. Data sets of all alphas are
+padded to one size, and each optimizer is compiled once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Unpack
 
 import equinox as eqx
 import jax
@@ -19,7 +18,9 @@ import xarray as xr
 from jaxtyping import Array, Float, Int
 
 from dotphase.config import validation
+from dotphase.config.settings import replace_fields
 from dotphase.errors import InvalidInput
+from dotphase.experiments.training.endpoints import endpoint_settings
 from dotphase.finite_d.batches import choose_runs_per_batch, run_bytes, split_batches, vmap_runs
 from dotphase.finite_d.datasets import count_sentences, draw_dataset, position_vectors
 from dotphase.finite_d.initialization import StartFunction, initial_weights, resolve_start
@@ -31,15 +32,18 @@ from dotphase.model import Model
 from dotphase.numerics.outcome import Outcome
 from dotphase.runtime import interrupt, memory_limit
 from dotphase.runtime.precision import in_double_precision
+from dotphase.runtime.progress import ProgressCallback, ProgressEvent, report_nothing
 from dotphase.storage.provenance import provenance
 from dotphase.training.kernel import Recipe, train_starts
-from dotphase.training.settings import TrainingSettings
+from dotphase.training.settings import TrainingFields, TrainingSettings
 
-#: Gradient norm over sqrt(d) at which a run has arrived, and sentences of a mini-batch.
-TOLERANCE, MINIBATCH = 1e-5, 32
+#: Default settings: coarse convergence, small mini-batches.
+SETTINGS = TrainingSettings(tolerance=1e-5, minibatch=32)
+#: Settings that all optimizers share.
+SHARED = ("seed", "runs_per_batch")
 
 _NUMBERS = {
-    "train_loss": "training loss per dimension where the run ended",
+    "train_loss": "training loss per dimension at the end",
     "m": "|Q^T p_1|/sqrt d",
     "theta": "|Q^T Sigma_1 Q*|/d",
     "q": "|Q^T Sigma_1 Q|/d",
@@ -47,7 +51,7 @@ _NUMBERS = {
     "positional_alignment": "m/sqrt(m^2 + q)",
     "gradient_norm": "norm of the gradient of the training loss",
     "iterations": "steps taken",
-    "outcome": "why the run stopped, a number of dotphase.numerics.outcome.Outcome",
+    "outcome": "reason of the stop, a number of dotphase.numerics.outcome.Outcome",
 }
 
 
@@ -58,15 +62,12 @@ def basins(
     scales: Sequence[float],
     d: int,
     *,
-    optimizers: Sequence[str] = ("gd", "adam", "sgd"),
     seeds: int = 16,
     start: str = "random",
-    lr: Mapping[str, float] | None = None,
-    steps: Mapping[str, int] | None = None,
-    minibatch: int = MINIBATCH,
-    seed: int = 0,
-    runs_per_batch: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    optimizers: Sequence[str | TrainingSettings] = ("gd", "adam", "sgd"),
+    progress: ProgressCallback | None = None,
+    settings: TrainingSettings | None = None,
+    **changes: Unpack[TrainingFields],
 ) -> xr.Dataset:
     """Train students from random starts on a grid of alpha and initial scale.
 
@@ -77,27 +78,21 @@ def basins(
     alphas : sequence of float
         Sentences per dimension.
     scales : sequence of float
-        Factors s of the weights at the start: for the random one, which has entries of variance
-        one, standard deviations.
+        Factors s of the initial weights. A random start has entries of standard deviation s.
     d : int
         Dimension of a token.
-    optimizers : names of optimizers
-        As in `train`; all of them start from the same weights on the same data.
     seeds : int
-        Data sets, each with its own random direction, per alpha.
+        Data sets per alpha, each with its own random direction.
     start : str
-        Direction to start in, as in `train`.
-    lr, steps : mappings, optional
-        Step size and most steps of optimizers that are not to have their own for runs of which
-        only the end is looked at.
-    minibatch : int
-        Sentences in a mini-batch of sgd.
-    seed : int
-        Seed of everything random.
-    runs_per_batch : int, optional
-        Cells trained at once; chosen to fit into memory if not given.
+        Direction of the initial weights, as in `train`.
+    optimizers : sequence of str or TrainingSettings
+        Names of optimizers, or settings for one that differ from `settings` (such as lr and
+        steps). All of them start from the same weights on the same data.
     progress : callable, optional
-        Called with (batches done, batches in all).
+        Receives an event for each finished batch (`dotphase.results.ProgressEvent`).
+    settings, **changes
+        As for `train`, in double precision, with a tolerance of 1e-5 and mini-batches of 32 by
+        default. By default steps are chosen for the final weights, not for the path.
 
     Returns
     -------
@@ -110,65 +105,98 @@ def basins(
     >>> runs["mechanism"].dims
     ('optimizer', 'alpha', 'seed', 'scale')
     """
+    rules = _optimizer_settings(optimizers, settings or SETTINGS, changes)
+    common = {name: value for name, value in changes.items() if name in SHARED}
+    settings = replace_fields(settings or SETTINGS, common)
     sizes = [count_sentences(model, alpha, d) for alpha in alphas]
-    widths = [validation.number("scale", scale, above=0) for scale in scales]
-    common = TrainingSettings(
-        tolerance=TOLERANCE, minibatch=minibatch, seed=seed, runs_per_batch=runs_per_batch
-    )
-    settings = {
-        name: replace(
-            common, optimizer=name, steps=(steps or {}).get(name), lr=(lr or {}).get(name)
-        ).for_endpoint()
-        for name in optimizers
-    }
-    for what, given in (("alphas", sizes), ("scales", widths), ("optimizers", optimizers)):
-        if not given or len(set(given)) != len(given):  # type: ignore[arg-type]
-            raise InvalidInput(what, given, "must be one or more different values")
+    factors = [validation.number("scale", scale, above=0) for scale in scales]
+    for name, chosen in (("alphas", sizes), ("scales", factors)):
+        _check_different(name, chosen)
     seeds = validation.integer("seeds", seeds, at_least=1)
-    direction = resolve_start(model, start, 1.0)
-    each = run_bytes(model, max(sizes), d, np.dtype("float64"))
-    lanes = choose_runs_per_batch(runs_per_batch, each, len(sizes) * seeds, d)
-    memory_limit.check_storage("seeds", seeds, 100 * len(sizes) * len(widths) * len(settings))
-    places = [(i, k) for i in range(len(sizes)) for k in range(seeds)]
-    root, positions = jax.random.key(seed), jnp.asarray(position_vectors(model, d))
-    shape = (len(settings), len(sizes), seeds, len(widths))
-    values = {name: np.full(shape, np.nan) for name in _NUMBERS}
-    for done, (some, filled) in enumerate(split_batches(places, lanes)):
-        index = np.asarray(filled)
-        keys, counts = keys_at(root, jnp.asarray(index)), jnp.asarray(sizes)[index[:, 0]]
-        with memory_limit.explain_out_of_memory(lanes):
-            cells = _prepare(model, direction, keys, counts, positions, max(sizes))
-            for number, chosen in enumerate(settings.values()):
-                interrupt.check()
-                recipe = chosen.recipe(d)
-                found = _train(model, recipe, cells, jnp.asarray(widths))
-                for name in _NUMBERS:
-                    rows = np.asarray(found[name])
-                    for lane, (i, k) in enumerate(some):
-                        values[name][number, i, k] = rows[lane]
-        if progress is not None:
-            progress(done + 1, -(-len(places) // lanes))
-    asked = {
-        "d": d, "seed": seed, "minibatch": minibatch, "start": start,
-        "lr": [chosen.step_size for chosen in settings.values()],
-        "steps": [chosen.max_steps for chosen in settings.values()],
+    memory_limit.check_storage("seeds", seeds, 100 * len(sizes) * len(factors) * len(rules))
+    values = _train_cells(
+        model, sizes, factors, d, seeds, resolve_start(model, start, 1.0), rules, settings,
+        progress or report_nothing,
+    )  # fmt: skip
+    config = {
+        "d": d, "start": start, "seed": settings.seed,
+        "lr": [rule.step_size for rule in rules.values()],
+        "steps": [rule.max_steps for rule in rules.values()],
+        "minibatch": [rule.minibatch for rule in rules.values()],
     }  # fmt: skip
     dataset = xr.Dataset(
-        coords={"optimizer": list(settings), "alpha": [float(a) for a in alphas], "scale": widths},
-        attrs=provenance(model, **asked),
+        coords={"optimizer": list(rules), "alpha": [float(a) for a in alphas], "scale": factors},
+        attrs=provenance(model, **config),
     )
     axes = ("optimizer", "alpha", "seed", "scale")
     for name, text in _NUMBERS.items():
         dataset[name] = (axes, values[name], {"description": text})
-    # A run that ran away has found nothing.
     diverged = np.isin(values["outcome"], (Outcome.DIVERGED, Outcome.NOT_FINITE))
     kinds = np.where(diverged, "diverged", mechanisms_of(values, d))
-    dataset["mechanism"] = (axes, kinds, {"description": "what the student has learned"})
+    dataset["mechanism"] = (axes, kinds, {"description": "mechanism of the student"})
     return dataset
 
 
+def _optimizer_settings(
+    optimizers: Sequence[str | TrainingSettings],
+    settings: TrainingSettings,
+    changes: TrainingFields,
+) -> dict[str, TrainingSettings]:
+    """The settings of each optimizer, by its name."""
+    if "optimizer" in changes:
+        raise InvalidInput("optimizer", changes["optimizer"], "must be one of `optimizers`")
+    rules = [
+        replace_fields(settings, {**changes, "optimizer": optimizer})
+        if isinstance(optimizer, str)
+        else optimizer
+        for optimizer in optimizers
+    ]
+    _check_different("optimizers", [rule.optimizer for rule in rules])
+    return {rule.optimizer: endpoint_settings(rule) for rule in rules}
+
+
+def _check_different(field: str, values: Sequence[object]) -> None:
+    if not values or len(set(values)) != len(values):
+        raise InvalidInput(field, values, "must be one or more different values")
+
+
+def _train_cells(
+    model: Model,
+    sizes: Sequence[int],
+    factors: Sequence[float],
+    d: int,
+    seeds: int,
+    direction: StartFunction,
+    rules: Mapping[str, TrainingSettings],
+    settings: TrainingSettings,
+    report: ProgressCallback,
+) -> dict[str, np.ndarray]:
+    """Train all cells in batches; arrays are over optimizer, alpha, seed and scale."""
+    indices = [(i, k) for i in range(len(sizes)) for k in range(seeds)]
+    cell_bytes = run_bytes(model, max(sizes), d, np.dtype("float64"))
+    n_cells = choose_runs_per_batch(settings.runs_per_batch, cell_bytes, len(indices), d)
+    root, positions = jax.random.key(settings.seed), jnp.asarray(position_vectors(model, d))
+    shape = (len(rules), len(sizes), seeds, len(factors))
+    values = {name: np.full(shape, np.nan) for name in _NUMBERS}
+    batches = -(-len(indices) // n_cells)
+    for batch, (used, filled) in enumerate(split_batches(indices, n_cells)):
+        index = np.asarray(filled)
+        keys, counts = keys_at(root, jnp.asarray(index)), jnp.asarray(sizes)[index[:, 0]]
+        with memory_limit.explain_out_of_memory(n_cells):
+            cells = _prepare(model, direction, keys, counts, positions, max(sizes))
+            for number, rule in enumerate(rules.values()):
+                interrupt.check()
+                trained = _train(model, rule.recipe(d), cells, jnp.asarray(factors))
+                for name in _NUMBERS:
+                    rows = np.asarray(trained[name])
+                    for row, (i, k) in zip(rows, used, strict=False):
+                        values[name][number, i, k] = row
+        report(ProgressEvent("basins", batch + 1, batches))
+    return values
+
+
 class _Cells(NamedTuple):
-    """Data sets with a direction to start in and randomness for mini-batches, cells first."""
+    """Data sets with initial directions and keys of mini-batches, cells first."""
 
     data: Prepared
     direction: Float[Weights, " cells"]
@@ -184,13 +212,13 @@ def _prepare(
     positions: Float[Array, "tokens d"],
     size: int,
 ) -> _Cells:
-    def one(key: Array, n: Array) -> _Cells:
+    def prepare_cell(key: Array, n: Array) -> _Cells:
         drawn = draw_dataset(model, size, key, positions)
-        for_start, for_steps = jax.random.split(Purpose.START.of(key))
-        direction = initial_weights(model, start, for_start, drawn.teacher_weights, positions)
-        return _Cells(prepare(model, drawn, n), direction, for_steps)
+        start_key, step_key = jax.random.split(Purpose.START.of(key))
+        direction = initial_weights(model, start, start_key, drawn.teacher_weights, positions)
+        return _Cells(prepare(model, drawn, n), direction, step_key)
 
-    return vmap_runs(one)(keys, sizes)
+    return vmap_runs(prepare_cell)(keys, sizes)
 
 
 @eqx.filter_jit
@@ -199,31 +227,31 @@ def _train(
 ) -> dict[str, Array]:
     """Train every cell from every scale; results have axes (cell, scale)."""
 
-    def cell(mine: _Cells) -> dict[str, Array]:
-        first = scales[:, None, None] * mine.direction
-        return train_starts(model, mine.data, recipe, mine.key, first).numbers()
+    def train_cell(cell: _Cells) -> dict[str, Array]:
+        weights = scales[:, None, None] * cell.direction
+        return train_starts(model, cell.data, recipe, cell.key, weights).numbers()
 
-    return vmap_runs(cell)(cells)
+    return vmap_runs(train_cell)(cells)
 
 
 def basin_shares(dataset: xr.Dataset) -> xr.Dataset:
-    """Shares of the runs that found each mechanism, with their errors.
+    """Share of the runs that reached each mechanism, with errors.
 
-    The error is the standard deviation of the posterior of a share with a flat prior,
-    the root of ``p (1 - p)/(n + 3)`` with ``p = (k + 1)/(n + 2)``: the binomial one where there are
-    many runs, and not zero where all of them agree.
+    The error is the standard deviation of the posterior of a share with a flat prior, the root of
+    ``p (1 - p)/(n + 3)`` with ``p = (k + 1)/(n + 2)``. For many runs it is the binomial error, and
+    it does not vanish if all runs agree.
 
     Examples
     --------
     >>> runs = dp.basins(dp.positional_semantic(), [2.0], [1.0], d=40, seeds=2, optimizers=["gd"])
     >>> dp.analysis.basin_shares(runs)["share"].dims
-    ('found', 'optimizer', 'alpha', 'scale')
+    ('mechanism', 'optimizer', 'alpha', 'scale')
     """
     count = dataset.sizes["seed"]
     hits = xr.concat(
         [(dataset["mechanism"] == kind).sum("seed") for kind in MECHANISMS],
-        xr.Variable("found", list(MECHANISMS)),
+        xr.Variable("mechanism", list(MECHANISMS)),
     )
-    inner = (hits + 1) / (count + 2)
-    error = np.sqrt(inner * (1 - inner) / (count + 3))
+    mean = (hits + 1) / (count + 2)
+    error = np.sqrt(mean * (1 - mean) / (count + 3))
     return xr.Dataset({"share": hits / count, "stderr": error}, attrs=dataset.attrs)

@@ -1,21 +1,18 @@
 """Training on a grid of alpha and of a parameter of the model, from several starts.
 
-Cells (alpha, value, seed) are trained many at a time, in lanes of one compiled call; a cell that
-has ended makes room for the next. Data are drawn where they are used. Data sets of different sizes
-share compiled code by padding: unused sentences have weight zero. The starts of a cell share its
-data, so that one pass over the tokens serves all of them and their training losses can be
-compared without the noise of different data. Results are kept on the way, and a run that was
-stopped goes on where it was.
+A compiled call trains many cells (alpha, value, seed), each in a slot; the next cell takes the slot
+of a finished one. Data sets are drawn when their cell begins. Padding lets data sets of different
+sizes share compiled code: additional sentences have weight zero. The starts of a cell share its
+data set, so that one pass over the tokens serves all of them, and their training losses differ by
+the start alone. Results are stored on the way; an interrupted grid resumes.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import equinox as eqx
 import jax
@@ -25,69 +22,53 @@ import xarray as xr
 from jaxtyping import Array, Bool, Float, Int
 
 from dotphase.config import validation
+from dotphase.config.settings import replace_fields
 from dotphase.errors import InvalidInput
-from dotphase.experiments.training.throughput import Throughput, speed_of_device
+from dotphase.experiments.training.endpoints import describe_settings, endpoint_settings
+from dotphase.experiments.training.grid_results import GridResults
+from dotphase.experiments.training.throughput import Cost, Throughput, speed_of_device
 from dotphase.finite_d.batches import choose_runs_per_batch, on_cpu, run_bytes, vmap_runs
 from dotphase.finite_d.continuous_batching import SlotWork, run_in_slots
 from dotphase.finite_d.datasets import count_sentences, draw_dataset, position_vectors
 from dotphase.finite_d.initialization import StartFunction, initial_weights, resolve_start
 from dotphase.finite_d.loss import Weights
-from dotphase.finite_d.overlaps import mechanisms_of
 from dotphase.finite_d.preparation import Prepared, prepare
 from dotphase.finite_d.prng_keys import Purpose, keys_at
 from dotphase.finite_d.test_error import attention_error, quadrature
 from dotphase.model import Model
-from dotphase.model.linear_layer import linear_test_error
 from dotphase.numerics.outcome import Outcome
 from dotphase.numerics.quadrature import Rule
 from dotphase.runtime import memory_limit
 from dotphase.runtime.precision import in_double_precision
+from dotphase.runtime.progress import ProgressCallback, ProgressEvent, report_nothing
 from dotphase.storage.paths import check_writable
-from dotphase.storage.provenance import describe_model, provenance
-from dotphase.storage.result_cache import CachedResult
 from dotphase.training.kernel import Recipe, finish, initialize_training, optimize
 from dotphase.training.loop import RunState
-from dotphase.training.settings import TrainingSettings
+from dotphase.training.settings import TrainingFields, TrainingSettings
 
-#: Data sets are padded to the largest size, or to half of it, to share compiled code. The second
-#: size is worth its compilation where the tokens of all cells take more bytes than this, on a
-#: CPU and on an accelerator: padding is read too.
-SECOND_SIZE = 2**32, 2**40
+#: Data sets are padded to the largest size, or to half of it. The second size is worth its
+#: compilation if the tokens of all cells take more bytes than this, on a CPU and on an accelerator.
+SECOND_SIZE_BYTES = 2**32, 2**40
 #: Most cells at once on a CPU.
-CROWD = 16
-#: Steps between two looks at which cells have ended.
-ROUND = 8
-#: Seconds between two times that results are written.
-EVERY = 5.0
-
-FIELDS = (
-    "train_loss",
-    "test_error",
-    "m",
-    "theta",
-    "q",
-    "semantic_alignment",
-    "positional_alignment",
-    "gradient_norm",
-    "iterations",
-    "outcome",
-)
+MAX_CPU_CELLS = 16
+#: Steps per compiled call; finished cells are replaced between calls.
+STEPS_PER_CALL = 8
 
 
 class Family(NamedTuple):
-    """Models that differ in numbers only, stacked: one axis more on each of their arrays.
+    """Models that differ in numbers only, with their arrays stacked.
 
     Attributes
     ----------
     members : the models
-    arrays, positions : their numbers, and their positional encodings
-    rest : what they have in common
+    arrays, positions : stacked arrays, and positional encodings
+    shared : the common part of the models
     """
 
     members: tuple[Model, ...]
     arrays: Any
     positions: Float[Array, "members tokens d"]
-    rest: Any
+    shared: Any
 
 
 @in_double_precision
@@ -96,18 +77,15 @@ def grid(
     alphas: Sequence[float],
     values: Sequence[float],
     d: int,
-    *,
     parameter: str = "omega",
-    starts: str | Sequence[str] = ("semantic", "positional"),
+    *,
     seeds: int = 2,
-    optimizer: str = "lbfgs",
-    lr: float | None = None,
-    steps: int | None = None,
-    seed: int = 0,
-    runs_per_batch: int | None = None,
+    starts: str | Sequence[str] = ("semantic", "positional"),
     out: str | Path | None = None,
     throughput: bool = False,
-    progress: Callable[[int, int], None] | None = None,
+    progress: ProgressCallback | None = None,
+    settings: TrainingSettings | None = None,
+    **changes: Unpack[TrainingFields],
 ) -> xr.Dataset:
     """Train the students of a family of models on a grid.
 
@@ -120,31 +98,26 @@ def grid(
     d : int
         Dimension of a token.
     parameter : str
-        What the parameter is called in the result.
-    starts : names of starts, or one name
-        As in `train`; they share the data of a cell.
+        Name of the parameter in the result.
     seeds : int
         Data sets per cell.
-    optimizer : str
-        As in `train`, with the steps for runs of which only the end is looked at.
-    lr, steps : float, int, optional
-        Size of a step and most steps, if not these.
-    seed : int
-        Seed of everything random.
-    runs_per_batch : int, optional
-        Cells trained at once; chosen to fit into memory if not given.
+    starts : names of starts, or one name
+        As in `train`; they share the data of a cell.
     out : path, optional
-        An .npz file that is rewritten every few seconds; cells found there are not computed
-        again.
+        An .npz file with the finished cells, written every few seconds. An existing one is
+        resumed.
     throughput : bool
-        Time single gradients and a plain copy as well, for the attributes of the result.
+        Also time single gradients and a plain copy, for the attributes of the result.
     progress : callable, optional
-        Called with (cells done, cells in all).
+        Receives an event for finished cells (`dotphase.results.ProgressEvent`).
+    settings, **changes
+        As for `train`, in double precision. By default steps are chosen for the final weights, not
+        for the path.
 
     Returns
     -------
     xarray.Dataset
-        Over alpha, the parameter, seed and start. Attributes hold the settings and the throughput.
+        Over alpha, the parameter, seed and start, with settings and throughput as attributes.
 
     Examples
     --------
@@ -153,72 +126,81 @@ def grid(
     ('alpha', 'omega', 'seed', 'start')
     """
     began = time.perf_counter()
-    starts = (starts,) if isinstance(starts, str) else starts
-    places = [float(value) for value in values]
-    models = stack([family(value) for value in places], parameter, d)
-    model = models.members[0]
-    sizes = [count_sentences(model, alpha, d) for alpha in alphas]
+    settings = endpoint_settings(replace_fields(settings or TrainingSettings(), changes))
+    starts = (starts,) if isinstance(starts, str) else tuple(starts)
+    parameters = [float(value) for value in values]
+    models = stack([family(value) for value in parameters], parameter, d)
     seeds = validation.integer("seeds", seeds, at_least=1)
-    settings = TrainingSettings(
-        optimizer, steps, lr, seed=seed, runs_per_batch=runs_per_batch
-    ).for_endpoint()
+    coords: dict[str, list[Any]] = {
+        "alpha": [float(alpha) for alpha in alphas],
+        parameter: parameters,
+        "seed": list(range(seeds)),
+        "start": list(starts),
+    }
+    path = None if out is None else check_writable("out", out, (".npz",))
+    cells = GridResults(coords, {"d": d, **describe_settings(settings)}, models.members, path)
+    cost = _train_cells(cells, models, starts, d, settings, progress or report_nothing)
+    rates = {}
+    if throughput:
+        largest = count_sentences(models.members[0], max(alphas), d)
+        rates = speed_of_device(models.members[0], d, largest, settings.runs_per_batch)
+    speed = Throughput(cost.runs, time.perf_counter() - began, cost.useful_bytes, **rates)
+    return cells.dataset(speed)
+
+
+def _train_cells(
+    cells: GridResults,
+    models: Family,
+    starts: tuple[str, ...],
+    d: int,
+    settings: TrainingSettings,
+    report: ProgressCallback,
+) -> Cost:
+    """Train the unfinished cells, those of the largest padded size first."""
+    model, cost = models.members[0], Cost()
     for member in models.members:
-        chosen = tuple(resolve_start(member, start) for start in starts)
-    cells = _Grid(
-        coords={
-            "alpha": [float(alpha) for alpha in alphas],
-            parameter: places,
-            "seed": list(range(seeds)),
-            "start": list(starts),
-        },
-        asked={"d": d, "seed": seed, "optimizer": optimizer, "lr": lr, "steps": steps},
-        models=models,
-        path=None if out is None else check_writable("out", out, (".npz",)),
-    )
-    rule, recipe = quadrature(model), settings.recipe(d)
-    root = jax.random.key(seed)
-    padded = _padded(sizes, model.length * d * 8 * cells.done[0].size)
-    useful, trained = 0.0, 0
+        functions = tuple(resolve_start(member, start, settings.scale) for start in starts)
+    sizes = [count_sentences(model, alpha, d) for alpha in cells.coords["alpha"]]
+    recipe, root = settings.recipe(d), jax.random.key(settings.seed)
+    token_bytes = model.length * d * 8
+    padded = _padded_sizes(sizes, token_bytes * cells.done[0].size)
+
+    def receive(indices: list[tuple[int, ...]], results: dict[str, np.ndarray]) -> None:
+        cells.add(indices, results)
+        steps = results["iterations"].sum(axis=1)
+        sentences = np.asarray([sizes[i] for i, _, _ in indices])
+        cost.useful_bytes += float(np.sum(steps * sentences)) * 2 * token_bytes
+        cost.runs += len(indices) * len(starts)
+        report(ProgressEvent("grid", int(cells.done.sum()), cells.done.size))
+
     for size in sorted(set(padded), reverse=True):
-        todo = [place for place in np.ndindex(cells.done.shape)
-                if padded[place[0]] == size and not cells.done[place]]  # fmt: skip
-        each = run_bytes(model, size, d, np.dtype("float64"))
-        lanes = choose_runs_per_batch(runs_per_batch, each, len(todo), d, cpu_limit=CROWD)
-        work = _work(models, chosen, recipe, rule, root, np.asarray(sizes), size)
-
-        def receive(indices: list[tuple[int, ...]], results: dict[str, np.ndarray]) -> None:
-            nonlocal useful, trained
-            cells.add(indices, results)
-            steps = results["iterations"].sum(axis=1)
-            sentences = np.asarray([sizes[i] for i, _, _ in indices])
-            useful += float(np.sum(steps * sentences)) * 2 * model.length * d * 8
-            trained += len(indices) * len(starts)
-            if progress is not None:
-                progress(int(cells.done.sum()), cells.done.size)
-
-        with memory_limit.explain_out_of_memory(lanes), cells.keeping():
-            run_in_slots(work, todo, lanes, receive)
-    seconds = time.perf_counter() - began
-    rates = speed_of_device(model, d, max(sizes), runs_per_batch) if throughput else {}
-    return cells.dataset(Throughput(trained, seconds, useful, **rates))
+        unfinished = [index for index in np.ndindex(cells.done.shape)
+                      if padded[index[0]] == size and not cells.done[index]]  # fmt: skip
+        n_slots = choose_runs_per_batch(
+            settings.runs_per_batch, run_bytes(model, size, d, np.dtype("float64")),
+            len(unfinished), d, cpu_limit=MAX_CPU_CELLS,
+        )  # fmt: skip
+        work = _work(models, functions, recipe, quadrature(model), root, np.asarray(sizes), size)
+        with memory_limit.explain_out_of_memory(n_slots), cells.writing():
+            run_in_slots(work, unfinished, n_slots, receive)
+    return cost
 
 
-def _padded(sizes: Sequence[int], each: int) -> list[int]:
-    """Sizes that data sets of the given sizes are padded to; a sentence of each takes so many
-    bytes in all."""
-    worth = SECOND_SIZE[0 if on_cpu() else 1]
-    quantum = -(-max(sizes) // (2 if sum(sizes) * each > worth else 1))
+def _padded_sizes(sizes: Sequence[int], sentence_bytes: int) -> list[int]:
+    """Padded size of every data set; all cells together take `sentence_bytes` per sentence."""
+    limit = SECOND_SIZE_BYTES[0 if on_cpu() else 1]
+    quantum = -(-max(sizes) // (2 if sum(sizes) * sentence_bytes > limit else 1))
     return [-(-n // quantum) * quantum for n in sizes]
 
 
 def stack(members: Sequence[Model], parameter: str, d: int) -> Family:
-    """Put models on one axis; they must agree in everything but numbers."""
+    """Stack the arrays of models that agree in everything but numbers."""
     if not members:
         raise InvalidInput("values", members, "must be one or more numbers")
     parts = [eqx.partition(member, eqx.is_array_like) for member in members]
     shapes = [[np.shape(leaf) for leaf in jax.tree.leaves(arrays)] for arrays, _ in parts]
-    for (_, rest), shape in zip(parts, shapes, strict=True):
-        if shape != shapes[0] or not eqx.tree_equal(rest, parts[0][1]):
+    for (_, shared), shape in zip(parts, shapes, strict=True):
+        if shape != shapes[0] or not eqx.tree_equal(shared, parts[0][1]):
             rule = "must give models of the same functions and shapes: only numbers may differ"
             raise InvalidInput("family", f"models by {parameter}", rule)
     arrays = [arrays for arrays, _ in parts]
@@ -227,8 +209,8 @@ def stack(members: Sequence[Model], parameter: str, d: int) -> Family:
     return Family(tuple(members), stacked, positions, parts[0][1])
 
 
-class _Lane(NamedTuple):
-    """A cell in training: numbers of its model, key, data, and a run for every start."""
+class _Slots(NamedTuple):
+    """Cells in training: arrays of their models, keys, data sets, and a run for every start."""
 
     arrays: Any
     key: Array
@@ -245,23 +227,23 @@ def _work(
     sizes: Int[np.ndarray, " alphas"],
     size: int,
 ) -> SlotWork[tuple[int, ...]]:
-    """Training of cells (number of alpha, of the value, seed), padded to `size` sentences."""
+    """Training of cells, by their indices in the grid, padded to `size` sentences."""
 
-    def begin(places: Sequence[tuple[int, ...]]) -> _Lane:
-        index: Int[np.ndarray, "cells 3"] = np.asarray(places)
+    def begin(indices: Sequence[tuple[int, ...]]) -> _Slots:
+        index: Int[np.ndarray, "cells 3"] = np.asarray(indices)
         numbers, counts = (models.arrays, models.positions), sizes[index[:, 0]]
-        return _begin(models.rest, starts, recipe, numbers, root, index, counts, size)
+        return _begin(models.shared, starts, recipe, numbers, root, index, counts, size)
 
-    def advance(lanes: _Lane) -> tuple[_Lane, Bool[Array, " cells"]]:
-        runs, finished = _advance(models.rest, recipe, lanes)
-        return lanes._replace(runs=runs), finished
+    def advance(slots: _Slots) -> tuple[_Slots, Bool[Array, " cells"]]:
+        runs, finished = _advance(models.shared, recipe, slots)
+        return slots._replace(runs=runs), finished
 
-    return SlotWork(begin, advance, lambda lanes: _finish(models.rest, recipe, rule, lanes))
+    return SlotWork(begin, advance, lambda slots: _finish(models.shared, recipe, rule, slots))
 
 
 @eqx.filter_jit
 def _begin(
-    rest: Any,
+    shared: Any,
     starts: tuple[StartFunction, ...],
     recipe: Recipe,
     numbers: tuple[Any, Float[Array, "members tokens d"]],
@@ -269,124 +251,58 @@ def _begin(
     index: Int[Array | np.ndarray, "cells 3"],
     counts: Int[Array | np.ndarray, " cells"],
     size: int,
-) -> _Lane:
-    """Draw the data of every cell, given by its place in the grid and its number of sentences."""
+) -> _Slots:
+    """Draw the data set of every cell from its index and its number of sentences."""
     arrays, positions = jax.tree.map(lambda leaf: leaf[index[:, 1]], numbers)
 
-    def one(arrays: Any, positions: Array, n: Array, key: Array) -> _Lane:
-        model = eqx.combine(arrays, rest)
+    def begin_cell(arrays: Any, positions: Array, n: Array, key: Array) -> _Slots:
+        model = eqx.combine(arrays, shared)
         drawn = draw_dataset(model, size, key, positions)
         data = prepare(model, drawn, n)
-        for_start, teacher_weights = Purpose.START.of(key), drawn.teacher_weights
-        first = [
-            initial_weights(model, start, for_start, teacher_weights, positions) for start in starts
+        start_key, teacher_weights = Purpose.START.of(key), drawn.teacher_weights
+        weights = [
+            initial_weights(model, start, start_key, teacher_weights, positions) for start in starts
         ]
 
-        def launched(weights: Weights) -> RunState:
+        def begin_run(weights: Weights) -> RunState:
             return initialize_training(model, data.reduced, recipe, key, weights)
 
-        return _Lane(arrays, key, data, jax.vmap(launched)(jnp.stack(first)))
+        return _Slots(arrays, key, data, jax.vmap(begin_run)(jnp.stack(weights)))
 
-    return vmap_runs(one)(arrays, positions, counts, keys_at(root, jnp.asarray(index)))
+    return vmap_runs(begin_cell)(arrays, positions, counts, keys_at(root, jnp.asarray(index)))
 
 
 @eqx.filter_jit
-def _advance(rest: Any, recipe: Recipe, lanes: _Lane) -> tuple[RunState, Bool[Array, " cells"]]:
-    """Some steps of every run; a cell has finished when all its runs have."""
+def _advance(shared: Any, recipe: Recipe, slots: _Slots) -> tuple[RunState, Bool[Array, " cells"]]:
+    """Advance every run by some steps; a cell has finished when all its runs have."""
 
-    def one(arrays: Any, key: Array, data: Prepared, runs: RunState) -> tuple[RunState, Array]:
-        model = eqx.combine(arrays, rest)
+    def advance_cell(
+        arrays: Any, key: Array, data: Prepared, runs: RunState
+    ) -> tuple[RunState, Array]:
+        model = eqx.combine(arrays, shared)
 
-        def go_on(now: RunState) -> RunState:
-            return optimize(model, data.reduced, recipe, key, now, now.steps + ROUND)
+        def advance_run(state: RunState) -> RunState:
+            return optimize(model, data.reduced, recipe, key, state, state.steps + STEPS_PER_CALL)
 
-        runs = jax.vmap(go_on)(runs)
+        runs = jax.vmap(advance_run)(runs)
         return runs, jnp.all(runs.outcome != Outcome.RUNNING)
 
-    return vmap_runs(one)(*lanes)
+    return vmap_runs(advance_cell)(*slots)
 
 
 @eqx.filter_jit
-def _finish(rest: Any, recipe: Recipe, rule: Rule, lanes: _Lane) -> dict[str, Array]:
-    """What is reported of every cell, with axes (cell, start)."""
+def _finish(shared: Any, recipe: Recipe, rule: Rule, slots: _Slots) -> dict[str, Array]:
+    """Measure the students of every cell; results have axes (cell, start)."""
 
-    def one(arrays: Any, key: Array, data: Prepared, runs: RunState) -> dict[str, Array]:
-        model = eqx.combine(arrays, rest)
-        trained = jax.vmap(lambda end: finish(model, data, recipe, end))(runs)
+    def finish_cell(arrays: Any, key: Array, data: Prepared, runs: RunState) -> dict[str, Array]:
+        model = eqx.combine(arrays, shared)
+        trained = jax.vmap(lambda state: finish(model, data, recipe, state))(runs)
 
         def test_error(weights: Weights) -> Array:
             return attention_error(model, weights, data.teacher_weights, data.positions, rule)
 
-        # One start at a time: the points of the average take more room than the weights.
+        # The points of the average take more memory than the weights: one start after the other.
         errors = jax.lax.map(test_error, trained.weights)
         return {"test_error": errors, **trained.numbers()}
 
-    return vmap_runs(one)(*lanes)
-
-
-@dataclass
-class _Grid:
-    """Results so far, in memory and, where there is a path, in a file."""
-
-    coords: dict[str, list[Any]]
-    asked: dict[str, Any]
-    models: Family
-    path: Path | None
-    done: np.ndarray = field(init=False)
-    values: dict[str, np.ndarray] = field(init=False)
-    written: float = field(init=False, default_factory=time.monotonic)
-
-    def __post_init__(self) -> None:
-        shape = tuple(len(values) for values in self.coords.values())
-        self.done = np.zeros(shape[:3], bool)
-        self.values = {name: np.full(shape, np.nan) for name in FIELDS}
-        stored = None if self.path is None else self._file(self.path).arrays()
-        if stored is not None:
-            self.done = stored["done"]
-            self.values = {name: stored[name] for name in FIELDS}
-
-    def _file(self, path: Path) -> CachedResult:
-        described = [describe_model(member) for member in self.models.members]
-        return CachedResult(path, {**self.asked, **self.coords, "models": described})
-
-    def add(self, places: Sequence[tuple[int, ...]], result: dict[str, np.ndarray]) -> None:
-        """Results of some cells, in memory; in the file when it was written long ago."""
-        for lane, place in enumerate(places):
-            for name in FIELDS:
-                self.values[name][place] = result[name][lane]
-            self.done[place] = True
-        if time.monotonic() - self.written > EVERY:
-            self._write()
-
-    @contextmanager
-    def keeping(self) -> Iterator[None]:
-        """Write the file at the end of the work inside, also where it is interrupted."""
-        try:
-            yield
-        finally:
-            self._write()
-
-    def _write(self) -> None:
-        if self.path is not None:
-            self._file(self.path).store_arrays({"done": self.done, **self.values})
-        self.written = time.monotonic()
-
-    def dataset(self, speed: Throughput) -> xr.Dataset:
-        axes = tuple(self.coords)
-        parameter = axes[1]
-        variables: dict[str, Any] = {name: (axes, value) for name, value in self.values.items()}
-        converged = self.values["outcome"] == Outcome.CONVERGED
-        converged &= np.isfinite(self.values["test_error"])
-        variables["converged"] = (axes, converged.astype(np.int8))
-        variables["mechanism"] = (axes, mechanisms_of(self.values, self.asked["d"]))
-        linear = [linear_test_error(member) for member in self.models.members]
-        variables["linear_test_error"] = (parameter, np.asarray(linear))
-        # What differs between the models has no place among the attributes.
-        told = [provenance(member, **self.asked) for member in self.models.members]
-        common = {name: part for name, part in told[0].items()
-                  if all(other[name] == part for other in told)}  # fmt: skip
-        return xr.Dataset(
-            variables,
-            coords={**self.coords, "seed": np.asarray(self.coords["seed"], np.int32)},
-            attrs=common | {"parameter": parameter} | speed._asdict(),
-        )
+    return vmap_runs(finish_cell)(*slots)

@@ -1,9 +1,10 @@
-"""How fast a grid is trained, and how fast the device could do it."""
+"""Throughput of a grid of trainings, and the speed of the device for comparison."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -17,18 +18,24 @@ from dotphase.finite_d.loss import Form, Reduced, value_and_gradient
 from dotphase.model import Model
 
 
+@dataclass
+class Cost:
+    """Runs trained so far, and the bytes of their tokens that all steps had to read."""
+
+    runs: int = 0
+    useful_bytes: float = 0.0
+
+
 class Throughput(NamedTuple):
-    """How fast the grid was computed.
+    """Speed of the computation of a grid.
 
     Attributes
     ----------
-    runs, seconds : runs trained in this call, and the time it took, compilation included
+    runs, seconds : runs trained in this call, and its duration with compilation
     useful_bytes : two passes over its own tokens for every step of every run
-    evaluations_per_second : single gradients, batched as in training
+    evaluations_per_second : single gradients, batched as in training; NaN if not measured
     evaluation_bandwidth : bytes per second that these read from the token matrices
     copy_bandwidth : bytes per second of a plain copy on the same device, reads and writes
-
-    The last three are NaN where they were not asked for.
     """
 
     runs: int
@@ -39,20 +46,20 @@ class Throughput(NamedTuple):
     copy_bandwidth: float = np.nan
 
 
-def speed_of_device(model: Model, d: int, n: int, batch: int | None) -> dict[str, float]:
-    """The last three of a `Throughput`."""
-    # Enough to outlast the start of a kernel, on a GPU too.
+def speed_of_device(model: Model, d: int, n: int, runs: int | None) -> dict[str, float]:
+    """Measure the last three attributes of a `Throughput`."""
+    # Large enough to hide the launch of a kernel, on a GPU too.
     total = 2**28 if on_cpu() else 2**32
-    lanes = batch or int(np.clip(total // (n * model.length * d * 8), 1, MAX_RUNS))
-    z = jnp.ones((lanes, n, model.length, d))
-    small = jnp.ones((lanes, model.length, model.length, n))
-    form = Form(small, small, jnp.ones((lanes, n)))
-    some = Reduced(z, form, jnp.ones((lanes, n)))
-    weights = jnp.full((lanes, d, model.student_rank), 0.1)
-    gradient = _best_time(_gradients, model, some, weights)
+    runs = runs or int(np.clip(total // (n * model.length * d * 8), 1, MAX_RUNS))
+    z = jnp.ones((runs, n, model.length, d))
+    small = jnp.ones((runs, model.length, model.length, n))
+    form = Form(small, small, jnp.ones((runs, n)))
+    data = Reduced(z, form, jnp.ones((runs, n)))
+    weights = jnp.full((runs, d, model.student_rank), 0.1)
+    gradient = _best_time(_gradients, model, data, weights)
     copy = _best_time(jax.jit(lambda z: z + 1.0), z)
     return {
-        "evaluations_per_second": lanes / gradient,
+        "evaluations_per_second": runs / gradient,
         "evaluation_bandwidth": 2 * z.nbytes / gradient,
         "copy_bandwidth": 2 * z.nbytes / copy,
     }
@@ -69,5 +76,5 @@ def _best_time(function: Callable[..., Any], *arguments: Any) -> float:
 
 
 @eqx.filter_jit
-def _gradients(model: Model, some: Reduced, weights: Array) -> Any:
-    return jax.vmap(lambda each, q: value_and_gradient(model, each, q))(some, weights)
+def _gradients(model: Model, data: Reduced, weights: Array) -> Any:
+    return jax.vmap(lambda run, q: value_and_gradient(model, run, q))(data, weights)
