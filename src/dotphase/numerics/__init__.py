@@ -1,1 +1,1 @@
-"""Numerics that know nothing of attention: small algebra, proximal map, fixed points, points."""
+"""Numerics without attention: small matrices, proximal map, fixed points, quadrature."""

@@ -1,14 +1,14 @@
-"""Fixed points of a map that is costly, noisy and full of other fixed points.
+"""Find a fixed point of a costly, noisy map with several fixed points.
 
-The rules that `fixed_point` keeps:
+`fixed_point` follows three rules:
 
-- convergence is judged by the undamped residual ``F(x) - x``, and the point returned is
-  one at which that residual was measured;
-- accelerated steps are taken only while they pay: one that lengthens the residual, leaves
-  the admissible set, jumps far or runs against the plain iteration is undone or replaced by
-  a short damped step, so that the iteration does not hop to another fixed point;
-- a cycle or a stall shortens the damped step; if the residual then stands still below the
-  noise that the caller expects of its map, that is convergence too, and said so.
+- The undamped residual ``F(x) - x`` decides about convergence. It was measured at the returned
+  point.
+- Accelerated steps must pay. A step that lengthens the residual, leaves the admissible set, jumps
+  far or opposes the plain iteration is undone or replaced by a short damped step, so that the
+  iteration does not reach another fixed point.
+- A cycle or a stall shortens the damped step. A residual that then stays below the noise of the map
+  counts as convergence, with an outcome of its own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,15 @@ Vector = Float[np.ndarray, " n"]
 
 @dataclass(frozen=True)
 class FixedPoint:
-    """Where the iteration ended: the point, the map there, and how well they agree."""
+    """The result of an iteration.
+
+    Attributes
+    ----------
+    x, image : the point and ``F(x)``
+    residual : largest undamped relative residual
+    iterations : number of evaluations
+    outcome : why the iteration stopped
+    """
 
     x: Vector
     image: Vector
@@ -42,11 +50,11 @@ class Iteration:
 
     Attributes
     ----------
-    tolerance : undamped relative residual at which to stop
-    floor : residual that is accepted when the iteration makes no more progress
+    tolerance : undamped relative residual at which the iteration stops
+    floor : residual that counts as convergence if the iteration makes no more progress
     max_steps : largest number of evaluations of the map
-    step : share of the way to F(x) that a damped step goes (1 is undamped)
-    anderson_depth : past residuals used by Anderson's acceleration; 0 turns it off
+    step : length of a damped step as a fraction of ``F(x) - x`` (1 is undamped)
+    anderson_depth : number of past residuals in Anderson's acceleration; 0 turns it off
     near : residual below which acceleration starts
 
     Examples
@@ -72,9 +80,14 @@ class Iteration:
         validation.integer("anderson_depth", self.anderson_depth, at_least=0)
 
 
+#: Evaluations without progress after which the damped step is shortened.
 PATIENCE = 12
-SMALLEST_STEP = 0.03
-LONGEST_JUMP = 0.5
+#: Length of the shortest damped step.
+MIN_STEP = 0.03
+#: Longest accelerated step, in units of the scale.
+MAX_JUMP = 0.5
+#: Largest number of steps back from points at which the map is not defined.
+MAX_FAILURES = 30
 
 
 def fixed_point(
@@ -114,7 +127,7 @@ def fixed_point(
             failures += 1
             # Half way back to the last point whose image was usable; from the very first
             # point there is nowhere to go back to.
-            if failures > 30 or last_good is x:
+            if failures > MAX_FAILURES or last_good is x:
                 last = best or FixedPoint(x, x, float("inf"), count, Outcome.LEFT_DOMAIN)
                 return replace(last, iterations=count, outcome=Outcome.LEFT_DOMAIN)
             x = (x + last_good) / 2
@@ -144,9 +157,9 @@ def fixed_point(
         if without_progress >= PATIENCE:
             if best.residual <= settings.floor:
                 return replace(best, iterations=count, outcome=Outcome.NOISE_FLOOR)
-            if step <= SMALLEST_STEP:
+            if step <= MIN_STEP:
                 return replace(best, iterations=count, outcome=Outcome.CYCLE)
-            step = max(step / 2, SMALLEST_STEP)
+            step = max(step / 2, MIN_STEP)
             without_progress = 0
             xs, residuals = [], []
             x, residual, size = best.x, best.image - best.x, best.residual
@@ -177,7 +190,7 @@ def _acceptable(move: Vector, residual: Vector, scale: Vector) -> bool:
     A move against the residual heads for a fixed point that the iteration is leaving.
     """
     along = float(np.sum(move * residual / scale**2))
-    return along > 0 and bool(np.max(np.abs(move) / scale) < LONGEST_JUMP)
+    return along > 0 and bool(np.max(np.abs(move) / scale) < MAX_JUMP)
 
 
 def _cosine(a: Vector, b: Vector, scale: Vector) -> float:

@@ -1,4 +1,4 @@
-"""The proximal map of a loss of one field that may have kinks, by looking along the line."""
+"""The proximal map of a loss of one field, with or without kinks, by golden-section search."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from jaxtyping import Array
 
 from dotphase.numerics.proximal_map import Minimizer
 
-#: Places looked at, and how often what is left is cut.
-PLACES, CUTS = 65, 40
+#: Grid points of the first search, and number of golden sections after it.
+GRID_POINTS, CUTS = 65, 40
 
 
 def golden_section_prox(loss: Callable[[Array, Any], Array]) -> Minimizer:
-    """The proximal map of a loss of one field, kinks or not, by looking.
+    """Make the proximal map of a loss of one field, which may have kinks.
 
-    The minimum lies where ``(X - omega)^2/(2 V)`` is at most the loss at omega: the best of
-    some places there, then golden sections between its neighbours. Slopes are differences.
+    At the minimum ``(X - omega)^2/(2 V)`` is at most the loss at omega. The best point of a grid on
+    this interval is refined by golden sections between its neighbors. The derivative of the map is
+    a finite difference.
     """
     golden = (np.sqrt(5) - 1) / 2
 
@@ -30,9 +31,9 @@ def golden_section_prox(loss: Callable[[Array, Any], Array]) -> Minimizer:
             return 0.5 * (x - omega[0]) ** 2 / V[0, 0] + loss(x[None], data)
 
         reach = jnp.sqrt(2 * V[0, 0] * loss(omega, data)) * (1 + 1e-9)
-        places = omega[0] + reach * jnp.linspace(-1.0, 1.0, PLACES)
-        best = places[jnp.argmin(jax.vmap(objective)(places))]
-        step = 2 * reach / (PLACES - 1)
+        grid = omega[0] + reach * jnp.linspace(-1.0, 1.0, GRID_POINTS)
+        best = grid[jnp.argmin(jax.vmap(objective)(grid))]
+        step = 2 * reach / (GRID_POINTS - 1)
 
         def cut(_: Any, ends: tuple[Array, Array]) -> tuple[Array, Array]:
             low, high = ends
@@ -44,10 +45,10 @@ def golden_section_prox(loss: Callable[[Array, Any], Array]) -> Minimizer:
         return ((low + high) / 2)[None]
 
     @minimizer.defjvp
-    def slope(given: Any, moved: Any) -> tuple[Array, Array]:
-        omega, V, data = given
+    def slope(primals: Any, tangents: Any) -> tuple[Array, Array]:
+        omega, V, data = primals
         step = 1e-4 * jnp.sqrt(V[0, 0])
         ahead, behind = (minimizer(omega + sign * step, V, data) for sign in (1.0, -1.0))
-        return minimizer(*given), (ahead - behind) / (2 * step) * moved[0]
+        return minimizer(*primals), (ahead - behind) / (2 * step) * tangents[0]
 
     return minimizer

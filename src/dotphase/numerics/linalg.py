@@ -4,8 +4,8 @@ The proximal map solves one Newton system of size ``length * student_rank`` for 
 quadrature point. Up to `UNROLL_LIMIT` everything is unrolled into elementwise operations, which the
 compiler fuses over the batch; above, rows are eliminated in a loop, so that compilation does not
 grow with the size. Not by batched LAPACK calls: they spend most of their time on bookkeeping at
-these sizes, and two of them in one program can wait for each other for ever where there are two
-cores (jaxlib's calls hold a thread of the pool that their parts are queued for).
+these sizes, and two of them in one program can wait for each other forever on two cores (jaxlib's
+calls hold a thread of the pool that their parts are queued for).
 
 Fused code stays fast only while each entry is an array of its own: stacking entries puts one
 branch per entry into the innermost loop. Small vectors are therefore tuples of their entries
@@ -23,30 +23,35 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+#: Largest size that is unrolled.
 UNROLL_LIMIT = 4
 
 #: A vector: its entries, or an array of them.
 Entries = Sequence[Array] | Float[Array, " n"]
-#: A symmetric matrix: rows from the diagonal on, or an array where it is large.
+#: A symmetric matrix: rows from the diagonal on, or an array if it is large.
 Symmetric = tuple[tuple[Array, ...], ...] | Float[Array, "n n"]
 
 
 def parts(array: Any) -> Sequence[Array]:
-    """Entries of a vector, or rows of a matrix; an array is taken apart in one operation: each
-    index would be traced, differentiated and compiled by itself."""
+    """Entries of a vector, or rows of a matrix.
+
+    One operation unstacks an array: every index would be traced, differentiated and compiled alone.
+    """
     return jnp.unstack(array) if isinstance(array, jax.Array) else array
 
 
 def entries(vector: Any) -> Any:
-    """A small vector as the tuple of its entries; a large one as an array."""
+    """Convert a small vector to the tuple of its entries, a large one to an array."""
     if len(vector) > UNROLL_LIMIT:
         return jnp.asarray(vector)
     return tuple(parts(vector))
 
 
 def upper_rows(matrix: Any) -> Symmetric:
-    """A small symmetric matrix as the tuple of its rows from the diagonal on; a large one as
-    an array. `matrix` is an array or a sequence of rows."""
+    """Convert a small symmetric matrix to the tuple of its upper rows, a large one to an array.
+
+    `matrix` is an array or a sequence of rows.
+    """
     size = len(matrix)
     if size > UNROLL_LIMIT:
         return jnp.asarray(matrix)
@@ -57,7 +62,7 @@ def dot(a: Entries, b: Entries) -> Float[Array, ""]:
     """``a . b``."""
     if len(a) > UNROLL_LIMIT:
         return jnp.dot(jnp.asarray(a), jnp.asarray(b))
-    return total([one * other for one, other in zip(parts(a), parts(b), strict=True)])
+    return total([left * right for left, right in zip(parts(a), parts(b), strict=True)])
 
 
 def product(matrix: Any, vector: Entries) -> Any:
@@ -95,35 +100,35 @@ def total(terms: Sequence[Array]) -> Array:
     return result
 
 
-def _factorise(upper: Any) -> tuple[list[list[Array]], list[list[Array]]]:
+def _factorize(upper: Any) -> tuple[list[list[Array]], list[list[Array]]]:
     """Factors of ``matrix = U^T D U``: rows of U right of the diagonal, and rows of ``D U``.
 
-    Right-looking: each pivot row is taken off what is left at once. Here and below, results
-    that are used often end in a division: the compiler repeats cheap operations in front of
-    every use, but not divisions.
+    Right-looking: each pivot row is subtracted from the remaining rows at once. Here and below,
+    results that are used often end in a division: the compiler repeats cheap operations for every
+    use, but not divisions.
     """
-    left = [list(row) for row in upper]
-    size = len(left)
+    remaining = [list(row) for row in upper]
+    size = len(remaining)
     rows: list[list[Array]] = []
     for i in range(size):
-        row = [entry / left[i][0] for entry in left[i][1:]]
+        row = [entry / remaining[i][0] for entry in remaining[i][1:]]
         for j in range(i + 1, size):
             for k in range(j, size):
-                left[j][k - j] = left[j][k - j] - row[j - i - 1] * left[i][k - i]
+                remaining[j][k - j] = remaining[j][k - j] - row[j - i - 1] * remaining[i][k - i]
         rows.append(row)
-    return rows, left
+    return rows, remaining
 
 
 def _eliminate(rows: Float[Array, "n k"]) -> Float[Array, "n k"]:
-    """Rows of ``D U`` of the square part of `rows` = ``U^T D U``, and what becomes of the rest.
+    """Eliminate ``[A b]`` to ``[D U, D U A^{-1} b]`` with ``A = U^T D U``.
 
-    What is left of the diagonal is noise around zero.
+    The entries below the diagonal are rounding noise.
     """
     order = jnp.arange(len(rows))
 
-    def step(i: Array, left: Array) -> Array:
-        share = jnp.where(order > i, left[:, i], 0.0) / left[i, i]
-        return left - share[:, None] * left[i]
+    def step(i: Array, remaining: Array) -> Array:
+        factor = jnp.where(order > i, remaining[:, i], 0.0) / remaining[i, i]
+        return remaining - factor[:, None] * remaining[i]
 
     return jax.lax.fori_loop(0, len(rows) - 1, step, rows)
 
@@ -134,17 +139,17 @@ def _substitute(rows: Float[Array, "n k"]) -> Float[Array, "n k-n"]:
     upper, right = rows[:, :size], rows[:, size:]
 
     def step(k: Array, x: Array) -> Array:
-        i = size - 1 - k  # what comes before is still zero
+        i = size - 1 - k  # The entries before it are still zero.
         return x.at[i].set((right[i] - upper[i] @ x) / upper[i, i])
 
     return jax.lax.fori_loop(0, size, step, jnp.zeros_like(right))
 
 
 def is_positive_definite(matrix: Symmetric) -> Bool[Array, ""]:
-    """Whether every pivot is positive."""
+    """True if every pivot is positive."""
     if len(matrix) > UNROLL_LIMIT:
         return jnp.all(jnp.diagonal(_eliminate(jnp.asarray(matrix))) > 0)
-    _, rows = _factorise(matrix)
+    _, rows = _factorize(matrix)
     positive = rows[0][0] > 0
     for row in rows[1:]:
         positive = positive & (row[0] > 0)
@@ -156,7 +161,7 @@ def solve_symmetric(matrix: Symmetric, right: Entries) -> Any:
     size = len(matrix)
     if size > UNROLL_LIMIT:
         return solve_columns(jnp.asarray(matrix), jnp.asarray(right)[:, None])[:, 0]
-    unit, rows = _factorise(matrix)
+    unit, rows = _factorize(matrix)
     x = list(parts(right))
     for i in range(size):
         for k in range(i):
@@ -174,23 +179,23 @@ def solve_columns(matrix: Float[Array, "n n"], right: Float[Array, "n k"]) -> Fl
 
 
 def downhill(matrices: Any, right: Any, margin: Float[Array, ""], axis: int) -> Any:
-    """`solve_symmetric` for many matrices, shifted where they are not positive definite.
+    """`solve_symmetric` for many matrices; those that are not positive definite are shifted.
 
-    Points lie on `axis` of every array. Large matrices are eliminated a second time only where
-    some have to be shifted.
+    Points lie on `axis` of every array. Large matrices are eliminated a second time only if some
+    have to be shifted.
     """
     each = partial(jax.vmap, in_axes=axis, out_axes=axis)
     raised = partial(shifted_to_positive, margin=margin)
     if isinstance(matrices, tuple):
         return each(lambda matrix, b: solve_symmetric(raised(matrix), b))(matrices, right)
 
-    def eliminated(some: Any) -> Array:
-        return each(lambda matrix, b: _eliminate(jnp.column_stack([matrix, b])))(some, right)
+    def eliminated(stack: Any) -> Array:
+        return each(lambda matrix, b: _eliminate(jnp.column_stack([matrix, b])))(stack, right)
 
     rows = eliminated(matrices)
     positive = jnp.all(each(jnp.diagonal)(rows) > 0)
     rows = jax.lax.cond(positive, lambda: rows, lambda: eliminated(each(raised)(matrices)))
-    return each(lambda some: _substitute(some)[:, 0])(rows)
+    return each(lambda matrix: _substitute(matrix)[:, 0])(rows)
 
 
 def inverses(matrices: Float[Array | np.ndarray, "... n n"]) -> Float[Array, "... n n"]:
@@ -210,19 +215,19 @@ def shifted(matrix: Symmetric, by: Float[Array, ""]) -> Symmetric:
 
 
 def shifted_to_positive(matrix: Symmetric, margin: Float[Array, ""]) -> Symmetric:
-    """`matrix` itself where it is positive definite, else shifted until it is.
+    """Shift a matrix that is not positive definite by a multiple of the identity until it is.
 
-    The shift is Gershgorin's bound on the smallest eigenvalue: larger than needed, never
-    too small, and free of any eigenvalue computation.
+    The shift follows from Gershgorin's bound on the smallest eigenvalue: larger than needed, never
+    too small, and without computing eigenvalues.
     """
     if isinstance(matrix, tuple):
         size = len(matrix)
         off: list[list[Array]] = [[] for _ in range(size)]
         for i in range(size):
             for j in range(i + 1, size):
-                away = jnp.abs(matrix[i][j - i])
-                off[i].append(away)
-                off[j].append(away)
+                size_ij = jnp.abs(matrix[i][j - i])
+                off[i].append(size_ij)
+                off[j].append(size_ij)
         rows = [matrix[i][0] - (total(off[i]) if off[i] else 0.0) for i in range(size)]
         bound = rows[0]
         for row in rows[1:]:
@@ -230,7 +235,7 @@ def shifted_to_positive(matrix: Symmetric, margin: Float[Array, ""]) -> Symmetri
     else:
         diagonal = jnp.diagonal(matrix)
         bound = jnp.min(diagonal - (jnp.sum(jnp.abs(matrix), axis=1) - jnp.abs(diagonal)))
-    # A division by infinity rather than a plain choice, see `_factorise`.
+    # A division by infinity rather than a plain choice, see `_factorize`.
     divisor = jnp.where(is_positive_definite(matrix), jnp.inf, 1.0)
     return shifted(matrix, jnp.maximum(0.0, margin - bound) / divisor)
 
@@ -244,11 +249,11 @@ def matrix_sqrt(matrix: Float[Array | np.ndarray, "... n n"]) -> Float[Array, ".
     return (vectors * roots[..., None, :]) @ vectors.swapaxes(-1, -2)
 
 
-def added(one: Any, other: Any) -> Any:
+def added(left: Any, right: Any) -> Any:
     """Sum of two vectors or of two symmetric matrices."""
-    return jax.tree.map(jnp.add, one, other)
+    return jax.tree.map(jnp.add, left, right)
 
 
-def subtracted(one: Any, other: Any) -> Any:
+def subtracted(left: Any, right: Any) -> Any:
     """Difference of two vectors or of two symmetric matrices."""
-    return jax.tree.map(jnp.subtract, one, other)
+    return jax.tree.map(jnp.subtract, left, right)

@@ -1,4 +1,4 @@
-"""Why an iteration stopped: one vocabulary for all engines, with a message for each word."""
+"""Reasons for which an iteration stops, with a message for each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import enum
 
 
 class Outcome(enum.IntEnum):
-    """Why something that iterates stopped; a number inside compiled code, words outside."""
+    """Reason for which an iteration stopped; a number inside compiled code."""
 
     RUNNING = 0
     CONVERGED = 1
@@ -21,12 +21,12 @@ class Outcome(enum.IntEnum):
 
     @property
     def success(self) -> bool:
-        """Whether what was looked for was found."""
+        """True if the iteration converged."""
         return self in (Outcome.CONVERGED, Outcome.NOISE_FLOOR)
 
     @property
     def word(self) -> str:
-        """The outcome in one word, as datasets and JSON have it."""
+        """The outcome in one word, for datasets and JSON."""
         return self.name.lower()
 
     @property

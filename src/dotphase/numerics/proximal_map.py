@@ -1,29 +1,28 @@
-"""The proximal map, for many points at once, at its global minimum.
+"""The proximal map of many points at once, at its global minimum.
 
 For each point the map solves
 
     X = argmin_X  sum_l 1/2 (X_l - omega_l)^T V_l^{-1} (X_l - omega_l) + ell(X; T),
 
 a problem of dimension D = L r that is not convex when V is large: a few per cent of the
-points have several minima and the lowest one changes as omega moves. Work is spent where
-it is needed:
+points have several minima, and the lowest one changes as omega moves. Each call has four parts:
 
-1. all points take safeguarded Newton steps from where they were last time, while many have not
-   settled;
-2. the points that have not settled are gathered and iterated until they have;
-3. one probe per call looks for lost convexity. A lower minimum of a point with objective
-   E can only lie in the ball ``(X - omega)^T V^{-1} (X - omega) <= 2 E``, because ell is
-   not negative; the probe wanders through that ball from call to call, and a point whose
-   Hessian is not positive definite there is marked as suspect, for good;
-4. suspect points are minimised again from other starts and keep the best: those that have
-   shown a second minimum at every call, the others in turn.
+1. All points take safeguarded Newton steps from their last minimizers, as long as many of them have
+   not settled.
+2. The points that have not settled are gathered and iterated until they have.
+3. One probe per call tests convexity. A lower minimum of a point with objective E can only lie in
+   the ball ``(X - omega)^T V^{-1} (X - omega) <= 2 E``, because ell is not negative. The probe is
+   another point of this ball at every call. A point whose Hessian is not positive definite at the
+   probe stays marked as nonconvex.
+4. Nonconvex points are minimized again from other initial points and keep the best minimum: those
+   with a known second minimum at every call, the others in turn.
 
-The state carried between calls is a `ProxState`; a caller that changes omega and V a little
-and calls again pays for two or three evaluations a point.
+The state between calls is a `ProxState`. A second call with slightly different omega and V costs
+two or three evaluations per point.
 
-Points lie on the last axis of every array, so that the compiler vectorises over them. Inside, those
-of large problems are moved to the first one, where matrix products want them. What a loss
-computes is compiled twice: for all points, and for those that need more.
+Points lie on the last axis of every array, so that the compiler vectorizes over them. Those of
+large problems are moved to the first axis inside, which suits matrix products. A loss is compiled
+twice: for all points, and for chunks of those that need more steps.
 """
 
 from __future__ import annotations
@@ -65,39 +64,40 @@ Loss = Callable[[Entries, Any], Derivatives]
 #: ``(omega, V, data) -> X`` of one point, flattened.
 Minimizer = Callable[[Array, Array, Any], Array]
 
-#: Most steps that all points take, and one in how many has not settled while they do.
+#: Largest number of steps of all points together, which end when fewer than one in MANY is
+#: unsettled.
 FULL_STEPS, MANY = 7, 8
-#: Most steps of those that have not settled, and of two searches for another minimum.
+#: Largest number of steps of unsettled points, and of two searches for another minimum.
 MORE_STEPS = (40, 25, 25)
-#: Points that are worked on together where not all are: few on a CPU, where they stay in its
-#: cache; many on an accelerator, where a step costs the same time for any number of them.
+#: Number of selected points in a chunk: few on a CPU, where they stay in its cache; many on an
+#: accelerator, where a step costs the same time for any number of them.
 CHUNK, CHUNK_ON_ACCELERATOR = 128, 2**15
-#: Entries of the Hessians of the points that are worked on from beginning to end before the next,
-#: on a CPU: about what the cache of a core holds.
+#: Number of entries of the Hessians of one part of a large problem on a CPU: about the cache of a
+#: core.
 CACHED = 2**17
-#: Newton step, in units of V^{1/2}, at which a point has settled: it is taken without looking, and
-#: what is left is of the order of its square.
+#: Newton step, in units of V^{1/2}, at which a point has settled. The step is taken without another
+#: evaluation; the remaining error is of the order of its square.
 SETTLED = 1e-5
 #: Gain in the objective, relative to it, below which two minima count as the same one.
 SAME_MINIMUM = 1e-9
-#: A suspect without a known second minimum is searched at one call in this many.
+#: A nonconvex point without a known second minimum is searched at one call in this many.
 TURNS = 4
-#: Distance between two minima, in units of V^{1/2}, above which they are different ones.
-APART = 1e-4
-#: How far a step that was refused is gone, at the next try.
-BACK = 0.25
-#: How many different probes there are; after as many calls all of them have been used.
+#: Distance between two minima, in units of V^{1/2}, above which they are different.
+MIN_DISTANCE = 1e-4
+#: Backtracking factor.
+BACKTRACKING = 0.25
+#: Number of different probes.
 PROBES = 16
 
 
 class ProxState(NamedTuple):
-    """What the map remembers of its points between two calls.
+    """State of the points between two calls.
 
     Attributes
     ----------
     x : minimizers, flattened over tokens and rank
-    nonconvex : points whose objective was seen not to be convex
-    bistable : points that were seen to have a second minimum
+    nonconvex : True for points whose objective is known to be nonconvex
+    bistable : True for points with a known second minimum
     """
 
     x: Float[Array, "dims points"]
@@ -106,14 +106,14 @@ class ProxState(NamedTuple):
 
     @classmethod
     def initial(cls, omega: Float[Array, "dims points"]) -> ProxState:
-        """Where to start when nothing is known: at the centres of the quadratic part."""
-        nowhere = jnp.zeros(omega.shape[-1], bool)
-        return cls(omega, nowhere, nowhere)
+        """The state before the first call: minimizers at the centers of the quadratic part."""
+        no_points = jnp.zeros(omega.shape[-1], bool)
+        return cls(omega, no_points, no_points)
 
 
 @dataclass(frozen=True, eq=False)
 class ExplicitProx:
-    """A loss whose proximal map is given: one with kinks, where Newton steps do not settle."""
+    """A loss with an explicit proximal map, for kinks at which Newton steps do not settle."""
 
     derivatives: Loss
     minimizer: Minimizer
@@ -127,9 +127,9 @@ class ProximalProblem(NamedTuple):
 
     Attributes
     ----------
-    omega : centres of the quadratic part
+    omega : centers of the quadratic part
     precision, spread : ``V^{-1}`` and ``V^{1/2}``
-    data : what the loss needs besides X; any pytree
+    data : arguments of the loss besides X; any pytree
     """
 
     omega: Float[Array, "dims points"]
@@ -148,25 +148,25 @@ class Newton(NamedTuple):
 
     Attributes
     ----------
-    x : the best place so far, as entries (`dotphase.numerics.linalg`)
-    value : the objective there
-    way : largest entry of the Newton step from there
-    ahead : the place to look at next
+    x : the best point so far, as entries (`dotphase.numerics.linalg`)
+    value : the objective at x
+    step_size : largest entry of the Newton step from x
+    trial : the next point to evaluate
     """
 
     x: Any
     value: Float[Array, ""]
-    way: Float[Array, ""]
-    ahead: Any
+    step_size: Float[Array, ""]
+    trial: Any
 
 
 @lru_cache(maxsize=64)
 def probe_directions(dims: int) -> Float[np.ndarray, "probes dims"]:
-    """Points of the unit ball from a fixed low-discrepancy sequence, one for each call in turn."""
+    """Points of the unit ball from a fixed low-discrepancy sequence, one for each call."""
     uniform = sobol_points(dims + 1, PROBES, np.random.default_rng(7))
     direction = ndtri(np.clip(uniform[:, :dims], 1e-9, 1 - 1e-9))
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)
-    # Radii in the outer half: close to the current minimum there is nothing to find.
+    # Radii in the outer half: no other minimum is close to the current one.
     return direction * (0.5 + 0.5 * uniform[:, dims:])
 
 
@@ -176,96 +176,103 @@ def vmap_points(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def proximal_map(
-    loss: Loss, problem: ProximalProblem, track: ProxState, call: Int[Array, ""]
+    loss: Loss, problem: ProximalProblem, state: ProxState, call: Int[Array, ""]
 ) -> ProxState:
-    """Move every point to its global minimum, starting from where the last call has left it.
+    """Move every point to its global minimum, from its minimizer after the last call.
 
-    The loss of one point comes with its derivatives and must not be negative; the running number of
-    the call chooses the probe.
+    The loss of one point has derivatives and must not be negative. The running number of the call
+    chooses the probe.
     """
-    problem, track = jax.tree.map(jnp.asarray, (problem, track))
+    problem, state = jax.tree.map(jnp.asarray, (problem, state))
     if isinstance(loss, ExplicitProx):
         V = problem.spread @ problem.spread
         x = vmap_points(lambda omega, data: loss.minimizer(omega, V, data))
-        return track._replace(x=x(problem.omega, problem.data))
+        return state._replace(x=x(problem.omega, problem.data))
 
-    def some(omega: Array, data: Any, track: ProxState) -> ProxState:
-        return _globally(loss, problem._replace(omega=omega, data=data), track, call)
+    def minimize(omega: Array, data: Any, state: ProxState) -> ProxState:
+        return _minimize_globally(loss, problem._replace(omega=omega, data=data), state, call)
 
-    return _in_chunks(some, problem.omega, problem.data, track)
+    return _in_chunks(minimize, problem.omega, problem.data, state)
 
 
 def _in_chunks(function: Callable[..., Any], omega: Float[Array, "dims points"], *more: Any) -> Any:
-    """A function of points on the last axis, applied to as many at a time as a core's cache holds
-    what it computes of: of large problems few. All at once on an accelerator."""
+    """Apply a function of points on the last axis to chunks that fit into the cache of a core.
+
+    All points are one chunk on an accelerator.
+    """
     dims, count = omega.shape
     chunk = max(CHUNK, 2 ** int(np.log2(CACHED / dims**2)))
     if chunk >= count or count % chunk or jax.default_backend() != "cpu":
         return function(omega, *more)
 
-    def apart(leaf: Array) -> Array:
+    def split(leaf: Array) -> Array:
         return jnp.moveaxis(leaf.reshape(*leaf.shape[:-1], -1, chunk), -2, 0)
 
-    def joined(leaf: Array) -> Array:
+    def join(leaf: Array) -> Array:
         leaf = jnp.moveaxis(leaf, 0, -2)
         return leaf.reshape(*leaf.shape[:-2], count)
 
-    parts = jax.tree.map(apart, (omega, *more))
-    return jax.tree.map(joined, jax.lax.map(lambda part: function(*part), parts))
+    parts = jax.tree.map(split, (omega, *more))
+    return jax.tree.map(join, jax.lax.map(lambda part: function(*part), parts))
 
 
-def _globally(
-    loss: Loss, problem: ProximalProblem, track: ProxState, call: Int[Array, ""]
+def _minimize_globally(
+    loss: Loss, problem: ProximalProblem, state: ProxState, call: Int[Array, ""]
 ) -> ProxState:
     """`proximal_map` of a smooth loss, for all points at once."""
     dims, count = problem.omega.shape
     axis = 0 if dims > UNROLL_LIMIT else -1
-    omega, data, start = jax.tree.map(
-        lambda leaf: jnp.moveaxis(leaf, -1, axis), (problem.omega, problem.data, track.x)
+    omega, data, x = jax.tree.map(
+        lambda leaf: jnp.moveaxis(leaf, -1, axis), (problem.omega, problem.data, state.x)
     )
     problem = problem._replace(omega=omega, data=data)
     probe = jnp.asarray(probe_directions(dims))[call % PROBES]
     newton = _newton(loss, problem, axis)
 
-    def many_left(carry: tuple[Array, Newton]) -> Array:
-        taken, state = carry
-        left = jnp.sum(~newton.settled(state), dtype=jnp.int32)
-        return (taken < FULL_STEPS) & (MANY * left > count)
+    def many_unsettled(carry: tuple[Array, Newton]) -> Array:
+        steps, iterate = carry
+        unsettled = jnp.sum(~newton.settled(iterate), dtype=jnp.int32)
+        return (steps < FULL_STEPS) & (MANY * unsettled > count)
 
-    # A loop and not straight code: fused steps would compute each other's exponentials again.
-    begun = (jnp.zeros((), jnp.int32), newton.begin(start))
-    _, now = jax.lax.while_loop(
-        many_left, lambda carry: (carry[0] + 1, newton.step(carry[1])), begun
+    # A loop instead of unrolled steps, which would repeat each other's exponentials when fused.
+    _, iterate = jax.lax.while_loop(
+        many_unsettled,
+        lambda carry: (carry[0] + 1, newton.step(carry[1])),
+        (jnp.zeros((), jnp.int32), newton.initial(x)),
     )
-    value, convex = newton.look(_in_ball(now.value, problem, probe, axis))
-    suspect = track.nonconvex | ~convex | (value < now.value)
+    value, convex = newton.evaluate(_in_ball(iterate.value, problem, probe, axis))
+    nonconvex = state.nonconvex | ~convex | (value < iterate.value)
     in_turn = (jnp.arange(count) + call) % TURNS == 0
-    chosen = track.bistable | (suspect & in_turn)
-    unsettled = ~newton.settled(now)
+    chosen = state.bistable | (nonconvex & in_turn)
+    unsettled = ~newton.settled(iterate)
 
-    def improve(number: Array, part: _Guess, some: ProximalProblem) -> _Guess:
-        """Minimise from where a point is, from its mirror image, or from the probe."""
-        origins = (lambda: part.x, lambda: -part.x, lambda: _in_ball(part.reach, some, probe, axis))
-        origin = jax.lax.switch(number, origins)
-        x, value, settled = _minimise(loss, origin, some, jnp.asarray(MORE_STEPS)[number], axis)
-        scale = jnp.sqrt(problem.unit)
-        apart = _each(lambda one, other: largest(scale * (one - other)), axis)(x, part.x) > APART
-        own = number == 0
-        lower = own | (value < part.value - SAME_MINIMUM * jnp.abs(part.value))
-        return _Guess(
+    def improve(attempt: Array, part: _Minima, points: ProximalProblem) -> _Minima:
+        """Minimize from the present point, from its mirror image, or from the probe."""
+        origins = (
+            lambda: part.x,
+            lambda: -part.x,
+            lambda: _in_ball(part.first_value, points, probe, axis),
+        )
+        origin = jax.lax.switch(attempt, origins)
+        steps = jnp.asarray(MORE_STEPS)[attempt]
+        x, value, settled = _minimize(loss, origin, points, steps, axis)
+        distance = _each(largest, axis)(jnp.sqrt(problem.unit) * (x - part.x))
+        is_first = attempt == 0
+        lower = is_first | (value < part.value - SAME_MINIMUM * jnp.abs(part.value))
+        return _Minima(
             x=jnp.where(jnp.expand_dims(lower, 1 + axis), x, part.x),
             value=jnp.where(lower, value, part.value),
-            reach=jnp.where(own, value, part.reach),
-            bistable=part.bistable | (~own & apart & settled),
+            first_value=jnp.where(is_first, value, part.first_value),
+            bistable=part.bistable | (~is_first & (distance > MIN_DISTANCE) & settled),
         )
 
-    def attempt(number: Array, guess: _Guess) -> _Guess:
-        selected = jnp.where(number == 0, unsettled, chosen)
-        return _where_selected(selected, partial(improve, number), guess, problem, axis)
+    def improve_selected(attempt: Array, minima: _Minima) -> _Minima:
+        selected = jnp.where(attempt == 0, unsettled, chosen)
+        return _where_selected(selected, partial(improve, attempt), minima, problem, axis)
 
-    guess = _Guess(newton.end(now), now.value, now.value, track.bistable)
-    guess = jax.lax.fori_loop(0, len(MORE_STEPS), attempt, guess)
-    return ProxState(jnp.moveaxis(guess.x, axis, -1), suspect, guess.bistable)
+    minima = _Minima(newton.final(iterate), iterate.value, iterate.value, state.bistable)
+    minima = jax.lax.fori_loop(0, len(MORE_STEPS), improve_selected, minima)
+    return ProxState(jnp.moveaxis(minima.x, axis, -1), nonconvex, minima.bistable)
 
 
 def response(
@@ -280,15 +287,15 @@ def response(
 
     def smooth(x: Entries, data: Any) -> Any:
         hessian = added(upper_rows(precision), upper_rows(loss(x, data).hessian))
-        # Computed once: entries of G would otherwise each begin anew.
+        # Without the barrier the compiler repeats the Hessian for every entry of G.
         hessian = jax.lax.optimization_barrier(hessian)
         if not isinstance(hessian, tuple):
             return precision @ (solve_columns(hessian, precision) - jnp.eye(size))
         columns = [solve_symmetric(hessian, precision[k]) for k in range(size)]
-        moved = [
+        changes = [
             [columns[k][i] - (1.0 if i == k else 0.0) for i in range(size)] for k in range(size)
         ]
-        return tuple(tuple(dot(precision[i], moved[k]) for k in range(size)) for i in range(size))
+        return tuple(tuple(dot(precision[i], changes[k]) for k in range(size)) for i in range(size))
 
     if not isinstance(loss, ExplicitProx):
         return _in_chunks(
@@ -296,19 +303,19 @@ def response(
         )
     V, minimizer = problem.spread @ problem.spread, loss.minimizer
 
-    def given(omega: Array, data: Any) -> Array:
-        slope = jax.jacfwd(lambda centre: minimizer(centre, V, data))(omega)
+    def explicit(omega: Array, data: Any) -> Array:
+        slope = jax.jacfwd(lambda center: minimizer(center, V, data))(omega)
         return precision @ (slope - jnp.eye(size))
 
-    return vmap_points(given)(problem.omega, problem.data)
+    return vmap_points(explicit)(problem.omega, problem.data)
 
 
-class _Guess(NamedTuple):
-    """Minimisers and their objectives; those that the search began with; second minima seen."""
+class _Minima(NamedTuple):
+    """Minimizers, their objectives, the objectives before the search, and known second minima."""
 
     x: Float[Array, "dims points"]
     value: Float[Array, " points"]
-    reach: Float[Array, " points"]
+    first_value: Float[Array, " points"]
     bistable: Bool[Array, " points"]
 
 
@@ -316,20 +323,20 @@ def _each(function: Callable[..., Any], axis: int) -> Callable[..., Any]:
     return jax.vmap(function, in_axes=axis, out_axes=axis)
 
 
-def _joined(x: Any) -> Float[Array, "dims points"]:
+def _join(x: Any) -> Float[Array, "dims points"]:
     return jnp.stack(x) if isinstance(x, tuple) else x
 
 
 def _split(x: Float[Array, "dims points"], axis: int) -> Any:
-    """Vectors on the last axis as their entries; on the first one as they are."""
+    """Split vectors on the last axis into their entries; leave those on the first axis."""
     return entries(x) if axis else x
 
 
-def _newton(loss: Loss, problem: ProximalProblem, axis: int) -> _Pieces:
-    """The pieces of a batched Newton iteration.
+def _newton(loss: Loss, problem: ProximalProblem, axis: int) -> _NewtonIteration:
+    """Make the functions of a batched Newton iteration.
 
-    An iterate is no more than what cannot be computed again: the compiler makes one kernel of
-    every array that a step hands on, and derivatives have many entries.
+    An iterate holds no derivatives, although they are computed again: the compiler makes one kernel
+    for every array that a step returns, and derivatives have many entries.
     """
     precision, unit = problem.precision, problem.unit
     curvature = upper_rows(precision)
@@ -337,73 +344,85 @@ def _newton(loss: Loss, problem: ProximalProblem, axis: int) -> _Pieces:
 
     def objective(x: Entries, omega: Entries, data: Any) -> Derivatives:
         value, gradient, hessian = loss(x, data)
-        away = subtracted(x, omega)
-        pull = product(precision, away)
+        shift = subtracted(x, omega)
+        force = product(precision, shift)
         return Derivatives(
-            0.5 * dot(away, pull) + value,
-            added(pull, entries(gradient)),
+            0.5 * dot(shift, force) + value,
+            added(force, entries(gradient)),
             added(curvature, upper_rows(hessian)),
         )
 
-    def begin(x: Entries) -> Newton:
-        """Before anything is known."""
+    def initial(x: Entries) -> Newton:
+        """The iterate before the first evaluation."""
         infinite = jnp.asarray(jnp.inf)
         return Newton(x, infinite, infinite, x)
 
-    def step(now: Newton) -> Newton:
-        """Look ahead: go there and a Newton step on, or most of the way back if it is no better.
+    def step(iterate: Newton) -> Newton:
+        """Evaluate the trial point; accept it and propose a Newton step, or backtrack.
 
         A Hessian that is not positive definite is shifted until it is.
         """
-        # Computed once: entries of the step would otherwise each begin anew.
-        found = jax.lax.optimization_barrier(each(objective)(now.ahead, centre, problem.data))
-        down = downhill(found.hessian, found.gradient, 0.05 * unit, axis)
-        return each(choose)(now, found.value, down)
+        # Without the barrier the compiler repeats the derivatives for every entry of the step.
+        trial = jax.lax.optimization_barrier(each(objective)(iterate.trial, center, problem.data))
+        newton_step = downhill(trial.hessian, trial.gradient, 0.05 * unit, axis)
+        return each(accept_or_backtrack)(iterate, trial.value, newton_step)
 
-    def choose(now: Newton, value: Array, down: Entries) -> Newton:
-        lower = value <= now.value + 1e-14 * (1 + jnp.abs(now.value))
-        back = jax.tree.map(lambda x, ahead: x + BACK * (ahead - x), now.x, now.ahead)
-        there = Newton(now.ahead, value, largest(down), subtracted(now.ahead, down))
-        here = now._replace(ahead=back)
-        return jax.tree.map(lambda new, old: jnp.where(lower, new, old), there, here)
+    def accept_or_backtrack(iterate: Newton, value: Array, newton_step: Entries) -> Newton:
+        x, trial = iterate.x, iterate.trial
+        lower = value <= iterate.value + 1e-14 * (1 + jnp.abs(iterate.value))
+        shorter = jax.tree.map(lambda start, end: start + BACKTRACKING * (end - start), x, trial)
+        accepted = Newton(trial, value, largest(newton_step), subtracted(trial, newton_step))
+        refused = iterate._replace(trial=shorter)
+        return jax.tree.map(lambda new, old: jnp.where(lower, new, old), accepted, refused)
 
-    def look(x: Entries, omega: Entries, data: Any) -> tuple[Array, Array]:
+    def evaluate(x: Entries, omega: Entries, data: Any) -> tuple[Array, Array]:
         value, _, hessian = objective(x, omega, data)
         return value, is_positive_definite(hessian)
 
-    def settled(now: Newton) -> Bool[Array, " points"]:
-        return now.way * jnp.sqrt(unit) <= SETTLED
+    def settled(iterate: Newton) -> Bool[Array, " points"]:
+        return iterate.step_size * jnp.sqrt(unit) <= SETTLED
 
-    def end(now: Newton) -> Float[Array, "dims points"]:
-        there = jnp.expand_dims(settled(now), 1 + axis)
-        return jnp.where(there, _joined(now.ahead), _joined(now.x))
+    def final(iterate: Newton) -> Float[Array, "dims points"]:
+        is_settled = jnp.expand_dims(settled(iterate), 1 + axis)
+        return jnp.where(is_settled, _join(iterate.trial), _join(iterate.x))
 
-    centre = _split(problem.omega, axis)
-    return _Pieces(
-        begin=lambda x: each(begin)(_split(x, axis)),
+    center = _split(problem.omega, axis)
+    return _NewtonIteration(
+        initial=lambda x: each(initial)(_split(x, axis)),
         step=step,
-        look=lambda x: each(look)(_split(x, axis), centre, problem.data),
+        evaluate=lambda x: each(evaluate)(_split(x, axis), center, problem.data),
         settled=settled,
-        end=end,
+        final=final,
     )
 
 
-class _Pieces(NamedTuple):
-    """How to begin at a place, step, look at a place, tell what has settled, and end."""
+class _NewtonIteration(NamedTuple):
+    """Functions of a batched Newton iteration.
 
-    begin: Callable[[Array], Newton]
+    Attributes
+    ----------
+    initial : points -> iterates
+    step : iterates -> iterates after one step
+    evaluate : points -> their objectives, and True for positive definite Hessians
+    settled : iterates -> True for those that have settled
+    final : iterates -> points
+    """
+
+    initial: Callable[[Array], Newton]
     step: Callable[[Newton], Newton]
-    look: Callable[[Array], tuple[Array, Array]]
+    evaluate: Callable[[Array], tuple[Array, Array]]
     settled: Callable[[Newton], Array]
-    end: Callable[[Newton], Array]
+    final: Callable[[Newton], Array]
 
 
-def _minimise(
-    loss: Loss, x: Float[Array, "dims points"], some: ProximalProblem, steps: Array, axis: int
+def _minimize(
+    loss: Loss, x: Float[Array, "dims points"], problem: ProximalProblem, steps: Array, axis: int
 ) -> tuple[Float[Array, "dims points"], Float[Array, " points"], Bool[Array, " points"]]:
-    """Newton steps for a batch until all have settled or `steps` are spent: where they are, their
-    objectives, which have settled."""
-    newton = _newton(loss, some, axis)
+    """Take Newton steps until all points have settled, at most `steps`.
+
+    Returns the points, their objectives, and True for those that have settled.
+    """
+    newton = _newton(loss, problem, axis)
 
     def unfinished(carry: tuple[Array, Newton]) -> Array:
         return (carry[0] <= steps) & ~jnp.all(newton.settled(carry[1]))
@@ -411,9 +430,9 @@ def _minimise(
     def advance(carry: tuple[Array, Newton]) -> tuple[Array, Newton]:
         return carry[0] + 1, newton.step(carry[1])
 
-    begun = (jnp.zeros((), int), newton.begin(x))
-    found = jax.lax.while_loop(unfinished, advance, begun)[1]
-    return newton.end(found), found.value, newton.settled(found)
+    initial = (jnp.zeros((), int), newton.initial(x))
+    iterate = jax.lax.while_loop(unfinished, advance, initial)[1]
+    return newton.final(iterate), iterate.value, newton.settled(iterate)
 
 
 def _in_ball(
@@ -422,29 +441,29 @@ def _in_ball(
     probe: Float[Array, " dims"],
     axis: int,
 ) -> Float[Array, "dims points"]:
-    """The probe, mapped into each point's ball ``(X - omega)^T V^{-1} (X - omega) <= 2 E``."""
-    reach = jnp.sqrt(2 * jnp.maximum(value, 0.0))
+    """Map the probe into each point's ball ``(X - omega)^T V^{-1} (X - omega) <= 2 E``."""
+    radius = jnp.sqrt(2 * jnp.maximum(value, 0.0))
     direction = matvec(problem.spread, probe)
-    return problem.omega + jnp.expand_dims(reach, 1 + axis) * jnp.expand_dims(direction, axis)
+    return problem.omega + jnp.expand_dims(radius, 1 + axis) * jnp.expand_dims(direction, axis)
 
 
 def _where_selected(
     selected: Bool[Array, " points"],
-    improve: Callable[[_Guess, ProximalProblem], _Guess],
-    guess: _Guess,
+    improve: Callable[[_Minima, ProximalProblem], _Minima],
+    minima: _Minima,
     problem: ProximalProblem,
     axis: int,
-) -> _Guess:
+) -> _Minima:
     """Apply `improve` to the selected points only, in chunks of fixed size.
 
-    Compiled shapes are fixed, so the selected points are gathered `CHUNK` at a time; the
-    number of chunks worked on, not their shape, follows the number selected.
+    Compiled shapes are fixed. The number of chunks, not their shape, depends on the number of
+    selected points.
     """
     total = selected.shape[0]
     chunk = min(CHUNK if jax.default_backend() == "cpu" else CHUNK_ON_ACCELERATOR, total)
-    given = (problem.omega, problem.data)
+    inputs = (problem.omega, problem.data)
 
-    def gather_and_improve(guess: _Guess) -> _Guess:
+    def gather_and_improve(minima: _Minima) -> _Minima:
         count = jnp.sum(selected, dtype=jnp.int32)
         rank = jnp.cumsum(selected, dtype=jnp.int32) - 1
         # order[k] is the k-th selected point; slots past the end stay at `total`.
@@ -453,23 +472,25 @@ def _where_selected(
             jnp.arange(total, dtype=jnp.int32), mode="drop"
         )
 
-        def work(carry: tuple[Array, _Guess]) -> tuple[Array, _Guess]:
-            begin, current = carry
-            index = jax.lax.dynamic_slice(order, (begin,), (chunk,))
+        def work(carry: tuple[Array, _Minima]) -> tuple[Array, _Minima]:
+            first, current = carry
+            index = jax.lax.dynamic_slice(order, (first,), (chunk,))
             # Slots past the end repeat the first selected point; their result is dropped.
             safe = jnp.where(index < total, index, order[0])
-            some, part = jax.tree.map(lambda leaf: leaf[_at(safe, axis)], (given, current))
-            better = improve(part, problem._replace(omega=some[0], data=some[1]))
+            (omega, data), part = jax.tree.map(
+                lambda leaf: leaf[_at(safe, axis)], (inputs, current)
+            )
+            better = improve(part, problem._replace(omega=omega, data=data))
             merged = jax.tree.map(
                 lambda old, new: old.at[_at(index, axis)].set(new, mode="drop"), current, better
             )
-            return begin + chunk, merged
+            return first + chunk, merged
 
-        begin = jnp.zeros((), jnp.int32)
-        return jax.lax.while_loop(lambda carry: carry[0] < count, work, (begin, guess))[1]
+        first = jnp.zeros((), jnp.int32)
+        return jax.lax.while_loop(lambda carry: carry[0] < count, work, (first, minima))[1]
 
-    return jax.lax.cond(jnp.any(selected), gather_and_improve, lambda guess: guess, guess)
+    return jax.lax.cond(jnp.any(selected), gather_and_improve, lambda minima: minima, minima)
 
 
-def _at(index: Int[Array, " some"], axis: int) -> Any:
+def _at(index: Int[Array, " chunk"], axis: int) -> Any:
     return (..., index) if axis else index

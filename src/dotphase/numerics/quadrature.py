@@ -1,14 +1,14 @@
 """Points and weights of averages over standard normal variables.
 
-Smooth integrands in few dimensions have products of Gauss-Hermite rules (`gauss_hermite`),
-others scrambled Sobol points (`normal_points`).
+Products of Gauss-Hermite rules (`gauss_hermite`) serve smooth integrands in few dimensions,
+scrambled Sobol points (`normal_points`) all others.
 
-In the averages of the theory the proximal map jumps, so the integrands are discontinuous and
-Gauss-Hermite rules converge slowly. Sobol points completed by their antithetic images
-``(+-xi, +-y)`` converge steadily; independent scrambles give the error of every average. Where a
-symmetry makes the integrands the same at a point and at its mirror image, ``(-xi, -y)`` or
-``(xi, -y)``, one of the two is enough. `gaussian_blocks` lays the points out in blocks of equal
-size, so that one compiled function serves any number of them.
+In the averages of the theory the proximal map jumps: the integrands are discontinuous, and
+Gauss-Hermite rules converge slowly. Sobol points with their antithetic images ``(+-xi, +-y)``
+converge steadily; independent scrambles give the error of every average. If a symmetry makes the
+integrands the same at a point and at its mirror image, ``(-xi, -y)`` or ``(xi, -y)``, one of them
+is enough. `gaussian_blocks` arranges the points in blocks of equal size, so that one compiled
+function serves any number of them.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from dotphase.numerics.sobol import sobol_points
 N_SCRAMBLES = 8
 #: Signs of (xi, y) in the antithetic images.
 ANTITHETIC_SIGNS = ((1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0))
-#: log2 of the number of points in one block, and of the smallest quadrature there is: a block
-#: of points that stand for their mirror images too.
+#: log2 of the number of points in one block.
 LOG2_BLOCK_SIZE = 11
+#: log2 of the smallest number of points: one block whose points also represent mirror images.
 MIN_QUADRATURE_LOG2 = LOG2_BLOCK_SIZE + 1
 
 
@@ -41,7 +41,7 @@ class Rule(NamedTuple):
 
 @lru_cache(maxsize=16)
 def gauss_hermite(order: int, dims: int) -> Rule:
-    """The product of Gauss-Hermite rules with `order` nodes in each of `dims` directions."""
+    """Product of Gauss-Hermite rules with `order` nodes in each of `dims` directions."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(order)
     grid = np.stack(np.meshgrid(*[nodes] * dims, indexing="ij")).reshape(dims, -1)
     each = np.stack(np.meshgrid(*[weights / weights.sum()] * dims, indexing="ij"))
@@ -72,20 +72,20 @@ def gaussian_blocks(
     halved: bool = False,
     others: int = 0,
 ) -> Float[np.ndarray, "blocks scrambles points dims"]:
-    """Standard normal points in blocks, the same seed always giving the same points.
+    """Standard normal points in blocks; the same seed gives the same points.
 
     Parameters
     ----------
     log2_points : int
-        log2 of the number of points in all, at least `MIN_QUADRATURE_LOG2`.
+        log2 of the total number of points, at least `MIN_QUADRATURE_LOG2`.
     student_dims, teacher_dims : int
         Dimensions of ``xi`` (L r) and of ``y`` (L t).
     seed : int
         Seed of the scrambles. A larger `log2_points` extends the same sequences.
     halved : bool
-        Whether every point stands for its mirror image too; only ``(+-xi, y)`` are kept then.
+        True if every point also represents its mirror image: the images are ``(+-xi, y)`` only.
     others : int
-        More dimensions, whose signs change with those of ``y``.
+        Number of further dimensions, whose signs change with those of ``y``.
 
     Returns
     -------
@@ -93,14 +93,16 @@ def gaussian_blocks(
         Every image of a point lies in the same block and scramble as the point.
     """
     dims = student_dims + teacher_dims + others
-    kept = ANTITHETIC_SIGNS[::2] if halved else ANTITHETIC_SIGNS
+    signs_of_images = ANTITHETIC_SIGNS[::2] if halved else ANTITHETIC_SIGNS
     blocks = 2 ** (log2_points - LOG2_BLOCK_SIZE) // (2 if halved else 1)
-    per_block = 2**LOG2_BLOCK_SIZE // (N_SCRAMBLES * len(kept))
+    per_block = 2**LOG2_BLOCK_SIZE // (N_SCRAMBLES * len(signs_of_images))
     base = np.empty((N_SCRAMBLES, blocks, per_block, dims))
     for scramble, child in enumerate(np.random.SeedSequence(seed).spawn(N_SCRAMBLES)):
         normal = normal_points(dims, blocks * per_block, np.random.default_rng(child))
         base[scramble] = normal.reshape(blocks, per_block, dims)
-    signs = np.asarray([[s] * student_dims + [u] * (teacher_dims + others) for s, u in kept])
+    signs = np.asarray(
+        [[s] * student_dims + [u] * (teacher_dims + others) for s, u in signs_of_images]
+    )
     images = base[:, :, None] * signs[None, None, :, None]
     points = images.reshape(N_SCRAMBLES, blocks, -1, dims).swapaxes(0, 1)
     points = np.ascontiguousarray(points)

@@ -1,9 +1,10 @@
-"""Scrambled Sobol points, the same as those of ``scipy.stats.qmc.Sobol``, bit by bit.
+"""Scrambled Sobol points, bit by bit equal to those of ``scipy.stats.qmc.Sobol``.
 
-Written out because to import `scipy.stats` takes as long as to solve a few points; SciPy's table of
-direction numbers (Joe and Kuo, SIAM J. Sci. Comput. 30, 2635, 2008) is read where it lies, and
-where it does not, SciPy itself makes the points. Scrambling is Matousek's (J. Complexity 14, 527,
-1998): a random lower triangular matrix of bits on the direction numbers, and a random shift.
+They have an implementation of their own because the import of `scipy.stats` takes as long as the
+solution of several points. The direction numbers (Joe and Kuo, SIAM J. Sci. Comput. 30, 2635, 2008)
+are read from SciPy's file; without this file SciPy makes the points. Scrambling is Matousek's (J.
+Complexity 14, 527, 1998): a random lower triangular matrix of bits on the direction numbers, and a
+random shift.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float, UInt32
 
-#: Bits of a coordinate, as SciPy has them.
+#: Bits of a coordinate, as in SciPy.
 BITS = 30
-#: Where SciPy keeps the direction numbers, and the dimensions that are enough for most.
-TABLE, USUAL = "stats/_sobol_direction_numbers.npz", 64
+#: SciPy's file of direction numbers, and the number of dimensions that is computed at least.
+TABLE, MIN_DIMS = "stats/_sobol_direction_numbers.npz", 64
 
 
 def sobol_points(
     dims: int, count: int, rng: np.random.Generator
 ) -> Float[np.ndarray, "count dims"]:
     """The first `count` scrambled Sobol points in the unit cube; `count` is a power of two."""
-    directions = _directions(max(dims, USUAL))
+    directions = _directions(max(dims, MIN_DIMS))
     if directions is None:
         from scipy.stats import qmc
 
@@ -37,7 +38,7 @@ def sobol_points(
     scrambled = _scrambled(directions[:dims], lower | np.eye(BITS, dtype=np.uint32))
     points = np.empty((count, dims), np.uint32)
     points[0] = shift
-    # In the order of Gray's code the second half is the first one backwards, with one bit changed.
+    # In the order of the Gray code the second half is the reversed first half with one bit changed.
     for bit in range(count.bit_length() - 1):
         half = 2**bit
         points[half : 2 * half] = points[half - 1 :: -1] ^ scrambled[:, bit]
@@ -47,11 +48,11 @@ def sobol_points(
 def _scrambled(
     directions: UInt32[np.ndarray, "dims bits"], lower: UInt32[np.ndarray, "dims bits bits"]
 ) -> UInt32[np.ndarray, "dims bits"]:
-    """Direction numbers times a matrix of bits, the highest bit first, modulo two."""
-    places = np.arange(BITS - 1, -1, -1, dtype=np.uint32)
-    digits = (directions[:, None, :] >> places[:, None]) & 1  # (dims, digit, direction)
+    """Multiply direction numbers by a matrix of bits, the highest bit first, modulo two."""
+    positions = np.arange(BITS - 1, -1, -1, dtype=np.uint32)
+    digits = (directions[:, None, :] >> positions[:, None]) & 1  # (dims, digit, direction)
     mixed = (lower @ digits) & 1
-    return np.bitwise_or.reduce(mixed << places[:, None], axis=1)
+    return np.bitwise_or.reduce(mixed << positions[:, None], axis=1)
 
 
 @lru_cache(maxsize=4)
@@ -71,10 +72,10 @@ def _directions(dims: int) -> UInt32[np.ndarray, "dims bits"] | None:
         code = int(polynomial)
         degree = code.bit_length() - 1
         row[:degree] = first[:degree]
-        taken = [k for k in range(1, degree + 1) if code >> (degree - k) & 1]
-        for place in range(degree, BITS):
-            value = int(row[place - degree])
-            for k in taken:
-                value ^= int(row[place - k]) << k
-            row[place] = value
+        terms = [k for k in range(1, degree + 1) if code >> (degree - k) & 1]
+        for index in range(degree, BITS):
+            value = int(row[index - degree])
+            for k in terms:
+                value ^= int(row[index - k]) << k
+            row[index] = value
     return (numbers << np.arange(BITS - 1, -1, -1, dtype=np.uint64)).astype(np.uint32)

@@ -8,15 +8,15 @@ import numpy as np
 
 
 def error_of_mean(values: Any) -> Any:
-    """Standard error of the mean over the first axis, of two or more repetitions."""
+    """Standard error of the mean over the first axis, from two or more repetitions."""
     return np.std(values, axis=0, ddof=1) / np.sqrt(len(values))
 
 
 def mean_and_error(values: Any) -> tuple[float, float]:
-    """Mean of numbers and its standard error."""
+    """Mean of numbers, and its standard error."""
     return float(np.mean(values)), float(error_of_mean(values))
 
 
 def error_if_known(values: Any) -> float | None:
-    """The standard error of a mean of numbers; None for fewer than two."""
+    """Standard error of a mean of numbers; None for fewer than two."""
     return float(error_of_mean(values)) if len(values) > 1 else None
