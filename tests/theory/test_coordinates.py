@@ -5,7 +5,7 @@ import pytest
 import dotphase as dp
 from dotphase.model import channels
 from dotphase.model.latent import Latent
-from dotphase.model.symmetry import unseen_signs
+from dotphase.model.symmetry import sign_symmetries
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.coordinates import Coordinates
 from dotphase.theory.overlaps import Overlaps
@@ -51,8 +51,8 @@ def test_a_teacher_that_depends_on_signs_fixes_nothing():
         return softmax(h) + 0.1 * jnp.tanh(h @ jnp.ones((1, 2)))
 
     model = dp.Model(teacher=teacher, student=softmax, length=2, positions=np.eye(2))
-    assert np.array_equal(unseen_signs(teacher, 2, 1), [[1.0]])
-    assert np.array_equal(unseen_signs(softmax, 2, 1), [[1.0], [-1.0]])
+    assert np.array_equal(sign_symmetries(teacher, 2, 1), [[1.0]])
+    assert np.array_equal(sign_symmetries(softmax, 2, 1), [[1.0], [-1.0]])
     coordinates = Coordinates.of(model)
     fixed = coordinates.fixed_at_zero(
         coordinates.pack(BRANCHES["positional"].initial_overlaps(model))

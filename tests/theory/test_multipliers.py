@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase.model.symmetry import unseen_turns
+from dotphase.model.symmetry import rotation_symmetries
 from dotphase.theory.continuation import BranchContinuation
 from dotphase.theory.fixed_point_map import StateEvolutionMap
 from dotphase.theory.multipliers import measure_multipliers
@@ -118,8 +118,8 @@ def test_a_rotation_of_columns_is_left_out_of_the_multipliers():
 
 
 def test_turns_are_seen_by_functions_that_tell_columns_apart():
-    assert len(unseen_turns(softmax, 2, 3)) == 3
-    assert unseen_turns(lambda h: softmax(h[:, :1]), 2, 2) == []
+    assert len(rotation_symmetries(softmax, 2, 3)) == 3
+    assert rotation_symmetries(lambda h: softmax(h[:, :1]), 2, 2) == []
 
 
 @pytest.mark.parametrize(

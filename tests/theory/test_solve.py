@@ -174,7 +174,7 @@ def test_one_bad_point_does_not_spoil_a_batch(paper, monkeypatch):
     def explode(h):
         return jnp.where(jnp.abs(h) > 1.5, jnp.nan, h)
 
-    monkeypatch.setattr("dotphase.model.definition.try_out", lambda model: None)  # it is not seen
+    monkeypatch.setattr("dotphase.model.definition.check_functions", lambda model: None)
     bad = dp.Model(teacher=identity, student=explode, length=1, sigma=1.5)
     good, broken, again = dp.solve_many(
         [(paper, 2.0, "semantic"), (bad, 1.0, "semantic"), (paper, 2.0, "semantic")], log2_points=12

@@ -51,7 +51,7 @@ def test_errors(
         gram = jnp.concatenate([top, jnp.concatenate([step.theta, step.C], axis=1)])
         h = sigma * jnp.einsum("ij,ljn->lin", matrix_sqrt(gram), zeta)
         target = vmap_points(model.label)(h[:, :t], noise)
-        losses = vmap_points(model.missed)(h[:, t:] + step.m[..., None], target)
+        losses = vmap_points(model.test_loss)(h[:, t:] + step.m[..., None], target)
         return model.test_factor * jnp.dot(losses, jnp.asarray(rule.weights))
 
     return jax.lax.map(test_error, records)

@@ -207,7 +207,7 @@ def position_vectors(model: Model, d: int) -> Float[np.ndarray, "directions d"]:
     """
     gram = np.asarray(model.gram)
     if model.latent is not None:
-        gram = gram - model.known @ model.known.T
+        gram = gram - model.teacher_overlaps @ model.teacher_overlaps.T
     values, vectors = np.linalg.eigh(gram)
     strongest_first = np.argsort(-values, kind="stable")
     factor = (vectors * np.sqrt(np.maximum(values, 0.0)))[:, strongest_first]

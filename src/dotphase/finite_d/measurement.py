@@ -143,7 +143,7 @@ def held_out_error(
         fresh = reduce(model, sentences)
         fields = project(fresh.z, weights)
         if model.loss is not None:
-            errors = vmap_points(model.missed)(fields, fresh.form)
+            errors = vmap_points(model.test_loss)(fields, fresh.form)
         else:
             errors = 2 * sentence_losses(model, fresh, fields) / model.length
         return (totals[0] + jnp.sum(errors), totals[1] + jnp.sum(errors**2)), None

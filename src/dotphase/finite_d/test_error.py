@@ -136,7 +136,7 @@ def field_error(
     if model.latent is not None:
         count = model.latent.directions
         h = h + jnp.einsum("ldp,dt->ltp", loading[:, -count:], projected[-count:, :t])
-    errors = vmap_points(model.missed)(x, vmap_points(model.label)(h, z))
+    errors = vmap_points(model.test_loss)(x, vmap_points(model.label)(h, z))
     return model.test_factor * jnp.dot(errors, jnp.asarray(rule.weights, errors.dtype))
 
 

@@ -33,11 +33,10 @@ def dot_product_attention(
     tokens = queries.shape[0]
     if tokens > UNROLL_LIMIT:
         return jax.nn.softmax(queries @ keys.T, axis=-1)
-    # Written out entry by entry, two tokens compile to straight code that is several times faster
-    # over many points than a batch of tiny matrix products; more take long to compile and gain
-    # nothing.
-    query, key = ([parts(row) for row in parts(each)] for each in (queries, keys))
-    score = [[dot(one, other) for other in key] for one in query]
+    # Entry by entry, two tokens compile to straight code that is several times faster over many
+    # points than a batch of tiny matrix products. More tokens compile slowly and gain nothing.
+    query_rows, key_rows = ([parts(row) for row in parts(each)] for each in (queries, keys))
+    score = [[dot(query, key) for key in key_rows] for query in query_rows]
     return jnp.stack([jnp.stack(_softmax(row)) for row in score])
 
 

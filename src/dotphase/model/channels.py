@@ -1,8 +1,8 @@
-"""Labels and losses that the named models are made of; each is a few lines, as a user's are.
+"""Labels and losses of the named models.
 
-A teacher is a function of its fields h, of standard normal noise z and of the loadings a of the
-latent means, as far as the model has them; a loss and a metric are functions of the student's
-fields x and of the label.
+A teacher is a function of its fields h and, if the model has them, of standard normal noise z and
+of the loadings a of the latent means. A loss and a metric are functions of the student's fields x
+and of the label.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def hinge(x: Float[Array, "1 1"], y: Number) -> Number:
 def hinge_proximal(
     omega: Float[Array, "1 1"], V: Float[Array, "1 1"], y: Number
 ) -> Float[Array, "1 1"]:
-    """Where the hinge is: stay if the margin is kept, move by V, or stop at the kink."""
+    """Proximal map of `hinge`: stay at margins above one, else move by V, at most to the kink."""
     margin = y * omega
     return y * jnp.where(margin > 1, margin, jnp.minimum(margin + V, 1.0))
 
@@ -78,12 +78,12 @@ def absolute(x: Float[Array, "1 1"], y: Number) -> Number:
 def absolute_proximal(
     omega: Float[Array, "1 1"], V: Float[Array, "1 1"], y: Number
 ) -> Float[Array, "1 1"]:
-    """Towards the label by V, but not beyond it."""
+    """Proximal map of `absolute`: move by V towards the label, at most to the label."""
     return omega + jnp.clip(y - omega, -V, V)
 
 
 def wrong_sign(x: Float[Array, "1 1"], y: Number) -> Number:
-    """One where the student's sign is not the label."""
+    """One if the student's sign is not the label, else zero."""
     return jnp.where(y * x[0, 0] > 0, 0.0, 1.0)
 
 
@@ -131,14 +131,13 @@ def committee_error(x: Float[Array, "1 units"], y: Number) -> Number:
 
 
 class Attention(eqx.Module):
-    """``softmax(beta h h^T)`` row by row, averaged over heads, each token looking at itself and
-    those before it if it is causal.
+    """``softmax(beta h h^T)`` row by row, averaged over heads, with a causal mask if requested.
 
     Attributes
     ----------
     beta : inverse temperature
     heads : blocks of columns of equal size, each with a softmax of its own
-    causal : whether later tokens are hidden
+    causal : True if later tokens are masked
     """
 
     beta: Strength
@@ -168,9 +167,9 @@ class Mixture(eqx.Module):
 
 
 class Chosen(eqx.Module):
-    """For each token, one that its row of an attention matrix chooses: classes as labels.
+    """For each token, one token drawn with the probabilities of its row of an attention matrix.
 
-    Each row has a standard normal number of its own, which is turned into a uniform one.
+    A standard normal number per row gives the uniform number of the draw.
     """
 
     attention: Mixture
@@ -184,7 +183,7 @@ class Chosen(eqx.Module):
 
 
 class Likeliest(eqx.Module):
-    """For each token the one that its row of an attention matrix looks at most."""
+    """For each token, the token of the largest entry in its row of an attention matrix."""
 
     attention: Mixture
 
@@ -200,12 +199,12 @@ def cross_entropy(x: Float[Array, "tokens rank"], chosen: Float[Array, "tokens t
 
 
 def chosen_wrongly(x: Float[Array, "tokens rank"], chosen: Float[Array, "tokens tokens"]) -> Number:
-    """Mean probability that the student gives to other tokens than the chosen."""
+    """Mean probability that the student assigns to tokens that were not chosen."""
     return 1 - jnp.sum(softmax_attention(x) * chosen) / x.shape[0]
 
 
 class ChosenToken(eqx.Module):
-    """``y = h_s + noise z``: the field of the token that the hidden variable marks."""
+    """``y = h_s + noise z``: the field of the token s that the hidden variable chooses."""
 
     noise: Strength
 
@@ -216,7 +215,7 @@ class ChosenToken(eqx.Module):
 
 
 def attention_pooling(x: Float[Array, "tokens 2"]) -> Number:
-    """``softmax(x_key) . x_value``: the second column chooses tokens, the first is read there."""
+    """``softmax(x_key) . x_value``: the second column holds the keys, the first the values."""
     return jnp.dot(jax.nn.softmax(x[:, 1]), x[:, 0])
 
 
@@ -226,13 +225,13 @@ def linear_pooling(x: Float[Array, "tokens 2"]) -> Number:
 
 
 def mean_pooling(x: Float[Array, "tokens 1"]) -> Number:
-    """The sum of the fields of all tokens: it looks nowhere in particular."""
+    """The sum of the fields of all tokens."""
     return jnp.sum(x[:, 0])
 
 
 @dataclass(frozen=True)
 class Offset:
-    """A pooling by its name, less a threshold."""
+    """A pooling minus a threshold."""
 
     pooling: str
     threshold: float
@@ -250,7 +249,7 @@ POOLINGS = {
 
 
 class PooledLoss(eqx.Module):
-    """``(y - f(x))^2/2`` of what a pooling f of the tokens answers; twice that as a metric."""
+    """``factor (y - f(x))^2`` with a pooling f of the tokens."""
 
     pooling: Callable[[Any], Number] = eqx.field(static=True)
     factor: float = eqx.field(static=True, default=0.5)
@@ -260,7 +259,7 @@ class PooledLoss(eqx.Module):
 
 
 class PooledLogistic(eqx.Module):
-    """Logistic loss of what a pooling of the tokens answers."""
+    """Logistic loss of a pooling of the tokens."""
 
     pooling: Callable[[Any], Number] = eqx.field(static=True)
 
@@ -269,7 +268,7 @@ class PooledLogistic(eqx.Module):
 
 
 class PooledSign(eqx.Module):
-    """One where the sign of the answer is not the label."""
+    """One if the sign of a pooling is not the label, else zero."""
 
     pooling: Callable[[Any], Number] = eqx.field(static=True)
 
@@ -278,5 +277,5 @@ class PooledSign(eqx.Module):
 
 
 def shifted_or_not(h: Float[Array, "tokens t"], a: Float[Array, "tokens 1"]) -> Number:
-    """One where the hidden variable shifts a token, minus one where it does not."""
+    """One if the hidden variable shifts a token, else minus one."""
     return jnp.where(jnp.any(a != 0), 1.0, -1.0)

@@ -1,16 +1,16 @@
-"""The one definition every engine works from: tokens, teacher, student, ridge.
+"""The definition of a model: tokens, teacher, student, ridge.
 
 A sentence is ``x`` in R^{L x d} with independent rows ``x_l ~ N(0, sigma_l^2 I)``, or with
 other covariances if a spectrum is given. The teacher labels it by ``y = T[x Q*/sqrt d] x``;
 the student answers ``f = S[(x + p) Q/sqrt d] (x + p)`` and is trained on n = alpha d
-sentences by minimising ``sum |y - f|^2 / (2d) + (ridge/2) |Q|^2``. Only the functions T and
-S, the token scales (and spectra) and the Gram matrix of the positional encodings ``p``
-survive when d grows; they make up a `Model`.
+sentences by minimizing ``sum |y - f|^2 / (2d) + (ridge/2) |Q|^2``. In the limit of large d the
+results depend only on the functions T and S, the token scales (and spectra) and the Gram matrix of
+the positional encodings ``p``, which make up a `Model`.
 
-That is the special case of a general one: the teacher gives any label from its fields
-``h* = x Q*/sqrt d`` (and from noise), and the loss of a sentence is any function
-``loss(X, label) >= 0`` of the student's fields ``X = (x + p) Q/sqrt d``. Tokens may have means
-that a hidden variable chooses (`dotphase.model.latent`), and be correlated inside a sentence.
+In general the teacher gives any label from its fields ``h* = x Q*/sqrt d`` (and from noise), and
+the loss of a sentence is any function ``loss(X, label) >= 0`` of the student's fields
+``X = (x + p) Q/sqrt d``. Tokens may have means that depend on a hidden variable
+(`dotphase.model.latent`), and be correlated inside a sentence.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from dotphase.config.formatting import Description
 from dotphase.errors import InvalidInput
 from dotphase.model.latent import Latent, check_gram
 from dotphase.model.spectrum import Spectrum
-from dotphase.model.validation import name_of, try_out
+from dotphase.model.validation import check_functions, name_of
 
-#: Most tokens of a sentence, and columns of weights: beyond, no engine can do anything.
-MOST_TOKENS, MOST_COLUMNS = 2**10, 2**16
-#: Sizes that a token may have: their powers are still numbers.
+#: Largest number of tokens of a sentence, and of columns of weights, that memory allows.
+MAX_TOKENS, MAX_COLUMNS = 2**10, 2**16
+#: Range of the token scales, whose powers must be finite.
 SCALES = 1e-50, 1e50
 
 Attention = Callable[[Float[Array, "tokens rank"]], Float[Array, "tokens tokens"]]
@@ -47,17 +47,17 @@ class Model(eqx.Module):
     Parameters
     ----------
     teacher, student : callable
-        JAX functions ``(L, rank) -> (L, L)`` of the projected tokens. A function with
-        numbers of its own that should be swept without recompiling is best written as an
-        `equinox.Module` with ``__call__``. With a `loss` there is no student, and the teacher
-        returns whatever the loss calls a label; it is given the fields, then the `noise`, then
-        the loadings of the `latent` means, as far as the model has them.
+        JAX functions ``(L, rank) -> (L, L)`` of the projected tokens. Write a function with
+        parameters that you sweep as an `equinox.Module` with ``__call__``: it is compiled once.
+        With a `loss` there is no student, and the teacher returns the labels of this loss; its
+        arguments are the fields, then the `noise` and the loadings of the `latent` means, if the
+        model has them.
     length : int
         Number of tokens L in a sentence.
     teacher_rank, student_rank : int
         Columns t of Q* and r of Q.
     sigma : float or sequence of float
-        Standard deviation of each token's entries; one number serves all tokens. With a
+        Standard deviation of each token's entries; one number stands for all tokens. With a
         spectrum, the root of the mean variance.
     positions : (L, L) array
         Gram matrix ``P_kl = p_k . p_l`` of the positional encodings.
@@ -72,11 +72,11 @@ class Model(eqx.Module):
         ``metric(X, label) -> number``, whose mean over new sentences is the test error; the loss if
         not given.
     noise : int
-        How many standard normal numbers per sentence the teacher is given, as ``teacher(h, z)``.
+        Number of standard normal numbers z per sentence in ``teacher(h, z)``.
     proximal : callable or "search", optional
-        For a loss with kinks: ``proximal(omega, V, label)``, the (L, r) array X that minimises
-        ``(X - omega)^T V^{-1} (X - omega)/2 + loss(X, label)``, V being (L r, L r). "search" looks
-        for it on a line, where there is a single field. A smooth loss needs none.
+        For a loss with kinks: ``proximal(omega, V, label)``, the (L, r) array X that minimizes
+        ``(X - omega)^T V^{-1} (X - omega)/2 + loss(X, label)``, V being (L r, L r). "search" finds
+        it by a line search, for a single field. A smooth loss needs none.
     latent : Latent, optional
         Means of the tokens that depend on a hidden variable.
     correlation : (L, L) array, optional
@@ -126,7 +126,7 @@ class Model(eqx.Module):
     proximal: Any
     latent: Latent | None
     correlation: Float[np.ndarray, "tokens tokens"] | None
-    #: Whether the first L of the directions are those of the positional encodings.
+    #: True if the first L directions are those of the positional encodings.
     has_positions: bool = eqx.field(static=True)
 
     def __init__(
@@ -147,9 +147,9 @@ class Model(eqx.Module):
         latent: Latent | None = None,
         correlation: Any = None,
     ) -> None:
-        self.length = validation.integer("length", length, at_least=1, at_most=MOST_TOKENS)
+        self.length = validation.integer("length", length, at_least=1, at_most=MAX_TOKENS)
         for name, rank in (("teacher_rank", teacher_rank), ("student_rank", student_rank)):
-            setattr(self, name, validation.integer(name, rank, at_least=1, at_most=MOST_COLUMNS))
+            setattr(self, name, validation.integer(name, rank, at_least=1, at_most=MAX_COLUMNS))
         self.sigma = _check_sigma(sigma, self.length)
         self.positions = _check_positions(positions, self.length)
         self.ridge = np.asarray(validation.number("ridge", ridge, above=0.0))
@@ -163,17 +163,17 @@ class Model(eqx.Module):
             raise InvalidInput("spectrum", spectrum, rule)
         self.teacher, self.student = teacher, student
         self.loss, self.metric, self.proximal = loss, metric, proximal
-        try_out(self)
+        check_functions(self)
 
     @property
     def description(self) -> Description:
-        """Its functions and its numbers."""
+        """The functions and the parameters of the model."""
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        left_out = ("has_positions",) if self.noise else ("has_positions", "noise")
+        hidden = ("has_positions",) if self.noise else ("has_positions", "noise")
         rows = [
-            (name, in_words(value))
+            (name, format_part(value))
             for name, value in values.items()
-            if value is not None and name not in left_out
+            if value is not None and name not in hidden
         ]
         return Description("Model", tuple(rows))
 
@@ -188,9 +188,7 @@ class Model(eqx.Module):
         return self.description.html()
 
     def replace(self, **changes: Any) -> Model:
-        """A relative of this model: the same but for what is given, by the names of `Model`.
-
-        It is checked as a new model is.
+        """Replace parameters, by their names in `Model`, and check the new model.
 
         Examples
         --------
@@ -199,11 +197,11 @@ class Model(eqx.Module):
         0.1
         """
         names = [field.name for field in dataclasses.fields(self) if field.name != "has_positions"]
-        same = {name: getattr(self, name) for name in names}
+        parameters = {name: getattr(self, name) for name in names}
         for name, value in changes.items():
-            if name not in same:
-                raise InvalidInput(name, value, f"is no part of a Model: {', '.join(same)}")
-        return Model(**(same | changes))
+            if name not in parameters:
+                raise InvalidInput(name, value, f"is no part of a Model: {', '.join(parameters)}")
+        return Model(**(parameters | changes))
 
     @property
     def rho(self) -> Float[np.ndarray, " tokens"]:
@@ -212,7 +210,7 @@ class Model(eqx.Module):
 
     @property
     def eigenvalues(self) -> Float[np.ndarray, "tokens atoms"]:
-        """Eigenvalues gamma_{l,i} of the covariances; a single one where tokens are white."""
+        """Eigenvalues gamma_{l,i} of the covariances; a single one if tokens are white."""
         shape = np.ones((1, 1)) if self.spectrum is None else self.spectrum.values
         return np.asarray(self.rho)[:, None] * shape
 
@@ -223,23 +221,25 @@ class Model(eqx.Module):
 
     @property
     def plain(self) -> bool:
-        """Whether it is attention with the squared loss on independent tokens without means, and
-        labels without noise: what has a linear positional layer to compare with."""
+        """True for attention with the squared loss, no noise and independent, centered tokens.
+
+        Such a model can be compared with a linear positional layer.
+        """
         return self.loss is None and not self.noise and not self.structured
 
     @property
     def structured(self) -> bool:
-        """Whether tokens have latent means or correlations."""
+        """True if tokens have latent means or correlations."""
         return self.latent is not None or self.correlation is not None
 
     @property
     def normals(self) -> int:
-        """Standard normal numbers of a sentence besides its tokens: noise, and hidden variable."""
+        """Number of standard normal variables of a sentence besides its tokens: noise, latent."""
         return self.noise + (0 if self.latent is None else self.latent.normals)
 
     @property
     def directions(self) -> int:
-        """How many directions there are in the means of tokens: positions, then the mu_j."""
+        """Number of directions in the means of tokens: positions, then the mu_j."""
         hidden = 0 if self.latent is None else self.latent.directions
         return hidden + (self.length if self.has_positions else 0)
 
@@ -252,41 +252,43 @@ class Model(eqx.Module):
         return block_diag(self.positions, hidden) if self.has_positions else hidden
 
     @property
-    def known(self) -> Float[np.ndarray, "directions t"]:
-        """Overlaps of the directions with the columns of the teacher; positions have none."""
-        none = np.zeros((self.length if self.has_positions else 0, self.teacher_rank))
+    def teacher_overlaps(self) -> Float[np.ndarray, "directions t"]:
+        """Overlaps of the directions with the columns of the teacher; zero for positions."""
+        of_positions = np.zeros((self.length if self.has_positions else 0, self.teacher_rank))
         if self.latent is None:
-            return none
-        return np.concatenate([none, self.latent.overlaps(self.teacher_rank)])
+            return of_positions
+        return np.concatenate([of_positions, self.latent.overlaps(self.teacher_rank)])
 
     @property
     def mixer(self) -> Float[Array, "tokens tokens"] | None:
-        """K with ``x = K x'``, x' being independent tokens of the same scales; None for 1."""
+        """K in ``x = K x'``, with independent tokens x' of the same scales; None if K = 1."""
         if self.correlation is None:
             return None
         root = jnp.linalg.cholesky(jnp.asarray(self.correlation))
         return self.sigma[:, None] * root / self.sigma
 
     def mix(self, x: Float[Any, "*n tokens k"]) -> Float[Any, "*n tokens k"]:
-        """Fields of the tokens from those of independent ones, ``K x``."""
+        """Mix the fields of independent tokens to those of correlated ones, ``K x``."""
         return x if self.mixer is None else self.mixer @ x
 
     @property
     def covariance(self) -> Float[Any, "tokens tokens"]:
-        """``E x_k . x_l/d``: diag(rho) where tokens are independent."""
+        """``E x_k . x_l/d``: diag(rho) if tokens are independent."""
         if self.correlation is None:
             return np.diag(self.rho)
         return self.sigma[:, None] * self.correlation * self.sigma
 
     @property
     def test_factor(self) -> float:
-        """What the mean of `missed` is multiplied by to give the test error."""
+        """Ratio of the test error to the mean of `test_loss`."""
         return 2 / self.length if self.loss is None else 1.0
 
     def energy(self, x: Float[Array, "tokens rank"], target: Any) -> Float[Array, ""]:
-        """Loss of one sentence: ``ell(X; T) = 1/2 tr[(T - S(X)) diag(rho) (T - S(X))^T]`` for
-        attention, with the covariance of the tokens in place of diag(rho) where they are
-        correlated; or the model's own."""
+        """Loss of one sentence.
+
+        ``ell(X; T) = 1/2 tr[(T - S(X)) diag(rho) (T - S(X))^T]`` for attention, with the covariance
+        of correlated tokens in place of diag(rho); or the model's own loss.
+        """
         if self.loss is not None:
             return jnp.asarray(self.loss(x, target))
         error = target - self.student(x)
@@ -294,8 +296,8 @@ class Model(eqx.Module):
             return 0.5 * jnp.sum(error**2 * self.rho)
         return 0.5 * jnp.sum((error @ self.covariance) * error)
 
-    def missed(self, x: Float[Array, "tokens rank"], target: Any) -> Float[Array, ""]:
-        """What the test error averages: the metric, or the loss."""
+    def test_loss(self, x: Float[Array, "tokens rank"], target: Any) -> Float[Array, ""]:
+        """Integrand of the test error: the metric, or the loss."""
         if self.metric is None:
             return self.energy(x, target)
         return jnp.asarray(self.metric(x, target), x.dtype)
@@ -308,22 +310,22 @@ class Model(eqx.Module):
         return self.teacher(h, *more)
 
     def loading(self, normal: Float[Array, " normals"]) -> Float[Array, "tokens directions"]:
-        """How much of each direction the student sees in the mean of each token."""
-        own = [jnp.eye(self.length)] if self.has_positions else []
+        """Loadings of the directions in the mean of each token."""
+        blocks = [jnp.eye(self.length)] if self.has_positions else []
         if self.latent is not None:
-            own.append(self.latent.draw(normal[self.noise :]))
-        return jnp.concatenate(own, axis=1)
+            blocks.append(self.latent.draw(normal[self.noise :]))
+        return jnp.concatenate(blocks, axis=1)
 
 
-def in_words(value: Any) -> str:
-    """A part of a model, short: a number, an array, a function by its name and its numbers."""
+def format_part(value: Any) -> str:
+    """Format a part of a model: a number, an array, or the name and parameters of a function."""
     if isinstance(value, np.ndarray | jax.Array):
         numbers = np.asarray(value)
-        same = numbers.ndim == 1 and np.ptp(numbers) == 0
-        return str((numbers[0] if same else numbers).round(6).tolist())
+        is_constant = numbers.ndim == 1 and np.ptp(numbers) == 0
+        return str((numbers[0] if is_constant else numbers).round(6).tolist())
     if isinstance(value, eqx.Module):
         parts = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        inside = ", ".join(f"{name}={in_words(part)}" for name, part in parts.items())
+        inside = ", ".join(f"{name}={format_part(part)}" for name, part in parts.items())
         return f"{type(value).__name__}({inside})"
     return str(getattr(value, "__name__", value))
 
@@ -352,9 +354,9 @@ def _check_spectrum(spectrum: Any, length: int) -> Spectrum | None:
 
 
 def check_model(model: object) -> None:
-    """Refuse what is no `Model`."""
+    """Refuse any object but a `Model`."""
     if not isinstance(model, Model):
-        rule = "must be a Model, as dp.positional_semantic() or dp.Model(...) make one"
+        rule = "must be a Model, as dp.positional_semantic() or dp.Model(...) return one"
         raise InvalidInput("model", model, rule)
 
 
@@ -390,16 +392,16 @@ def _check_correlation(correlation: Any, length: int) -> np.ndarray | None:
 
 
 def refuse(model: Model, what: str, *fields: str) -> None:
-    """Refuse a model that has one of the fields, which `what` does not know."""
+    """Refuse a model with one of these fields, which `what` does not support."""
     for name in fields:
         value = getattr(model, name)
         if value is not None and value is not False and not (name == "noise" and value == 0):
             raise InvalidInput(name, value if np.isscalar(value) else name_of(value),
-                               f"must be left out: {what} does not know it")  # fmt: skip
+                               f"must be left out: {what} does not support it")  # fmt: skip
 
 
 def refuse_spectrum(model: Model, what: str) -> None:
-    """Refuse a model with a spectrum where only white tokens are worked out."""
+    """Refuse a model with a spectrum, which `what` does not support."""
     check_model(model)
     if model.spectrum is not None:
         raise InvalidInput("spectrum", model.spectrum, f"must be None: {what} is for white tokens")

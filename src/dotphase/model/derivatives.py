@@ -1,8 +1,8 @@
 """Value, gradient and Hessian of the loss of one sentence in its projected tokens.
 
-Any student works through automatic differentiation. Softmax attention has closed forms
-(`dotphase.numerics.softmax_derivatives`, `dotphase.numerics.untied_softmax_derivatives`); both
-ways give the same numbers, and a test holds them to it.
+Softmax attention has closed forms (`dotphase.numerics.softmax_derivatives`,
+`dotphase.numerics.untied_softmax_derivatives`), which a test compares with automatic
+differentiation. All other students and losses are differentiated automatically.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ Differentiated = Callable[[Entries, Any], Derivatives]
 
 
 def loss_derivatives(model: Model) -> Differentiated:
-    """The function ``(X, T) -> Derivatives`` of ``ell(X; T)`` for a model.
+    """Make the function ``(X, T) -> Derivatives`` of ``ell(X; T)`` for a model.
 
-    X is flattened over tokens and rank, and given as an array or as a tuple of its entries. Where
-    tokens are correlated, X are the fields of the independent tokens that they are mixed from. A
-    loss with kinks comes with its minimizer (`dotphase.numerics.proximal_map.ExplicitProx`).
+    X is flattened over tokens and rank, an array or a tuple of its entries. For correlated tokens X
+    are the fields of the independent tokens of which they are mixtures. A loss with kinks has an
+    explicit minimizer (`dotphase.numerics.proximal_map.ExplicitProx`).
     """
     if model.loss is not None or model.correlation is not None:
         return channel_loss(model, model.mixer)
@@ -49,12 +49,12 @@ def loss_derivatives(model: Model) -> Differentiated:
 
 
 def has_closed_form(student: object, length: int, rank: int) -> bool:
-    """Whether a student is softmax attention between tokens."""
+    """True if a student is softmax attention of two or more tokens."""
     return length > 1 and is_softmax_attention(student, length, rank)
 
 
 def channel_loss(model: Model, mixer: Float[Array, "tokens tokens"] | None) -> Differentiated:
-    """Derivatives of the loss in fields that are mixed before it sees them, by autodiff."""
+    """Derivatives of a loss of mixed fields, by automatic differentiation."""
 
     def loss(x: Array, target: Any) -> Array:
         fields = x.reshape(model.length, -1)
@@ -65,10 +65,10 @@ def channel_loss(model: Model, mixer: Float[Array, "tokens tokens"] | None) -> D
 
     if model.proximal is None:
         return derivatives
-    return ExplicitProx(derivatives, _minimiser(model, loss, mixer))
+    return ExplicitProx(derivatives, _minimizer(model, loss, mixer))
 
 
-def _minimiser(
+def _minimizer(
     model: Model, loss: Callable[[Array, Any], Array], mixer: Float[Array, "tokens tokens"] | None
 ) -> Minimizer:
     """The model's proximal map of flattened, independent fields."""
@@ -81,8 +81,8 @@ def _minimiser(
             return model.proximal(omega.reshape(shape), V, target).reshape(-1)
         mix = jnp.kron(mixer, jnp.eye(model.student_rank))
         mixed = (mix @ omega).reshape(shape)
-        found = model.proximal(mixed, mix @ V @ mix.T, target).reshape(-1)
-        return jnp.linalg.solve(mix, found)
+        mixed_x = model.proximal(mixed, mix @ V @ mix.T, target).reshape(-1)
+        return jnp.linalg.solve(mix, mixed_x)
 
     return minimizer
 
@@ -120,9 +120,9 @@ def _row_losses(
     targets, weights = [parts(row) for row in parts(target)], parts(rho)
 
     def row(i: int, s: Sequence[Array]) -> Row:
-        miss = [one - aim for one, aim in zip(s, targets[i], strict=True)]
-        slope = [weight * one for weight, one in zip(weights, miss, strict=True)]
-        curved = [weight * one for weight, one in zip(weights, s, strict=True)]
+        miss = [entry - target for entry, target in zip(s, targets[i], strict=True)]
+        slope = [weight * entry for weight, entry in zip(weights, miss, strict=True)]
+        curved = [weight * entry for weight, entry in zip(weights, s, strict=True)]
         diagonal = {(j, j): weight for j, weight in enumerate(weights)}
         return Row(0.5 * dot(slope, miss), slope, curved, diagonal)
 
@@ -144,16 +144,16 @@ def _textbook(h: Float[Array, "tokens rank"]) -> Float[Array, "tokens tokens"]:
 
 
 def is_softmax_attention(student: Any, length: int, rank: int) -> bool:
-    """Whether a student is ``softmax(h h^T)`` for certain.
+    """True if a student is certainly ``softmax(h h^T)``.
 
-    True for the package's own `softmax_attention` and for functions that JAX traces to the very
-    operations of ``jax.nn.softmax(h @ h.T, axis=-1)``. Other spellings are not recognised, and
-    nothing is concluded from values at sample points.
+    This holds for the package's own `softmax_attention` and for functions that JAX traces to the
+    operations of ``jax.nn.softmax(h @ h.T, axis=-1)``. Other implementations are not recognized;
+    values at sample points prove nothing.
     """
     if student is softmax_attention:
         return True
     h = jax.ShapeDtypeStruct((length, rank), np.float32)
     try:
         return str(jax.make_jaxpr(student)(h)) == str(jax.make_jaxpr(_textbook)(h))
-    except Exception:  # whatever a user's function may raise for such an input: not recognised
+    except Exception:  # A user's function may raise anything for such an input.
         return False

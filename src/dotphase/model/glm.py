@@ -1,11 +1,11 @@
-"""Generalised linear models as the one-token case of attention.
+"""Generalized linear models as the one-token case of attention.
 
 With a single token the attention matrix is a number and the loss of a sample is
 ``ell = sigma^2/2 (T(h*) - S(X))^2``. Dividing two scalar links by sigma gives the squared loss
 
     ell(X) = 1/2 (f*(h*) - f(X))^2,   h* = Q*.x/sqrt d,   X = Q.x/sqrt d,
 
-of a generalised linear model with teacher link f*, student link f and inputs
+of a generalized linear model with teacher link f*, student link f and inputs
 ``x ~ N(0, sigma^2 I)``. Two identities are ridge regression.
 """
 
@@ -27,7 +27,7 @@ Link = Callable[[Float[Array, ""]], Float[Array, ""]]
 
 
 def identity(h: Float[Array, ""]) -> Float[Array, ""]:
-    """The link of ridge regression; one function, so that it is compiled once."""
+    """The link of ridge regression: a named function, so that it is compiled once."""
     return h
 
 
@@ -42,7 +42,7 @@ class ScalarLink(eqx.Module):
 
 
 def scalar_link(teacher: Link, student: Link, *, sigma: float = 1.0, ridge: float = 0.01) -> Model:
-    """A generalised linear model with squared loss.
+    """A generalized linear model with squared loss.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def ridge_regression(alpha: float, ridge: float) -> dict[str, float]:
     alpha = validation.number("alpha", alpha, above=0)
     ridge = validation.number("ridge", ridge, above=0)
     b = ridge + alpha - 1
-    # Of the two forms of the root the one without cancellation.
+    # This form of the root has no cancellation.
     size = math.sqrt(b * b + 4 * ridge)
     V = 2 / (b + size) if b > 0 else (size - b) / (2 * ridge)
     hat = alpha / (1 + V)

@@ -1,9 +1,9 @@
-"""Tokens whose mean depends on a hidden variable, drawn anew for every sentence.
+"""Tokens whose mean depends on a hidden variable of each sentence.
 
 ``x_l = sum_j a_lj mu_j + noise``: the loadings a depend on the hidden variable, the directions
-mu_j do not. Of these only their Gram matrix ``mu_j . mu_k`` and their overlaps
-``mu_j . Q*/sqrt d`` with the columns of the teacher survive when d grows. The student sees
-a direction through ``m_j = Q^T mu_j/sqrt d``, as it sees a position.
+mu_j do not. In the limit of large d only their Gram matrix ``mu_j . mu_k`` and their overlaps
+``mu_j . Q*/sqrt d`` with the columns of the teacher matter. The fields of the student depend on a
+direction through ``m_j = Q^T mu_j/sqrt d``, as on a position.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from jaxtyping import Array, Float
 from dotphase.config import validation
 from dotphase.errors import InvalidInput
 
-#: By how much probabilities may miss one, and a Gram matrix symmetry or positivity.
+#: Rounding error allowed in the sum of probabilities, and in Gram matrices.
 ROUNDING = 1e-9
 
 
 class Latent(eqx.Module):
-    """Hidden variables of a sentence, and the means of its tokens that they choose.
+    """Hidden variables of a sentence and the means of its tokens.
 
     Parameters
     ----------
     loadings : (S, L, J) array, or callable
-        a_lj for each of S hidden states; or a JAX function from `normals` standard normal
-        numbers to one (L, J) array.
+        a_lj for each of S hidden states; or a JAX function of `normals` standard normal numbers
+        that returns one (L, J) array.
     probabilities : (S,) array, optional
-        Of the states; equal if not given. Not with a function.
+        Probabilities of the states; equal if not given. Not with a function.
     gram : (J, J) array, optional
         ``mu_j . mu_k``; orthonormal directions if not given.
     teacher : (J, t) array, optional
         ``mu_j . Q*/sqrt d`` for each column of the teacher, Q* being of length sqrt d; zero if
         not given.
     normals : int
-        How many standard normal numbers a function of the loadings takes.
+        Number of standard normal arguments of a function of the loadings.
 
     Examples
     --------
-    One of two tokens, which one is hidden, is shifted along one direction:
+    One of two tokens is shifted along one direction; which of them is hidden:
 
     >>> hidden = dp.analysis.Latent(loadings=[[[1.0], [0.0]], [[0.0], [1.0]]], gram=[[2.0]])
     >>> hidden.directions
@@ -85,7 +85,7 @@ class Latent(eqx.Module):
 
     @property
     def directions(self) -> int:
-        """How many directions mu_j there are."""
+        """Number of directions mu_j."""
         return len(self.gram)
 
     def overlaps(self, rank: int) -> Float[np.ndarray, "J t"]:
@@ -96,19 +96,19 @@ class Latent(eqx.Module):
         """Loadings of one sentence from standard normal numbers."""
         if self.probabilities is None:
             return jnp.asarray(self.loadings(normal))
-        # Comparisons with the inner edges: rounding never leads beyond the last state.
+        # Comparisons with the inner edges only: rounding cannot lead beyond the last state.
         edges = jnp.cumsum(jnp.asarray(self.probabilities))[:-1]
         return jnp.asarray(self.loadings)[jnp.sum(ndtr(normal[0]) > edges)]
 
 
 def check_gram(field: str, value: Any, size: int | None = None) -> Float[np.ndarray, "n n"]:
-    """A symmetric positive semi-definite matrix, or `InvalidInput`."""
+    """Check a symmetric positive semi-definite matrix; `InvalidInput` for any other value."""
     try:
-        given = np.asarray(value, dtype=np.float64)
+        numbers = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
-        given = np.zeros(0)
-    square = given.ndim == 2 and given.shape[0] == given.shape[1] and given.size > 0
-    n = size or (len(given) if square else 1)
+        numbers = np.zeros(0)
+    is_square = numbers.ndim == 2 and numbers.shape[0] == numbers.shape[1] and numbers.size > 0
+    n = size or (len(numbers) if is_square else 1)
     gram = validation.array(field, value, (n, n))
     scale = max(float(np.max(np.abs(gram))), 1.0)
     if not np.allclose(gram, gram.T, rtol=0, atol=ROUNDING * scale):
@@ -145,8 +145,8 @@ def _check_overlaps(teacher: Any, gram: Float[np.ndarray, "J J"]) -> Float[np.nd
     if values.ndim != 2 or len(values) != len(gram) or not np.all(np.isfinite(values)):
         rule = f"must be {len(gram)} rows of finite numbers, one for each column of the teacher"
         raise InvalidInput("latent.teacher", teacher, rule)
-    left = gram - values @ values.T
-    if np.linalg.eigvalsh(left)[0] < -ROUNDING * max(float(np.abs(gram).max()), 1.0):
+    remainder = gram - values @ values.T
+    if np.linalg.eigvalsh(remainder)[0] < -ROUNDING * max(float(np.abs(gram).max()), 1.0):
         rule = "must leave gram - teacher teacher^T positive semi-definite: no directions have both"
         raise InvalidInput("latent.teacher", teacher, rule)
     return values

@@ -24,7 +24,7 @@ _LOG2_POINTS = 14
 def linear_test_error(model: Model, *, seed: int = 0) -> float:
     """Test error of the linear positional layer ``f(x) = W x`` at alpha of order one.
 
-    With many samples per parameter ``W -> E[T]``, so
+    With many samples per parameter ``W -> E[T]`` and therefore
     ``eps_lin = (1/L) E tr[(T - E T) diag(rho) (T - E T)^T]``. The average is over the
     teacher's fields ``h*_l ~ N(0, sigma_l^2 I)``. NaN for a model with a loss of its own, which
     has no such layer, and for tokens with latent means or correlations.

@@ -1,8 +1,8 @@
-"""A model by its name, or from a file of the user's: ``FILE.py:NAME``.
+"""Load a model by its name, or from a user's file: ``FILE.py:NAME``.
 
-Loading a file runs it. `NAME` is a function with named parameters that returns a `Model`, whose
-parameters are read from its signature, or a `Model` itself. A file is run once for each text it has
-had, so that its functions are compiled once.
+Loading a file runs it. `NAME` is a `Model`, or a function with named parameters that returns one;
+the parameters are read from its signature. A file runs again only if its text changes, so that its
+functions are compiled once.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ ALLOWED = "must be a registered model ({}) or FILE.py:NAME"
 
 
 def load_model(reference: str, **parameters: Any) -> Model:
-    """A model by its name, or from a file, which is run.
+    """Load a model by its name, or run a file that defines it.
 
     Parameters
     ----------
     reference : str
-        Name of a model that comes with the package, or ``FILE.py:NAME``: a function of named
-        parameters that returns a `Model`, or a `Model`.
+        Name of a model of the package, or ``FILE.py:NAME``: a `Model`, or a function of named
+        parameters that returns one.
     **parameters
-        What is not given has its default.
+        Parameters of the model; the others have their defaults.
 
     Examples
     --------
@@ -65,11 +65,11 @@ def load_model(reference: str, **parameters: Any) -> Model:
 
 @dataclass(frozen=True)
 class Reference:
-    """Where a model is: its name, or a file, a name in it and what the file said.
+    """Reference to a model: its name, and the file that defines it.
 
     Attributes
     ----------
-    name : name of the model, in the list or in the file
+    name : name of the model, in the registry or in the file
     file : absolute path, or None for a registered model
     digest : hash of the file's text
     """
@@ -80,14 +80,14 @@ class Reference:
 
     @classmethod
     def parse(cls, text: Any, beside: Path | None = None) -> Reference:
-        """A reference from text; files are looked for in the folder `beside`. Runs nothing."""
+        """Parse a reference without running it; paths are relative to the folder `beside`."""
         if isinstance(text, str) and text in MODELS:
             return cls(text)
         file, colon, name = text.rpartition(":") if isinstance(text, str) else ("", "", "")
         if not colon or not file.endswith(".py"):
             near = get_close_matches(text, MODELS, n=1) if isinstance(text, str) else ()
-            meant = "".join(f"; did you mean {name}?" for name in near)
-            raise InvalidInput("model", text, ALLOWED.format(", ".join(MODELS)) + meant)
+            hint = "".join(f"; did you mean {name}?" for name in near)
+            raise InvalidInput("model", text, ALLOWED.format(", ".join(MODELS)) + hint)
         path = (beside or Path()) / file
         return cls(name, str(path.absolute()), _digest(_read(path, text)))
 
@@ -95,7 +95,7 @@ class Reference:
         return self.name if self.file is None else f"{Path(self.file).name}:{self.name}"
 
     def find(self) -> NamedModel:
-        """The family; runs the file if there is one, and refuses one that has changed."""
+        """Return the family of models; run its file, and refuse a file that has changed."""
         if self.file is None:
             return MODELS[MODELS.check(self.name)]
         source = _read(Path(self.file), str(self))
@@ -105,7 +105,7 @@ class Reference:
 
 
 def find_model(reference: str) -> NamedModel:
-    """The family of models that a name or ``FILE.py:NAME`` stands for; runs the file."""
+    """Return the family of models of a name or of ``FILE.py:NAME``; run the file."""
     return Reference.parse(reference).find()
 
 
@@ -134,8 +134,8 @@ def _family(reference: Reference, source: str) -> NamedModel:
     except (Exception, SystemExit) as error:
         raise _raised(shown, error) from error
     if reference.name not in vars(module):
-        known = ", ".join(_models(module)) or "no model"
-        raise InvalidInput("model", shown, f"no such name, the file has {known}")
+        names = ", ".join(_models(module)) or "no model"
+        raise InvalidInput("model", shown, f"no such name, the file has {names}")
     return _as_family(vars(module)[reference.name], shown)
 
 
@@ -144,9 +144,9 @@ def _execute(file: str, source: str) -> ModuleType:
     """Run the text of a file as a module of its own."""
     module = ModuleType(f"dotphase_user_{_digest(file + source)}")
     module.__file__ = file
-    sys.modules[module.__name__] = module  # classes of the file look for their module there
+    sys.modules[module.__name__] = module  # needed by the classes of the file
     folder = str(Path(file).parent)
-    sys.path.insert(0, folder)  # as for a program: what lies beside the file can be imported
+    sys.path.insert(0, folder)  # as for a script, which can import its neighbors
     try:
         exec(compile(source, file, "exec"), vars(module))
     except BaseException:
@@ -158,15 +158,15 @@ def _execute(file: str, source: str) -> ModuleType:
 
 
 def _models(module: ModuleType) -> list[str]:
-    """Names of a file that may be models: what it defines itself and does not hide."""
+    """Public names of a file that may be models: its own functions, and models."""
     from dotphase.model.definition import Model
 
     def may_be(value: Any) -> bool:
         own = inspect.isfunction(value) and value.__module__ == module.__name__
         return own or isinstance(value, Model)
 
-    shown = {name: value for name, value in vars(module).items() if not name.startswith("_")}
-    return [name for name, value in shown.items() if may_be(value)]
+    public = {name: value for name, value in vars(module).items() if not name.startswith("_")}
+    return [name for name, value in public.items() if may_be(value)]
 
 
 def _as_family(value: Any, shown: str) -> NamedModel:
@@ -182,7 +182,7 @@ def _as_family(value: Any, shown: str) -> NamedModel:
 
 
 def _guarded(function: Callable[..., Any], shown: str) -> Callable[..., Model]:
-    """The function; what it raises and what it returns instead of a model are told in one line."""
+    """Wrap a function so that its errors, and results that are no models, are `InvalidInput`."""
     from dotphase.model.definition import Model
 
     def build(**parameters: Any) -> Model:
@@ -201,23 +201,26 @@ def _guarded(function: Callable[..., Any], shown: str) -> Callable[..., Model]:
 
 
 def _table(function: Callable[..., Any], shown: str) -> dict[str, Parameter]:
-    """Parameters of a function from its signature; those with a default of another kind keep it."""
+    """Parameters of a function from its signature.
+
+    Those with a default of an unsupported type cannot be changed.
+    """
     try:
         signature = inspect.signature(function, eval_str=True)
     except (NameError, TypeError, ValueError):
         signature = inspect.signature(function)
     parameters = {}
-    for name, one in signature.parameters.items():
-        if one.kind in (one.POSITIONAL_ONLY, one.VAR_POSITIONAL, one.VAR_KEYWORD):
-            raise InvalidInput("model", shown, f"must have named parameters only, not {one}")
-        given = one.default is not one.empty
-        annotated = KINDS.get(one.annotation) if isinstance(one.annotation, type) else None
-        kind = annotated or (KINDS.get(type(one.default)) if given else None)
-        if kind is None and not given:
+    for name, item in signature.parameters.items():
+        if item.kind in (item.POSITIONAL_ONLY, item.VAR_POSITIONAL, item.VAR_KEYWORD):
+            raise InvalidInput("model", shown, f"must have named parameters only, not {item}")
+        has_default = item.default is not item.empty
+        annotated = KINDS.get(item.annotation) if isinstance(item.annotation, type) else None
+        kind = annotated or (KINDS.get(type(item.default)) if has_default else None)
+        if kind is None and not has_default:
             rule = f"parameter {name} must be annotated with float, int, bool or str"
             raise InvalidInput("model", shown, rule)
         if kind is not None:
-            default = one.default if given else REQUIRED
+            default = item.default if has_default else REQUIRED
             if isinstance(kind, Number) and type(default) is int:
                 default = float(default)
             parameters[name] = Parameter(name, kind, default)

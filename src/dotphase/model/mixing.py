@@ -1,4 +1,4 @@
-"""Positional attention matrices A: by name, as a matrix, from a file. Without JAX."""
+"""Positional attention matrices A by name, as an array, or from a file, without JAX."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ MIXING = {"standard": ((0.6, 0.4), (0.4, 0.6)), "other": ((0.3, 0.7), (0.8, 0.2)
 
 
 def read_mixing(mixing: Any, length: int | None = None) -> Float[np.ndarray, "tokens tokens"]:
-    """A positional attention matrix from a name, an array or a JSON file.
+    """Read a positional attention matrix from a name, an array or a JSON file.
 
     Parameters
     ----------
     mixing : {"standard", "other"}, (L, L) array, or path of a JSON file
         The file holds the matrix as a list of rows.
     length : int, optional
-        Tokens L that it must be for.
+        Required number of tokens L.
     """
     size = "square" if length is None else f"{length} x {length}"
     allowed = f"must be standard, other, or a JSON file holding a {size} list of rows"
@@ -46,8 +46,8 @@ def read_mixing(mixing: Any, length: int | None = None) -> Float[np.ndarray, "to
         matrix = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         matrix = np.empty(0)
-    square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1] > 0
-    if not square or length not in (None, len(matrix)) or not np.all(np.isfinite(matrix)):
+    is_square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1] > 0
+    if not is_square or length not in (None, len(matrix)) or not np.all(np.isfinite(matrix)):
         raise InvalidInput("mixing", value, f"must be a {size} matrix of finite numbers")
     if np.any(matrix < 0) or not np.allclose(matrix.sum(axis=1), 1.0, rtol=0, atol=1e-8):
         rule = "must have entries >= 0 and rows that each sum to 1"

@@ -1,4 +1,4 @@
-"""Diagnose a result that is not finite: name the function of the model that caused it."""
+"""Find the function of a model that makes a result infinite or NaN."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from jaxtyping import Array, Float
 from dotphase.model.definition import Model
 from dotphase.model.validation import call_many, where_not_finite
 
-#: Projected tokens of many sentences, as engines have them: sentences on the last axis.
+#: Projected tokens of many sentences, which lie on the last axis.
 Fields = Float[Array | np.ndarray, "tokens rank n"]
 
 
 def diagnose_functions(
     model: Model, teacher: Iterable[Fields], student: Iterable[Fields]
 ) -> str | None:
-    """In words, which function is not finite at which of the fields that it was called with.
+    """Describe the function that is not finite, and the fields at which it is not.
 
-    None where all are finite, and for models with a loss of their own, or tokens with structure.
+    None if all are finite, and for models with a loss of their own or structured tokens.
     """
     if not model.plain:
         return None
     slope = Slope(model.student)
-    seen = [("teacher", model.teacher, fields) for fields in teacher]
+    calls = [("teacher", model.teacher, fields) for fields in teacher]
     for fields in student:
-        seen += [("student", model.student, fields), ("derivative of the student", slope, fields)]
-    for what, function, fields in seen:
+        calls += [("student", model.student, fields), ("derivative of the student", slope, fields)]
+    for name, function, fields in calls:
         rows = np.moveaxis(np.asarray(fields), -1, 0)
         rows = rows[np.isfinite(rows).all(axis=(1, 2))]
-        place = where_not_finite(rows, call_many(function, rows)) if len(rows) else None
-        if place is not None:
-            return f"the {what} is not finite at {place}"
+        position = where_not_finite(rows, call_many(function, rows)) if len(rows) else None
+        if position is not None:
+            return f"the {name} is not finite at {position}"
     return None
 
 
 class Slope(eqx.Module):
-    """The derivative of a function, compiled once for each: `jax.jacobian` is new every time."""
+    """The derivative of a function, compiled once; `jax.jacobian` would be compiled every time."""
 
     function: Callable[..., Any]
 
@@ -49,7 +49,7 @@ class Slope(eqx.Module):
 
 
 def unknown_cause(model: Model) -> str:
-    """What is said where no function could be blamed."""
+    """Describe a failure for which no single function is responsible."""
     if model.plain:
-        return "teacher and student are finite at the fields, but not what is made of them"
+        return "teacher and student are finite at the fields, but their averages are not"
     return "the loss or its derivative is not finite at the fields"

@@ -1,7 +1,7 @@
 """The model of the paper (arXiv:2402.03902): a teacher that mixes two mechanisms.
 
-The paper has two tokens. For longer sentences tokens come in K kinds, token l of kind
-``l mod K``, and positions tell the kinds apart. The positional part of the teacher prefers tokens
+The paper has two tokens. Longer sentences have tokens of K kinds, token l of kind ``l mod K``;
+tokens of one kind have the same position. The positional part of the teacher prefers tokens
 of the same kind as the paper's does,
 
     A_kl proportional to .6 if k and l are of the same kind, .4 otherwise, rows summing to one,
@@ -41,15 +41,15 @@ class MixedTeacher(eqx.Module):
 
 
 def same_kind(length: int, kinds: int) -> Float[np.ndarray, "tokens tokens"]:
-    """Whether two tokens are of the same kind: entries 1 or 0."""
+    """Matrix of ones for pairs of tokens of the same kind, zeros for the others."""
     kind = np.arange(length) % kinds
     return (kind[:, None] == kind[None, :]).astype(np.float64)
 
 
 def kind_mixing(length: int, kinds: int = 2) -> Float[np.ndarray, "tokens tokens"]:
     """The positional attention matrix A for L tokens of K kinds."""
-    (own, other), _ = MIXING["standard"]
-    weights = np.where(same_kind(length, kinds) > 0, own, other)
+    (same, different), _ = MIXING["standard"]
+    weights = np.where(same_kind(length, kinds) > 0, same, different)
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
@@ -69,7 +69,7 @@ def positional_semantic(
     untied: bool = False,
     spectrum: Spectrum | None = None,
 ) -> Model:
-    """The model of the paper, and its relatives.
+    """Make the model of the paper, or a variant of it.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def positional_semantic(
     kinds : int
         Number K of kinds of positions, from 2 (even and odd tokens) to L (all different).
     untied : bool
-        Whether the student has separate queries and keys, of `student_rank` columns each.
+        True for a student with separate queries and keys, of `student_rank` columns each.
     spectrum : Spectrum, optional
         Shape of the covariance of the tokens; white, as in the paper, if not given.
 
@@ -101,8 +101,8 @@ def positional_semantic(
     length = validation.integer("length", length, at_least=2)
     kinds = validation.integer("kinds", kinds, at_least=2, at_most=length)
     omega = validation.number("omega", omega, at_least=0, at_most=1)
-    named = isinstance(mixing, str) and mixing == "standard"
-    matrix = kind_mixing(length, kinds) if named else read_mixing(mixing, length)
+    is_standard = isinstance(mixing, str) and mixing == "standard"
+    matrix = kind_mixing(length, kinds) if is_standard else read_mixing(mixing, length)
     model = Model(
         teacher=MixedTeacher(np.asarray(omega), matrix),
         student=softmax_attention,
@@ -118,7 +118,7 @@ def positional_semantic(
 
 
 def positional_semantic_length(length: int, omega: float = 0.3, **others: Any) -> Model:
-    """The paper's model for sentences of `length` tokens, see `positional_semantic`.
+    """Make the paper's model for sentences of `length` tokens, see `positional_semantic`.
 
     Examples
     --------

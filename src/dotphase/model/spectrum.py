@@ -18,8 +18,8 @@ from jaxtyping import Array, Float
 from dotphase.config import validation
 from dotphase.errors import InvalidInput
 
-#: Directions are dealt to the eigenvalues along multiples of this number, modulo one: every
-#: stretch of coordinates then has its fair share of each.
+#: Coordinate k has the eigenvalue at the quantile ``k GOLDEN mod 1``, so that each interval of
+#: coordinates contains all eigenvalues in proportion.
 GOLDEN = (np.sqrt(5) - 1) / 2
 
 
@@ -51,11 +51,11 @@ class Spectrum(eqx.Module):
         if rows.ndim != 2 or rows.size == 0 or not np.all(np.isfinite(rows) & (rows >= 0)):
             raise InvalidInput("spectrum.values", values, allowed)
         atoms = rows.shape[1]
-        share = np.ones(atoms) if weights is None else weights
-        share = validation.array("spectrum.weights", share, (atoms,))
-        if not np.all(share > 0):
+        fractions = np.ones(atoms) if weights is None else weights
+        fractions = validation.array("spectrum.weights", fractions, (atoms,))
+        if not np.all(fractions > 0):
             raise InvalidInput("spectrum.weights", weights, "must be numbers > 0")
-        self.weights = share / share.sum()
+        self.weights = fractions / fractions.sum()
         mean = rows @ self.weights
         if not np.all(mean > 0):
             raise InvalidInput("spectrum.values", values, "must not all be zero")
@@ -63,15 +63,15 @@ class Spectrum(eqx.Module):
 
     @property
     def shared(self) -> bool:
-        """Whether all tokens have the same spectrum, up to their scale."""
+        """True if all tokens have the same spectrum, up to their scale."""
         return self.values.shape[0] == 1
 
     def along(self, d: int) -> Float[Array, "rows d"]:
-        """Eigenvalues of d coordinates: every one of them as often as its weight says.
+        """Eigenvalues of d coordinates, each as often as its weight requires.
 
-        They are scattered over the coordinates, so that a vector with smooth entries has the
-        same share of its length in each eigenspace, and scaled once more to a mean of one,
-        from which rounding the multiplicities may have moved them.
+        They are scattered over the coordinates, so that a vector with smooth entries has the same
+        share of its length in each eigenspace. They are scaled again to a mean of one, because
+        multiplicities are rounded.
         """
         rank = np.argsort(np.argsort(np.arange(d) * GOLDEN % 1.0))
         edges = jnp.cumsum(jnp.asarray(self.weights))[:-1]
@@ -109,8 +109,8 @@ def spiked(size: float, share: float) -> Spectrum:
     size : float
         Ratio of the two eigenvalues, > 0.
     share : float in (0, 1)
-        Fraction of the directions in the spike. It stays finite when d grows; a finite
-        number of spikes is not seen in this limit.
+        Fraction of the directions in the spike, constant when d grows. A finite number of
+        spikes has no effect in this limit.
 
     Examples
     --------
@@ -130,10 +130,10 @@ def from_data(tokens: Any, atoms: int = 32) -> Spectrum:
     Parameters
     ----------
     tokens : (n, d) array
-        Their mean is subtracted.
+        The tokens, whose mean is subtracted.
     atoms : int
-        Eigenvalues are averaged in this many groups of neighbours, of equal size as nearly
-        as d allows; at least d keeps them all.
+        Number of groups of neighboring eigenvalues, as equal in size as possible, that are
+        averaged; with d or more groups each eigenvalue is its own group.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def from_data(tokens: Any, atoms: int = 32) -> Spectrum:
     table = np.asarray(tokens, dtype=np.float64)
     if table.ndim != 2 or len(table) < 2 or not np.all(np.isfinite(table)):
         raise InvalidInput("tokens", tokens, "must be finite numbers of shape (n >= 2, d)")
-    centred = table - table.mean(axis=0)
-    values = np.maximum(np.linalg.eigvalsh(centred.T @ centred / len(table))[::-1], 0.0)
+    centered = table - table.mean(axis=0)
+    values = np.maximum(np.linalg.eigvalsh(centered.T @ centered / len(table))[::-1], 0.0)
     groups = np.array_split(values, min(atoms, values.size))
     return Spectrum([group.mean() for group in groups], [group.size for group in groups])

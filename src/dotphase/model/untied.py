@@ -1,9 +1,8 @@
 """A student with separate queries and keys.
 
-``S(h) = softmax(h_Q h_K^T)`` is one more function of projected tokens, with the columns of
-Q and K side by side, ``[Q, K]`` in R^{d x 2r}. An untied student is therefore a `Model`
-like any other; training, message passing and the theory apply to it as they are, and the
-ridge penalises both parts.
+``S(h) = softmax(h_Q h_K^T)`` is a function of projected tokens, with the columns of Q and K side by
+side, ``[Q, K]`` in R^{d x 2r}. Training, message passing and the theory therefore apply to an
+untied student unchanged; the ridge penalizes both parts.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from dotphase.model.definition import Model
 
 
 def untied(model: Model, rank: int = 1) -> Model:
-    """The same model with an untied softmax student of rank r, ``[Q, K]`` of 2r columns.
+    """Replace the student by an untied softmax student of rank r, ``[Q, K]`` of 2r columns.
 
     Parameters
     ----------
     model : Model
-        Its teacher and data are kept, its student is replaced.
+        The model with the teacher and the data.
     rank : int
         Columns r of the queries, and of the keys.
 
@@ -33,5 +32,5 @@ def untied(model: Model, rank: int = 1) -> Model:
 
 
 def is_untied(model: Model) -> bool:
-    """Whether the student has separate queries and keys."""
+    """True if the student has separate queries and keys."""
     return model.student is untied_attention

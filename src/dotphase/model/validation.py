@@ -1,6 +1,6 @@
-"""Trying out the functions of a model on a few sentences, before anything is computed with them.
+"""Check the functions of a model on sample fields when it is made.
 
-What a function cannot take, or should not have returned, is said in one line.
+A function that fails, or returns a wrong shape or type, raises a one-line `InvalidInput`.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from dotphase.runtime.precision import in_double_precision
 if TYPE_CHECKING:
     from dotphase.model.definition import Model
 
-#: Sizes of the fields at which a loss is tried.
-TRIED = (0.1, 1.0, 10.0, 100.0)
-#: Fields on which the functions of a model are tried, and their sizes in units of sigma.
+#: Sizes of the sample fields of a loss.
+LOSS_SIZES = (0.1, 1.0, 10.0, 100.0)
+#: Number of sample fields of attention functions, and their sizes in units of sigma.
 FIELDS, SIZES = 4096, (1.0, 1.0, 1.0, 1.0, 1.5, 0.1, 1e-3, 1e-6)
 
 
-def try_out(model: Model) -> None:
-    """Call every function of a model; `InvalidInput` names the first that is wrong."""
+def check_functions(model: Model) -> None:
+    """Call every function of a model; `InvalidInput` names the first invalid one."""
     if model.loss is None:
-        _try_attention(model)
+        _check_attention(model)
     else:
-        _try_channel(model)
+        _check_channel(model)
 
 
-def _try_attention(model: Model) -> None:
-    """Try teacher and student of an attention model."""
+def _check_attention(model: Model) -> None:
+    """Check teacher and student of an attention model."""
     for name in ("metric", "proximal"):
         if getattr(model, name) is not None:
             raise InvalidInput(name, getattr(model, name), "needs a loss of the model's own")
@@ -46,42 +46,42 @@ def _try_attention(model: Model) -> None:
 
 
 @in_double_precision
-def _try_channel(model: Model) -> None:
-    """Try teacher, loss, metric and proximal map on a few sentences."""
+def _check_channel(model: Model) -> None:
+    """Check teacher, loss, metric and proximal map on sample fields."""
     if model.student is not None:
-        rule = "must be None where the model has a loss of its own: the loss sees the fields"
+        rule = "must be None for a model with a loss of its own, which takes the fields"
         raise InvalidInput("student", name_of(model.student), rule)
-    search = isinstance(model.proximal, str)
-    if search and (model.proximal != "search" or model.length * model.student_rank > 1):
+    is_named = isinstance(model.proximal, str)
+    if is_named and (model.proximal != "search" or model.length * model.student_rank > 1):
         rule = 'must be a function, or "search" for a single field'
         raise InvalidInput("proximal", model.proximal, rule)
     rng = np.random.default_rng(0)
     h, x = (rng.standard_normal((64, model.length, rank))
             for rank in (model.teacher_rank, model.student_rank))  # fmt: skip
-    x *= np.repeat(TRIED, 64 // len(TRIED))[:, None, None]
+    x *= np.repeat(LOSS_SIZES, 64 // len(LOSS_SIZES))[:, None, None]
     z = rng.standard_normal((64, model.normals))
-    target = _tried("teacher", model.teacher, model.label, h, z)
+    target = _call_on_sample("teacher", model.teacher, model.label, h, z)
     if not all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(target)):
         raise InvalidInput("teacher", name_of(model.teacher), "must return finite numbers")
     for name in ("loss", "metric"):
         if getattr(model, name) is not None:
             _check_value(model, name, x, target)
-    if model.proximal is not None and not search:
+    if model.proximal is not None and not is_named:
         V = np.broadcast_to(np.eye(x[0].size), (64, x[0].size, x[0].size))
-        found = _tried("proximal", model.proximal, model.proximal, x, V, target)
-        if np.shape(found) != x.shape or not np.all(np.isfinite(found)):
+        minimizers = _call_on_sample("proximal", model.proximal, model.proximal, x, V, target)
+        if np.shape(minimizers) != x.shape or not np.all(np.isfinite(minimizers)):
             rule = f"must return a finite array of shape {x.shape[1:]} for (omega, V, label)"
             raise InvalidInput("proximal", name_of(model.proximal), rule)
 
 
 def _check_value(model: Model, name: str, x: np.ndarray, target: Any) -> None:
-    """Whether a loss or a metric gives one finite number, and a loss none below zero."""
+    """Check that a loss or a metric returns one finite number, and a loss none below zero."""
     function = getattr(model, name)
-    values = _tried(name, function, function, x, target)
+    values = _call_on_sample(name, function, function, x, target)
     rule = f"must return one finite number for ({model.length}, {model.student_rank}) fields"
     if np.shape(values) != (64,):
-        found = f"{rule} and a label, but it returned shape {np.shape(values)[1:]}"
-        raise InvalidInput(name, name_of(function), found)
+        rule = f"{rule} and a label, but it returned shape {np.shape(values)[1:]}"
+        raise InvalidInput(name, name_of(function), rule)
     if not np.all(np.isfinite(values)):
         raise InvalidInput(name, name_of(function), f"{rule}, but some are not")
     least = float(np.min(values))
@@ -91,15 +91,15 @@ def _check_value(model: Model, name: str, x: np.ndarray, target: Any) -> None:
 
 
 def call_many(function: Callable[..., Any], *arguments: Float[Array | np.ndarray, "n ..."]) -> Any:
-    """A function of one sentence on many; compiled once for each function.
+    """Apply a function of one sentence to many; each function is compiled once.
 
-    Few sentences are filled up to as many as a function is tried on.
+    Fewer sentences than in a sample are padded to its size, for which the function is compiled.
     """
-    count, room = len(arguments[0]), _room(*np.shape(arguments[0])[1:3])
-    if count >= room:
+    count, size = len(arguments[0]), _sample_size(*np.shape(arguments[0])[1:3])
+    if count >= size:
         return _call_all(function, *arguments)
-    filled = [np.concatenate([part, np.repeat(part[:1], room - count, 0)]) for part in arguments]
-    return jax.tree.map(lambda part: np.asarray(part)[:count], _call_all(function, *filled))
+    padded = [np.concatenate([part, np.repeat(part[:1], size - count, 0)]) for part in arguments]
+    return jax.tree.map(lambda part: np.asarray(part)[:count], _call_all(function, *padded))
 
 
 @eqx.filter_jit
@@ -108,37 +108,37 @@ def _call_all(function: Callable[..., Any], *arguments: Float[Array | np.ndarray
 
 
 def name_of(function: Any) -> str:
-    """What a function is called in a message."""
+    """Name of a function in messages."""
     return str(getattr(function, "__name__", type(function).__name__))
 
 
-def _tried(field: str, given: Any, function: Any, *arguments: Any) -> Any:
-    """A user's function on many sentences, or `InvalidInput` that says what went wrong."""
-    if not callable(given):
-        raise InvalidInput(field, given, "must be a JAX function")
+def _call_on_sample(field: str, value: Any, function: Any, *arguments: Any) -> Any:
+    """Apply a user's function to many sentences; `InvalidInput` with the reason if it fails."""
+    if not callable(value):
+        raise InvalidInput(field, value, "must be a JAX function")
     arrays = jax.tree.map(jnp.asarray, arguments)
     try:
         return jax.device_get(jax.jit(jax.vmap(function))(*arrays))
     except Exception as error:
         reason = (str(error).strip() or "no message").splitlines()[0]
         rule = f"must be a JAX function, but it raised {type(error).__name__}: {reason}"
-        raise InvalidInput(field, name_of(given), rule) from error
+        raise InvalidInput(field, name_of(value), rule) from error
 
 
 @in_double_precision
 def _check_function(
-    field: str, given: Any, function: Any, sigma: np.ndarray, rank: int, normals: int = 0
+    field: str, value: Any, function: Any, sigma: np.ndarray, rank: int, normals: int = 0
 ) -> None:
-    """Call an attention function on many fields; an (L, L) array of numbers must come back."""
+    """Check that an attention function returns a finite (L, L) array on many fields."""
     length = sigma.size
     allowed = f"must be a JAX function that takes a ({length}, {rank}) array and returns "
     allowed += f"a finite ({length}, {length}) array"
-    name = name_of(given)
-    if not callable(given):
-        raise InvalidInput(field, given, allowed)
+    name = name_of(value)
+    if not callable(value):
+        raise InvalidInput(field, value, allowed)
     fields = _sample_fields(sigma, rank)
     more = [np.random.default_rng(1).standard_normal((len(fields), normals))] if normals else []
-    devices()  # or the function would be blamed where there is nothing to compute on
+    devices()  # An error about missing devices must not look like an error of the function.
     try:
         result = call_many(function, fields, *more)
     except Exception as error:
@@ -147,25 +147,25 @@ def _check_function(
         raise InvalidInput(field, name, rule) from error
     is_array = isinstance(result, jax.Array)
     if not is_array or result.shape != (len(fields), length, length):
-        found = f"shape {result.shape[1:]}" if is_array else type(result).__name__
-        raise InvalidInput(field, name, f"{allowed}, but it returned {found}")
+        returned = f"shape {result.shape[1:]}" if is_array else type(result).__name__
+        raise InvalidInput(field, name, f"{allowed}, but it returned {returned}")
     if not jnp.issubdtype(result.dtype, jnp.floating):
         raise InvalidInput(field, name, f"{allowed}, but it returned {result.dtype} numbers")
-    place = where_not_finite(fields, result)
-    if place is not None:
-        raise InvalidInput(field, name, f"{allowed}, but some entries are not finite at {place}")
+    position = where_not_finite(fields, result)
+    if position is not None:
+        raise InvalidInput(field, name, f"{allowed}, but some entries are not finite at {position}")
 
 
 def _sample_fields(sigma: np.ndarray, rank: int) -> Float[np.ndarray, "n tokens rank"]:
-    """Projected tokens as they occur: of the size of sigma, some larger, some close to zero."""
-    each = _room(sigma.size, rank) // len(SIZES)
+    """Sample projected tokens of the size of sigma, some larger, some close to zero."""
+    each = _sample_size(sigma.size, rank) // len(SIZES)
     normal = np.random.default_rng(0).standard_normal((len(SIZES), each, sigma.size, rank))
     sized = np.asarray(SIZES)[:, None, None, None] * sigma[:, None] * normal
     return sized.reshape(-1, sigma.size, rank)
 
 
-def _room(length: int, rank: int) -> int:
-    """On how many sentences functions are tried: fewer of long ones."""
+def _sample_size(length: int, rank: int) -> int:
+    """Number of sample sentences; fewer of long ones."""
     each = int(np.clip(2**20 // (length * max(length, rank)), 1, FIELDS // len(SIZES)))
     return each * len(SIZES)
 
@@ -173,10 +173,10 @@ def _room(length: int, rank: int) -> int:
 def where_not_finite(
     fields: Float[np.ndarray, "n tokens rank"], values: Float[Array | np.ndarray, "n ..."]
 ) -> str | None:
-    """The first field at which a value is not finite, in words; None if all are finite."""
+    """Describe the first field at which a value is not finite; None if all are finite."""
     finite = np.isfinite(np.asarray(values)).reshape(len(fields), -1).all(axis=1)
     if finite.all():
         return None
-    worst = np.asarray(fields)[int(np.argmin(finite))]
-    shown = " ".join(np.array2string(worst, precision=4, separator=",").split())
-    return f"h = {shown}" if len(shown) <= 80 else f"h = {shown[:77]}..."
+    first = np.asarray(fields)[int(np.argmin(finite))]
+    text = " ".join(np.array2string(first, precision=4, separator=",").split())
+    return f"h = {text}" if len(text) <= 80 else f"h = {text[:77]}..."

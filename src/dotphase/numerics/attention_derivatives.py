@@ -1,7 +1,7 @@
-"""Derivatives of losses that see queries and keys through ``S = softmax(Q K^T)``, as arrays.
+"""Derivatives of losses of ``S = softmax(Q K^T)`` by queries and keys, as arrays.
 
-The same as the entries written out in `dotphase.numerics.softmax_derivatives`, for any
-number of tokens. The loss is a sum over tokens i of quadratic functions of the rows S_i. With a_i
+These are the formulas of `dotphase.numerics.softmax_derivatives` in array form, for any number of
+tokens. The loss is a sum over tokens i of quadratic functions of the rows S_i. With a_i
 and C the gradient and the Hessian of such a function, its derivatives in the scores ``z_ij = Q_i .
 K_j`` are
     G_ij = S_ij b_ij,   b_ij = a_ij - S_i . a_i,
@@ -14,8 +14,8 @@ and the chain rule gives, with ``Y^i_j = sum_k M^i_jk K_k``,
     Hessian:   sum_j Y^i_j K_j^T at (query i, query i),   Y^i_j Q_i^T + G_ij I at (query i, key j),
                sum_i M^i_jk Q_i Q_i^T at (key j, key k).
 
-Where C is diagonal, M is a diagonal and two products of vectors, and the last sum, a product of
-matrices, is all that costs more than L^2.
+If C is diagonal, M is a diagonal plus two products of vectors, and only the last sum, a product of
+matrices, costs more than L^2.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class Rows(NamedTuple):
 
     Attributes
     ----------
-    value : their sum
+    value : sum of the functions
     slope : gradients a_i
     curved : ``C S_i``
-    curvature : C, or its diagonal where it has nothing else
+    curvature : C, or its diagonal if C is diagonal
     """
 
     value: Float[Array, ""]
@@ -49,7 +49,7 @@ class Rows(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """Value, gradients, and the blocks of the Hessian; queries of different tokens never meet."""
+    """Value, gradients and blocks of the Hessian; queries of different tokens have no block."""
 
     value: Float[Array, ""]
     query: Float[Array, "tokens rank"]
@@ -62,29 +62,29 @@ class Blocks(NamedTuple):
 def tied_attention_derivatives(
     x: Entries, length: int, rows: Callable[[Array], Rows]
 ) -> Derivatives:
-    """Derivatives of ``rows(S)`` in X, which is queries and keys, flattened over the rank."""
+    """Derivatives of ``rows(S)`` by X, queries and keys at once, flattened over the rank."""
     X = jnp.asarray(x).reshape(length, -1)
-    found = _blocks(X, X, rows)
-    hessian = _on_diagonal(found.query_query) + found.key_key
-    hessian = hessian + found.query_key + jnp.transpose(found.query_key, (2, 3, 0, 1))
+    blocks = _blocks(X, X, rows)
+    hessian = _on_diagonal(blocks.query_query) + blocks.key_key
+    hessian = hessian + blocks.query_key + jnp.transpose(blocks.query_key, (2, 3, 0, 1))
     size = X.size
     return Derivatives(
-        found.value, (found.query + found.key).reshape(size), hessian.reshape(size, size)
+        blocks.value, (blocks.query + blocks.key).reshape(size), hessian.reshape(size, size)
     )
 
 
 def untied_attention_derivatives(
     x: Entries, length: int, rows: Callable[[Array], Rows]
 ) -> Derivatives:
-    """Derivatives of ``rows(S)`` in the columns of every token, first queries and then keys."""
+    """Derivatives of ``rows(S)`` by the columns of every token, first queries and then keys."""
     both = jnp.asarray(x).reshape(length, 2, -1)
-    found = _blocks(both[:, 0], both[:, 1], rows)
-    cross = found.query_key
-    upper = jnp.stack([_on_diagonal(found.query_query), cross], axis=3)
-    lower = jnp.stack([jnp.transpose(cross, (2, 3, 0, 1)), found.key_key], axis=3)
+    blocks = _blocks(both[:, 0], both[:, 1], rows)
+    cross = blocks.query_key
+    upper = jnp.stack([_on_diagonal(blocks.query_query), cross], axis=3)
+    lower = jnp.stack([jnp.transpose(cross, (2, 3, 0, 1)), blocks.key_key], axis=3)
     hessian = jnp.stack([upper, lower], axis=1)
-    gradient = jnp.stack([found.query, found.key], axis=1)
-    return Derivatives(found.value, gradient.reshape(-1), hessian.reshape(both.size, both.size))
+    gradient = jnp.stack([blocks.query, blocks.key], axis=1)
+    return Derivatives(blocks.value, gradient.reshape(-1), hessian.reshape(both.size, both.size))
 
 
 def _blocks(
@@ -107,7 +107,7 @@ def _blocks(
         mixed = mixed + wide * (SQ.T @ SQ)
         Y = Y + S[:, :, None] * jnp.einsum("jk,ika->ija", curvature, S[:, :, None] * K)
     square = (Q[:, :, None] * Q[:, None]).reshape(length, -1)
-    own = (diagonal.T @ square).reshape(length, rank, rank)
+    same_key = (diagonal.T @ square).reshape(length, rank, rank)
     eye = jnp.eye(rank, dtype=Q.dtype)
     cross = jnp.swapaxes(Y, 1, 2)[..., None] * Q[:, None, None]
     return Blocks(
@@ -116,13 +116,13 @@ def _blocks(
         key=G.T @ Q,
         query_query=jnp.einsum("ija,jb->iab", Y, K),
         query_key=cross + G[:, None, :, None] * eye[:, None],
-        key_key=_on_diagonal(own) + mixed.reshape(length, rank, length, rank),
+        key_key=_on_diagonal(same_key) + mixed.reshape(length, rank, length, rank),
     )
 
 
 def _on_diagonal(
     blocks: Float[Array, "tokens rank rank"],
 ) -> Float[Array, "tokens rank tokens rank"]:
-    """Blocks of a matrix that has nothing besides."""
+    """Block-diagonal matrix with these blocks."""
     same = jnp.eye(len(blocks), dtype=blocks.dtype)
     return blocks[:, :, None] * same[:, None, :, None]

@@ -112,85 +112,125 @@ def fixed_point(
     settings : Iteration
         Damping, acceleration and tolerances.
     """
-    step = settings.step
-    x = last_good = start
-    best: FixedPoint | None = None
-    xs: list[Vector] = []
-    residuals: list[Vector] = []
-    previous: tuple[Vector, Vector, float] | None = None
-    accelerated = False
-    without_progress = failures = 0
+    search = _Search(start, scale, admissible, settings)
+    for _ in range(settings.max_steps):
+        result = search.update(function(search.x))
+        if result is not None:
+            return result
+    return search.result_at_limit()
 
-    for count in range(1, settings.max_steps + 1):
-        image = function(x)
-        if not (np.all(np.isfinite(image)) and admissible(image)):
-            failures += 1
-            # Half way back to the last point whose image was usable; from the very first
-            # point there is nowhere to go back to.
-            if failures > MAX_FAILURES or last_good is x:
-                last = best or FixedPoint(x, x, float("inf"), count, Outcome.LEFT_DOMAIN)
-                return replace(last, iterations=count, outcome=Outcome.LEFT_DOMAIN)
-            x = (x + last_good) / 2
-            xs, residuals, accelerated = [], [], False
-            continue
 
+class _Search:
+    """State of `fixed_point`: the next point to evaluate and the history of the iteration."""
+
+    def __init__(
+        self,
+        start: Vector,
+        scale: Callable[[Vector], Vector],
+        admissible: Callable[[Vector], bool],
+        settings: Iteration,
+    ) -> None:
+        self.scale, self.admissible, self.settings = scale, admissible, settings
+        self.x = self.last_usable = start
+        self.step = settings.step
+        self.count = self.without_progress = self.failures = 0
+        self.best: FixedPoint | None = None
+        self.previous: tuple[Vector, Vector, float] | None = None
+        self.accelerated = False
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget the past points, after which acceleration starts again."""
+        self.xs: list[Vector] = []
+        self.residuals: list[Vector] = []
+
+    def update(self, image: Vector) -> FixedPoint | None:
+        """Choose the next point from ``F(x)``; the result if the iteration has ended."""
+        self.count += 1
+        x, settings = self.x, self.settings
+        if not (np.all(np.isfinite(image)) and self.admissible(image)):
+            return self.step_back()
         residual = image - x
-        size = float(np.max(np.abs(residual) / scale(x)))
-        drifting = previous is not None and _cosine(residual, previous[1], scale(x)) > 0.5
-        if best is None or size < 0.9 * best.residual or (drifting and size > settings.floor):
-            # Steady motion is progress too: the residual grows on the way out of the
-            # neighbourhood of a fixed point that repels.
-            without_progress = 0
-        else:
-            without_progress += 1
-        if best is None or size < best.residual:
-            best = FixedPoint(x, image, size, count, Outcome.STEPS)
+        size = float(np.max(np.abs(residual) / self.scale(x)))
+        best = self.record(FixedPoint(x, image, size, self.count, Outcome.STEPS), residual)
         if size <= settings.tolerance:
-            return FixedPoint(x, image, size, count, Outcome.CONVERGED)
-
-        if accelerated and previous is not None and size > 1.5 * previous[2]:
-            xs, residuals, accelerated = [], [], False
-            x = previous[0] + step * previous[1]
-            previous = None
-            continue
-
-        if without_progress >= PATIENCE:
+            return FixedPoint(x, image, size, self.count, Outcome.CONVERGED)
+        if self.accelerated and self.previous is not None and size > 1.5 * self.previous[2]:
+            self.forget()
+            self.x = self.previous[0] + self.step * self.previous[1]
+            self.previous, self.accelerated = None, False
+            return None
+        if self.without_progress >= PATIENCE:
             if best.residual <= settings.floor:
-                return replace(best, iterations=count, outcome=Outcome.NOISE_FLOOR)
-            if step <= MIN_STEP:
-                return replace(best, iterations=count, outcome=Outcome.CYCLE)
-            step = max(step / 2, MIN_STEP)
-            without_progress = 0
-            xs, residuals = [], []
+                return replace(best, iterations=self.count, outcome=Outcome.NOISE_FLOOR)
+            if self.step <= MIN_STEP:
+                return replace(best, iterations=self.count, outcome=Outcome.CYCLE)
+            self.step = max(self.step / 2, MIN_STEP)
+            self.without_progress = 0
+            self.forget()
             x, residual, size = best.x, best.image - best.x, best.residual
+        self.last_usable = x
+        self.previous = (x, residual, size)
+        self.x = self.propose(x, residual, size)
+        return None
 
-        last_good = x
-        previous = (x, residual, size)
-        xs.append(x)
-        residuals.append(residual)
-        del xs[: -settings.anderson_depth - 1], residuals[: -settings.anderson_depth - 1]
+    def step_back(self) -> FixedPoint | None:
+        """Go halfway back to the last point with a usable image; the result if that fails."""
+        self.failures += 1
+        if self.failures > MAX_FAILURES or self.last_usable is self.x:
+            infinite = FixedPoint(self.x, self.x, float("inf"), self.count, Outcome.LEFT_DOMAIN)
+            last = self.best or infinite
+            return replace(last, iterations=self.count, outcome=Outcome.LEFT_DOMAIN)
+        self.x = (self.x + self.last_usable) / 2
+        self.forget()
+        self.accelerated = False
+        return None
 
-        accelerated = False
-        proposal = x + step * residual
-        if settings.anderson_depth and len(xs) > 1 and size < settings.near:
-            jump = _anderson(xs, residuals, scale(x))
-            if _acceptable(jump - x, residual, scale(x)) and admissible(jump):
-                proposal, accelerated = jump, True
-        x = proposal
+    def record(self, point: FixedPoint, residual: Vector) -> FixedPoint:
+        """Count the evaluations without progress, and return the best point."""
+        scale, size, best = self.scale(point.x), point.residual, self.best
+        # Steady motion is progress, too: the residual grows on the way out of the neighborhood of a
+        # fixed point that repels.
+        drifts = self.previous is not None and _cosine(residual, self.previous[1], scale) > 0.5
+        if best is None or size < 0.9 * best.residual or (drifts and size > self.settings.floor):
+            self.without_progress = 0
+        else:
+            self.without_progress += 1
+        if best is None or size < best.residual:
+            best = point
+        self.best = best
+        return best
 
-    assert best is not None
-    if best.residual <= settings.floor:
-        return replace(best, iterations=settings.max_steps, outcome=Outcome.NOISE_FLOOR)
-    return best
+    def propose(self, x: Vector, residual: Vector, size: float) -> Vector:
+        """The next point: accelerated if that is safe, damped otherwise."""
+        depth, scale = self.settings.anderson_depth, self.scale(x)
+        self.xs.append(x)
+        self.residuals.append(residual)
+        del self.xs[: -depth - 1], self.residuals[: -depth - 1]
+        self.accelerated = False
+        if depth and len(self.xs) > 1 and size < self.settings.near:
+            jump = _anderson(self.xs, self.residuals, scale)
+            if _acceptable(jump - x, residual, scale) and self.admissible(jump):
+                self.accelerated = True
+                return jump
+        return x + self.step * residual
+
+    def result_at_limit(self) -> FixedPoint:
+        """The result after the largest number of evaluations."""
+        assert self.best is not None
+        if self.best.residual <= self.settings.floor:
+            steps = self.settings.max_steps
+            return replace(self.best, iterations=steps, outcome=Outcome.NOISE_FLOOR)
+        return self.best
 
 
 def _acceptable(move: Vector, residual: Vector, scale: Vector) -> bool:
-    """Whether an accelerated move is short and does not run against the plain iteration.
+    """True if an accelerated move is short and does not oppose the plain iteration.
 
-    A move against the residual heads for a fixed point that the iteration is leaving.
+    A move against the residual leads to a fixed point that the iteration is leaving.
     """
-    along = float(np.sum(move * residual / scale**2))
-    return along > 0 and bool(np.max(np.abs(move) / scale) < MAX_JUMP)
+    product = float(np.sum(move * residual / scale**2))
+    return product > 0 and bool(np.max(np.abs(move) / scale) < MAX_JUMP)
 
 
 def _cosine(a: Vector, b: Vector, scale: Vector) -> float:

@@ -365,15 +365,7 @@ def _newton(loss: Loss, problem: ProximalProblem, axis: int) -> _NewtonIteration
         # Without the barrier the compiler repeats the derivatives for every entry of the step.
         trial = jax.lax.optimization_barrier(each(objective)(iterate.trial, center, problem.data))
         newton_step = downhill(trial.hessian, trial.gradient, 0.05 * unit, axis)
-        return each(accept_or_backtrack)(iterate, trial.value, newton_step)
-
-    def accept_or_backtrack(iterate: Newton, value: Array, newton_step: Entries) -> Newton:
-        x, trial = iterate.x, iterate.trial
-        lower = value <= iterate.value + 1e-14 * (1 + jnp.abs(iterate.value))
-        shorter = jax.tree.map(lambda start, end: start + BACKTRACKING * (end - start), x, trial)
-        accepted = Newton(trial, value, largest(newton_step), subtracted(trial, newton_step))
-        refused = iterate._replace(trial=shorter)
-        return jax.tree.map(lambda new, old: jnp.where(lower, new, old), accepted, refused)
+        return each(_accept_or_backtrack)(iterate, trial.value, newton_step)
 
     def evaluate(x: Entries, omega: Entries, data: Any) -> tuple[Array, Array]:
         value, _, hessian = objective(x, omega, data)
@@ -394,6 +386,16 @@ def _newton(loss: Loss, problem: ProximalProblem, axis: int) -> _NewtonIteration
         settled=settled,
         final=final,
     )
+
+
+def _accept_or_backtrack(iterate: Newton, value: Array, newton_step: Entries) -> Newton:
+    """Continue with a Newton step from a trial point that is no worse; else shorten the step."""
+    x, trial = iterate.x, iterate.trial
+    lower = value <= iterate.value + 1e-14 * (1 + jnp.abs(iterate.value))
+    shorter = jax.tree.map(lambda start, end: start + BACKTRACKING * (end - start), x, trial)
+    accepted = Newton(trial, value, largest(newton_step), subtracted(trial, newton_step))
+    refused = iterate._replace(trial=shorter)
+    return jax.tree.map(lambda new, old: jnp.where(lower, new, old), accepted, refused)
 
 
 class _NewtonIteration(NamedTuple):

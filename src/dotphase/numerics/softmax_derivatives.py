@@ -1,7 +1,7 @@
-"""Closed-form derivatives of losses that see X through ``S = softmax(X X^T)``.
+"""Derivatives of losses of ``S = softmax(X X^T)`` by X in closed form, entry by entry.
 
-The loss is a sum over tokens of quadratic functions of the rows of S. A softmax does not see a
-shift of all its scores, so row i is a function of the L - 1 differences
+The loss is a sum over tokens of quadratic functions of the rows of S. A shift of all scores does
+not change a softmax, so row i is a function of the L - 1 differences
 
     z_ij = X_i . (X_j - X_i),   dz_ij = dX_i . w_ij + X_i . dX_j,   w_ij = X_j - 2 X_i,   j != i.
 
@@ -16,7 +16,7 @@ and the chain rule gives, with ``Y^i_j = sum_k M^i_jk w_ik`` (j, k != i througho
     Hessian:   sum_j (Y^i_j w_ij^T - 2 G_ij I) at (i, i),   Y^i_j X_i^T + G_ij I at (i, j),
                M^i_jk X_i X_i^T at (j, k).
 
-Every entry is written out, so sizes are meant to be small.
+The code is unrolled over all entries and therefore suits small sizes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Row(NamedTuple):
     ----------
     value, slope : the function and its gradient a
     curved : ``C s``
-    curvature : entries C_jk with ``j <= k``; those left out are zero
+    curvature : entries C_jk with ``j <= k``; missing entries are zero
     """
 
     value: Float[Array, ""]
@@ -58,15 +58,15 @@ class Terms:
         self.first: list[list[Array]] = [[] for _ in range(size)]
         self._second: dict[tuple[int, int], list[Array]] = {}
 
-    def bend(self, place: int, other: int, term: Array) -> None:
-        """Add to an entry of the Hessian and to its mirror image."""
-        self._second.setdefault((min(place, other), max(place, other)), []).append(term)
+    def add_second(self, i: int, j: int, term: Array) -> None:
+        """Add a term to an entry of the Hessian and to its transpose."""
+        self._second.setdefault((min(i, j), max(i, j)), []).append(term)
 
     def derivatives(self) -> Derivatives:
-        """The sums; entries of the Hessian that nothing was added to are zero."""
+        """The sums; entries of the Hessian without a term are zero."""
         order = range(len(self.first))
         gradient = tuple(total(terms) for terms in self.first)
-        upper = {place: total(terms) for place, terms in self._second.items()}
+        upper = {index: total(terms) for index, terms in self._second.items()}
         zero = jnp.zeros_like(gradient[0])
         rows = ((upper.get((min(i, j), max(i, j)), zero) for j in order) for i in order)
         return Derivatives(total(self.values), gradient, tuple(tuple(row) for row in rows))
@@ -75,14 +75,14 @@ class Terms:
 def softmax_derivatives(
     x: Entries, length: int, row: Callable[[int, Sequence[Array]], Row]
 ) -> Derivatives:
-    """Derivatives of ``sum_i row(i, S_i)`` in X, tokens and rank flattened."""
+    """Derivatives of ``sum_i row(i, S_i)`` by X, flattened over tokens and rank."""
     rank = len(x) // length
     X = [[x[i * rank + a] for a in range(rank)] for i in range(length)]
     tokens, columns = range(length), range(rank)
-    found = Terms(length * rank)
+    sums = Terms(length * rank)
 
     def add(p: int, a: int, q: int, b: int, term: Array) -> None:
-        found.bend(p * rank + a, q * rank + b, term)
+        sums.add_second(p * rank + a, q * rank + b, term)
 
     for i in tokens:
         others = [j for j in tokens if j != i]
@@ -90,13 +90,13 @@ def softmax_derivatives(
         w = {j: [away[j][a] - X[i][a] for a in columns] for j in others}
         scores = {j: dot(X[i], away[j]) for j in others}
         value, G, M = through_softmax(i, scores, partial(row, i))
-        found.values.append(value)
+        sums.values.append(value)
         back = -2 * total([G[j] for j in others])
         for a in columns:
-            found.first[i * rank + a] += [G[j] * w[j][a] for j in others]
+            sums.first[i * rank + a] += [G[j] * w[j][a] for j in others]
             add(i, a, i, a, back)
             for j in others:
-                found.first[j * rank + a].append(G[j] * X[i][a])
+                sums.first[j * rank + a].append(G[j] * X[i][a])
                 add(i, a, j, a, G[j])
                 y = total([M[j, k] * w[k][a] for k in others])
                 for b in columns:
@@ -108,13 +108,13 @@ def softmax_derivatives(
             for j, k in product(others, others):
                 if j * rank + a <= k * rank + b:
                     add(j, a, k, b, M[j, k] * square)
-    return found.derivatives()
+    return sums.derivatives()
 
 
 def through_softmax(
     own: int, scores: Mapping[int, Array], function: Callable[[Sequence[Array]], Row]
 ) -> tuple[Array, dict[int, Array], dict[tuple[int, int], Array]]:
-    """A function of a softmax: value, gradient and Hessian in all scores but its `own`, zero."""
+    """Value, gradient and Hessian of a function of a softmax; the score of index `own` is zero."""
     s = _softmax(own, scores)
     value, slope, curved, curvature = function(s)
     mean, spread = dot(slope, s), dot(curved, s)
@@ -134,7 +134,7 @@ def through_softmax(
 
 
 def _softmax(own: int, scores: Mapping[int, Array]) -> list[Array]:
-    """Softmax of `scores` together with a zero at the place `own`."""
+    """Softmax of `scores` and of a zero at the index `own`."""
     if len(scores) == 1:
         (score,) = scores.values()
         other = jax.nn.sigmoid(score)

@@ -15,8 +15,8 @@ from dotphase.numerics.linalg import Entries
 class Derivatives(NamedTuple):
     """Value, gradient and Hessian at one point.
 
-    The gradient is an array or a tuple of its entries, the Hessian an array or a tuple of rows;
-    closed forms return tuples, which the compiler handles better (`dotphase.numerics.linalg`).
+    The gradient is an array or a tuple of its entries, the Hessian an array or a tuple of rows.
+    Closed forms return tuples, which compile to faster code (`dotphase.numerics.linalg`).
     """
 
     value: Float[Array, ""]

@@ -1,7 +1,7 @@
-"""Separate queries and keys: ``S = softmax(h_Q h_K^T)``, and derivatives of losses of it.
+"""Derivatives of losses of ``S = softmax(h_Q h_K^T)`` by separate queries and keys.
 
-As in `dotphase.numerics.softmax_derivatives`,
-row i of S is a function of the L - 1 score differences
+As in `dotphase.numerics.softmax_derivatives`, row i of S is a function of the L - 1 score
+differences
 
     z_ij = Q_i . (K_j - K_i),   dz_ij = dQ_i . (K_j - K_i) + Q_i . dK_j - Q_i . dK_i,   j != i,
 
@@ -26,11 +26,11 @@ from dotphase.numerics.taylor import Derivatives
 def untied_derivatives(
     x: Entries, length: int, row: Callable[[int, Sequence[Array]], Row]
 ) -> Derivatives:
-    """Derivatives of ``sum_i row(i, S_i)`` in the projected tokens, flattened over columns."""
+    """Derivatives of ``sum_i row(i, S_i)`` by the projected tokens, flattened over columns."""
     columns = len(x) // length
     rank = columns // 2
-    parts, found = range(rank), Terms(len(x))
-    first, add = found.first, found.bend
+    parts, sums = range(rank), Terms(len(x))
+    first, add = sums.first, sums.add_second
 
     def query(i: int, a: int) -> int:
         return i * columns + a
@@ -43,10 +43,10 @@ def untied_derivatives(
         Q = [x[query(i, a)] for a in parts]
         away = {j: [x[key(j, a)] - x[key(i, a)] for a in parts] for j in others}
         value, G, M = through_softmax(i, {j: dot(Q, away[j]) for j in others}, partial(row, i))
-        found.values.append(value)
+        sums.values.append(value)
         back = -total([G[j] for j in others])
-        # The gradient of z_ij has three blocks: away_j at Q_i, Q_i at K_j and -Q_i at K_i. Sums
-        # over j and k are taken before the products with the blocks.
+        # The gradient of z_ij has three blocks: away_j at Q_i, Q_i at K_j and -Q_i at K_i. The sums
+        # over j and k come before the products with the blocks.
         rows = {j: total([M[j, k] for k in others]) for j in others}
         both = total(list(rows.values()))
         bent = {j: [total([M[j, k] * away[k][a] for k in others]) for a in parts] for j in others}
@@ -70,5 +70,5 @@ def untied_derivatives(
                     for k in others:
                         if key(j, a) <= key(k, b):
                             add(key(j, a), key(k, b), M[j, k] * square)
-    # Queries of different tokens meet in no row: their entries are zero.
-    return found.derivatives()
+    # No row depends on queries of two tokens: their entries are zero.
+    return sums.derivatives()

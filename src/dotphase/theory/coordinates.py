@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from dotphase.model import Model
-from dotphase.model.symmetry import sign_flips, turns
+from dotphase.model.symmetry import rotations, sign_flips
 from dotphase.numerics.fixed_point import Vector
 from dotphase.theory.overlaps import MIN_WEIGHT, Overlaps
 
@@ -153,8 +153,10 @@ class Coordinates:
         aligned = np.flatnonzero(self.part("theta") | self.part("m"))
         if self.model.spectrum is not None:
             return np.zeros((self.squares, aligned.size))
-        known = self.model.known
-        gram = np.block([[np.eye(known.shape[1]), known.T], [known, np.asarray(self.model.gram)]])
+        overlaps = self.model.teacher_overlaps
+        gram = np.block(
+            [[np.eye(overlaps.shape[1]), overlaps.T], [overlaps, np.asarray(self.model.gram)]]
+        )
         inverse = np.linalg.pinv(gram, hermitian=True)
 
         def components(coordinates: Vector) -> Float[np.ndarray, "r t+directions"]:
@@ -173,7 +175,7 @@ class Coordinates:
         model = self.model
         q, m, V, theta = self.unpack(vector)
         changes = []
-        of_student, of_teacher = turns(model)
+        of_student, of_teacher = rotations(model)
         for a in of_student:
             changes.append(Overlaps(a.T @ q + q @ a, m @ a, a.T @ V + V @ a, a.T @ theta))
         for a in of_teacher:

@@ -191,7 +191,7 @@ def metric_at_omega(model: Model, fields: Fields) -> Float[Array, " points"]:
     omega = fields.omega.reshape(model.length, model.student_rank, -1)
     if model.mixer is not None:
         omega = jnp.einsum("lk,krp->lrp", model.mixer, omega)
-    return vmap_points(model.missed)(omega, fields.target)
+    return vmap_points(model.test_loss)(omega, fields.target)
 
 
 def mean_of_scrambles(
@@ -264,7 +264,7 @@ def pull(model: Model, hats: Conjugates) -> Float[np.ndarray, "... atoms r t"]:
     the overlaps of direction j with these columns."""
     if model.latent is None:
         return lift(model, hats)
-    along = np.einsum("...jr,jt->...rt", hats.mhat, model.known)
+    along = np.einsum("...jr,jt->...rt", hats.mhat, model.teacher_overlaps)
     return np.asarray(lift(model, hats) + along[..., None, :, :])
 
 
@@ -277,7 +277,7 @@ def source(model: Model, hats: Conjugates) -> Float[np.ndarray, "... atoms r r"]
     if model.latent is None:
         return drive
     # Directions may be aligned with the teacher: sum_j Th c_j mhat_j^T and its transpose.
-    mixed = np.einsum("...ait,jt,...jk->...aik", signal, model.known, hats.mhat)
+    mixed = np.einsum("...ait,jt,...jk->...aik", signal, model.teacher_overlaps, hats.mhat)
     return drive + mixed + transpose(mixed)
 
 
@@ -319,7 +319,9 @@ def mean_fields(
     mean = np.einsum("...ij,lk,...kj->...li", even, model.gram, hats.mhat)
     if model.latent is None:
         return mean
-    return mean + np.einsum("...aij,...ajt,lt->...li", inverse, lift(model, hats), model.known)
+    return mean + np.einsum(
+        "...aij,...ajt,lt->...li", inverse, lift(model, hats), model.teacher_overlaps
+    )
 
 
 def training_energy(

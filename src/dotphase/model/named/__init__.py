@@ -1,7 +1,7 @@
-"""Models that have a name: on the command line, in studies, on the explorer's page.
+"""Named models, for the command line, studies and the explorer.
 
-One file for each, with a `MODEL`: how it is made, and the table of its parameters. Reading the
-list and the tables imports nothing heavy.
+Each file defines a `MODEL`: its factory and the table of its parameters. The registry and the
+tables are read without importing JAX.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NamedModel:
-    """A family of models that can be asked for by name.
+    """A family of models with a name.
 
     Attributes
     ----------
-    factory : function of the parameters that returns a `Model`; imports what it needs itself
-    parameters : by name
-    help : what it is, in one line
-    rules : light checks of parameters that belong together: their names, and a function of them
-        that raises `InvalidInput`; so that a study is refused before its first point
+    factory : function of the parameters that returns a `Model` and imports JAX itself
+    parameters : table of the parameters by name
+    help : description in one line
+    rules : checks of several parameters: their names, and a function of them that raises
+        `InvalidInput`, so that a study is refused before its first point
     """
 
     factory: Callable[..., Model]
@@ -35,12 +35,12 @@ class NamedModel:
     help: str = ""
     rules: tuple[tuple[tuple[str, ...], Callable[..., Any]], ...] = ()
 
-    def build(self, **given: Any) -> Model:
-        """The model of these parameters; the others have their defaults."""
-        return self.factory(**fill_defaults(given, self.parameters, "the model"))
+    def build(self, **parameters: Any) -> Model:
+        """Make the model of these parameters; the others have their defaults."""
+        return self.factory(**fill_defaults(parameters, self.parameters, "the model"))
 
 
-#: The model that commands, studies and the page take if no other is named.
+#: Default model of commands, studies and the explorer.
 PAPER = "positional-semantic"
 
 MODELS: Registry[NamedModel] = Registry(

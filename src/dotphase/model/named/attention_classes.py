@@ -1,5 +1,7 @@
-"""Attention that is learned from choices: for every token one that the teacher's row points to,
-drawn with its probabilities or the likeliest of them."""
+"""Classification by attention: the label of a token is a token chosen by the teacher's row.
+
+The token is drawn with the probabilities of the row, or is the likeliest one.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ MODEL = NamedModel(
     _build,
     parameters(
         Parameter("labels", Choice(("drawn", "likeliest")), "drawn",
-                  "Whether a token's class is drawn from its row, or the largest entry of it."),
+                  "A token's class is drawn from its row, or is the largest entry."),
         sigma=1.0,
     ),
     "Cross-entropy on tokens that the teacher's attention draws.",

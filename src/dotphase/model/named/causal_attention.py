@@ -1,4 +1,4 @@
-"""The paper's model with masked attention: a token sees itself and those before it."""
+"""The paper's model with masked attention: a token attends to itself and to those before it."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ def _build(omega: float, length: int, sigma: float, ridge: float) -> Model:
 MODEL = NamedModel(
     _build,
     parameters(length=3),
-    "Masked attention: both mechanisms, later tokens hidden.",
+    "Masked attention: both mechanisms, later tokens masked.",
 )  # fmt: skip

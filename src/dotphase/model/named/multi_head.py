@@ -1,4 +1,4 @@
-"""The paper's model with several heads, each with a softmax of its own, averaged."""
+"""The paper's model with several heads: the mean of their softmax attentions."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Mixing(ParameterType):
     """Name of a positional attention matrix, or the matrix itself.
 
-    A file is read at once, not later on another machine.
+    A file is read immediately, not later on another machine.
     """
 
     name = "mixing"
@@ -33,8 +33,8 @@ class Mixing(ParameterType):
         """A name or a list of rows."""
         from dotphase.model.mixing import MIXING, read_mixing
 
-        named = isinstance(value, str) and value in MIXING
-        return value if named else read_mixing(value).tolist()
+        is_name = isinstance(value, str) and value in MIXING
+        return value if is_name else read_mixing(value).tolist()
 
     def parse(self, field: str, text: str) -> Any:
         """A name, or the path of a file."""
@@ -70,6 +70,6 @@ MODEL = NamedModel(
         Parameter("exponent", Number(at_least=0), 0.0, "Power law of the tokens' spectrum."),
         Parameter("atoms", Integer(1), 32, "Different eigenvalues of that spectrum."),
     ),
-    "The paper's: a teacher that mixes both mechanisms.",
+    "The model of the paper: a teacher that mixes both mechanisms.",
     rules=((("length", "kinds"), _fits),),
 )  # fmt: skip

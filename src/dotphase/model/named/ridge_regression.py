@@ -14,7 +14,7 @@ NOISY = {"teacher": "NoisyField", "loss": "squared", "metric": "squared_error"}
 
 
 def _build(sigma: float, ridge: float, noise: float) -> Model:
-    """Without noise it is the identity as teacher and student, with the closed forms of these."""
+    """Make the model; without noise teacher and student are identities, with their closed forms."""
     from dotphase.model.glm import identity, scalar_link
 
     if noise == 0:

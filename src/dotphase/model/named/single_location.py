@@ -1,9 +1,9 @@
 """Single-location regression: the label is read from one token, which a hidden variable marks.
 
-Tokens ``x_l = sqrt(strength) mu 1[l = s] + z_l``, labels ``y = Q*.x_s/sqrt d + noise z``, the place
-s hidden (P. Marion et al., arXiv:2410.01537; O. Duranthon et al., arXiv:2509.21936). The student
-answers ``softmax(x k) . x v`` with values v and keys k as its two columns; linear attention
-``x k . x v/L`` and the sum of all tokens are there to be compared with.
+Tokens ``x_l = sqrt(strength) mu 1[l = s] + z_l``, labels ``y = Q*.x_s/sqrt d + noise z``, with a
+hidden position s (P. Marion et al., arXiv:2410.01537; O. Duranthon et al., arXiv:2509.21936). The
+student answers ``softmax(x k) . x v`` with values v and keys k as its two columns; linear attention
+``x k . x v/L`` and the sum of all tokens serve for comparison.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MODEL = NamedModel(
     table(
         Parameter("strength", Number(above=0), 4.0, "Squared length of the mark."),
         Parameter("pooling", Choice(("attention", "linear", "mean")), "attention",
-                  "How the student reads."),
+                  "How the student reads its tokens."),
         Parameter("length", Integer(2), 3, "Tokens in a sentence."),
         Parameter("noise", Number(at_least=0), 0.0, "Standard deviation of the labels' noise."),
         Parameter("ridge", Number(above=0), 0.01, "Penalty lambda."),

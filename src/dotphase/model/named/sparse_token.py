@@ -1,4 +1,4 @@
-"""Sparse-token classification: is one of the tokens marked, or none?
+"""Sparse-token classification: decide if one of the tokens is marked, or none.
 
 Positive sentences have a weak signal in one token, negative ones are noise (N. Barnfield, H. Cui,
 Y. M. Lu, arXiv:2509.25153). The student answers ``softmax(x k) . x v - sqrt(strength)/2``, or with
@@ -24,12 +24,12 @@ def _build(strength: float, pooling: str, length: int, ridge: float) -> Model:
     from dotphase.model.latent import Latent
 
     answer = channels.Offset(f"{pooling}_pooling", strength**0.5 / 2)
-    places = np.concatenate([np.eye(length), np.zeros((1, length))])[:, :, None]
+    loadings = np.concatenate([np.eye(length), np.zeros((1, length))])[:, :, None]
     return Model(
         channels.shifted_or_not, length=length, sigma=1.0, ridge=ridge,
         student_rank=1 if pooling == "mean" else 2,
         loss=channels.PooledLogistic(answer), metric=channels.PooledSign(answer),
-        latent=Latent(places, [0.5 / length] * length + [0.5], gram=[[strength]]),
+        latent=Latent(loadings, [0.5 / length] * length + [0.5], gram=[[strength]]),
     )  # fmt: skip
 
 
@@ -37,9 +37,10 @@ MODEL = NamedModel(
     _build,
     table(
         Parameter("strength", Number(above=0), 9.0, "Squared length of the signal."),
-        Parameter("pooling", Choice(("attention", "mean")), "attention", "How the student reads."),
+        Parameter("pooling", Choice(("attention", "mean")), "attention",
+                  "How the student reads its tokens."),
         Parameter("length", Integer(2), 3, "Tokens in a sentence."),
         Parameter("ridge", Number(above=0), 0.01, "Penalty lambda."),
     ),
-    "Sparse-token classification: is a token marked?",
+    "Sparse-token classification: decide if a token is marked.",
 )  # fmt: skip
