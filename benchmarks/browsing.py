@@ -24,7 +24,7 @@ FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-u
 
 @contextmanager
 def explorer() -> Iterator[tuple[str, int]]:
-    """``dotphase explore``, compiled and ready: its address and process."""
+    """Start ``dotphase explore``; yields its address and process id after the warm-up."""
     command = [sys.executable, "-m", "dotphase", "explore", "--no-browser"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -76,7 +76,7 @@ class Browser:
         self.type(f"{name}-slider", value, "input")
 
     def type(self, name: str, value: str, *events: str) -> None:
-        """Give a field a value, and tell it so."""
+        """Set the value of a field and dispatch its events."""
         self.script(
             "const e = document.getElementById(arguments[0]); e.value = arguments[1];"
             "for (const kind of arguments[2]) e.dispatchEvent(new Event(kind, {bubbles: true}));",
@@ -95,14 +95,14 @@ class Browser:
         return [entry["message"] for entry in entries if "status of 400" not in entry["message"]]
 
     def device(self, width: int, height: int, dark: bool) -> None:
-        """Look like a screen of some size, light or dark."""
+        """Emulate a screen of a size, light or dark."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
 
     def screenshot(self, path: Path, height: int | None = None) -> None:
-        """The page from its top, all of it or a number of pixels."""
+        """Save the page from its top, all of it or a number of pixels."""
         size = self.driver.execute_cdp_cmd("Page.getLayoutMetrics", {})["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": size["width"], "height": height or size["height"],
                 "scale": 1}  # fmt: skip

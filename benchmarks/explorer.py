@@ -1,12 +1,12 @@
-"""How quickly the explorer answers, and whether its memory stays flat.
+"""Latency and memory of the explorer.
 
     python benchmarks/explorer.py latency [--moves 50] [--training]
     python benchmarks/explorer.py soak [--interactions 500]
 
 Both start ``dotphase explore`` and drive its page in headless Chromium (Debian: chromium,
-chromium-driver). Latency: from the event of a slider to new numbers in the table, measured in
-the page, and kept for the benchmark page (`make bench`). Soak: random sliders, fields, tabs,
-trainings and reloads; memory of the server and of the page before, half way and after.
+chromium-driver). Latency: the time from the event of a slider to new numbers in the table, measured
+in the page and stored for the benchmark page (`make bench`). Soak: memory of the server and of the
+page during random moves of sliders, fields, tabs and trainings.
 """
 
 from __future__ import annotations
@@ -22,38 +22,38 @@ from browsing import Browser, explorer
 DATA = Path(__file__).parent / "data" / "explorer.json"
 
 SLIDE = """
-const LONGEST = 30000; // milliseconds after which a move is given up
+const MAX_TIME = 30000; // milliseconds
 const [name, value, done] = arguments;
 const table = document.getElementById("numbers");
 const before = table.dataset.point;
 const began = performance.now();
-const seen = {};
+const times = {};
 const ends = {};
 const BRANCHES = ["semantic", "positional"];
 const data = (id) => document.getElementById(id)?.dataset ?? {};
 const stage = (branch) => data(`${branch}-stage`).stage;
-const there = (branch) => data(`${branch}-train_loss`).value !== undefined;
-// When the last of some branches was known: null if there are none, nothing if it was not.
+const exists = (branch) => data(`${branch}-train_loss`).value !== undefined;
+// Time of the last final numbers: null without branches, undefined if some are late.
 const last = (branches) => {
-  const known = branches.map((branch) => ends[branch]);
-  if (known.includes(undefined)) return undefined;
-  return known.length ? Math.max(...known) : null;
+  const times = branches.map((branch) => ends[branch]);
+  if (times.includes(undefined)) return undefined;
+  return times.length ? Math.max(...times) : null;
 };
 const watch = () => {
   const now = performance.now() - began;
   if (table.dataset.point !== before) {
-    seen.first ??= now;
+    times.first ??= now;
     for (const branch of BRANCHES) if (stage(branch) === "final") ends[branch] ??= now;
   }
-  seen.server = Number(document.body.dataset.milliseconds);
-  if (!BRANCHES.every((branch) => branch in ends) && now < LONGEST) {
+  times.server = Number(document.body.dataset.milliseconds);
+  if (!BRANCHES.every((branch) => branch in ends) && now < MAX_TIME) {
     requestAnimationFrame(watch);
     return;
   }
-  // Numbers of what is there, and the word that something is not, which is searched for from afar.
-  seen.final = last(BRANCHES.filter(there));
-  seen.missing = last(BRANCHES.filter((branch) => !there(branch)));
-  done(seen);
+  // A missing branch takes longer: it is approached from a distant alpha.
+  times.final = last(BRANCHES.filter(exists));
+  times.missing = last(BRANCHES.filter((branch) => !exists(branch)));
+  done(times);
 };
 const slider = document.getElementById(`${name}-slider`);
 slider.value = value;
@@ -65,7 +65,7 @@ RANGES = {"alpha": (0.6, 2.4), "omega": (0.05, 0.5), "sigma": (0.4, 0.7)}
 
 
 def latency(moves: int, training: bool) -> None:
-    """Times from a slider's move to first and to final numbers, of both branches."""
+    """Measure the times from a move of a slider to the first and the final numbers."""
     rng = random.Random(1)
     with explorer() as (address, _), Browser() as browser:
         browser.open(address)
@@ -76,37 +76,42 @@ def latency(moves: int, training: bool) -> None:
             browser.script("document.getElementById('train').click()")
             time.sleep(5)
         times: dict[str, list[float]] = {"server": [], "first": [], "final": [], "missing": []}
-        place = {"alpha": 1.5, "omega": 0.3, "sigma": 0.5}
+        values = {"alpha": 1.5, "omega": 0.3, "sigma": 0.5}
         for _ in range(moves):
             name = rng.choice(list(RANGES))
             low, high = RANGES[name]
             value = round(rng.uniform(low, high), 2)
-            if value == place[name]:
-                continue  # nothing would change
-            place[name] = value
-            seen = browser.script_async(SLIDE, name, str(value))
-            for kind, values in times.items():
-                if seen.get(kind, 0.0) is not None:  # there may be nothing of this kind
-                    values.append(seen.get(kind, float("nan")))
+            if value == values[name]:
+                continue
+            values[name] = value
+            measured = browser.script_async(SLIDE, name, str(value))
+            for kind, series in times.items():
+                if measured.get(kind, 0.0) is not None:  # None without branches of this kind
+                    series.append(measured.get(kind, float("nan")))
         state = browser.script("return document.getElementById('train-state').textContent")
     print(f"{moves} moves{' while training' if training else ''} ({state})")
-    words = {
+    labels = {
         "server": "first answer of the server",
         "first": "first numbers on the page",
-        "final": "final numbers of what is there",
-        "missing": "word that a branch is missing",
+        "final": "final numbers of existing branches",
+        "missing": "final verdict on missing branches",
     }
-    kept: dict[str, dict[str, float]] = {}
-    for kind, values in times.items():
-        known = sorted(value for value in values if value == value)
-        if known:
-            shares = (known[len(known) // 2], known[int(0.95 * (len(known) - 1))], known[-1])
-            some = kept[words[kind]] = dict(zip(("median", "95%", "worst"), shares, strict=True))
-            told = ", ".join(f"{name} {value:.0f} ms" for name, value in some.items())
-            late = len(values) - len(known)
-            print(f"  {words[kind]} ({len(values)}): {told}, {late} not within 30 s")
+    summary: dict[str, dict[str, float]] = {}
+    for kind, series in times.items():
+        finite = sorted(value for value in series if value == value)
+        if finite:
+            quantiles = (
+                finite[len(finite) // 2],
+                finite[int(0.95 * (len(finite) - 1))],
+                finite[-1],
+            )
+            row = dict(zip(("median", "95%", "worst"), quantiles, strict=True))
+            summary[labels[kind]] = row
+            text = ", ".join(f"{name} {value:.0f} ms" for name, value in row.items())
+            late = len(series) - len(finite)
+            print(f"  {labels[kind]} ({len(series)}): {text}, {late} not within 30 s")
     if not training:
-        DATA.write_text(json.dumps({"moves": moves, "milliseconds": kept}, indent=1) + "\n")
+        DATA.write_text(json.dumps({"moves": moves, "milliseconds": summary}, indent=1) + "\n")
 
 
 def resident(pid: int) -> float:
@@ -118,7 +123,7 @@ def resident(pid: int) -> float:
 
 
 def soak(interactions: int) -> None:
-    """Random interactions, and memory on the way."""
+    """Print the memory during random interactions."""
     rng = random.Random(2)
     with explorer() as (address, pid), Browser() as browser:
         browser.open(address)
@@ -134,13 +139,13 @@ def soak(interactions: int) -> None:
             if done % (interactions // 5) == 0:
                 report(done)
             interact(browser, rng)
-            # A user looks between moves now and then; background work then gets somewhere.
+            # A user sometimes pauses between moves, and background work advances.
             time.sleep(rng.choice([0.02, 0.1, 0.1, 0.6]))
         print("  errors of scripts:", browser.errors() or "none")
 
 
 def interact(browser: Browser, rng: random.Random) -> None:
-    """Something that a user might do."""
+    """Do something that a user might do."""
     kind = rng.random()
     if kind < 0.75:
         name = rng.choice(list(RANGES))
@@ -160,12 +165,12 @@ def interact(browser: Browser, rng: random.Random) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["latency", "soak"])
+    parser.add_argument("benchmark", choices=["latency", "soak"])
     parser.add_argument("--moves", type=int, default=50)
     parser.add_argument("--training", action="store_true")
     parser.add_argument("--interactions", type=int, default=500)
-    given = parser.parse_args()
-    if given.what == "latency":
-        latency(given.moves, given.training)
+    options = parser.parse_args()
+    if options.benchmark == "latency":
+        latency(options.moves, options.training)
     else:
-        soak(given.interactions)
+        soak(options.interactions)

@@ -17,16 +17,16 @@ SIZES = {"lecture": (1400, 900), "zoomed": (700, 450), "phone": (390, 844)}
 
 
 def complete(browser: Browser) -> bool:
-    """Whether all views of the open tab are drawn."""
+    """True if all views of the open tab are drawn."""
     if not browser.script("return document.getElementById('learn').hidden"):
-        done = browser.script("return document.getElementById('learn-verdict').dataset.done")
-        ran = browser.script("return document.getElementById('run-state').dataset.state")
-        return done == "true" and ran == "done"
+        has_theory = browser.script("return document.getElementById('learn-verdict').dataset.done")
+        run_state = browser.script("return document.getElementById('run-state').dataset.state")
+        return has_theory == "true" and run_state == "done"
     text = browser.script(
         "return document.querySelector('#note-landscape').textContent"
         " + document.querySelector('#note-curves').textContent"
     )
-    return "Minima" in text and "Computing" not in text
+    return "minima" in text and "Computing" not in text
 
 
 def wait(browser: Browser) -> None:
@@ -36,22 +36,22 @@ def wait(browser: Browser) -> None:
     time.sleep(1)
 
 
-def smaller(path: Path, colours: int = 256) -> None:
-    """Fewer colours, so that a picture of the docs stays small."""
+def reduce_colors(path: Path, colors: int = 256) -> None:
+    """Reduce the colors of a picture, for a small file."""
     from PIL import Image
 
-    Image.open(path).convert("RGB").quantize(colours).save(path, optimize=True)
+    Image.open(path).convert("RGB").quantize(colors).save(path, optimize=True)
 
 
 def main(arguments: list[str]) -> None:
-    every = arguments[0] == "--all"
+    is_all = arguments[0] == "--all"
     target = Path(arguments[-1])
     with explorer() as (address, _), Browser() as browser:
-        if not every:
+        if not is_all:
             browser.device(1400, 900, dark=False)
             if target.stem == "watch-it-learn":
                 browser.open(f"{address}?alpha=1&tab=learn")
-                time.sleep(2)  # the point comes to rest before its lesson begins
+                time.sleep(2)  # gradient descent starts when the point rests
                 browser.click("run")
                 wait(browser)
                 browser.type("time", "20", "input")
@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> None:
                 browser.open(f"{address}?alpha=1.4")
                 wait(browser)
                 browser.screenshot(target, height=900)
-            smaller(target)
+            reduce_colors(target)
             return
         target.mkdir(exist_ok=True)
         for name, (width, height) in SIZES.items():

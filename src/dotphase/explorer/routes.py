@@ -145,7 +145,7 @@ class Explorer:
         return to_json_types({**matrices, **context})
 
     def dynamics(self, query: Query) -> dict[str, Any]:
-        """Gradient descent in the limit of large d, as far as it is computed."""
+        """Gradient descent in the limit of large d; its value is None or preliminary at first."""
         descent = parse_descent(query, self._parse_point(query)).in_the_limit()
         job = self.theories.watch(descent, _window(query))
         with job.lock:

@@ -59,7 +59,7 @@ class Solver:
         self._pool = ThreadPoolExecutor(4, thread_name_prefix="dotphase-first")
 
     def first_look(self, point: Point) -> dict[str, Any]:
-        """Solve all branches within `MAX_FIRST_LOOK`; None for those that take longer."""
+        """Solve all branches within `MAX_FIRST_LOOK`; None for a branch that takes longer."""
         model = point.model()
         deadline = time.monotonic() + MAX_FIRST_LOOK
         with self.scheduler.urgent():
