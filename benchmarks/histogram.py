@@ -21,7 +21,7 @@ import numpy as np
 import optax
 
 from dotphase import histogram
-from dotphase.histogram.network import MECHANISMS, Network, constrain, constraint, initialise
+from dotphase.histogram.network import MECHANISMS, Network, constrain, constraint, initialize
 from dotphase.histogram.train import OPTIMIZERS, Plan, train
 
 
@@ -43,7 +43,7 @@ def plain_loss(network: Network, rule: Any, sequences: Any, counts: Any) -> tupl
 def plain_epochs(mechanism: str, split: Any, epochs: int) -> list[dict[str, float]]:
     """A Python loop over batches."""
     rule, method = constraint(mechanism), OPTIMIZERS["adam"]()
-    network = initialise(jax.random.key(0), 15, 10)
+    network = initialize(jax.random.key(0), 15, 10)
     memory = method.init(network)
 
     @jax.jit
@@ -78,14 +78,14 @@ def our_epochs(mechanisms: tuple[str, ...], split: Any, epochs: int) -> list[dic
     """What the package does, for one run of each mechanism at once."""
     with jax.enable_x64(False):
         keys = jax.random.split(jax.random.key(0), len(mechanisms))
-        starts = jax.vmap(lambda key: initialise(key, 15, 10))(keys)
+        networks = jax.vmap(lambda key: initialize(key, 15, 10))(keys)
     rules = jax.tree.map(lambda *parts: np.stack(parts), *map(constraint, mechanisms))
     marks = [(time.perf_counter(), time.process_time())]
 
-    def mark(done: int, row: Any) -> None:
+    def mark(event: Any) -> None:
         marks.append((time.perf_counter(), time.process_time()))
 
-    train(starts, rules, keys, split, Plan(epochs=epochs), on_epoch=mark)
+    train(networks, rules, keys, split, Plan(epochs=epochs), progress=mark)
     steps = np.diff(marks, axis=0)
     return [{"seconds": wall, "cpu_seconds": cpu} for wall, cpu in steps.tolist()]
 

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+import dotphase as dp
 from dotphase.errors import InvalidInput
-from dotphase.histogram import Experiment, load, run
+from dotphase.histogram import Experiment, run
 from reproduction.store import Parts
 
 #: Folder and file that the items share.
-FOLDER, FILE = "histogram", "experiment.npz"
+FOLDER, FILE = "histogram", "experiment.nc"
 
 #: Sizes of the items: one run that stops early, or the paper's ten for 200 epochs.
 SIZES: dict[str, Mapping[str, Any]] = {
@@ -26,12 +27,13 @@ def counting_networks(parts: Parts, sizes: Mapping[str, Any]) -> Experiment:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / FILE
     with suppress(InvalidInput):  # not there or damaged: it is trained again
-        stored = load(path)
-        if sizes.items() <= stored.settings.items():
+        stored: Experiment = dp.load(path)
+        config = {"runs": stored.runs, **stored.settings.to_dict()}
+        if sizes.items() <= config.items():
             return stored
     parts.report("both mechanisms")
     result = run("both", release=True, landscape=True, checkpoint=folder, **sizes)
     result.save(path)
     for unfinished in folder.glob("*.checkpoint.npz"):
         unfinished.unlink()
-    return load(path)
+    return result

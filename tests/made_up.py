@@ -244,10 +244,10 @@ def histogram():
     return SimpleNamespace(
         trained=curves,
         task=dp.histogram.Task(),
-        settings={"target": 0.99},
+        settings=SimpleNamespace(target=0.99),
         mechanisms=("semantic", "positional"),
         rows=lambda name: np.asarray([0, 1] if name == "semantic" else [2, 3]),
-        moved=SimpleNamespace(summed_from_start=far, summed_after_release=near),
+        distances=SimpleNamespace(summed_from_start=far, summed_after_release=near),
     )
 
 
@@ -255,15 +255,15 @@ def emergence():
     """Scores of two runs at three numbers of sequences."""
     values = rng().uniform(size=(4, 3, 2))
     return dp.histogram.Emergence(
-        dp.histogram.Task(), 100, 0, np.asarray([10, 100, 1000]), *values, seconds=1.0
+        dp.histogram.HistogramSettings(), 100, np.asarray([10, 100, 1000]), *values, seconds=1.0
     )
 
 
 def landscape():
     """The loss on the line between two networks."""
-    place = np.linspace(0, 1, 5)
+    position = np.linspace(0, 1, 5)
     return dp.histogram.LossBetween(
-        place, 1 + place, 1 - place / 2, 1.5 + place, 1 - place / 3, 9.0, 8.0
+        position, 1 + position, 1 - position / 2, 1.5 + position, 1 - position / 3, 9.0, 8.0
     )
 
 

@@ -36,12 +36,12 @@ def draw(datasets: Datasets) -> Any:
 
 
 def _distances(result: Experiment, mechanism: str) -> dict[str, np.ndarray]:
-    rows, moved = result.rows(mechanism), result.moved
-    if moved.summed_after_release is None:
+    rows, distances = result.rows(mechanism), result.distances
+    if distances.summed_after_release is None:
         raise ValueError("the networks were not released")
     return {
-        "after release": moved.summed_after_release[rows],
-        "from initialisation": moved.summed_from_start[rows],
+        "after release": distances.summed_after_release[rows],
+        "from initialisation": distances.summed_from_start[rows],
     }
 
 
@@ -49,8 +49,8 @@ def compare(datasets: Datasets) -> list[Row]:
     """Distances, where training was as long as published."""
     result: Experiment = datasets["experiment"]
     settings = result.settings
-    as_long = (settings["epochs"], settings["release_epochs"]) == EPOCHS
-    if not as_long or settings["target"] is not None:
+    as_long = (settings.epochs, settings.release_epochs) == EPOCHS
+    if not as_long or settings.target is not None:
         return []
     rows = []
     for fact in facts("histogram_distance"):
@@ -66,7 +66,7 @@ def remarks(datasets: Datasets) -> list[str]:
     """Accuracies after the release, and the barrier between the mechanisms."""
     result: Experiment = datasets["experiment"]
     lines = [
-        f"Released and trained on by SGD for {result.settings['release_epochs']} epochs. As "
+        f"Released and trained on by SGD for {result.settings.release_epochs} epochs. As "
         "published, distances add up those of the parameter arrays."
     ]
     for name, shown in result.summary().items():

@@ -80,7 +80,7 @@ def remarks(datasets: Datasets) -> list[str]:
     """Sizes, time and the scores of the two mechanisms."""
     result: Experiment = datasets["experiment"]
     lines = [
-        f"{result.settings['runs']} run(s) of each mechanism, at most {result.settings['epochs']} "
+        f"{result.runs} run(s) of each mechanism, at most {result.settings.epochs} "
         f"epochs, {result.trained.seconds_per_epoch:.2f} s per epoch for all of them on "
         f"{result.device}."
     ]

@@ -31,14 +31,14 @@ def test_everything_in_one_command(capsys, tmp_path):
     assert result["seconds_per_epoch"] > 0 and result["landscape"]["distance"] > 0
     assert result["emergence"]["samples"] == [70]
     names = {path.name for path in out.iterdir()}
-    assert names == {"histogram.npz", "attention.png", "curves.png", "distances.png",
-                     "landscape.png", "emergence.npz", "emergence.png"}  # fmt: skip
+    assert names == {"histogram.nc", "attention.png", "curves.png", "distances.png",
+                     "landscape.png", "emergence.nc", "emergence.png"}  # fmt: skip
     assert {path.name for path in weights.iterdir()} == {"semantic.npz", "positional.npz"}
     assert set(result["files"].values()) == {str(p) for d in (out, weights) for p in d.iterdir()}
 
 
 def test_interrupted_and_started_again(capsys, tmp_path, monkeypatch):
-    def interrupt(self, stage, done, row):
+    def interrupt(self, event):
         raise KeyboardInterrupt
 
     whole, broken = tmp_path / "whole", tmp_path / "broken"

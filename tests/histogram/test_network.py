@@ -12,17 +12,17 @@ from dotphase.histogram.network import (
     constrain,
     constraint,
     distance,
-    initialise,
+    initialize,
     summed_distance,
 )
 
 SYMBOLS, LENGTH, DIMENSION, HIDDEN = 3, 4, 8, 16
 run = jax.jit(apply)
-begin = jax.jit(initialise, static_argnums=(1, 2, 3, 4))
+initialize_network = jax.jit(initialize, static_argnums=(1, 2, 3, 4))
 
 
 def a_network(mechanism, seed=0):
-    network = begin(jax.random.key(seed), SYMBOLS, LENGTH, DIMENSION, HIDDEN)
+    network = initialize_network(jax.random.key(seed), SYMBOLS, LENGTH, DIMENSION, HIDDEN)
     return constrain(network, constraint(mechanism, DIMENSION))
 
 
@@ -76,7 +76,7 @@ def test_nothing_flows_back_into_the_hidden_half(mechanism, rng):
     rule = constraint(mechanism, DIMENSION)
     sequences = some_sequences(rng)
     weights = rng.normal(size=(len(sequences), LENGTH, LENGTH + 1))
-    network = begin(jax.random.key(1), SYMBOLS, LENGTH, DIMENSION, HIDDEN)
+    network = initialize_network(jax.random.key(1), SYMBOLS, LENGTH, DIMENSION, HIDDEN)
 
     @jax.jit
     @jax.grad
@@ -94,7 +94,7 @@ def test_nothing_flows_back_into_the_hidden_half(mechanism, rng):
 
 
 def test_start_follows_the_conventions():
-    network = begin(jax.random.key(0), 15, 10, 64, 128)
+    network = initialize_network(jax.random.key(0), 15, 10, 64, 128)
     assert abs(np.std(network.tokens) - 1) < 0.1 and abs(np.std(network.positions) - 1) < 0.1
     for weight, inputs in ((network.query, 64), (network.hidden_weight, 64),
                            (network.output_weight, 128)):  # fmt: skip

@@ -30,19 +30,19 @@ def parameters() -> dict[str, np.ndarray]:
         ("value", lambda array: np.full(array.shape, "a word")),
     ],
 )
-def test_parameters_that_do_not_fit_are_refused(tmp_path, name, change):
+def test_parameters_of_other_shapes_are_refused(tmp_path, name, change):
     arrays = parameters()
     np.savez(tmp_path / "whole.npz", **arrays)
     assert histogram.load_network(tmp_path / "whole.npz").length == 10
     np.savez(tmp_path / "changed.npz", **arrays | {name: change(arrays[name])})
-    with pytest.raises(dp.InvalidInput, match=r"weights = .*finite numbers that fit together"):
+    with pytest.raises(dp.InvalidInput, match=r"weights = .*finite arrays of matching shapes"):
         histogram.load_network(tmp_path / "changed.npz")
 
 
 def test_a_header_that_asks_for_a_terabyte_is_refused(tmp_path):
     header = io.BytesIO()
-    told = {"descr": "<f4", "fortran_order": False, "shape": (2**38,)}
-    np.lib.format.write_array_header_1_0(header, told)
+    shape = {"descr": "<f4", "fortran_order": False, "shape": (2**38,)}
+    np.lib.format.write_array_header_1_0(header, shape)
     np.savez(tmp_path / "huge.npz", **{k: v for k, v in parameters().items() if k != "query"})
     with zipfile.ZipFile(tmp_path / "huge.npz", "a") as file:
         file.writestr("query.npy", header.getvalue() + bytes(64))

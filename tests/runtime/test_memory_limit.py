@@ -7,7 +7,6 @@ import pytest
 
 import dotphase as dp
 from dotphase.config import validation
-from dotphase.histogram.train import check_runs
 
 HUGE = 10**9
 
@@ -45,7 +44,7 @@ def repr_short(value: object) -> str:
         ("steps", lambda paper: dp.dynamics(paper, 1.0, steps=10**6, lr=1.0)),
         ("steps", lambda paper: dp.dynamics(paper, 1.0, steps=10**12, lr=1.0)),
         ("samples", lambda paper: dp.histogram.draw(dp.histogram.Task(samples=10**12))),
-        ("runs", lambda paper: check_runs(HUGE, dp.histogram.Task(), 64, 64)),
+        ("runs", lambda paper: dp.histogram.HistogramSettings().check_runs(HUGE)),
         ("seeds", lambda paper: dp.train(paper, 1.0, 100, seeds=10**30)),
         ("scale", lambda paper: dp.train(paper, 1.0, 100, start="random", scale=1e300)),
     ],

@@ -24,7 +24,8 @@ def histogram_curves(result: Experiment, path: str | Path | None = None) -> Any:
 
     Examples
     --------
-    >>> result = dp.histogram.run("both", 1, 1, task=dp.histogram.Task(samples=200), dimension=8)
+    >>> small = {"task": dp.histogram.Task(samples=200), "dimension": 8}
+    >>> result = dp.histogram.run("both", runs=1, epochs=1, **small)
     >>> figure = dp.plot.histogram_curves(result, "curves.png")
     """
     trained = result.trained
@@ -50,7 +51,7 @@ def histogram_curves(result: Experiment, path: str | Path | None = None) -> Any:
             axes.yaxis.set_major_formatter("{x:g}")
             axes.yaxis.set_minor_formatter(NullFormatter())
             axes.set(xlabel="epoch", ylabel=label)
-        target = result.settings.get("target")
+        target = result.settings.target
         if target:
             both[1].axhline(1 - target, color=ink_color(), lw=0.8, ls=":", label="target")
         both[1].legend()

@@ -25,16 +25,16 @@ def histogram_distances(result: Experiment, path: str | Path | None = None) -> A
     Examples
     --------
     >>> small = {"task": dp.histogram.Task(samples=200), "dimension": 8}
-    >>> result = dp.histogram.run("both", 1, 1, release=True, **small)
+    >>> result = dp.histogram.run("both", runs=1, epochs=1, release=True, **small)
     >>> figure = dp.plot.histogram_distances(result, "distances.png")
     """
-    moved = result.moved
-    if moved.summed_after_release is None:
+    distances = result.distances
+    if distances.summed_after_release is None:
         raise InvalidInput("result", "an experiment without release", "must have been released")
     # Sum over the parameter arrays of their distances, as in the table of the report.
     kinds = (
-        (moved.summed_from_start, "from initialization"),
-        (moved.summed_after_release, "after release"),
+        (distances.summed_from_start, "from initialization"),
+        (distances.summed_after_release, "after release"),
     )
     with new_figure(path, size=(4.2, 3.2)) as (figure, axes):
         for shift, name in enumerate(result.mechanisms):

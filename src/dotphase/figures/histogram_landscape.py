@@ -32,7 +32,7 @@ def histogram_landscape(
     --------
     >>> first, second = (dp.histogram.shipped(name) for name in ("semantic", "positional"))
     >>> split = dp.histogram.draw(dp.histogram.Task(samples=200))
-    >>> result = dp.histogram.loss_between(first, second, split, 3)
+    >>> result = dp.histogram.loss_between(first, second, split, points=3)
     >>> figure = dp.plot.histogram_landscape(result, "landscape.png")
     """
     panels = (
@@ -41,9 +41,9 @@ def histogram_landscape(
     )
     with new_figure(path, 1, 2, size=(6.8, 2.9)) as (figure, both):
         for axes, (direct, aligned, label, scale) in zip(both, panels, strict=True):
-            axes.plot(result.place, direct, color=ink_color(), label="as trained")
+            axes.plot(result.position, direct, color=ink_color(), label="as trained")
             color = COLORS["mixed"]
-            axes.plot(result.place, aligned, color=color, ls="--", label="symmetries aligned")
+            axes.plot(result.position, aligned, color=color, ls="--", label="symmetries aligned")
             for end, name in enumerate(names):
                 color = COLORS.get(name, ink_color())
                 axes.plot(end, direct[-end], "o", color=color, clip_on=False)

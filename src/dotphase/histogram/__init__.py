@@ -1,14 +1,15 @@
-"""The histogram task: one small transformer, two ways to count.
+"""The histogram task: a small transformer that counts in one of two ways.
 
 import dotphase as dp
 
-result = dp.histogram.run(mechanism="both", runs=1, epochs=20, target=0.998)
+result = dp.histogram.run("both", runs=1, epochs=20, target=0.998)
 dp.histogram.attention(result.network("semantic"), "BBCCDDBBBB")
 dp.histogram.predict(dp.histogram.shipped("positional"), "BBCCDDBBBB")
 """
 
-from dotphase.histogram.between import LossBetween, loss_between
-from dotphase.histogram.free import Emergence, emergence, load_emergence, release
+from dotphase.histogram.experiment import run
+from dotphase.histogram.free_networks import Emergence, emergence, release
+from dotphase.histogram.interpolation import LossBetween, loss_between
 from dotphase.histogram.introspect import (
     Statistics,
     attention,
@@ -16,15 +17,17 @@ from dotphase.histogram.introspect import (
     predict,
     statistics,
 )
-from dotphase.histogram.mechanisms import run
 from dotphase.histogram.network import Network, select
-from dotphase.histogram.result import Experiment, load
+from dotphase.histogram.result import Experiment
+from dotphase.histogram.settings import ExperimentSettings, HistogramSettings
 from dotphase.histogram.task import Task, draw, parse
 from dotphase.histogram.weights import load_network, save_network, shipped
 
 __all__ = [
     "Emergence",
     "Experiment",
+    "ExperimentSettings",
+    "HistogramSettings",
     "LossBetween",
     "Network",
     "Statistics",
@@ -33,8 +36,6 @@ __all__ = [
     "attention_maps",
     "draw",
     "emergence",
-    "load",
-    "load_emergence",
     "load_network",
     "loss_between",
     "parse",

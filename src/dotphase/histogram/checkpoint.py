@@ -1,4 +1,4 @@
-"""The state of training on disk, replaced whole after every epoch."""
+"""Checkpoint of a training: its state in a file that every epoch replaces atomically."""
 
 from __future__ import annotations
 
@@ -17,51 +17,55 @@ from dotphase.storage.result_cache import CachedResult
 
 T = TypeVar("T")
 
-#: Version of what is in the file.
-LAYOUT = 1
+#: Version of the arrays in the file.
+LAYOUT = 2
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A file that keeps the state of training with the given settings; refused with others.
+    """File with the state of a training; a file of another configuration is refused.
 
     Attributes
     ----------
-    path, settings : where it is, and what it must have been written with
-    most : most epochs that the state may have; None for any number
+    path : the file
+    config : configuration of the training, stored with the state
+    max_epochs : largest number of epochs that a loaded state may have; None for any number
     """
 
     path: Path
-    settings: Mapping[str, Any]
-    most: int | None = None
+    config: Mapping[str, Any]
+    max_epochs: int | None = None
 
     @property
-    def _kept(self) -> CachedResult:
-        return CachedResult(self.path, {**self.settings, "layout": LAYOUT}, "checkpoint")
+    def _file(self) -> CachedResult:
+        return CachedResult(self.path, {**self.config, "layout": LAYOUT}, "checkpoint")
 
-    def load(self, like: T) -> tuple[T, np.ndarray] | None:
-        """State (a tree of arrays) and learning curves, or None where there is no file yet."""
+    def load(self, template: T) -> tuple[T, np.ndarray] | None:
+        """Return the state, a tree of arrays like `template`, and the learning curves.
+
+        Without a file, or if it is damaged, return None.
+        """
         remove_leftovers(self.path)
         try:
-            arrays = self._kept.arrays()
-        except Damaged:  # what it held is computed again
-            warnings.warn(f"{self.path} is damaged: training begins anew", stacklevel=2)
+            arrays = self._file.arrays()
+        except Damaged:
+            warnings.warn(f"{self.path} is damaged: training starts again", stacklevel=2)
             return None
         if arrays is None:
             return None
         curves = arrays.pop("curves", np.empty(0))
-        if self.most is not None and len(curves) > self.most:
-            allowed = f"must be at least the {len(curves)} that {self.path} holds"
-            raise InvalidInput("epochs", self.most, allowed)
-        named, shape = jax.tree.flatten_with_path(like)
-        leaves = [arrays.get(jax.tree_util.keystr(path)) for path, _ in named]
-        for found, (_, leaf) in zip(leaves, named, strict=True):
-            if found is None or found.shape != leaf.shape or found.dtype != leaf.dtype:
-                raise InvalidInput("checkpoint", str(self.path), "is not one of this version")
-        return jax.tree.unflatten(shape, leaves), curves
+        if self.max_epochs is not None and len(curves) > self.max_epochs:
+            allowed = f"must be at least {len(curves)}, the number of epochs in {self.path}"
+            raise InvalidInput("epochs", self.max_epochs, allowed)
+        expected, structure = jax.tree.flatten_with_path(template)
+        leaves = [arrays.get(jax.tree_util.keystr(path)) for path, _ in expected]
+        for leaf, (_, like) in zip(leaves, expected, strict=True):
+            if leaf is None or leaf.shape != like.shape or leaf.dtype != like.dtype:
+                raise InvalidInput("checkpoint", str(self.path), "must be from this version")
+        return jax.tree.unflatten(structure, leaves), curves
 
     def save(self, state: Any, curves: np.ndarray) -> None:
-        """Replace the file; a kill at any moment leaves the old one or the new one."""
-        named = jax.tree.flatten_with_path(state)[0]
-        arrays = {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in named}
-        self._kept.store_arrays({**arrays, "curves": curves})
+        """Replace the file; if the process is killed, the old or the new one remains."""
+        leaves = jax.tree.flatten_with_path(state)[0]
+        arrays = {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
+        self._file.store_arrays({**arrays, "curves": curves})

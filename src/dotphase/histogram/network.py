@@ -1,18 +1,17 @@
-"""The transformer: one attention layer, LayerNorm, one hidden layer; and how to constrain it.
+"""The transformer (one attention layer, LayerNorm, one hidden layer) and its constraints.
 
 A token is the sum of an embedding of its symbol and one of its position, ``z_i = t_{x_i} + p_i``,
-and attention has no residual connection beside it:
+and attention has no residual connection:
 
     A = softmax(z Q K^T z^T / sqrt(dimension)),   a = A z V,
     logits = W2 relu(W1 LayerNorm(a) + b1) + b2.
 
 A constrained network is the same network with parts of its parameters held at zero: symbols are
 embedded in the first half of the dimension and positions in the second, and query and key read
-only one half. So a constrained solution is a point of the unconstrained parameter space, and
-lifting the constraint needs no translation.
+only one half. A constrained solution is therefore a point of the unconstrained parameter space,
+and lifting the constraint changes no parameter.
 
-Everything is float32: the losses of interest are far above its rounding, and it is what the
-published experiment used.
+All numbers are float32, as in the published experiment; the losses are far above its rounding.
 """
 
 from __future__ import annotations
@@ -31,22 +30,23 @@ from dotphase.config import validation
 from dotphase.errors import InvalidInput
 from dotphase.runtime.precision import use_precision
 
-#: What query and key may read; a free network reads everything.
+#: Constraints of query and key: they read only symbols or only positions.
 MECHANISMS = ("semantic", "positional")
+#: Name of the empty constraint.
 FREE = "free"
 
-#: Added to the variance in LayerNorm.
-SMALL = 1e-5
+#: Constant added to the variance in LayerNorm.
+EPSILON = 1e-5
 
-#: Parameters and results are arrays of JAX while a function is compiled, of NumPy outside.
-Anything = Any
+#: Arrays of JAX in compiled functions, of NumPy elsewhere.
+AnyArray = Any
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 def in_single_precision(function: Callable[P, R]) -> Callable[P, R]:
-    """Run `function` in float32, with products in float32 too where a GPU would shorten them."""
+    """Run `function` in float32, without the shorter products of a GPU."""
 
     @wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -57,7 +57,7 @@ def in_single_precision(function: Callable[P, R]) -> Callable[P, R]:
 
 
 class Network(eqx.Module):
-    """Parameters of the transformer; a leading axis, where there is one, is over runs.
+    """Parameters of the transformer; several networks share a leading axis over runs.
 
     Examples
     --------
@@ -66,48 +66,50 @@ class Network(eqx.Module):
     (15, 10, (15, 64))
     """
 
-    tokens: Float[Anything, "symbols dimension"]
-    positions: Float[Anything, "length dimension"]
-    query: Float[Anything, "dimension dimension"]
-    key: Float[Anything, "dimension dimension"]
-    value: Float[Anything, "dimension dimension"]
-    norm_scale: Float[Anything, " dimension"]
-    norm_shift: Float[Anything, " dimension"]
-    hidden_weight: Float[Anything, "dimension hidden"]
-    hidden_bias: Float[Anything, " hidden"]
-    output_weight: Float[Anything, "hidden classes"]
-    output_bias: Float[Anything, " classes"]
+    tokens: Float[AnyArray, "symbols dimension"]
+    positions: Float[AnyArray, "length dimension"]
+    query: Float[AnyArray, "dimension dimension"]
+    key: Float[AnyArray, "dimension dimension"]
+    value: Float[AnyArray, "dimension dimension"]
+    norm_scale: Float[AnyArray, " dimension"]
+    norm_shift: Float[AnyArray, " dimension"]
+    hidden_weight: Float[AnyArray, "dimension hidden"]
+    hidden_bias: Float[AnyArray, " hidden"]
+    output_weight: Float[AnyArray, "hidden classes"]
+    output_bias: Float[AnyArray, " classes"]
 
     @property
     def symbols(self) -> int:
+        """Number of symbols."""
         return self.tokens.shape[-2]
 
     @property
     def length(self) -> int:
+        """Number of tokens in a sequence."""
         return self.positions.shape[-2]
 
 
 class Constraint(NamedTuple):
-    """Which coordinates symbols, positions, and query and key may use: ones and zeros."""
+    """Masks (1 or 0) of the coordinates that symbols, positions, and query and key may use."""
 
-    tokens: Float[Anything, " dimension"]
-    positions: Float[Anything, " dimension"]
-    attention: Float[Anything, " dimension"]
+    tokens: Float[AnyArray, " dimension"]
+    positions: Float[AnyArray, " dimension"]
+    attention: Float[AnyArray, " dimension"]
 
 
 class Output(NamedTuple):
-    """What the network gives for a batch of sequences."""
+    """Logits and attention matrices of a batch of sequences."""
 
-    logits: Float[Anything, "batch length classes"]
-    attention: Float[Anything, "batch length length"]
+    logits: Float[AnyArray, "batch length classes"]
+    attention: Float[AnyArray, "batch length length"]
 
 
-def initialise(
+def initialize(
     key: Array, symbols: int, length: int, dimension: int = 64, hidden: int = 128
 ) -> Network:
-    """Random parameters: embeddings N(0, 1), weights uniform in ±1/sqrt(inputs).
+    """Draw parameters: embeddings N(0, 1), weights uniform in ±1/sqrt(inputs).
 
-    These are PyTorch's conventions, which distances from the start depend on.
+    These are PyTorch's conventions; distances from the initialization depend on them.
     """
     keys = jax.random.split(key, 9)
 
@@ -133,60 +135,61 @@ def initialise(
 
 
 @partial(jax.jit, static_argnums=(1, 2, 3, 4))
-def initialise_all(keys: Array, symbols: int, length: int, dimension: int, hidden: int) -> Network:
-    """`initialise` for several keys."""
-    return jax.vmap(lambda key: initialise(key, symbols, length, dimension, hidden))(keys)
+def initialize_all(keys: Array, symbols: int, length: int, dimension: int, hidden: int) -> Network:
+    """Initialize one network for each key."""
+    return jax.vmap(lambda key: initialize(key, symbols, length, dimension, hidden))(keys)
 
 
 def constraint(mechanism: str, dimension: int = 64) -> Constraint:
-    """The constraint that imposes a mechanism; ``free`` imposes none."""
+    """Return the constraint that imposes a mechanism; ``free`` imposes none."""
     validation.choice("mechanism", mechanism, (*MECHANISMS, FREE))
     if dimension % 2:
         raise InvalidInput("dimension", dimension, "must be even, to be split in two halves")
-    first = np.repeat(np.asarray([1, 0], np.float32), dimension // 2)
-    every = np.ones(dimension, np.float32)
+    first_half = np.repeat(np.asarray([1, 0], np.float32), dimension // 2)
     if mechanism == FREE:
-        return Constraint(every, every, every)
-    return Constraint(first, 1 - first, first if mechanism == "semantic" else 1 - first)
+        return Constraint(*[np.ones(dimension, np.float32)] * 3)
+    attention = first_half if mechanism == "semantic" else 1 - first_half
+    return Constraint(first_half, 1 - first_half, attention)
 
 
-def constrain(network: Network, rule: Constraint) -> Network:
-    """The network with everything that the constraint forbids at zero."""
-    seen = rule.attention[:, None]
-    embedded = (network.tokens * rule.tokens, network.positions * rule.positions)
+def constrain(network: Network, masks: Constraint) -> Network:
+    """Set all parameters to zero that a constraint forbids."""
+    readable = masks.attention[:, None]
+    embeddings = (network.tokens * masks.tokens, network.positions * masks.positions)
     return eqx.tree_at(
-        lambda some: (some.tokens, some.positions, some.query, some.key),
+        lambda network: (network.tokens, network.positions, network.query, network.key),
         network,
-        (*embedded, network.query * seen, network.key * seen),
+        (*embeddings, network.query * readable, network.key * readable),
     )
 
 
 @jax.jit
-def constrain_all(networks: Network, rules: Constraint) -> Network:
-    """`constrain` for networks and constraints with a leading axis."""
-    return jax.vmap(constrain)(networks, rules)
+def constrain_all(networks: Network, constraints: Constraint) -> Network:
+    """Constrain networks that share a leading axis with their constraints."""
+    return jax.vmap(constrain)(networks, constraints)
 
 
 def apply(network: Network, sequences: Int[Array, "batch length"]) -> Output:
-    """Logits of the counts, and the attention matrices, of a batch of sequences.
+    """Compute logits of the counts and attention matrices for a batch of sequences.
 
-    With symbols + length different rows in all, ``z Q K^T z^T`` and ``z V`` are worked out
-    once for every row and pair of rows. What is left for a token is to pick from these
-    tables, which is done by products with ones and zeros: their derivatives are products again.
+    Tokens have only symbols + length different embeddings, so ``z Q K^T z^T`` and ``z V`` are
+    tables over these rows. Entries are picked by products with one-hot vectors, whose derivatives
+    are products again.
     """
     symbols, length = network.symbols, network.length
     dimension = network.value.shape[-1]
     batch = sequences.shape[0]
-    chosen = jax.nn.one_hot(sequences, symbols, dtype=network.tokens.dtype)
+    one_hot = jax.nn.one_hot(sequences, symbols, dtype=network.tokens.dtype)
     rows = jnp.concatenate([network.tokens, network.positions])
     pairs = (rows @ network.query) @ (rows @ network.key).T / np.float32(dimension**0.5)
     values = rows @ network.value
-    # Row i of the pairs that token i has with every symbol and every position.
-    reach = (chosen.reshape(-1, symbols) @ pairs[:symbols]).reshape(batch, length, -1)
-    reach = reach + pairs[symbols:]
-    scores = jnp.einsum("bis,bjs->bij", reach[..., :symbols], chosen) + reach[..., symbols:]
+    # Scores of token i with every symbol and every position.
+    partial_scores = (one_hot.reshape(-1, symbols) @ pairs[:symbols]).reshape(batch, length, -1)
+    partial_scores = partial_scores + pairs[symbols:]
+    scores = jnp.einsum("bis,bjs->bij", partial_scores[..., :symbols], one_hot)
+    scores = scores + partial_scores[..., symbols:]
     attention = jax.nn.softmax(scores, axis=-1)
-    on_symbols = jnp.einsum("bij,bjs->bis", attention, chosen).reshape(-1, symbols)
+    on_symbols = jnp.einsum("bij,bjs->bis", attention, one_hot).reshape(-1, symbols)
     mixed = on_symbols @ values[:symbols] + attention.reshape(-1, length) @ values[symbols:]
     normed = layer_norm(mixed) * network.norm_scale + network.norm_shift
     hidden = jax.nn.relu(normed @ network.hidden_weight + network.hidden_bias)
@@ -195,25 +198,26 @@ def apply(network: Network, sequences: Int[Array, "batch length"]) -> Output:
 
 
 def layer_norm(x: Float[Array, "n dimension"]) -> Float[Array, "n dimension"]:
-    """Each row with mean 0 and variance 1."""
-    centred = x - x.mean(axis=-1, keepdims=True)
-    return centred * jax.lax.rsqrt((centred**2).mean(axis=-1, keepdims=True) + SMALL)
+    """Normalize each row to mean 0 and variance 1."""
+    centered = x - x.mean(axis=-1, keepdims=True)
+    return centered * jax.lax.rsqrt((centered**2).mean(axis=-1, keepdims=True) + EPSILON)
 
 
 def distance(first: Network, second: Network) -> Float[np.ndarray, "..."]:
-    """Euclidean distance over all parameters; over a leading axis of runs where there is one."""
+    """Euclidean distance over all parameters, for each run."""
     return np.sqrt((_tensor_distances(first, second) ** 2).sum(axis=0))
 
 
 def summed_distance(first: Network, second: Network) -> Float[np.ndarray, "..."]:
-    """The Euclidean distances of the eleven parameter arrays, added up.
+    """Sum of the Euclidean distances of the eleven parameter arrays.
 
-    This is what the numbers called distances in arXiv:2402.03902 are; it is larger than `distance`.
+    It is the distance reported in arXiv:2402.03902, and larger than `distance`.
     """
     return _tensor_distances(first, second).sum(axis=0)
 
 
 def _tensor_distances(first: Network, second: Network) -> np.ndarray:
+    """Euclidean distance of each parameter array."""
     distances = []
     for a, b, ndim in zip(jax.tree.leaves(first), jax.tree.leaves(second), _NDIM, strict=True):
         square = (np.asarray(a, np.float64) - np.asarray(b, np.float64)) ** 2
@@ -226,11 +230,12 @@ _NDIM = (2, 2, 2, 2, 2, 1, 1, 2, 1, 2, 1)
 
 
 def select(network: Network, run: int) -> Network:
-    """One of several networks that share a leading axis.
+    """Return one of several networks that share a leading axis.
 
     Examples
     --------
-    >>> result = dp.histogram.run("both", 1, 1, task=dp.histogram.Task(samples=200), dimension=8)
+    >>> small = {"task": dp.histogram.Task(samples=200), "dimension": 8}
+    >>> result = dp.histogram.run("both", runs=1, epochs=1, **small)
     >>> dp.histogram.select(result.trained.networks, 1).query.shape
     (8, 8)
     """

@@ -1,6 +1,6 @@
-"""The histogram task: how often does each token of a sequence occur in it?
+"""The histogram task: count how often each token of a sequence occurs in it.
 
-The answer for BBCCDDBBBB is 6622226666. Sequences are drawn uniformly, duplicates removed, and
+The counts of BBCCDDBBBB are 6622226666. Sequences are drawn uniformly, duplicates removed, and
 split into training and held-out ones (arXiv:2402.03902: length 10, 15 symbols, 50,000
 samples, 70/30).
 """
@@ -16,14 +16,15 @@ from jaxtyping import Int
 
 from dotphase.config import validation
 from dotphase.errors import InvalidInput
+from dotphase.runtime import memory_limit
 
-#: Share of the samples that is trained on.
+#: Share of the sequences in the training set.
 TRAIN_SHARE = 0.7
 
 
 @dataclass(frozen=True)
 class Task:
-    """Sequences of `length` tokens over `symbols` symbols, `samples` of them.
+    """A number `samples` of sequences of `length` tokens over `symbols` symbols.
 
     Examples
     --------
@@ -42,7 +43,7 @@ class Task:
 
 
 class Split(NamedTuple):
-    """Sequences and their counts, to train on and held out; arrays of NumPy or JAX."""
+    """Training and held-out sequences with their counts, as arrays of NumPy or JAX."""
 
     train: Int[Any, "train length"]
     train_counts: Int[Any, "train length"]
@@ -51,18 +52,18 @@ class Split(NamedTuple):
 
 
 def count(sequences: Int[np.ndarray, "n length"]) -> Int[np.ndarray, "n length"]:
-    """How often each token occurs in its own sequence."""
+    """Count how often each token occurs in its own sequence."""
     equal = sequences[:, :, None] == sequences[:, None, :]
     return equal.sum(axis=-1).astype(np.int32)
 
 
 def draw(task: Task, seed: int = 0) -> Split:
-    """Samples of a task; all runs of an experiment share them.
+    """Draw the sequences of a task; all runs of an experiment share them.
 
     Parameters
     ----------
     task : Task
-        What to draw, and how much.
+        Symbols, length and number of sequences.
     seed : int
         Seed of the sequences and of their order.
 
@@ -72,24 +73,22 @@ def draw(task: Task, seed: int = 0) -> Split:
     >>> split.train.shape, split.held_out.shape
     ((140, 10), (60, 10))
     """
-    from dotphase.runtime import memory_limit
-
-    # Twice the sequences and their counts, and who equals whom in each.
+    # Two copies of sequences and counts, and the comparison of all pairs of tokens.
     memory_limit.check_storage("samples", task.samples, task.length * (16 + task.length))
     generator = np.random.default_rng([validation.integer("seed", seed, at_least=0), 0x7A5C])
-    drawn = generator.integers(0, task.symbols, (task.samples, task.length), dtype=np.int32)
-    different = generator.permutation(np.unique(drawn, axis=0))
-    cut = int(TRAIN_SHARE * len(different))
-    if cut < 1 or cut == len(different):
-        raise InvalidInput("samples", task.samples, "must give more than one different sequence")
-    train, held_out = different[:cut], different[cut:]
+    sequences = generator.integers(0, task.symbols, (task.samples, task.length), dtype=np.int32)
+    distinct = generator.permutation(np.unique(sequences, axis=0))
+    n = int(TRAIN_SHARE * len(distinct))
+    if n < 1 or n == len(distinct):
+        raise InvalidInput("samples", task.samples, "must give at least two distinct sequences")
+    train, held_out = distinct[:n], distinct[n:]
     return Split(train, count(train), held_out, count(held_out))
 
 
 def parse(
     text: str, symbols: int, length: int, field: str = "sequence"
 ) -> Int[np.ndarray, " length"]:
-    """A typed sequence such as BBCCDDBBBB as numbers, or `InvalidInput`.
+    """Convert a typed sequence such as BBCCDDBBBB to numbers; `InvalidInput` if that fails.
 
     Examples
     --------

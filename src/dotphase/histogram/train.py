@@ -1,8 +1,8 @@
-"""Training of many networks together: epochs compiled whole, batches in random order.
+"""Training of several networks together: compiled epochs with batches in random order.
 
-On a GPU all runs are one `vmap`; on a CPU, where one run keeps one core busy, each core takes a
-run. The order of the batches of an epoch follows from the run's key and the number of the epoch
-alone, so that a run that was stopped goes on as if it had not been.
+On a GPU all runs are one `vmap`. On a CPU, where a run occupies one core, each core trains one run
+at a time. The batches of an epoch follow from the key of the run and the number of the epoch alone,
+so a resumed run is equal to an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -33,39 +33,41 @@ from dotphase.histogram.network import (
     constrain_all,
     in_single_precision,
 )
-from dotphase.histogram.task import Split, Task
+from dotphase.histogram.settings import BATCH_SIZE
+from dotphase.histogram.task import Split
 from dotphase.numerics.outcome import Outcome
-from dotphase.runtime import interrupt, memory_limit
+from dotphase.runtime import interrupt
+from dotphase.runtime.progress import ProgressCallback, ProgressEvent, report_nothing
 
-#: Sequences of a batch, in training and in evaluation.
-BATCH, EVALUATED = 32, 1000
-#: Held while an epoch is handed to JAX, so that threads do not compile the same thing at once.
+#: Sequences per batch of an evaluation.
+EVALUATION_BATCH = 1000
+#: Held while an epoch is dispatched, so that two threads never compile the same function.
 _DISPATCH = threading.Lock()
-#: Size of a step of either optimizer.
-STEP = 1e-3
+#: Step size of both optimizers.
+STEP_SIZE = 1e-3
 
 OPTIMIZERS: dict[str, Callable[[], optax.GradientTransformation]] = {
-    "adam": lambda: optax.adam(STEP, b1=0.9, b2=0.98, eps=1e-9),
-    "sgd": lambda: optax.sgd(STEP),
+    "adam": lambda: optax.adam(STEP_SIZE, b1=0.9, b2=0.98, eps=1e-9),
+    "sgd": lambda: optax.sgd(STEP_SIZE),
 }
 
 
 class State(NamedTuple):
-    """Networks in training, with what the optimizer remembers; a leading axis over runs."""
+    """Networks in training with their optimizer state; a leading axis over runs."""
 
     network: Network
-    memory: Any
+    optimizer_state: Any
 
 
-class Fixed(NamedTuple):
-    """What stays the same for a run."""
+class RunInputs(NamedTuple):
+    """Constraint and key of a run."""
 
-    rule: Constraint
+    constraint: Constraint
     key: Array
 
 
 class Measured(NamedTuple):
-    """One epoch: mean loss of its batches, and loss and accuracy on held-out sequences."""
+    """Results of one epoch: mean loss of its batches, held-out loss and held-out accuracy."""
 
     train_loss: Array
     held_out_loss: Array
@@ -74,122 +76,121 @@ class Measured(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """How to train.
+    """Optimizer and length of a training.
 
     Attributes
     ----------
     optimizer : ``adam`` (1e-3, .9, .98) or ``sgd`` (1e-3)
-    epochs : most epochs
-    target : held-out accuracy at which a run stops; None to go on to the end
-    batch : sequences of a batch; the last of an epoch may be smaller
-    passes : passes through the training data that make an epoch
+    epochs : largest number of epochs
+    target : held-out accuracy at which a run stops; None for all epochs
+    batch_size : sequences in a batch; the last batch of a pass may be smaller
+    passes : passes through the training data in an epoch
     """
 
     optimizer: str = "adam"
     epochs: int = 200
     target: float | None = None
-    batch: int = BATCH
+    batch_size: int = BATCH_SIZE
     passes: int = 1
 
     def __post_init__(self) -> None:
         validation.choice("optimizer", self.optimizer, OPTIMIZERS)
-        validation.integer("epochs", self.epochs, at_least=1)
-        validation.integer("batch", self.batch, at_least=1)
-        validation.integer("passes", self.passes, at_least=1)
-        if self.target is not None:
-            validation.number("target", self.target, above=0, at_most=1)
+        for name in ("epochs", "batch_size", "passes"):
+            validation.integer(name, getattr(self, name), at_least=1)
 
     @property
-    def fixed(self) -> tuple[str, int, int]:
-        """What an epoch is compiled for: optimizer, batch and passes."""
-        return self.optimizer, self.batch, self.passes
+    def compiled_for(self) -> tuple[str, int, int]:
+        """Static arguments of a compiled epoch: optimizer, batch size and passes."""
+        return self.optimizer, self.batch_size, self.passes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Trained:
     """Trained networks and their learning curves; a leading axis over runs.
 
     Attributes
     ----------
-    networks : parameters at the end, with forbidden ones at zero
-    train_loss, held_out_loss, accuracy : per run and epoch; not a number after a run stopped
-    epochs : epochs that each run took
-    outcome : an `Outcome` for each run: converged if it reached the target
-    seconds_per_epoch : wall-clock time of an epoch of all runs, and of one run's share; without
-        the first, which compiles, unless it is the only one
+    networks : final parameters, with forbidden ones at zero
+    train_loss, held_out_loss, accuracy : per run and epoch; NaN after a run stopped
+    epochs : number of epochs of each run
+    outcome : an `Outcome` for each run; converged if it reached the target
+    seconds_per_epoch : median wall time of an epoch of all runs, without the first epoch, which
+        compiles, unless it is the only one
     """
 
     networks: Network = field(repr=False)
-    train_loss: Float[np.ndarray, "runs epochs"]
-    held_out_loss: Float[np.ndarray, "runs epochs"]
-    accuracy: Float[np.ndarray, "runs epochs"]
+    train_loss: Float[np.ndarray, "runs epochs"] = field(repr=False)
+    held_out_loss: Float[np.ndarray, "runs epochs"] = field(repr=False)
+    accuracy: Float[np.ndarray, "runs epochs"] = field(repr=False)
     epochs: np.ndarray
-    outcome: np.ndarray
+    outcome: np.ndarray = field(repr=False)
     seconds_per_epoch: float
 
     @property
     def final_accuracy(self) -> Float[np.ndarray, " runs"]:
-        """Held-out accuracy at the end of each run."""
+        """Held-out accuracy of each run after its last epoch."""
         return self.accuracy[np.arange(len(self.epochs)), self.epochs - 1]
 
 
 @in_single_precision
 def train(
-    starts: Network,
-    rules: Constraint,
+    initial: Network,
+    constraints: Constraint,
     keys: Array,
     split: Split,
     plan: Plan,
     *,
-    store: Checkpoint | None = None,
-    on_epoch: Callable[[int, Float[np.ndarray, "quantities runs"]], None] | None = None,
+    checkpoint: Checkpoint | None = None,
+    stage: str = "training",
+    progress: ProgressCallback | None = None,
 ) -> Trained:
-    """Train networks from their starts.
+    """Train networks.
 
     Parameters
     ----------
-    starts, rules, keys : Network, Constraint, Array
-        Where each run begins, what binds it, and its randomness; a leading axis over runs.
+    initial, constraints, keys : Network, Constraint, Array
+        Initial network, constraint and random key of each run, with a leading axis over runs.
     split : Split
         Training and held-out sequences, shared by the runs.
     plan : Plan
-        How to train.
-    store : Checkpoint, optional
-        Keeps the state after every epoch, and gives it back.
-    on_epoch : callable, optional
-        Called with the number of epochs done and the row (train loss, held-out loss, accuracy)
-        of each run.
+        Optimizer and length.
+    checkpoint : Checkpoint, optional
+        File that receives the state after every epoch, and from which training resumes.
+    stage : str
+        Stage of the progress events.
+    progress : callable, optional
+        Called with a `ProgressEvent` after each epoch. Its result has the rows train loss,
+        held-out loss and accuracy of all runs.
 
     Raises
     ------
     Interrupted
-        A `KeyboardInterrupt` that carries what was trained so far.
+        A `KeyboardInterrupt` with the result of the finished epochs.
     FloatingPointError
-        A loss that is not finite.
+        If a loss is not finite.
     """
-    runs = len(keys)
-    starts = constrain_all(starts, rules)
-    state = State(starts, _empty_memory(starts, plan.optimizer))
-    fixed = Fixed(rules, keys)
-    curves = np.empty((0, 3, runs), np.float32)
-    found = store.load(state) if store is not None else None
-    if found is not None:
-        state, curves = found
-    advance = _one_vmap if jax.devices()[0].platform != "cpu" else _one_by_one
+    report = progress or report_nothing
+    networks = constrain_all(initial, constraints)
+    state = State(networks, _init_optimizers(networks, plan.optimizer))
+    inputs = RunInputs(constraints, keys)
+    curves = np.empty((0, 3, len(keys)), np.float32)
+    stored = checkpoint.load(state) if checkpoint is not None else None
+    if stored is not None:
+        state, curves = stored
+    advance = _advance_vmapped if jax.devices()[0].platform != "cpu" else _advance_in_threads
     data = Split(*map(jnp.asarray, split))
     times: list[float] = []
     try:
-        while len(curves) < plan.epochs and (active := _active(curves, runs, plan.target)).any():
+        while len(curves) < plan.epochs and (active := _active_runs(curves, plan.target)).any():
             interrupt.check()
-            began = time.perf_counter()
-            state, row = advance(state, fixed, active, data, len(curves), plan)
+            started = time.perf_counter()
+            state, row = advance(state, inputs, active, data, len(curves), plan)
             _refuse_nonfinite(row[:, active], len(curves))
             curves = np.concatenate([curves, row[None]])
-            if store is not None:
-                store.save(state, curves)
-            times.append(time.perf_counter() - began)
-            if on_epoch is not None:
-                on_epoch(len(curves), row)
+            if checkpoint is not None:
+                checkpoint.save(state, curves)
+            times.append(time.perf_counter() - started)
+            report(ProgressEvent(stage, len(curves), plan.epochs, row))
     except KeyboardInterrupt:
         if not len(curves):
             raise
@@ -197,25 +198,17 @@ def train(
     return _result(state, curves, times, plan, Outcome.STEPS)
 
 
-def check_runs(runs: Any, task: Task, dimension: int, hidden: int) -> int:
-    """A number of runs whose networks, starts and the optimizer's memories fit into memory."""
-    numbers = dimension * (task.symbols + task.length + 4 * dimension + 2 * hidden)
-    return memory_limit.check_storage(
-        "runs", validation.integer("runs", runs, at_least=1), 8 * 4 * numbers
-    )
-
-
 @partial(jax.jit, static_argnums=1)
-def _empty_memory(starts: Network, optimizer: str) -> Any:
-    """What the optimizer remembers before the first step."""
-    return jax.vmap(OPTIMIZERS[optimizer]().init)(starts)
+def _init_optimizers(networks: Network, optimizer: str) -> Any:
+    """Optimizer state of each network before the first step."""
+    return jax.vmap(OPTIMIZERS[optimizer]().init)(networks)
 
 
-def _active(curves: np.ndarray, runs: int, target: float | None) -> np.ndarray:
-    """Runs that have not reached the target."""
+def _active_runs(curves: np.ndarray, target: float | None) -> np.ndarray:
+    """Mask of the runs that have not reached the target."""
     if target is None or not len(curves):
-        return np.ones(runs, bool)
-    # A run that stopped has no number in later rows, and comparisons with those are false.
+        return np.ones(curves.shape[-1], bool)
+    # The accuracy of a stopped run is NaN in later rows, and comparisons with NaN are False.
     return ~np.any(curves[:, 2] >= target, axis=0)
 
 
@@ -225,81 +218,92 @@ def _refuse_nonfinite(row: np.ndarray, epoch: int) -> None:
 
 
 def _result(
-    state: State, curves: np.ndarray, times: list[float], plan: Plan, otherwise: Outcome
+    state: State, curves: np.ndarray, times: list[float], plan: Plan, unfinished: Outcome
 ) -> Trained:
+    """Assemble the result; `unfinished` is the outcome of runs that did not reach the target."""
     train_loss, held_out_loss, accuracy = np.moveaxis(curves, 0, -1)
-    active = _active(curves, curves.shape[-1], plan.target)
     return Trained(
         networks=jax.tree.map(np.asarray, state.network),
         train_loss=train_loss,
         held_out_loss=held_out_loss,
         accuracy=accuracy,
         epochs=np.isfinite(accuracy).sum(axis=1),
-        outcome=np.where(active, otherwise, Outcome.CONVERGED),
+        outcome=np.where(_active_runs(curves, plan.target), unfinished, Outcome.CONVERGED),
         seconds_per_epoch=float(np.median(times[1:] or times)) if times else float("nan"),
     )
 
 
-def _one_vmap(
-    state: State, fixed: Fixed, active: np.ndarray, data: Split, epoch: int, plan: Plan
+def _advance_vmapped(
+    state: State, inputs: RunInputs, active: np.ndarray, data: Split, epoch: int, plan: Plan
 ) -> tuple[State, np.ndarray]:
-    new, measured = _epochs(state, fixed, data, epoch, plan.fixed)
+    """Train all runs for an epoch in one vmapped call; return the state and the curves' row."""
+    new, measured = _epochs(state, inputs, data, epoch, plan.compiled_for)
     if not active.all():
-        # Runs that are done wait for the others, untouched.
-        def keep(old: Array, later: Array) -> Array:
-            return jnp.where(active.reshape(-1, *[1] * (later.ndim - 1)), later, old)
 
-        new = jax.tree.map(keep, state, new)
+        def keep_stopped(old: Array, new: Array) -> Array:
+            return jnp.where(active.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+
+        new = jax.tree.map(keep_stopped, state, new)
     row = np.stack([np.asarray(part, np.float32) for part in measured])
     return new, np.where(active, row, np.nan)
 
 
-def _one_by_one(
-    state: State, fixed: Fixed, active: np.ndarray, data: Split, epoch: int, plan: Plan
+def _advance_in_threads(
+    state: State, inputs: RunInputs, active: np.ndarray, data: Split, epoch: int, plan: Plan
 ) -> tuple[State, np.ndarray]:
-    @in_single_precision  # settings of JAX belong to a thread
-    def one(run: int) -> tuple[State, Measured]:
-        mine, bound = jax.tree.map(lambda leaf: leaf[run], (state, fixed))
+    """Train each run for an epoch in a thread of its own; return the state and the curves' row."""
+
+    @in_single_precision  # each thread has its own settings of JAX
+    def train_run(run: int) -> tuple[State, Measured]:
+        run_state, run_inputs = jax.tree.map(lambda leaf: leaf[run], (state, inputs))
         with _DISPATCH:
-            begun = _epoch(mine, bound, data, epoch, plan.fixed)
-        return jax.tree.map(np.asarray, begun)
+            result = _epoch(run_state, run_inputs, data, epoch, plan.compiled_for)
+        return jax.tree.map(np.asarray, result)
 
     runs = np.flatnonzero(active).tolist()
     new = jax.tree.map(np.array, state)
     row = np.full((3, len(active)), np.nan, np.float32)
-    # JAX runs what one thread asks for in order, what several ask for side by side.
+    # JAX executes the calls of one thread in order, those of several threads in parallel.
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for run, (mine, measured) in zip(runs, pool.map(one, runs), strict=True):
-            for whole, part in zip(jax.tree.leaves(new), jax.tree.leaves(mine), strict=True):
-                whole[run] = part
+        for run, (run_state, measured) in zip(runs, pool.map(train_run, runs), strict=True):
+            for leaf, part in zip(jax.tree.leaves(new), jax.tree.leaves(run_state), strict=True):
+                leaf[run] = part
             row[:, run] = measured
     return new, row
 
 
 def _train_epoch(
-    state: State, fixed: Fixed, data: Split, epoch: Array | int, how: tuple[str, int, int]
+    state: State,
+    inputs: RunInputs,
+    data: Split,
+    epoch: Array | int,
+    compiled_for: tuple[str, int, int],
 ) -> tuple[State, Measured]:
-    """One epoch of one run, and how good it is then; for `how` see `Plan.fixed`."""
-    optimizer, batch, passes = how
+    """Train one run for an epoch and evaluate it; for `compiled_for` see `Plan`."""
+    optimizer, batch_size, passes = compiled_for
     method = OPTIMIZERS[optimizer]()
     n = data.train.shape[0]
-    keys = jax.random.split(jax.random.fold_in(fixed.key, epoch), passes)
-    chosen, weights = jax.vmap(lambda key: _batches(jax.random.permutation(key, n), batch))(keys)
+    keys = jax.random.split(jax.random.fold_in(inputs.key, epoch), passes)
+    indices, weights = jax.vmap(lambda key: _batches(jax.random.permutation(key, n), batch_size))(
+        keys
+    )
 
-    def loss(network: Network, places: Array, weight: Array) -> Array:
-        held = constrain(network, fixed.rule)
-        losses, _ = _errors(held, data.train[places], data.train_counts[places])
+    def loss(network: Network, batch: Array, weight: Array) -> Array:
+        constrained = constrain(network, inputs.constraint)
+        losses, _ = _token_losses(constrained, data.train[batch], data.train_counts[batch])
         return (losses.mean(axis=-1) * weight).sum() / weight.sum()
 
-    def step(state: State, chosen: tuple[Array, Array]) -> tuple[State, Array]:
-        value, gradient = jax.value_and_grad(loss)(state.network, *chosen)
-        change, memory = method.update(gradient, state.memory, state.network)
-        return State(optax.apply_updates(state.network, change), memory), value
+    def step(state: State, batch: tuple[Array, Array]) -> tuple[State, Array]:
+        value, gradient = jax.value_and_grad(loss)(state.network, *batch)
+        update, optimizer_state = method.update(gradient, state.optimizer_state, state.network)
+        return State(optax.apply_updates(state.network, update), optimizer_state), value
 
-    order = (chosen.reshape(-1, chosen.shape[-1]), weights.reshape(-1, weights.shape[-1]))
-    state, losses = jax.lax.scan(step, state, order)
-    held_out = evaluate(constrain(state.network, fixed.rule), data.held_out, data.held_out_counts)
-    return state, Measured(losses.mean(), *held_out)
+    batches = (indices.reshape(-1, indices.shape[-1]), weights.reshape(-1, weights.shape[-1]))
+    state, losses = jax.lax.scan(step, state, batches)
+    constrained = constrain(state.network, inputs.constraint)
+    return state, Measured(
+        losses.mean(), *evaluate(constrained, data.held_out, data.held_out_counts)
+    )
 
 
 _epoch = jax.jit(_train_epoch, static_argnums=4)
@@ -307,36 +311,37 @@ _epoch = jax.jit(_train_epoch, static_argnums=4)
 
 @partial(jax.jit, static_argnums=4)
 def _epochs(
-    state: State, fixed: Fixed, data: Split, epoch: int, how: tuple[str, int, int]
+    state: State, inputs: RunInputs, data: Split, epoch: int, compiled_for: tuple[str, int, int]
 ) -> tuple[State, Measured]:
-    one = partial(_train_epoch, how=how)
-    return jax.vmap(one, in_axes=(0, 0, None, None))(state, fixed, data, epoch)
+    train_epoch = partial(_train_epoch, compiled_for=compiled_for)
+    return jax.vmap(train_epoch, in_axes=(0, 0, None, None))(state, inputs, data, epoch)
 
 
 def evaluate(network: Network, sequences: Array, counts: Array) -> tuple[Array, Array]:
-    """Mean loss and accuracy over all tokens, some sequences at a time."""
-    chosen, weights = _batches(jnp.arange(sequences.shape[0]), EVALUATED)
+    """Return mean loss and accuracy over all tokens, computed in batches."""
+    indices, weights = _batches(jnp.arange(sequences.shape[0]), EVALUATION_BATCH)
 
-    def part(places: Array, weight: Array) -> tuple[Array, Array]:
-        losses, right = _errors(network, sequences[places], counts[places])
-        return (losses.mean(-1) * weight).sum(), (right.mean(-1) * weight).sum()
+    def batch_sums(batch: tuple[Array, Array]) -> tuple[Array, Array]:
+        rows, weight = batch
+        losses, correct = _token_losses(network, sequences[rows], counts[rows])
+        return (losses.mean(-1) * weight).sum(), (correct.mean(-1) * weight).sum()
 
-    loss, right = jax.lax.map(lambda some: part(*some), (chosen, weights))
-    return loss.sum() / sequences.shape[0], right.sum() / sequences.shape[0]
+    loss, correct = jax.lax.map(batch_sums, (indices, weights))
+    return loss.sum() / sequences.shape[0], correct.sum() / sequences.shape[0]
 
 
-def _errors(network: Network, sequences: Array, counts: Array) -> tuple[Array, Array]:
-    """Cross-entropy of each token, and whether the most likely count is right."""
+def _token_losses(network: Network, sequences: Array, counts: Array) -> tuple[Array, Array]:
+    """Cross-entropy of each token, and 1 if the most likely count is correct, else 0."""
     logits = apply(network, sequences).logits
     losses = optax.softmax_cross_entropy_with_integer_labels(logits, counts)
     return losses, (logits.argmax(axis=-1) == counts).astype(logits.dtype)
 
 
 def _batches(order: Array, size: int) -> tuple[Array, Array]:
-    """`order` cut into rows of `size`; the last is filled up with entries of weight zero."""
+    """Split `order` into rows of `size`; entries of weight zero fill the last row."""
     n = order.shape[0]
     size = min(size, n)
     rows = -(-n // size)
-    filled = jnp.concatenate([order, jnp.zeros(rows * size - n, order.dtype)])
+    padded = jnp.concatenate([order, jnp.zeros(rows * size - n, order.dtype)])
     weights = (np.arange(rows * size) < n).astype(np.float32)
-    return filled.reshape(rows, size), jnp.asarray(weights).reshape(rows, size)
+    return padded.reshape(rows, size), jnp.asarray(weights).reshape(rows, size)

@@ -1,8 +1,8 @@
-"""Networks on disk, and two trained ones that come with the package.
+"""Files with networks, and two trained networks that come with the package.
 
-A network is an .npz with one float32 array per parameter. `dotphase histogram --weights DIR`
-writes such files; those that come with the package were written by
-``dotphase histogram --mechanism both --runs 1 --epochs 200 --weights DIR`` in the folder `trained`.
+A file is an .npz with one float32 array per parameter. `dotphase histogram --weights DIR` writes
+such files. The two in the folder `trained` come from
+``dotphase histogram --mechanism both --runs 1 --epochs 200 --weights DIR``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from dotphase.histogram.network import MECHANISMS, Network
 from dotphase.storage.files import read_arrays, write_arrays
 from dotphase.storage.paths import as_path
 
-NAMES = tuple(part.name for part in fields(Network))
+#: Names of the parameters.
+NAMES = tuple(field.name for field in fields(Network))
 
 
 def save_network(network: Network, path: str | Path) -> Path:
@@ -38,7 +39,7 @@ def save_network(network: Network, path: str | Path) -> Path:
 
 
 def load_network(path: str | Path) -> Network:
-    """A network from an .npz file with its parameters.
+    """Read a network from an .npz file with its parameters.
 
     Examples
     --------
@@ -49,35 +50,38 @@ def load_network(path: str | Path) -> Network:
     """
     arrays = read_arrays(as_path("weights", path), "weights")
     if not set(NAMES) <= arrays.keys():
-        raise InvalidInput("weights", str(path), "must hold the arrays " + ", ".join(NAMES))
+        raise InvalidInput("weights", str(path), "must contain the arrays " + ", ".join(NAMES))
     try:
         network = Network(**{name: np.asarray(arrays[name], np.float32) for name in NAMES})
     except (TypeError, ValueError):
         network = None
-    if network is None or not _fits_together(network):
-        raise InvalidInput("weights", str(path), "must hold finite numbers that fit together")
+    if network is None or not _is_consistent(network):
+        raise InvalidInput("weights", str(path), "must contain finite arrays of matching shapes")
     return network
 
 
-def _fits_together(network: Network) -> bool:
-    """Whether the shapes are those of one network, and all its numbers finite."""
-    wide = network.tokens.shape[-1:] * 2
-    inner, outer = network.hidden_bias.shape, network.output_bias.shape
+def _is_consistent(network: Network) -> bool:
+    """Return True if the shapes match and all numbers are finite."""
+    square = network.tokens.shape[-1:] * 2
+    hidden, classes = network.hidden_bias.shape, network.output_bias.shape
     expected = {
-        "tokens": network.tokens.shape[:1] + wide[:1],
-        "positions": network.positions.shape[:1] + wide[:1],
-        **dict.fromkeys(("query", "key", "value"), wide),
-        **dict.fromkeys(("norm_scale", "norm_shift"), wide[:1]),
-        "hidden_weight": wide[:1] + inner,
-        "output_weight": inner + outer,
+        "tokens": network.tokens.shape[:1] + square[:1],
+        "positions": network.positions.shape[:1] + square[:1],
+        **dict.fromkeys(("query", "key", "value"), square),
+        **dict.fromkeys(("norm_scale", "norm_shift"), square[:1]),
+        "hidden_weight": square[:1] + hidden,
+        "output_weight": hidden + classes,
     }
-    fits = len(inner) == len(outer) == 1 and len(wide) == 2
-    fits = fits and all(getattr(network, name).shape == shape for name, shape in expected.items())
-    return fits and all(np.isfinite(getattr(network, name)).all() for name in NAMES)
+    return (
+        len(hidden) == len(classes) == 1
+        and len(square) == 2
+        and all(getattr(network, name).shape == shape for name, shape in expected.items())
+        and all(np.isfinite(getattr(network, name)).all() for name in NAMES)
+    )
 
 
 def shipped(mechanism: str) -> Network:
-    """A trained network that comes with the package: ``semantic`` or ``positional``.
+    """Return a trained network that comes with the package: ``semantic`` or ``positional``.
 
     Examples
     --------

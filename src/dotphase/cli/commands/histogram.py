@@ -13,6 +13,7 @@ from dotphase.config.parameters import Integer, Number
 
 if TYPE_CHECKING:
     from dotphase.histogram import Emergence, Experiment
+    from dotphase.runtime.progress import ProgressEvent
 
 #: Default number of epochs, and the accuracy at which they end early.
 EPOCHS, TARGET = 200, 0.998
@@ -66,7 +67,7 @@ def command(
 ) -> int:
     """Train transformers to count how often each token of a sequence occurs in it.
 
-    Their attention depends on positions alone, or on symbols alone. Writes results (histogram.npz)
+    Their attention depends on positions alone, or on symbols alone. Writes results (histogram.nc)
     and figures into the folder. The same command resumes an interrupted run.
     """
     from dotphase.histogram.task import Task, parse
@@ -83,11 +84,11 @@ def command(
     from dotphase.cli.options import prepare_jax
 
     prepare_jax()
-    from dotphase.histogram.mechanisms import RELEASE, TRAINING
+    from dotphase.histogram.experiment import RELEASE, TRAINING
 
     try:
         result, interrupted = _train(
-            folder, mechanism, runs, epochs, seed=seed, target=target, release=release,
+            folder, mechanism, runs, seed=seed, epochs=epochs, target=target, release=release,
             release_epochs=release_epochs, landscape=landscape, task=task,
         )  # fmt: skip
     except FloatingPointError as error:
@@ -108,22 +109,18 @@ def command(
     return 0
 
 
-def _train(
-    folder: Path, mechanism: str, runs: int, epochs: int, **settings: Any
-) -> tuple[Experiment, bool]:
+def _train(folder: Path, mechanism: str, runs: int, **settings: Any) -> tuple[Experiment, bool]:
     """Train with checkpoints in a folder; return the result, and True if interrupted."""
     from dotphase.errors import Interrupted
     from dotphase.histogram import run
 
-    total = epochs + (settings["release_epochs"] if settings["release"] else 0)
+    total = settings["epochs"] + (settings["release_epochs"] if settings["release"] else 0)
     is_new = not folder.exists()
     folder.mkdir(exist_ok=True)
     try:
         with progress_bar(f"{mechanism}, {runs} runs each: epochs", total=total) as bar:
             progress = _EpochCounter(bar)
-            return run(
-                mechanism, runs, epochs, checkpoint=folder, on_epoch=progress, **settings
-            ), False
+            return run(mechanism, runs, checkpoint=folder, progress=progress, **settings), False
     except Interrupted as stop:
         return stop.finished, True  # type: ignore[return-value]
     except ValueError:
@@ -138,7 +135,7 @@ def _train_free(sizes: list[int], runs: int, steps: int, **settings: Any) -> Eme
 
     try:
         with progress_bar("free networks: sizes", total=len(sizes)) as bar:
-            return emergence(sizes, runs, steps, on_size=lambda n: bar.advance(), **settings)
+            return emergence(sizes, runs, steps=steps, progress=bar, **settings)
     except KeyboardInterrupt:
         return None
 
@@ -150,9 +147,9 @@ class _EpochCounter:
         self.bar = bar
         self.epochs: dict[str, int] = {}
 
-    def __call__(self, stage: str, done: int, row: Any) -> None:
-        self.bar.advance(done - self.epochs.get(stage, 0))
-        self.epochs[stage] = done
+    def __call__(self, event: ProgressEvent) -> None:
+        self.bar.advance(event.done - self.epochs.get(event.stage, 0))
+        self.epochs[event.stage] = event.done
 
 
 def _write(
@@ -167,10 +164,10 @@ def _write(
     from dotphase.histogram import save_network
 
     networks = {name: result.network(name) for name in result.mechanisms}
-    result.save(folder / "histogram.npz")
+    result.save(folder / "histogram.nc")
     plot.histogram_attention(networks, texts, folder / "attention.png")
     plot.histogram_curves(result, folder / "curves.png")
-    names = {"results": "histogram.npz", "attention": "attention.png", "curves": "curves.png"}
+    names = {"results": "histogram.nc", "attention": "attention.png", "curves": "curves.png"}
     if result.released is not None:
         plot.histogram_distances(result, folder / "distances.png")
         names["distances"] = "distances.png"
@@ -178,9 +175,9 @@ def _write(
         plot.histogram_landscape(result.landscape, folder / "landscape.png")
         names["landscape"] = "landscape.png"
     if free is not None:
-        free.save(folder / "emergence.npz")
+        free.save(folder / "emergence.nc")
         plot.histogram_emergence(free, folder / "emergence.png")
-        names |= {"emergence_results": "emergence.npz", "emergence": "emergence.png"}
+        names |= {"emergence_results": "emergence.nc", "emergence": "emergence.png"}
     files = {name: str(folder / file) for name, file in names.items()}
     if weights is not None:
         weights.mkdir(exist_ok=True)

@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 
 from dotphase.errors import InvalidInput
-from dotphase.histogram.between import align, loss_between
-from dotphase.histogram.network import apply, distance, initialise
+from dotphase.histogram.interpolation import align, loss_between
+from dotphase.histogram.network import apply, distance, initialize
 from dotphase.histogram.task import Task, draw
+from result_checks import assert_is_a_result
 
 TASK = Task(symbols=3, length=4, samples=200)
 
 
 def a_network(seed):
-    network = jax.jit(initialise, static_argnums=(1, 2, 3, 4))(jax.random.key(seed), 3, 4, 8, 16)
+    network = jax.jit(initialize, static_argnums=(1, 2, 3, 4))(jax.random.key(seed), 3, 4, 8, 16)
     return jax.tree.map(np.asarray, network)
 
 
@@ -50,13 +51,14 @@ def test_alignment_changes_nothing_but_the_distance(rng):
     )
 
 
-def test_line_between_a_network_and_itself_is_flat(rng):
+def test_line_between_a_network_and_itself_is_flat(rng, tmp_path):
     network = a_network(0)
     split = draw(TASK)
-    found = loss_between(network, disguise(network, rng), split, places=5)
-    assert found.barrier > 1e-3
-    assert abs(found.aligned_barrier) < 1e-4
-    np.testing.assert_allclose(found.loss[[0, -1]], found.aligned_loss[[0, -1]], rtol=1e-4)
-    assert found.place.tolist() == [0, 0.25, 0.5, 0.75, 1]
-    with pytest.raises(InvalidInput, match="places"):
-        loss_between(network, network, split, places=1)
+    result = loss_between(network, disguise(network, rng), split, points=5)
+    assert result.barrier > 1e-3
+    assert abs(result.aligned_barrier) < 1e-4
+    np.testing.assert_allclose(result.loss[[0, -1]], result.aligned_loss[[0, -1]], rtol=1e-4)
+    assert result.position.tolist() == [0, 0.25, 0.5, 0.75, 1]
+    assert_is_a_result(result, tmp_path)
+    with pytest.raises(InvalidInput, match="points"):
+        loss_between(network, network, split, points=1)
