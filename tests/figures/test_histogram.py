@@ -57,7 +57,7 @@ def test_distances_need_a_release():
     assert colors == [COLORS[name].lower() for name in ("semantic",) * 2 + ("positional",) * 2]
     assert texts(figure.axes[0]) == ["70.5", "0.55", "67.5", "0.35"]
     assert legend_texts(figure.axes[0]) == ["semantic", "positional"]
-    result.moved = SimpleNamespace(summed_after_release=None)
+    result.distances = SimpleNamespace(summed_after_release=None)
     with pytest.raises(InvalidInput, match="release"):
         dp.plot.histogram_distances(result)
 
@@ -71,8 +71,8 @@ def test_landscape_has_both_lines_and_marked_ends():
     figure = dp.plot.histogram_landscape(result)
     for axis, (direct, aligned, scale) in zip(figure.axes, panels, strict=True):
         lines = labelled_lines(axis)
-        np.testing.assert_allclose(xy(lines["as trained"]), [result.place, direct])
-        np.testing.assert_allclose(xy(lines["symmetries aligned"]), [result.place, aligned])
+        np.testing.assert_allclose(xy(lines["as trained"]), [result.position, direct])
+        np.testing.assert_allclose(xy(lines["symmetries aligned"]), [result.position, aligned])
         for end, name in enumerate(("semantic", "positional")):
             (point,) = lines_with(axis, [direct[-end]], [end])
             assert color(point) == COLORS[name].lower()

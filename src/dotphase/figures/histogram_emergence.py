@@ -22,7 +22,7 @@ def histogram_emergence(result: Emergence, path: str | Path | None = None) -> An
     Examples
     --------
     >>> small = {"task": dp.histogram.Task(samples=99), "dimension": 8}
-    >>> result = dp.histogram.emergence([60], 1, 20, **small)
+    >>> result = dp.histogram.emergence([60], runs=1, steps=20, **small)
     >>> figure = dp.plot.histogram_emergence(result, "emergence.png")
     """
     curves = {
