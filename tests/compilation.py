@@ -11,12 +11,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from dotphase.theory import expectations, gradient_flow
+from dotphase.runtime.compiled_once import CompiledOnce
+from dotphase.theory import gradient_flow
 
 #: A setting of JAX.
 QUICK = "jax_disable_most_optimizations"
 
-_CALL = expectations.CompiledOnce.__call__
+_CALL = CompiledOnce.__call__
 
 
 def compile_averages_well(others: bool, put: Callable[[Any, str, Any], None]) -> None:
@@ -31,12 +32,13 @@ def compile_averages_well(others: bool, put: Callable[[Any, str, Any], None]) ->
     """
     jax.config.update(QUICK, True)
 
-    def call(self: expectations.CompiledOnce, *args: Any) -> Any:
-        dims = np.shape(args[2])[-2]
-        quick = self._ready or not (others or dims == 4)
+    def call(self: CompiledOnce, *args: Any) -> Any:
+        is_average = len(args) > 2
+        well = is_average and (others or np.shape(args[2])[-2] == 4)
+        quick = self._ready or not well
         return (_CALL if quick else _well_compiled(_CALL))(self, *args)
 
-    put(expectations.CompiledOnce, "__call__", call)
+    put(CompiledOnce, "__call__", call)
     put(gradient_flow, "_slopes", _well_compiled(gradient_flow._slopes))
 
 

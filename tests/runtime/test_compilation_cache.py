@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+import jax
 import pytest
 
 from dotphase.runtime import compilation_cache
@@ -93,11 +94,11 @@ def test_no_home_is_no_error(monkeypatch, tmp_path):
         raise RuntimeError("no home")
 
     monkeypatch.setattr(Path, "home", nobody)
-    assert compilation_cache.folder() is None and compilation_cache.user_cache() is None
+    assert compilation_cache.cache_folder() is None and compilation_cache.user_cache() is None
     compilation_cache.keep_compiled(tmp_path)
-    assert compilation_cache.folder() == tmp_path
+    assert compilation_cache.cache_folder() == tmp_path
     compilation_cache.keep_compiled(False)
-    assert compilation_cache.folder() is None
+    assert compilation_cache.cache_folder() is None
 
 
 def test_a_folder_that_cannot_be_written_to_is_told_in_one_line(monkeypatch, tmp_path):
@@ -105,28 +106,41 @@ def test_a_folder_that_cannot_be_written_to_is_told_in_one_line(monkeypatch, tmp
     file.write_text("")
     monkeypatch.setenv(compilation_cache.VARIABLE, str(file))
     with pytest.warns(UserWarning, match=r"DOTPHASE_CACHE = .*file' cannot be written to") as told:
-        assert compilation_cache.folder() is None
+        assert compilation_cache.cache_folder() is None
     assert len(told) == 1 and "\n" not in str(told[0].message)
     monkeypatch.setenv(compilation_cache.VARIABLE, str(tmp_path))
-    assert compilation_cache.folder() == tmp_path
+    assert compilation_cache.cache_folder() == tmp_path
     monkeypatch.setattr(compilation_cache.shutil, "disk_usage", lambda place: Disk(free=2**20))
     with pytest.warns(UserWarning, match="cannot be written to"):
-        assert compilation_cache.folder() is None  # as good as full
+        assert compilation_cache.cache_folder() is None  # as good as full
 
 
 @pytest.mark.parametrize("threads", [1, 4])
 def test_settings_come_back_when_the_last_call_returns(monkeypatch, tmp_path, threads):
-    applied = []
-    monkeypatch.setattr(
-        compilation_cache, "cache_settings", lambda: {"jax_compilation_cache_dir": "x"}
-    )
-    monkeypatch.setattr(compilation_cache, "_apply", applied.append)
+    settings = {"jax_compilation_cache_dir": str(tmp_path)}
+    monkeypatch.setattr(compilation_cache, "cache_settings", lambda: settings)
+    before = jax.config.jax_compilation_cache_dir
+    assert before != str(tmp_path)
 
-    def call(_):
-        with compilation_cache.kept(), compilation_cache.kept():
-            assert applied[-1] == {"jax_compilation_cache_dir": "x"}
+    def call(number):
+        with compilation_cache.persistent_cache(), compilation_cache.persistent_cache():
+            assert jax.config.jax_compilation_cache_dir == str(tmp_path)
+            if number % 3 == 0:
+                raise ArithmeticError
 
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(call, range(20)))
-    assert applied[-1] != {"jax_compilation_cache_dir": "x"}
-    assert compilation_cache._calls.running == 0
+        calls = [pool.submit(call, number) for number in range(20)]
+    assert sum(isinstance(call.exception(), ArithmeticError) for call in calls) == 7
+    assert jax.config.jax_compilation_cache_dir == before
+
+
+def test_a_folder_that_the_host_chooses_during_a_call_stays(monkeypatch, tmp_path):
+    settings = {"jax_compilation_cache_dir": str(tmp_path / "ours")}
+    monkeypatch.setattr(compilation_cache, "cache_settings", lambda: settings)
+    before, theirs = jax.config.jax_compilation_cache_dir, str(tmp_path / "theirs")
+    try:
+        with compilation_cache.persistent_cache():
+            jax.config.update("jax_compilation_cache_dir", theirs)
+        assert jax.config.jax_compilation_cache_dir == theirs
+    finally:
+        compilation_cache._update({"jax_compilation_cache_dir": before})

@@ -1,4 +1,4 @@
-"""Compiled code is let go before there is no place for it."""
+"""Compiled functions are dropped before the process runs out of memory maps."""
 
 import jax
 import numpy as np
@@ -6,16 +6,25 @@ import pytest
 
 import dotphase as dp
 from dotphase.runtime import jit_cache_limit
+from dotphase.runtime.compiled_once import CompiledOnce
 from dotphase.runtime.precision import in_double_precision
 
 
 @pytest.fixture
 def cleared(monkeypatch):
-    """How often compiled functions were let go."""
+    """Calls of `jax.clear_caches`, with a check at every call."""
     calls = []
-    monkeypatch.setattr(jax, "clear_caches", lambda: calls.append(jit_cache_limit._compiled.count))
-    monkeypatch.setattr(jit_cache_limit, "BETWEEN", 2)
+    monkeypatch.setattr(jax, "clear_caches", lambda: calls.append("all"))
+    monkeypatch.setattr(jit_cache_limit, "CHECK_INTERVAL", 0.0)
+    monkeypatch.setattr(jit_cache_limit._state, "next_check", 0.0)
     return calls
+
+
+@pytest.fixture
+def double():
+    function = CompiledOnce(lambda x: 2 * x)
+    assert function(np.float64(3)) == 6
+    return function
 
 
 @in_double_precision
@@ -28,34 +37,71 @@ def compile_some():
         assert compile_something(number) == 3 + 3 * number
 
 
-def test_nothing_is_let_go_while_there_is_room(cleared, monkeypatch):
-    monkeypatch.setattr(jit_cache_limit, "memory_map_fraction", lambda: 0.7)
+def set_fractions(monkeypatch, *fractions):
+    """Set the fractions that the next counts return; the last is repeated."""
+    remaining = list(fractions)
+
+    def fraction():
+        return remaining.pop(0) if len(remaining) > 1 else remaining[0]
+
+    monkeypatch.setattr(jit_cache_limit, "memory_map_fraction", fraction)
+
+
+def test_nothing_is_dropped_far_from_the_limit(cleared, double, monkeypatch):
+    set_fractions(monkeypatch, 0.7)
     compile_some()
-    assert cleared == []
+    assert cleared == [] and double._function._cache_size() == 1
 
 
-def test_everything_is_let_go_where_most_is_taken(cleared, monkeypatch):
-    monkeypatch.setattr(jit_cache_limit, "memory_map_fraction", lambda: 0.8)
-    compile_some()
-    assert cleared
-    jit_cache_limit._compiled.count = 2
-    assert (
-        jit_cache_limit.clear_if_near_limit() and not jit_cache_limit.clear_if_near_limit()
-    )  # not again before others are compiled
+def test_functions_of_models_are_dropped_first(cleared, double, monkeypatch):
+    set_fractions(monkeypatch, 0.8, 0.3)
+    assert jit_cache_limit.clear_if_near_limit()
+    assert cleared == [] and double._function._cache_size() == 0
+    assert double(np.float64(4)) == 8 and double._function._cache_size() == 1
 
 
-def test_a_long_list_of_models_makes_room_on_its_way(cleared, monkeypatch):
-    monkeypatch.setattr(jit_cache_limit, "memory_map_fraction", lambda: 0.8)
+@pytest.mark.parametrize("allowed", [True, False])
+def test_all_caches_are_cleared_if_other_functions_occupy_the_maps(cleared, monkeypatch, allowed):
+    set_fractions(monkeypatch, 0.8)
+    dp.keep_compiled(clear=allowed)
+    try:
+        compile_some()
+    finally:
+        dp.keep_compiled()
+    assert bool(cleared) is allowed
+
+
+def test_checks_are_not_repeated_at_once(cleared, monkeypatch):
+    set_fractions(monkeypatch, 0.8)
+    monkeypatch.setattr(jit_cache_limit, "CHECK_INTERVAL", 60.0)
+    assert jit_cache_limit.clear_if_near_limit() and not jit_cache_limit.clear_if_near_limit()
+    monkeypatch.setattr(jit_cache_limit._state, "next_check", 0.0)
+
+
+def test_models_in_a_long_list_are_solved_while_functions_are_dropped(cleared, monkeypatch):
+    set_fractions(monkeypatch, 0.8)
     models = [dp.scalar_link(lambda h, a=a: a * h, lambda h: h, ridge=0.1) for a in (1.0, 2.0)]
-    found = dp.solve_many([(model, 1.0, "semantic") for model in models], log2_points=12)
-    assert all(solution.found for solution in found) and len(cleared) >= 2
+    solutions = dp.solve_many([(model, 1.0, "semantic") for model in models], log2_points=12)
+    assert all(solution.converged for solution in solutions) and len(cleared) >= 2
 
 
-def test_what_is_taken_is_what_the_system_says(monkeypatch, tmp_path):
-    (tmp_path / "maps").write_text("a piece\n" * 30)
-    (tmp_path / "most").write_text("120\n")
-    monkeypatch.setattr(jit_cache_limit, "_PIECES", tmp_path / "maps")
-    monkeypatch.setattr(jit_cache_limit, "_MOST", tmp_path / "most")
+def test_code_that_is_dropped_frees_memory_maps(monkeypatch):
+    functions = [CompiledOnce(lambda x, k=k: (x * k) @ x.T) for k in range(8)]
+    for function in functions:
+        function(np.ones((4, 4)))
+    before = jit_cache_limit.memory_map_fraction()
+    if before == 0:
+        pytest.skip("this system has no limit on memory maps")
+    for function in functions:
+        function.drop()
+    assert jit_cache_limit.memory_map_fraction() < before
+
+
+def test_the_fraction_follows_the_files_of_linux(monkeypatch, tmp_path):
+    (tmp_path / "maps").write_text("a map\n" * 30)
+    (tmp_path / "limit").write_text("120\n")
+    monkeypatch.setattr(jit_cache_limit, "_PROCESS_MAPS", tmp_path / "maps")
+    monkeypatch.setattr(jit_cache_limit, "_MAX_MAP_COUNT", tmp_path / "limit")
     assert jit_cache_limit.memory_map_fraction() == 0.25
-    monkeypatch.setattr(jit_cache_limit, "_MOST", tmp_path / "absent")
+    monkeypatch.setattr(jit_cache_limit, "_MAX_MAP_COUNT", tmp_path / "absent")
     assert jit_cache_limit.memory_map_fraction() == 0.0

@@ -58,4 +58,4 @@ def test_an_error_in_a_block_is_told(two_cores, own):
 def test_cores_may_be_limited(monkeypatch, given, cores):
     monkeypatch.setenv("NPROC", given)
     monkeypatch.setattr(threads.os, "cpu_count", lambda: 5)
-    assert threads._cores() == cores
+    assert threads._count_cores() == cores

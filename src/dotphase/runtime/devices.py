@@ -1,4 +1,4 @@
-"""What JAX computes on."""
+"""Devices that JAX computes on."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dotphase.errors import InvalidInput
 
 
 def devices() -> list[jax.Device]:
-    """The devices of JAX; `InvalidInput` where it was told to use what is not there."""
+    """Return the devices of JAX; `InvalidInput` if JAX_PLATFORMS names one that is missing."""
     try:
         return jax.devices()
     except (RuntimeError, AssertionError) as error:
-        reason = " ".join(str(error).split())[:200] or "there is none of these"
-        rule = f"must name a device of this machine, as cpu ({reason})"
+        reason = " ".join(str(error).split())[:200] or "no such device was found"
+        rule = f"must name a device of this machine, such as cpu ({reason})"
         raise InvalidInput("JAX_PLATFORMS", os.environ.get("JAX_PLATFORMS"), rule) from None

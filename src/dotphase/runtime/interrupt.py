@@ -1,34 +1,34 @@
-"""Stopping long work from outside at a moment when it can be stopped.
+"""Interrupt long computations between compiled calls.
 
-An exception that a signal raises in the middle of a compilation crashes the compiler, or is lost
-in one of its callbacks. A program therefore asks (`ask`), and whatever computes for long looks
-(`check`) between two compiled calls. As a library nobody asks, and Ctrl-C does what it does in any
-Python program.
+An exception that a signal handler raises inside a compilation crashes the compiler, or is lost in
+one of its callbacks. The command line therefore requests a stop (`request_stop`), and long
+computations check for it between two compiled calls (`check`). In other programs nothing requests
+a stop, and Ctrl-C raises `KeyboardInterrupt` as usual.
 """
 
 from __future__ import annotations
 
 import threading
 
-_asked, _keeping = threading.Event(), threading.Event()
+_stop_requested, _handing_over = threading.Event(), threading.Event()
 
 
 def request_stop() -> None:
-    """Ask whatever computes to stop; safe in a handler of signals."""
-    _asked.set()
+    """Request that all computations of this process stop; safe in a signal handler."""
+    _stop_requested.set()
 
 
 def check() -> None:
-    """Raise `KeyboardInterrupt` if somebody has asked to stop."""
-    if _asked.is_set():
+    """Raise `KeyboardInterrupt` if a stop was requested."""
+    if _stop_requested.is_set():
         raise KeyboardInterrupt
 
 
 def begin_handover() -> None:
-    """Say that finished work is being handed over: whoever asked to stop waits for it."""
-    _keeping.set()
+    """Announce that finished work is being returned: the command line waits for it."""
+    _handing_over.set()
 
 
 def is_handing_over() -> bool:
-    """Whether finished work is being handed over."""
-    return _keeping.is_set()
+    """Return True if finished work is being returned."""
+    return _handing_over.is_set()

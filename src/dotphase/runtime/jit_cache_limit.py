@@ -1,61 +1,85 @@
-"""Compiled code that is let go, before the system has no place for more of it.
+"""Drop compiled functions before the process runs out of memory maps.
 
-Every compiled function takes some pieces of the address space, a model with functions of its own
-about two thousand in all, and Linux gives a process 65,530: the process ends where JAX asks for
-one more. So they are counted from time to time, and all compiled functions of the process are let
-go when three quarters are taken. What is needed again is read from the folder that keeps it
-(`dotphase.runtime.compilation_cache`), or compiled again.
+Every compiled function occupies memory maps, those of a model with functions of its own about 500.
+Linux limits a process to `vm.max_map_count` of them, 65,530 by default; beyond it, the process
+crashes inside the compiler. Near the limit the functions compiled for models are dropped first. If
+others occupy the maps, all of JAX's caches in this process are cleared, also those of the host
+program. Dropped functions are reloaded from the persistent cache
+(`dotphase.runtime.compilation_cache`) or compiled again; numbers do not change.
 """
 
 from __future__ import annotations
 
+import gc
 import threading
+import time
 from pathlib import Path
+from typing import Protocol
+from weakref import WeakSet
 
 import jax
 
-#: Functions that are compiled between two counts: one has up to some hundred pieces.
-BETWEEN = 32
-#: Share of the pieces that may be taken.
-SHARE = 0.75
+#: Fraction of `vm.max_map_count` above which functions are dropped.
+MAX_MAP_FRACTION = 0.75
+#: Seconds between two checks: to count 50,000 maps takes 30 ms, to fill a tenth of them seconds.
+CHECK_INTERVAL = 1.0
 
-_PIECES, _MOST = Path("/proc/self/maps"), Path("/proc/sys/vm/max_map_count")
+_PROCESS_MAPS, _MAX_MAP_COUNT = Path("/proc/self/maps"), Path("/proc/sys/vm/max_map_count")
 
 
-class _Compiled:
-    """How many functions this process has compiled since the last count."""
+class CompiledFunction(Protocol):
+    """A function whose compiled code can be dropped."""
+
+    def drop(self) -> None:
+        """Drop the compiled code; the next call compiles again."""
+
+
+class _State:
+    """The functions compiled for models, and the time of the last check."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.count = 0
-
-    def hear(self, event: str, duration_secs: float, **kwargs: str | int) -> None:
-        """One more, if this is what JAX tells of."""
-        if event == "/jax/core/compile/backend_compile_duration":
-            self.count += 1
+        self.functions: WeakSet[CompiledFunction] = WeakSet()
+        self.next_check = 0.0
+        self.may_clear_all = True
 
 
-_compiled = _Compiled()
-jax.monitoring.register_event_duration_secs_listener(_compiled.hear)
+_state = _State()
+
+
+def track(function: CompiledFunction) -> None:
+    """Add a function to those that are dropped first."""
+    with _state.lock:
+        _state.functions.add(function)
+
+
+def allow_clearing(allowed: bool) -> None:
+    """Allow or forbid clearing JAX's caches of the whole process."""
+    _state.may_clear_all = allowed
 
 
 def clear_if_near_limit() -> bool:
-    """Let compiled functions go if there are too many; whether they were."""
-    if _compiled.count < BETWEEN:
+    """Drop compiled functions if the process is near the limit; return True if it did."""
+    if time.monotonic() < _state.next_check:
         return False
-    with _compiled.lock:
-        if _compiled.count < BETWEEN:
+    with _state.lock:
+        if time.monotonic() < _state.next_check:
             return False
-        _compiled.count = 0
-        if memory_map_fraction() < SHARE:
+        _state.next_check = time.monotonic() + CHECK_INTERVAL
+        if memory_map_fraction() < MAX_MAP_FRACTION:
             return False
-        jax.clear_caches()
+        for function in _state.functions:
+            function.drop()
+        gc.collect()  # compiled code in reference cycles
+        if _state.may_clear_all and memory_map_fraction() > MAX_MAP_FRACTION:
+            jax.clear_caches()
         return True
 
 
 def memory_map_fraction() -> float:
-    """Share of the pieces of address space that is taken; 0 where the system does not say."""
+    """Return the fraction of the allowed memory maps in use; 0 on systems without a limit."""
     try:
-        return _PIECES.read_bytes().count(b"\n") / int(_MOST.read_text())
+        n_maps = _PROCESS_MAPS.read_bytes().count(b"\n")
+        return n_maps / int(_MAX_MAP_COUNT.read_text())
     except (OSError, ValueError):
         return 0.0

@@ -1,8 +1,8 @@
-"""Results cached by the values of what they were computed from.
+"""Memoize functions of models by the values of their arguments.
 
-A model is a tree of functions and arrays. Two trees are the same here if their functions are the
-same objects and their arrays hold the same numbers now, so that an array changed in place is
-never answered with what belonged to its old numbers.
+A model is a tree of functions and arrays. Two trees have the same key if their functions are the
+same objects and their arrays contain the same numbers now. An array that was changed in place
+therefore has another key.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Identity:
-    """A key that is equal for the same object only, and keeps that object alive."""
+    """Key that equals only keys of the same object, and keeps that object alive."""
 
     def __init__(self, value: object) -> None:
         self.value = value
@@ -32,7 +32,7 @@ class Identity:
 
 
 class _Call:
-    """Arguments together with their key, by which alone they are compared."""
+    """Arguments of a call, compared by their key alone."""
 
     def __init__(self, key: Hashable, args: Any, kwargs: Any) -> None:
         self.key, self.args, self.kwargs = key, args, kwargs
@@ -45,23 +45,23 @@ class _Call:
 
 
 def tree_key(tree: Any) -> Hashable:
-    """What two trees share that hold the same functions and the same numbers."""
-    leaves, shape = jax.tree.flatten(tree)
-    return shape, tuple(_leaf(leaf) for leaf in leaves)
+    """Return a key that is equal for trees with the same functions and the same numbers."""
+    leaves, structure = jax.tree.flatten(tree)
+    return structure, tuple(_leaf_key(leaf) for leaf in leaves)
 
 
-def _leaf(leaf: Any) -> Hashable:
+def _leaf_key(leaf: Any) -> Hashable:
     if isinstance(leaf, np.ndarray | np.generic | jax.Array):
         values = np.asarray(leaf)
         return values.shape, values.dtype.str, values.tobytes()
     return (type(leaf), leaf) if isinstance(leaf, bool | int | float | str) else Identity(leaf)
 
 
-def memoize(most: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Keep the last `most` results of a function of trees; they must not be changed."""
+def memoize(max_size: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Keep the last `max_size` results of a function of trees; callers must not change them."""
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
-        @lru_cache(maxsize=most)
+        @lru_cache(maxsize=max_size)
         def cached(call: _Call) -> T:
             return function(*call.args, **call.kwargs)
 

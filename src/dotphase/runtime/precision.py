@@ -1,9 +1,8 @@
-"""What holds inside the package, without touching the settings of the host program.
+"""Precision of JAX inside the package, independent of the host program's setting.
 
-The integrands of the theory are sums of small differences, so single precision is not
-enough. JAX decides its default precision by a global switch; turning it when the package
-is imported would change every other JAX program in the process. Each public function
-therefore runs inside a context of its own, in which compiled code is kept as well
+The integrands of the theory are sums of small differences, so single precision does not suffice.
+JAX's switch for float64 is a setting of the thread. Each public function therefore runs in a
+context of its own, which also enables the persistent cache of compiled functions
 (`dotphase.runtime.compilation_cache`).
 """
 
@@ -18,7 +17,7 @@ import jax
 import numpy as np
 from numpy.typing import DTypeLike
 
-from dotphase.runtime.compilation_cache import kept
+from dotphase.runtime.compilation_cache import persistent_cache
 from dotphase.runtime.jit_cache_limit import clear_if_near_limit
 
 P = ParamSpec("P")
@@ -26,15 +25,15 @@ R = TypeVar("R")
 
 
 @contextmanager
-def use_precision(kind: DTypeLike) -> Iterator[None]:
-    """In float32 or float64, with compiled code kept; the caller's settings come back after."""
+def use_precision(dtype: DTypeLike) -> Iterator[None]:
+    """Compute in float32 or float64 inside the block, with the persistent cache enabled."""
     clear_if_near_limit()
-    with kept(), jax.enable_x64(np.dtype(kind) == np.float64):
+    with persistent_cache(), jax.enable_x64(np.dtype(dtype) == np.float64):
         yield
 
 
 def in_double_precision(function: Callable[P, R]) -> Callable[P, R]:
-    """Run `function` with JAX in float64, and leave the caller's settings as they were."""
+    """Decorate a function to run with JAX in float64; the caller's settings return afterwards."""
 
     @wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:

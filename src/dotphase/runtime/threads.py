@@ -1,4 +1,4 @@
-"""Blocks of points shared out to the cores."""
+"""Blocks of points computed on all cores."""
 
 from __future__ import annotations
 
@@ -16,40 +16,43 @@ from dotphase.runtime.precision import in_double_precision
 T = TypeVar("T")
 
 
-def _cores() -> int:
-    """Cores that may be used: as many as NPROC says, as the compiler takes it, or all."""
-    given = os.environ.get("NPROC", "")
-    return (given.isdigit() and int(given)) or os.cpu_count() or 1
+def _count_cores() -> int:
+    """Return the number of cores to use: NPROC, which XLA reads as well, or all."""
+    limit = os.environ.get("NPROC", "")
+    return (limit.isdigit() and int(limit)) or os.cpu_count() or 1
 
 
-CORES = _cores()
+CORES = _count_cores()
 
 
-def map_blocks(work: Callable[[int], T], count: int) -> list[T]:
-    """One result per block. Blocks are shared out to threads, one for each core: a block is too
-    small for the compiler to use more than one. Who is free takes the next; this thread, too."""
+def map_blocks(compute: Callable[[int], T], count: int) -> list[T]:
+    """Compute one result per block, in threads and in the calling thread.
+
+    A block is too small for XLA to use several cores. Each thread takes the next block when it is
+    free. After an exception no thread starts another block.
+    """
     if count < 2 or jax.default_backend() != "cpu":
-        return [work(index) for index in range(count)]
-    left, found = iter(range(count)), dict[int, T]()
+        return [compute(index) for index in range(count)]
+    remaining, results = iter(range(count)), dict[int, T]()
 
-    def some() -> None:
+    def work() -> None:
         try:
-            for index in left:
-                found[index] = work(index)
+            for index in remaining:
+                results[index] = compute(index)
         except BaseException:
-            deque(left, maxlen=0)  # nobody begins another
+            deque(remaining, maxlen=0)  # exhaust the iterator: no thread starts another block
             raise
 
-    helpers = [thread_pool().submit(in_double_precision(some)) for _ in range(CORES - 1)]
-    some()
+    helpers = [thread_pool().submit(in_double_precision(work)) for _ in range(CORES - 1)]
+    work()
     for helper in helpers:
-        # One that has not begun by now, because its thread was busy, has nothing left to do.
+        # A helper whose thread was busy until now has no blocks left to compute.
         if not helper.cancel():
             helper.result()
-    return [found[index] for index in range(count)]
+    return [results[index] for index in range(count)]
 
 
 @lru_cache(maxsize=1)
 def thread_pool() -> ThreadPoolExecutor:
-    """One for each core, kept."""
+    """Return the threads of this process, one per core, started at the first call."""
     return ThreadPoolExecutor(CORES, thread_name_prefix="dotphase-blocks")

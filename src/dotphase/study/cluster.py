@@ -19,14 +19,16 @@ import socket
 import time
 import warnings
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import astuple
 from importlib.util import find_spec
 from typing import Any
 
 from dotphase.errors import InvalidInput
 from dotphase.runtime import interrupt
+from dotphase.runtime.shared_setting import SharedSetting
 from dotphase.runtime.subprocesses import ENVIRONMENT
 from dotphase.storage.journal import PointResult
 from dotphase.study.local import Step, chunks_of
@@ -60,7 +62,7 @@ def connected(workers: int, scheduler: str | None) -> Iterator[Any]:
     if missing:
         rule = f"needs {' and '.join(missing)}: pip install 'dotphase[cluster]'"
         raise InvalidInput("on", "dask", rule)
-    with _quiet(), ExitStack() as stack:
+    with _silent_loggers.hold(), ExitStack() as stack:
         yield stack.enter_context(_closing(_start(stack, workers, scheduler)))
 
 
@@ -112,20 +114,38 @@ def _closing(client: Any) -> Iterator[Any]:
             client.close(timeout=CONNECT if client.status == "running" else 0)
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """What the parts of Dask tell each other is not for those who sweep."""
-    import distributed  # noqa: F401 (its loggers are made here)
+def _silence_loggers() -> Callable[[], None]:
+    """Hide Dask's internal messages, which concern its own processes."""
+    import distributed  # noqa: F401 (creates the loggers)
 
     names = [name for name in logging.root.manager.loggerDict if name.startswith(LOGGERS)]
-    before = {name: logging.getLogger(name).level for name in names}
+    levels = {name: logging.getLogger(name).level for name in names}
     for name in names:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        for name, level in before.items():
+
+    def restore() -> None:
+        for name, level in levels.items():
             logging.getLogger(name).setLevel(level)
+
+    return restore
+
+
+_silent_loggers = SharedSetting(_silence_loggers)
+
+
+def _set_environment() -> Callable[[], None]:
+    """Set the environment variables of workers, unless the owner of the cluster has set them."""
+    added = ENVIRONMENT.keys() - os.environ.keys()
+    os.environ.update({name: ENVIRONMENT[name] for name in added})
+
+    def restore() -> None:
+        for name in added:
+            os.environ.pop(name, None)
+
+    return restore
+
+
+_worker_environment = SharedSetting(_set_environment)
 
 
 def on_dask(client: Any, study: Study, todo: Sequence[int]) -> Generator[Step, None, None]:
@@ -258,13 +278,11 @@ def _harvest(future: Any, chunk: list[int]) -> tuple[list[PointResult] | None, l
 
 def compute_some(questions: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     """Compute points in turn, the first of them at least, until the time is up."""
-    for name, value in ENVIRONMENT.items():
-        os.environ.setdefault(name, value)
-    began = time.monotonic()
-    done: list[tuple[Any, ...]] = []
-    for question in questions:
-        outcome = compute_point(**question)
-        done.append((outcome.index, outcome.values, outcome.reason, outcome.seconds))
-        if time.monotonic() - began > BUDGET:
-            break
-    return done
+    started = time.monotonic()
+    finished: list[tuple[Any, ...]] = []
+    with _worker_environment.hold():
+        for question in questions:
+            finished.append(astuple(compute_point(**question)))
+            if time.monotonic() - started > BUDGET:
+                break
+    return finished

@@ -230,15 +230,20 @@ def check_where(on: str, scheduler: str | None = None, workers: int | None = Non
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Treat a request to end, as schedulers send it, like an interrupt from the keyboard."""
-    if threading.current_thread() is not threading.main_thread():
+    """Treat SIGTERM, which schedulers of clusters send, like Ctrl-C.
+
+    Only the main thread can set signal handlers; in other threads SIGTERM keeps its handler.
+    """
+    before = signal.getsignal(signal.SIGTERM)
+    # A handler that was not set by Python cannot be restored by it.
+    if threading.current_thread() is not threading.main_thread() or before is None:
         yield
         return
 
     def stop(number: int, frame: object) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGTERM, stop)
     try:
         yield
     finally:

@@ -8,7 +8,6 @@ all of them; blocks are shared out to the cores.
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -26,9 +25,9 @@ from dotphase.model import Model
 from dotphase.model.symmetry import sign_flips
 from dotphase.numerics.proximal_map import ProxState
 from dotphase.numerics.quadrature import N_SCRAMBLES, gaussian_blocks
-from dotphase.runtime.jit_cache_limit import clear_if_near_limit
+from dotphase.runtime.compiled_once import CompiledOnce
 from dotphase.runtime.memoize import Identity, memoize
-from dotphase.runtime.threads import map_blocks, thread_pool
+from dotphase.runtime.threads import map_blocks
 from dotphase.theory.coordinates import Coordinates
 from dotphase.theory.driver import before_evaluation
 from dotphase.theory.overlaps import Conjugates, Overlaps, shapes_of
@@ -290,42 +289,6 @@ def _on_arrays(structure: Structure, function: Callable[..., Any]) -> Callable[.
     """A function of a model as a function of the model's arrays."""
     static = jax.tree.unflatten(structure[0], [leaf.value for leaf in structure[2]])
     return lambda arrays, *args: function(eqx.combine(arrays, static), *args)
-
-
-class CompiledOnce:
-    """A jitted function that only one thread compiles; the others wait for it.
-
-    Attributes
-    ----------
-    untouched : whether it was neither called nor prepared yet
-    """
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = jax.jit(function)
-        self._lock = threading.Lock()
-        self._ready = False
-        self.untouched = True
-
-    def prepare(self, *args: Any) -> None:
-        """Compile it for such arguments in another thread."""
-        self.untouched = False
-
-        def compile_here() -> None:
-            # The calling thread owns the cache context; set only x64.
-            with jax.enable_x64(True):
-                self(*args)
-
-        thread_pool().submit(compile_here)
-
-    def __call__(self, *args: Any) -> Any:
-        if self._ready:
-            return self._function(*args)
-        self.untouched = False
-        clear_if_near_limit()
-        with self._lock:
-            result = self._function(*args)
-            self._ready = True
-        return result
 
 
 @lru_cache(maxsize=12)

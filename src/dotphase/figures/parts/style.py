@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -12,6 +12,7 @@ import matplotlib
 import numpy as np
 
 from dotphase.errors import InvalidInput
+from dotphase.runtime.shared_setting import SharedSetting
 from dotphase.storage.files import atomic_write
 from dotphase.storage.paths import FIGURES, check_writable
 
@@ -135,6 +136,25 @@ def _arrange(axes: Any, rows: int, columns: int, squeeze: bool) -> tuple[Any, An
     return figure, panels.flat[0] if panels.size == 1 else panels.squeeze()
 
 
+def _draw_without_windows() -> Callable[[], None]:
+    """Draw without windows, and return a function that restores Matplotlib's settings."""
+    backend = matplotlib.get_backend()
+    if backend.lower() not in ("agg", "module://matplotlib_inline.backend_inline"):
+        matplotlib.use("agg", force=False)
+    settings = matplotlib.rc_context()
+    settings.__enter__()
+
+    def restore() -> None:
+        settings.__exit__(None, None, None)
+        if matplotlib.get_backend() != backend:
+            matplotlib.use(backend, force=False)
+
+    return restore
+
+
+_user_settings = SharedSetting(_draw_without_windows)
+
+
 @contextmanager
 def house_style() -> Iterator[Any]:
     """Provide `matplotlib.pyplot` in the style of the project, without changing user settings.
@@ -142,12 +162,10 @@ def house_style() -> Iterator[Any]:
     Figures made inside are closed in pyplot at the end, so that open figures do not accumulate;
     the caller still holds them.
     """
-    if matplotlib.get_backend().lower() not in ("agg", "module://matplotlib_inline.backend_inline"):
-        matplotlib.use("agg", force=False)
     from matplotlib import pyplot
 
     before = set(pyplot.get_fignums())
-    with matplotlib.rc_context(_settings()):
+    with _user_settings.hold(), matplotlib.rc_context(_settings()):
         try:
             yield pyplot
         finally:
