@@ -8,7 +8,7 @@ from typing import Any
 import xarray as xr
 
 from dotphase.experiments.dynamics.descent_limits import DESCENT as RULE
-from dotphase.experiments.dynamics.descent_limits import starts_of_training
+from dotphase.experiments.dynamics.descent_limits import training_starts
 from dotphase.experiments.theory.curve import curve
 from dotphase.experiments.training.grid import grid
 from dotphase.model import Model
@@ -76,5 +76,5 @@ def descended(
 
 def _descended(model: Model, alphas: Sequence[float], d: int, **rule: Any) -> xr.Dataset:
     """From both starts of `dotphase.train`."""
-    starts = starts_of_training(model, ("semantic", "positional"), d)
+    starts = training_starts(model, ("semantic", "positional"), d)
     return curve(model, alphas, theory="dynamics", start=starts, **rule)

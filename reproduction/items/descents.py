@@ -65,7 +65,7 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
         "random-trained", basins, model, d=100, optimizers=["gd"], **asked
     )
     for d, (alphas, draws) in sizes["random"].items():
-        asked = {"alphas": alphas, "scales": sizes["scales"], "d": d, "draws": draws}
+        asked = {"alphas": alphas, "scales": sizes["scales"], "d": d, "seeds": draws}
         asked |= sizes.get("random_rule", {})
         found[f"random-{d}"] = parts.call(f"random-{d}", outcomes, model, **asked)
     for name, (_, changes) in RULES.items():

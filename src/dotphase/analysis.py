@@ -1,7 +1,7 @@
 """A closer look at a model: where branches end, its landscape, its attention, its limits."""
 
 from dotphase.experiments.comparison.with_theory import with_theory
-from dotphase.experiments.dynamics.filled_diagram import fill
+from dotphase.experiments.dynamics.filled_diagram import fill_diagram
 from dotphase.experiments.dynamics.outcomes import outcomes
 from dotphase.experiments.theory.attention import attention_matrices
 from dotphase.experiments.theory.model_error import model_error
@@ -24,7 +24,7 @@ __all__ = [
     "broken_critical",
     "complexity",
     "continue_in_alpha",
-    "fill",
+    "fill_diagram",
     "landscape",
     "linear_test_error",
     "means_over_seeds",

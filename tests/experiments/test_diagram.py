@@ -99,7 +99,7 @@ def test_missing_minima_are_filled_by_gradient_descent(dataset, monkeypatch):
 
     monkeypatch.setattr(filled_diagram, "descend", descend)
     seen = []
-    filled = dp.analysis.fill(dataset, dp.positional_semantic, progress=seen.append)
+    filled = dp.analysis.fill_diagram(dataset, dp.positional_semantic, progress=seen.append)
     missing = dataset["kind"] == "missing"
     assert len(seen) == int(missing.sum()) > 2
     alphas = dataset["alpha"].broadcast_like(missing).where(missing)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from dotphase.experiments.dynamics.filled_diagram import fill
+from dotphase.experiments.dynamics.filled_diagram import fill_diagram
 from dotphase.experiments.theory.diagram import diagram
 from dotphase.explorer.point import Point
 from dotphase.explorer.stored_diagrams import ALPHAS, LOG2_POINTS, OMEGAS, select_drawn
@@ -28,7 +28,7 @@ def build(mixing: str) -> Path:
     dataset = diagram(
         family, ALPHAS.tolist(), OMEGAS.tolist(), log2_points=LOG2_POINTS, progress=report
     )
-    return write_dataset(select_drawn(fill(dataset, family)), FOLDER / f"{mixing}.nc")
+    return write_dataset(select_drawn(fill_diagram(dataset, family)), FOLDER / f"{mixing}.nc")
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ def outcomes(datasets: Mapping[str, xr.Dataset], path: str | Path | None = None)
 
     Examples
     --------
-    >>> small = {"d": 200, "draws": 2, "steps": 15}
+    >>> small = {"d": 200, "seeds": 2, "steps": 15}
     >>> runs = dp.analysis.outcomes(dp.positional_semantic(), [2.0], [0.1], **small)
     >>> figure = dp.plot.outcomes({"$d = 200$": runs}, "outcomes.png")
     """

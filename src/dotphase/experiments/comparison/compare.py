@@ -27,7 +27,7 @@ from dotphase.experiments.comparison.agreement import (
     judge,
 )
 from dotphase.experiments.comparison.amp import amp as run_message_passing
-from dotphase.experiments.dynamics.descent_limits import DESCENT, starts_of_training
+from dotphase.experiments.dynamics.descent_limits import DESCENT, training_starts
 from dotphase.experiments.theory.curve import CurveFields, curve
 from dotphase.experiments.theory.solution_variables import RESULTS
 from dotphase.experiments.training.averages import mean_and_error
@@ -117,7 +117,7 @@ def compare(
     rule: dict[str, Any] = {}
     if theory == "dynamics":
         rule = _plain_descent(changes)
-        changes |= {**rule, "start": starts_of_training(model, names, d)}  # type: ignore[typeddict-item]
+        changes |= {**rule, "start": training_starts(model, names, d)}  # type: ignore[typeddict-item]
         rule = {"optimizer": "gd", **rule}
     finite = d if theory != "dynamics" and is_known(model) else None
     expected = curve(model, alphas, names, theory=theory, d=finite, settings=settings, **changes)

@@ -1,7 +1,7 @@
-"""Where gradient descent ends in the limit of large d: a prediction of what training finds.
+"""Limits of gradient descent at large d: a prediction of what training reaches.
 
-State evolution knows the minima that exist, and only where replica symmetry holds. A descent has a
-limit everywhere and from every start, and the end of it is what a student trained from there is.
+State evolution describes existing minima, where replica symmetry holds. The dynamics has a limit
+everywhere and from every start, and that is where a trained student ends.
 """
 
 from __future__ import annotations
@@ -25,41 +25,42 @@ from dotphase.finite_d.initialization import (
 )
 from dotphase.finite_d.initializers import INITIALIZERS
 from dotphase.model import Model
+from dotphase.runtime.progress import ProgressCallback, ProgressCounter
 from dotphase.storage.provenance import provenance
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.classification import classify, matches_branch
 from dotphase.theory.overlaps import Overlaps
 
-#: Steps for theory and students alike: for two tokens about as far as the paper's 5000 of .15, and
-#: small enough to be stable.
+#: Steps of both theory and students: stable, and for two tokens about as far as the 5000 steps of
+#: .15 in the paper.
 DESCENT: dict[str, Any] = {"lr": 4.0, "steps": 127}
-#: Precision of a curve.
+#: Ensembles large enough for a curve.
 SETTINGS = DynamicsSettings(log2_ensemble=12, repetitions=4, rtol=None)
-#: Largest step that is tried, and how often it may be halved. Larger ones may leave the basin that
-#: the start lies in while the loss still falls.
-LARGEST, HALVINGS = 4.0, 5
-#: Steps at first, and the most: they are doubled until nothing moves any more.
-FIRST, MOST = 63, 255
-#: A loss that rises in a step by more than this share of itself: the steps are too large.
-RISE = 0.02
-#: What is still to come may be this share of a quantity's value at the end.
-STILL = 0.02
-#: A quantity whose changes fall by less than this factor when time doubles has no end in sight.
-SLOWEST = 0.9
+#: Largest step size, and most halvings. A larger step may leave the basin of the start although the
+#: loss falls.
+MAX_LR, MAX_HALVINGS = 4.0, 5
+#: First and largest number of steps; it is doubled until the descent has settled.
+FIRST_STEPS, MAX_STEPS = 63, 255
+#: Relative rise of the loss in one step from which on steps are too large.
+MAX_RISE = 0.02
+#: Largest extrapolation of a settled descent, relative to the last value.
+SETTLED = 0.02
+#: Ratio of successive changes, as time doubles, from which on there is no extrapolation.
+MAX_RATIO = 0.9
 
 
-#: Where descents begin: names and overlaps, or these under other names.
+#: Names and prescribed overlaps, or a mapping from names to them.
 Starts = Sequence[str | PrescribedStart] | Mapping[str, str | PrescribedStart]
 
 
-class End(NamedTuple):
-    """Where a descent ends.
+class DescentLimit(NamedTuple):
+    """Limit of a descent.
 
     Attributes
     ----------
-    path : the descent, as far as it was followed
-    values, errors : of each of `QUANTITIES`; errors of the averages and of what is still to come
-    settled : whether nothing moves any more, or the steps were as many as were asked for
+    path : the descent
+    values, errors : limits of `QUANTITIES`; errors of the averages and of the extrapolation
+    settled : true if the extrapolation is small, or the number of steps was prescribed
     """
 
     path: Trajectory
@@ -69,95 +70,106 @@ class End(NamedTuple):
 
     @property
     def trusted(self) -> bool:
-        """Whether the repetitions agree to the last step."""
+        """True if the repetitions agree up to the last step."""
         return not self.path.diverged and self.path.trusted_until == self.path.steps[-1]
 
     @property
-    def found(self) -> str:
-        """Branch that the overlaps at the end belong to."""
+    def branch(self) -> str:
+        """Branch of the last overlaps."""
         theta, m, q = (np.nan_to_num(part[-1]) for part in self.path.overlaps)
         return classify(self.path.model, Overlaps(q=q, m=m, V=np.zeros_like(q), theta=theta))
 
 
-def ends(
+#: Variables of a curve besides `QUANTITIES`, with their descriptions.
+FACTS: dict[str, tuple[Callable[[DescentLimit], object], str]] = {
+    "found": (lambda limit: limit.branch, "branch of the limit"),
+    "converged": (lambda limit: limit.settled, "true if the descent has settled"),
+    "trusted": (lambda limit: limit.trusted, "true if the repetitions agree"),
+    "lr": (lambda limit: float(limit.path.lr[-1]), "step size"),
+    "iterations": (lambda limit: int(limit.path.steps[-1]), "number of steps"),
+    "gradient_norm": (
+        lambda limit: float(limit.path.gradient_norm[-1]),
+        "norm of the last gradient over sqrt d",
+    ),
+}
+
+
+def descent_limits(
     model: Model,
     alphas: Sequence[float],
     starts: Starts = ("semantic", "positional"),
     *,
-    lr: float | None = None,
     steps: int | None = None,
-    progress: Callable[[End], None] | None = None,
+    lr: float | None = None,
+    progress: ProgressCallback | None = None,
     settings: DynamicsSettings | None = None,
     **changes: Unpack[DynamicsFields],
 ) -> xr.Dataset:
-    """What gradient descent ends at, along alpha; `dotphase.curve` with ``theory="dynamics"``.
+    """Compute limits of gradient descent along alpha; `curve` with ``theory="dynamics"``.
 
     Parameters
     ----------
     model, alphas : as for `dotphase.curve`
     starts : sequence of str or `start_from`, or mapping
-        Where descents begin; a mapping has a name for each.
-    lr : float, optional
-        Size of a step; the largest of 4, 2, 1, ... for which the loss falls if not given.
+        Initializations; a mapping has a name for each.
     steps : int, optional
-        Steps after which to look; to the end, which is extrapolated, if not given.
+        Number of steps; by default as many as the descent takes to settle, with an extrapolation.
+    lr : float, optional
+        Step size; by default the largest of 4, 2, 1, ... that lowers the loss.
     progress : callable, optional
-        Called with each end as it is reached.
+        Receives an event with each limit (`dotphase.results.ProgressEvent`).
     settings, **changes
         As for `dotphase.dynamics`.
     """
     grid = validation.grid("alphas", alphas, increasing=False)
-    if not isinstance(starts, Mapping):
-        names = [start_name(start) for start in starts]
-        own = [name for name, one in zip(names, starts, strict=True) if not isinstance(one, str)]
-        validation.distinct_choices("start", names, [*INITIALIZERS, *own])
-        starts = dict(zip(names, starts, strict=True))
-    names = list(starts)
+    initial = _name_starts(starts)
     settings = replace_fields(settings or SETTINGS, changes)
-    rule = {name: getattr(settings, name) for name in ("momentum", "batch_fraction", "scale")}
+    counter = ProgressCounter("descents", len(initial) * grid.size, progress)
 
-    def end(start: str | PrescribedStart, alpha: float) -> End:
-        found = descend(model, alpha, start, lr=lr, steps=steps, settings=settings)
-        if progress is not None:
-            progress(found)
-        return found
+    def compute(start: str | PrescribedStart, alpha: float) -> DescentLimit:
+        limit = descend(model, alpha, start, steps=steps, lr=lr, settings=settings)
+        counter.finish(limit)
+        return limit
 
-    found = [[end(start, float(alpha)) for alpha in grid] for start in starts.values()]
-    asked = {"alphas": grid, "branches": names, "theory": "dynamics", "steps": steps, **rule}
-    shown = {name: getattr(settings, name) for name in ("log2_ensemble", "repetitions", "seed")}
+    limits = [[compute(start, float(alpha)) for alpha in grid] for start in initial.values()]
+    names = ("momentum", "batch_fraction", "scale", "log2_ensemble", "repetitions", "seed")
+    attributes = {name: getattr(settings, name) for name in names}
+    attributes |= {"alphas": grid, "branches": list(initial), "theory": "dynamics", "steps": steps}
     dataset = xr.Dataset(
-        coords={"branch": names, "alpha": grid}, attrs=provenance(model, **asked, **shown)
+        coords={"branch": list(initial), "alpha": grid}, attrs=provenance(model, **attributes)
     )
-    axes = ("branch", "alpha")
+
+    def add(name: str, rows: list[list[Any]], text: str) -> None:
+        dataset[name] = (("branch", "alpha"), rows, {"description": text})
+
     for name, text in QUANTITIES.items():
-        dataset[name] = (axes, [[one.values[name] for one in row] for row in found])
-        dataset[name].attrs["description"] = text
-        dataset[f"{name}_stderr"] = (axes, [[one.errors[name] for one in row] for row in found])
-    facts: dict[str, tuple[Callable[[End], object], str]] = {
-        "found": (lambda one: one.found, "branch of the limit"),
-        "converged": (lambda one: one.settled, "whether the descent has ended"),
-        "trusted": (lambda one: one.trusted, "whether the repetitions agree"),
-        "lr": (lambda one: float(one.path.lr[-1]), "size of a step"),
-        "iterations": (lambda one: int(one.path.steps[-1]), "steps taken"),
-        "gradient_norm": (lambda one: float(one.path.gradient_norm[-1]), "over sqrt d, at the end"),
-    }
-    for name, (read, text) in facts.items():
-        dataset[name] = (axes, [[read(one) for one in row] for row in found])
-        dataset[name].attrs["description"] = text
-    kept = [
-        [name not in BRANCHES or matches_branch(name, one.found) for one in row]
-        for name, row in zip(names, found, strict=True)
+        add(name, [[limit.values[name] for limit in row] for row in limits], text)
+        errors = [[limit.errors[name] for limit in row] for row in limits]
+        add(f"{name}_stderr", errors, "standard error")
+    for name, (read, text) in FACTS.items():
+        add(name, [[read(limit) for limit in row] for row in limits], text)
+    on_branch = [
+        [name not in BRANCHES or matches_branch(name, limit.branch) for limit in row]
+        for name, row in zip(initial, limits, strict=True)
     ]
-    dataset["on_branch"] = (axes, kept, {"description": "whether it is like the start still"})
+    add("on_branch", on_branch, "true if the limit is on the branch of the start")
     return dataset
 
 
-def starts_of_training(
-    model: Model, names: Sequence[str], d: int
-) -> dict[str, str | PrescribedStart]:
+def _name_starts(starts: Starts) -> Mapping[str, str | PrescribedStart]:
+    """Starts by name; names of initializations are checked."""
+    if isinstance(starts, Mapping):
+        return starts
+    named = [(start_name(start), start) for start in starts]
+    prescribed = [name for name, start in named if not isinstance(start, str)]
+    validation.distinct_choices("start", [name for name, _ in named], [*INITIALIZERS, *prescribed])
+    return dict(named)
+
+
+def training_starts(model: Model, names: Sequence[str], d: int) -> dict[str, str | PrescribedStart]:
     """The starts of `dotphase.train` at dimension d, for descents in the limit.
 
-    The positional one is a unit vector there: its m is smaller by sqrt d than in the limit.
+    The positional start of `train` is a unit vector: its m is smaller by sqrt d than in the limit.
     """
 
     def start(name: str) -> str | PrescribedStart:
@@ -173,38 +185,37 @@ def descend(
     alpha: float,
     start: str | PrescribedStart,
     *,
-    lr: float | None,
     steps: int | None,
+    lr: float | None,
     settings: DynamicsSettings,
-) -> End:
-    """One descent to its end."""
+) -> DescentLimit:
+    """Compute one descent and its limit."""
 
     def run(size: float, count: int) -> Trajectory:
         return dynamics(model, alpha, start, steps=count, lr=size, settings=settings)
 
-    size, count = LARGEST if lr is None else lr, FIRST if steps is None else steps
+    size, count = MAX_LR if lr is None else lr, FIRST_STEPS if steps is None else steps
     path = run(size, count)
-    for _ in range(HALVINGS if lr is None else 0):
-        if not _too_large(path):
+    for _ in range(MAX_HALVINGS if lr is None else 0):
+        if not steps_too_large(path):
             break
         size /= 2
         path = run(size, count)
     if steps is not None:
         last = {name: float(getattr(path, name)[-1]) for name in QUANTITIES}
-        return End(path, last, _last_errors(path), not path.diverged)
+        return DescentLimit(path, last, _last_errors(path), not path.diverged)
     while True:
-        found = _extrapolated(path)
-        longer = 2 * count + 1
-        if found.settled or not found.trusted or longer > MOST:
-            return found
-        count = longer
+        limit = _extrapolate(path)
+        count = 2 * count + 1
+        if limit.settled or not limit.trusted or count > MAX_STEPS:
+            return limit
         path = run(size, count)
 
 
-def _too_large(path: Trajectory) -> bool:
-    """Whether the steps were too large: the loss rises where no momentum makes it."""
+def steps_too_large(path: Trajectory) -> bool:
+    """True if the descent diverges, or if its loss rises without momentum."""
     loss = path.train_loss
-    rises = path.momentum == 0 and bool(np.any(np.diff(loss) > RISE * loss[1:]))
+    rises = path.momentum == 0 and bool(np.any(np.diff(loss) > MAX_RISE * loss[1:]))
     return path.diverged or rises or not np.isfinite(loss).all()
 
 
@@ -212,30 +223,30 @@ def _last_errors(path: Trajectory) -> dict[str, float]:
     return {name: float(path.stderr[name][-1]) for name in QUANTITIES}
 
 
-def _extrapolated(path: Trajectory) -> End:
-    """The end as the times T/4, T/2 and T tell it.
+def _extrapolate(path: Trajectory) -> DescentLimit:
+    """Extrapolate a descent from its values at times T/4, T/2 and T.
 
-    What decays exponentially or like a power of time changes from T/2 to T by a factor r < 1 less
-    than from T/4 to T/2, and then by at most r/(1 - r) times that. All of it is taken for the
-    error.
+    Let r < 1 be the ratio of the change from T/2 to T and that from T/4 to T/2. If the distance
+    from the limit decays exponentially or as a power of time, the change after T is at most
+    r/(1 - r) times the last one. All of that is part of the error.
     """
     last = len(path.steps) - 1
     values, errors, settled = {}, _last_errors(path), not path.diverged
     for name in QUANTITIES:
         early, middle, late = getattr(path, name)[[last // 4, last // 2, last]]
-        values[name], error = end_of(early, middle, late)
-        settled &= bool(error <= max(STILL * abs(late), 2 * errors[name], 1e-9))
+        values[name], error = extrapolate(early, middle, late)
+        settled &= bool(error <= max(SETTLED * abs(late), 2 * errors[name], 1e-9))
         errors[name] = float(np.hypot(errors[name], error))
-    return End(path, values, errors, settled)
+    return DescentLimit(path, values, errors, settled)
 
 
-def end_of(early: float, middle: float, late: float) -> tuple[float, float]:
-    """Limit of a sequence of which three members are known, time doubling, and its error."""
-    before, now = middle - early, late - middle
-    if not np.isfinite([before, now]).all():
+def extrapolate(early: float, middle: float, late: float) -> tuple[float, float]:
+    """Limit of a sequence from three values, with time doubling in between, and its error."""
+    first, second = middle - early, late - middle
+    if not np.isfinite([first, second]).all():
         return float(late), float("nan")
-    ratio = abs(now) / max(abs(before), np.finfo(float).tiny)
-    if ratio >= SLOWEST or before * now <= 0:  # no law to be seen
-        return float(late), float(abs(now))
-    to_come = now * ratio / (1 - ratio)
-    return float(late + to_come), float(abs(to_come))
+    ratio = abs(second) / max(abs(first), np.finfo(float).tiny)
+    if ratio >= MAX_RATIO or first * second <= 0:
+        return float(late), float(abs(second))
+    remaining = second * ratio / (1 - ratio)
+    return float(late + remaining), float(abs(remaining))

@@ -11,7 +11,7 @@ import xarray as xr
 from dotphase.config import validation
 from dotphase.dmft.settings import DynamicsSettings
 from dotphase.errors import InvalidInput
-from dotphase.experiments.dynamics.descent_limits import ends
+from dotphase.experiments.dynamics.descent_limits import descent_limits
 from dotphase.experiments.theory.solution_variables import is_minimum, variables
 from dotphase.finite_d.initialization import PrescribedStart
 from dotphase.model import Model
@@ -113,7 +113,8 @@ def curve(
         starts: Any = branches if start is None else start
         if isinstance(starts, str | PrescribedStart):
             starts = [starts]
-        dataset = ends(model, alphas, starts, progress=progress, settings=settings, **changes)  # type: ignore[arg-type, misc]
+        options: Any = {"settings": settings, **changes}
+        dataset = descent_limits(model, alphas, starts, progress=progress, **options)
     else:
         dataset = _follow_branches(model, alphas, branches, d, progress, settings, changes)
     dataset["alpha"].attrs["description"] = "sample complexity n/d"
