@@ -41,8 +41,8 @@ def diagram(dataset: xr.Dataset | CriticalLine, path: str | Path | None = None) 
     The upper row shows the difference of the training losses of the two minima and the gain in test
     error over the linear layer, both in units of 1e-3, with alpha_c and alpha_l as lines. Dots mark
     cells in which the limit of gradient descent (`dotphase.analysis.fill_diagram`) replaces a
-    missing minimum. The lower row shows the kind of fixed point of each branch: the model error of a
-    minimum as a color, and markers for saddles and for undetermined and missing fixed points.
+    missing minimum. The lower row shows the kind of fixed point of each branch: the model error of
+    a minimum as a color, and markers for saddles and for undetermined and missing fixed points.
 
     Parameters
     ----------
