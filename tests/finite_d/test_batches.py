@@ -1,4 +1,4 @@
-"""Data sets of few sizes: what is padding counts nowhere."""
+"""Data sets of few sizes; padding has no effect."""
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ from dotphase.gamp.iteration import initial_state, iterate, sentence_blocks
 D, N = 10, 21
 
 
-def test_few_sizes_and_little_more_than_asked_for():
+def test_few_sizes_with_little_padding():
     counts = range(1, 5000)
     sizes = [padded_size(n) for n in counts]
     for n, size in zip(counts, sizes, strict=True):
@@ -27,7 +27,7 @@ def test_few_sizes_and_little_more_than_asked_for():
 
 @pytest.fixture(scope="module")
 def sets(paper):
-    """A data set as it is prepared, and the same sentences without padding."""
+    """A prepared data set, and the same sentences without padding."""
     with jax.enable_x64(True):
         keys, positions = jax.random.split(jax.random.key(3), 1), position_vectors(paper, D)
         data, first = prepare_runs(
@@ -38,7 +38,7 @@ def sets(paper):
         return with_padding, prepare(paper, drawn), drawn, first
 
 
-def test_the_first_sentences_are_those_asked_for(sets, paper):
+def test_the_first_sentences_are_not_padding(sets, paper):
     with_padding, exact, drawn, _ = sets
     assert with_padding.reduced.z.shape[0] == padded_size(N) > N
     assert float(jnp.sum(with_padding.reduced.used)) == N
@@ -48,7 +48,7 @@ def test_the_first_sentences_are_those_asked_for(sets, paper):
 
 def test_padding_changes_no_message(sets, paper):
     """Neither weights, gradients nor shares of two minima, over three iterations with memory."""
-    *both, _, first = sets
+    padded, unpadded, _, first = sets
 
     def follow(reduced):
         V = 40 * jnp.asarray(paper.rho)[:, None, None] * jnp.ones((2, 1, 1))
@@ -60,24 +60,24 @@ def test_padding_changes_no_message(sets, paper):
             history.append(diagnostics)
         return state.weights, state.V, history
 
-    with_padding, exact = (follow(data.reduced) for data in both)
+    with_padding, exact = (follow(data.reduced) for data in (padded, unpadded))
     assert jnp.max(jnp.abs(with_padding[0] - first)) > 0.01
-    for mine, theirs in zip(*map(jax.tree.leaves, (with_padding, exact)), strict=True):
-        np.testing.assert_allclose(mine, theirs, rtol=1e-8, atol=1e-12)
+    for actual, expected in zip(*map(jax.tree.leaves, (with_padding, exact)), strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-8, atol=1e-12)
 
 
 def test_another_alpha_compiles_nothing_again(paper):
     compiled = []
 
-    def note(name, *_, **__):
+    def count(name, *_, **__):
         if name.endswith("backend_compile_duration"):
             compiled.append(name)
 
-    jax.monitoring.register_event_duration_secs_listener(note)
-    found = []
+    jax.monitoring.register_event_duration_secs_listener(count)
+    trainings = []
     for alpha in (1.2, 1.5):
         compiled.clear()
-        found.append(dp.train(paper, alpha, 40, seeds=1))
+        trainings.append(dp.train(paper, alpha, 40, seeds=1))
     assert not compiled
-    assert [training.n for training in found] == [48, 60]
-    assert found[0].mean["train_loss"] != found[1].mean["train_loss"]
+    assert [training.n for training in trainings] == [48, 60]
+    assert trainings[0].mean["train_loss"] != trainings[1].mean["train_loss"]

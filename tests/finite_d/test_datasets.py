@@ -21,9 +21,9 @@ def test_positions_of_the_paper(paper):
 
 def test_tokens_have_their_variances(three_tokens):
     data = dp.sample(three_tokens, d=200, n=400, key=1)
-    found = np.asarray(data.tokens).std(axis=(0, 2))
+    stds = np.asarray(data.tokens).std(axis=(0, 2))
     # 80 000 numbers each: relative error of the standard deviation 1/sqrt(2 * 80000).
-    np.testing.assert_allclose(found, three_tokens.sigma, rtol=5 / np.sqrt(160_000))
+    np.testing.assert_allclose(stds, three_tokens.sigma, rtol=5 / np.sqrt(160_000))
     assert data.teacher_weights.shape == (200, 1)
 
 
@@ -31,10 +31,10 @@ def test_same_key_same_data_and_more_sentences_extend_it(paper):
     few = dp.sample(paper, d=10, n=5, key=3)
     again = dp.sample(paper, d=10, n=5, key=jax.random.key(3))
     more = dp.sample(paper, d=10, n=9, key=3)
-    other = dp.sample(paper, d=10, n=5, key=4)
+    different = dp.sample(paper, d=10, n=5, key=4)
     np.testing.assert_array_equal(few.tokens, again.tokens)
     np.testing.assert_array_equal(few.tokens, more.tokens[:5])
-    assert not np.array_equal(few.tokens, other.tokens)
+    assert not np.array_equal(few.tokens, different.tokens)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

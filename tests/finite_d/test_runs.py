@@ -1,4 +1,4 @@
-"""What many runs say together."""
+"""Means, mechanisms and predictions of many runs."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from dotphase.finite_d.runs import Prediction, Run
 from dotphase.training.result import Training
 
 
-def one(index, semantic, positional, loss, outcome="converged"):
+def run(index, semantic, positional, loss, outcome="converged"):
     return Run(
         index=index, train_loss=loss, test_error=0.1, test_error_sampled=0.1,
         test_error_sampled_stderr=0.01, m=0.1, theta=0.2, q=0.3, linear_test_error=0.2,
@@ -30,11 +30,11 @@ def trained(*runs, optimizer="lbfgs"):
 
 @pytest.fixture
 def several():
-    return trained(one(0, 0.9, 0.0, 1.0), one(1, 0.0, 0.9, 5.0), one(2, 0.9, 0.0, 3.0),
-                   one(3, 0.9, 0.0, 99.0, "diverged"))  # fmt: skip
+    return trained(run(0, 0.9, 0.0, 1.0), run(1, 0.0, 0.9, 5.0), run(2, 0.9, 0.0, 3.0),
+                   run(3, 0.9, 0.0, 99.0, "diverged"))  # fmt: skip
 
 
-def test_means_are_told_for_each_mechanism(several):
+def test_means_are_shown_for_each_mechanism(several):
     assert several.mechanisms == {"semantic": 2, "positional": 1}
     assert several.select("semantic").mean["train_loss"] == 2.0
     plain = several.to_dict()["mechanisms"]
@@ -46,7 +46,7 @@ def test_means_are_told_for_each_mechanism(several):
     assert "<td" in several._repr_html_()
 
 
-def test_the_theory_stands_beside_the_means(several):
+def test_predictions_are_printed_next_to_the_means(several):
     text = str(
         several.with_predictions(
             {"semantic": Prediction({"train_loss": 1.25}, at_d=("train_loss",))}
@@ -56,15 +56,15 @@ def test_the_theory_stands_beside_the_means(several):
     assert several.theory == {}
 
 
-def test_steps_that_are_meant_are_no_failure():
-    spent = one(0, 0.9, 0.0, 1.0, "steps")
+def test_a_run_with_fixed_steps_is_successful_without_convergence():
+    spent = run(0, 0.9, 0.0, 1.0, "steps")
     assert not trained(spent).successful and trained(spent, optimizer="gd").successful
-    assert not trained(one(0, 0.9, 0.0, 1.0, "diverged"), optimizer="gd").successful
+    assert not trained(run(0, 0.9, 0.0, 1.0, "diverged"), optimizer="gd").successful
     assert dp.TrainingSettings(optimizer="gd").has_fixed_steps
     assert not dp.TrainingSettings(steps=2).has_fixed_steps
 
 
-def test_runs_are_a_labelled_dataset(several):
+def test_runs_are_a_labeled_dataset(several):
     dataset = several.dataset()
     assert dataset["mechanism"].values.tolist()[:2] == ["semantic", "positional"]
     assert dataset["test_error"].attrs == {"long_name": "test error", "units": "1"}

@@ -15,19 +15,19 @@ _exact = eqx.filter_jit(attention_error)
 
 @eqx.filter_jit
 def _held_out(model, data, weights):
-    some = reduce(model, data)
-    return 2 * sentence_losses(model, some, project(some.z, weights)) / model.length
+    reduced = reduce(model, data)
+    return 2 * sentence_losses(model, reduced, project(reduced.z, weights)) / model.length
 
 
 @pytest.fixture(scope="session")
-def coloured():
-    """Two tokens with spectra of their own."""
+def colored():
+    """Two tokens with different spectra."""
     return dp.positional_semantic(
         spectrum=dp.Spectrum([[6.0, 1.0, 0.2, 0.2], [1.0, 2.0, 1.0, 0.0]])
     )
 
 
-@pytest.mark.parametrize("name", ["paper", "three_tokens", "coloured"])
+@pytest.mark.parametrize("name", ["paper", "three_tokens", "colored"])
 def test_exact_error_agrees_with_held_out_sentences(name, request):
     """At d = 8 the terms of order 1/d are a large part of the error."""
     model = request.getfixturevalue(name)
@@ -44,7 +44,7 @@ def test_exact_error_agrees_with_held_out_sentences(name, request):
 
 
 def test_error_of_the_teachers_own_weights_without_positions(paper):
-    """Q along Q* makes the covariance singular; omega = 0 and no positions: nothing is left."""
+    """Q along Q* makes the covariance singular; without omega and positions the error is zero."""
     model = dp.Model(dp.softmax_attention, dp.softmax_attention, length=2)
     teacher = jnp.asarray(np.random.default_rng(0).standard_normal((30, 1)))
     error = _exact(model, teacher, teacher, jnp.zeros((2, 30)), quadrature(model))
@@ -55,11 +55,11 @@ def test_equal_eigenvalues_have_the_error_of_white_tokens(paper, rng):
     flat = dp.positional_semantic(spectrum=dp.Spectrum([1.0, 1.0]))
     teacher, weights = jnp.asarray(rng.standard_normal((2, 8, 1)))
     positions = jnp.asarray(rng.standard_normal((2, 8)))
-    one, two = (
+    white, equal = (
         float(_exact(model, weights, teacher, positions, quadrature(model)))
         for model in (paper, flat)
     )
-    assert one == pytest.approx(two, rel=1e-12)
+    assert white == pytest.approx(equal, rel=1e-12)
 
 
 def test_linear_layer_error_tends_to_its_limit(paper):
@@ -68,8 +68,8 @@ def test_linear_layer_error_tends_to_its_limit(paper):
     teacher = jnp.asarray(teacher * np.sqrt(d) / np.linalg.norm(teacher))
     h = 0.5 * np.random.default_rng(1).standard_normal((200_000, 2, 1))
     mean = jnp.mean(jax.vmap(paper.teacher)(jnp.asarray(h)), axis=0)
-    found = float(eqx.filter_jit(linear_error)(paper, mean, teacher, quadrature(paper)))
-    assert found == pytest.approx(dp.analysis.linear_test_error(paper), rel=5e-3)
+    error = float(eqx.filter_jit(linear_error)(paper, mean, teacher, quadrature(paper)))
+    assert error == pytest.approx(dp.analysis.linear_test_error(paper), rel=5e-3)
 
 
 def test_product_rule_is_accurate(paper):

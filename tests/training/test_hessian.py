@@ -13,18 +13,18 @@ from dotphase.training import hessian
 
 def test_lanczos_finds_the_eigenvalues_of_the_dense_hessian(paper):
     d = 70
-    some = eqx.filter_jit(reduce)(paper, dp.sample(paper, d=d, n=100, key=0))
+    reduced = eqx.filter_jit(reduce)(paper, dp.sample(paper, d=d, n=100, key=0))
     point = jnp.asarray(np.random.default_rng(0).standard_normal((d, 1)))
 
     def loss(flat):
-        return value_and_gradient(paper, some, flat.reshape(d, 1))[0]
+        return value_and_gradient(paper, reduced, flat.reshape(d, 1))[0]
 
     dense = np.linalg.eigvalsh(jax.jit(jax.hessian(loss))(point.ravel()))
-    found = hessian.smallest_curvatures(paper, some, point, 4)
+    curvature = hessian.smallest_curvatures(paper, reduced, point, 4)
     assert d > hessian.MAX_DENSE
-    np.testing.assert_allclose(found.eigenvalues, dense[:4], rtol=1e-7)
-    assert found.largest == pytest.approx(dense[-1], rel=1e-2)
-    assert found.verdict == "not critical"
+    np.testing.assert_allclose(curvature.eigenvalues, dense[:4], rtol=1e-7)
+    assert curvature.largest == pytest.approx(dense[-1], rel=1e-2)
+    assert curvature.verdict == "not critical"
 
 
 def test_minimum_and_saddle(paper):

@@ -57,10 +57,10 @@ def test_same_seed_same_numbers_whatever_the_batch(paper, semantic):
     alone = dp.train(paper, ALPHA, D, seeds=1, first_index=1, start="semantic").runs[0]
     assert (alone.index, alone.train_loss) == (1, semantic.runs[1].train_loss)
     together = dp.train(paper, ALPHA, D, seeds=2, start="semantic", runs_per_batch=2)
-    for mine, theirs in zip(together.runs, semantic.runs, strict=False):
-        assert mine.train_loss == pytest.approx(theirs.train_loss, rel=1e-9)
-        assert mine.test_error_sampled == pytest.approx(theirs.test_error_sampled, rel=1e-5)
-        np.testing.assert_allclose(mine.weights, theirs.weights, atol=1e-4)
+    for actual, expected in zip(together.runs, semantic.runs, strict=False):
+        assert actual.train_loss == pytest.approx(expected.train_loss, rel=1e-9)
+        assert actual.test_error_sampled == pytest.approx(expected.test_error_sampled, rel=1e-5)
+        np.testing.assert_allclose(actual.weights, expected.weights, atol=1e-4)
 
 
 def test_positional_start_finds_the_positional_minimum(paper, semantic):
@@ -88,13 +88,13 @@ def test_theory_and_training_agree(paper, semantic):
         ("sgd", {"lr": 0.5, "steps": 250}, 0.1),
     ],
 )
-def test_other_optimizers_go_where_lbfgs_goes(paper, semantic, name, settings, slack):
+def test_other_optimizers_reach_the_minimum_of_lbfgs(paper, semantic, name, settings, slack):
     training = dp.train(paper, ALPHA, D, seeds=2, start="semantic", optimizer=name, **settings)
-    for mine, best in zip(training.runs, semantic.runs, strict=False):
-        assert mine.train_loss == pytest.approx(best.train_loss, rel=slack)
-        assert mine.converged == (mine.gradient_norm / np.sqrt(D) <= 1e-6)
-        assert mine.converged == (mine.reason == "met the tolerance")
-        assert mine.converged == (name != "sgd")
+    for run, best in zip(training.runs, semantic.runs, strict=False):
+        assert run.train_loss == pytest.approx(best.train_loss, rel=slack)
+        assert run.converged == (run.gradient_norm / np.sqrt(D) <= 1e-6)
+        assert run.converged == (run.reason == "met the tolerance")
+        assert run.converged == (name != "sgd")
 
 
 def test_a_step_that_diverges_is_called_that(paper):
@@ -173,12 +173,14 @@ def test_out_of_memory_while_running_names_a_batch(paper, monkeypatch):
 
 
 def test_nan_is_never_converged(paper, monkeypatch):
-    """The test error sees rarer fields than the data do."""
+    """The test error includes rarer fields than the training data."""
     from dotphase.training import run
 
     measure = run.measure_runs
     nan = jnp.full(1, jnp.nan)
-    monkeypatch.setattr(run, "measure_runs", lambda *asked: measure(*asked) | {"test_error": nan})
+    monkeypatch.setattr(
+        run, "measure_runs", lambda *arguments: measure(*arguments) | {"test_error": nan}
+    )
     training = dp.train(paper, ALPHA, D, seeds=1)
     assert not training.converged and training.runs[0].outcome == "not_finite"
     assert training.runs[0].reason.startswith("met numbers that are not finite: ")
@@ -210,8 +212,8 @@ def test_settings_are_an_object_or_keywords(paper):
 
 def test_reference_values(paper, reference):
     rows = csv.DictReader((reference / "training.csv").read_text(encoding="utf-8").splitlines())
-    asked = ("positional", "1000", "0.5")
-    row = next(r for r in rows if (r["start"], r["d"], r["alpha"]) == asked)
+    selected = ("positional", "1000", "0.5")
+    row = next(r for r in rows if (r["start"], r["d"], r["alpha"]) == selected)
     training = dp.train(paper, 0.5, 1000, seeds=8, start="positional", held_out=2)
     for name in ("train_loss", "test_error", "m"):
         expected, stderr = float(row[name]), float(row[f"{name}_stderr"])

@@ -115,7 +115,7 @@ def train(
     >>> training.converged, training.runs[0].mechanism
     (True, 'semantic')
     """
-    began = time.perf_counter()
+    start_time = time.perf_counter()
     settings = replace_fields(settings or TrainingSettings(), changes)
     n = count_sentences(model, alpha, d)
     batch = _Batch(model, d, n, resolve_start(model, start, settings.scale), settings, record)
@@ -137,7 +137,7 @@ def train(
             **config,
             settings=settings,
             runs=tuple(runs),
-            seconds=time.perf_counter() - began,
+            seconds=time.perf_counter() - start_time,
             path=_path_dataset(paths, runs, attributes) if record else None,
         )
 
@@ -170,7 +170,7 @@ class _Batch:
 
     def train(self, indices: np.ndarray, report: ProgressCallback) -> list[tuple[Run, Path]]:
         """Train and measure the runs with these indices."""
-        began = time.perf_counter()
+        start_time = time.perf_counter()
         settings = self.settings
         model, recipe = cast(self.model, settings.precision), settings.recipe(self.d)
         keys = keys_at(jax.random.key(settings.seed), jnp.asarray(indices)[:, None])
@@ -189,7 +189,7 @@ class _Batch:
         arrays = jax.tree.map(
             np.asarray, (measured, outcomes, end.steps, end.point.weights, recorded)
         )
-        seconds = (time.perf_counter() - began) / len(indices)
+        seconds = (time.perf_counter() - start_time) / len(indices)
         results = []
         for position, index in enumerate(indices):
             values, outcome, steps, weights, path = jax.tree.map(itemgetter(position), arrays)
