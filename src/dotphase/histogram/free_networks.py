@@ -10,10 +10,10 @@ steps for each, and measures the scores of their attention.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import equinox as eqx
 import jax
@@ -45,11 +45,7 @@ from dotphase.histogram.settings import (
 from dotphase.histogram.task import Split, draw
 from dotphase.histogram.train import Plan, Trained, train
 from dotphase.runtime.progress import ProgressCallback, ProgressCounter
-from dotphase.storage.provenance import provenance
 from dotphase.storage.results import Result
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 #: Standard deviation of the noise at the release (arXiv:2402.03902).
 NOISE = 1e-3
@@ -155,6 +151,16 @@ class Emergence(Result, Printable):
     ([60], (1, 1))
     """
 
+    long_names: ClassVar[Mapping[str, str]] = {
+        "samples": "training sequences",
+        "steps": "optimizer steps",
+        **SCORES,
+    }
+    dimensions: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "samples": ("samples",),
+        **dict.fromkeys(SCORES, ("samples", "run")),
+    }
+
     settings: HistogramSettings
     steps: int
     samples: Int[np.ndarray, " samples"] = field(repr=False)
@@ -170,24 +176,6 @@ class Emergence(Result, Printable):
         return {
             "steps": self.steps, "seed": self.settings.seed, "seconds": self.seconds, **scores,
         }  # fmt: skip
-
-    def dataset(self) -> xr.Dataset:
-        """Return the scores as a labeled dataset over `samples` and `run`."""
-        import xarray as xr
-
-        axes = ("samples", "run")
-        scores = {
-            name: (axes, getattr(self, name), {"long_name": text, "units": "1"})
-            for name, text in SCORES.items()
-        }
-        runs = np.arange(self.accuracy.shape[1])
-        coords = {
-            "samples": ("samples", self.samples, {"long_name": "training sequences", "units": "1"}),
-            "run": ("run", runs, {"long_name": "index of the run", "units": "1"}),
-        }
-        attributes = self.settings.to_dict() | {"steps": self.steps, "seconds": self.seconds}
-        task = attributes.pop("task")
-        return xr.Dataset(scores, coords=coords, attrs=provenance(None, **attributes, **task))
 
     @property
     def description(self) -> Description:

@@ -9,8 +9,9 @@ given a meaning to their two halves.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -23,23 +24,12 @@ from dotphase.config.formatting import Description, Printable
 from dotphase.histogram.network import Network, distance, in_single_precision
 from dotphase.histogram.task import Split
 from dotphase.histogram.train import evaluate
-from dotphase.storage.provenance import provenance
 from dotphase.storage.results import Result
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 #: Number of points on the line.
 POINTS = 41
 #: Largest number of rounds of matching.
 MAX_ROUNDS = 50
-#: Long names of the curves.
-CURVES = {
-    "loss": "held-out loss",
-    "accuracy": "held-out accuracy",
-    "aligned_loss": "held-out loss, symmetries aligned",
-    "aligned_accuracy": "held-out accuracy, symmetries aligned",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +49,19 @@ class LossBetween(Result, Printable):
     >>> dp.histogram.loss_between(network, network, split, points=3).barrier
     0.0
     """
+
+    long_names: ClassVar[Mapping[str, str]] = {
+        "position": "position on the line",
+        "loss": "held-out loss",
+        "accuracy": "held-out accuracy",
+        "aligned_loss": "held-out loss, symmetries aligned",
+        "aligned_accuracy": "held-out accuracy, symmetries aligned",
+        "distance": "length of the line",
+        "aligned_distance": "length of the line, symmetries aligned",
+    }
+    dimensions: ClassVar[Mapping[str, tuple[str, ...]]] = dict.fromkeys(
+        ("position", "loss", "accuracy", "aligned_loss", "aligned_accuracy"), ("position",)
+    )
 
     position: Float[np.ndarray, " points"] = field(repr=False)
     loss: Float[np.ndarray, " points"] = field(repr=False)
@@ -82,21 +85,6 @@ class LossBetween(Result, Printable):
         """Return barriers and distances, ready for JSON."""
         names = ("barrier", "aligned_barrier", "distance", "aligned_distance")
         return {name: getattr(self, name) for name in names}
-
-    def dataset(self) -> xr.Dataset:
-        """Return the curves as a labeled dataset over `position`."""
-        import xarray as xr
-
-        labels = {name: {"long_name": text, "units": "1"} for name, text in CURVES.items()}
-        return xr.Dataset(
-            {name: ("position", getattr(self, name), labels[name]) for name in CURVES},
-            coords={
-                "position": (
-                    "position", self.position, {"long_name": "position on the line", "units": "1"},
-                )
-            },
-            attrs=provenance(None, **self.to_dict()),
-        )  # fmt: skip
 
     @property
     def description(self) -> Description:

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -73,6 +73,11 @@ class Result:
     True
     """
 
+    #: Dimensions of array fields in the dataset; others have dimensions of their own.
+    dimensions: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    #: Long names of fields that are not in `dotphase.storage.labels`.
+    long_names: ClassVar[Mapping[str, str]] = {}
+
     def dataset(self) -> xr.Dataset:
         """Return the fields that are numbers or arrays as a dataset, the others as attributes."""
         import xarray as xr
@@ -83,9 +88,12 @@ class Result:
                 isinstance(value, np.ndarray | float | int)
                 and np.asarray(value).dtype.kind in "fiu"
             ):
-                dims = [f"{name}_{axis}" for axis in range(np.ndim(value))]
-                variables[name] = (dims, value)
-        return add_labels(xr.Dataset(variables, attrs=_provenance(self)))
+                unnamed = [f"{name}_{axis}" for axis in range(np.ndim(value))]
+                variables[name] = (self.dimensions.get(name, unnamed), value)
+        dataset = add_labels(xr.Dataset(variables, attrs=_provenance(self)))
+        for name, long_name in self.long_names.items():
+            dataset[name].attrs.update(long_name=long_name, units="1")
+        return dataset
 
     def save(self, path: str | Path) -> Path:
         """Write the result to a netCDF file, which `dp.load` reads; return its path.
