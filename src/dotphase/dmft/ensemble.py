@@ -132,7 +132,7 @@ def run_repetition(descent: Descent, sentences: int, index: int) -> Repetition:
 def _first_fields(
     model: Model, sentences: int, exact: bool, rng: np.random.Generator
 ) -> tuple[Float[Array, "tokens t n"], Float[Array, "first tokens r n"]]:
-    """Draw the fields of the teacher and those of the first weights of the student."""
+    """Draw fields of the teacher and of the student's first weights."""
     t, r, length = model.teacher_rank, model.student_rank, model.length
     rows = length * (t + r * (1 if exact else QUASI_RANDOM))
     if exact:

@@ -21,7 +21,7 @@ PARTS = ("measured", "predicted", "stderr")
 
 @dataclass(frozen=True, eq=False)
 class AmpRun(Run):
-    """One run of message passing; the other attributes are those of `Run`.
+    """Run of message passing; inherits the attributes of `Run`.
 
     Attributes
     ----------

@@ -261,10 +261,7 @@ def _jump_weight(by_parts: np.ndarray, smooth: np.ndarray) -> float:
 def _sentences(
     model: Model, h: Float[Array, "tokens t paths"], noise: Float[Array, "normals paths"]
 ) -> tuple[Sentences, ...]:
-    """Losses of the paths, in the form of those of sentences.
-
-    In the limit, tokens are orthogonal.
-    """
+    """Quadratic forms of the losses of all paths, for orthogonal tokens as in the limit."""
     target = vmap_points(model.label)(h, noise)
     form = target if model.loss is not None else vmap_points(partial(limit_form, model))(target)
     return split_blocks(Sentences(form, jnp.ones(PATHS)))

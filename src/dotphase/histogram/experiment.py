@@ -166,7 +166,7 @@ def _checkpoints(
 
 @in_single_precision
 def _initialize(labels: Labels, settings: ExperimentSettings) -> tuple[Network, Constraint]:
-    """Initial networks and constraints; those of a run depend on its label and the seed alone."""
+    """Initialize and constrain every run, from its label and the seed alone."""
     task, dimension = settings.task, settings.dimension
     keys = _keys(labels, settings.seed, "start")
     constraints = jax.tree.map(

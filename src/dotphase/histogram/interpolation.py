@@ -34,7 +34,7 @@ MAX_ROUNDS = 50
 
 @dataclass(frozen=True, eq=False)
 class LossBetween(Result, Printable):
-    """Held-out loss and accuracy between two networks, as they are and with symmetries aligned.
+    """Held-out loss and accuracy between two networks, with and without aligned symmetries.
 
     Attributes
     ----------
@@ -153,7 +153,7 @@ def align(first: Network, second: Network) -> Network:
 
 
 def _match_hidden(first: Network, second: Network) -> Network:
-    """Permute hidden units to match those of the first network."""
+    """Permute the hidden units of the second network to match the first."""
     gain = first.hidden_weight.T @ second.hidden_weight
     gain = gain + np.outer(first.hidden_bias, second.hidden_bias)
     order = _assign(gain + first.output_weight @ second.output_weight.T)
@@ -165,7 +165,7 @@ def _match_hidden(first: Network, second: Network) -> Network:
 
 
 def _match_coordinates(first: Network, second: Network) -> Network:
-    """Permute the coordinates of LayerNorm to match those of the first network."""
+    """Permute the LayerNorm coordinates of the second network to match the first."""
     gain = first.value.T @ second.value + first.hidden_weight @ second.hidden_weight.T
     gain = gain + np.outer(first.norm_scale, second.norm_scale)
     order = _assign(gain + np.outer(first.norm_shift, second.norm_shift))

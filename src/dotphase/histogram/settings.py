@@ -64,7 +64,7 @@ class HistogramSettings:
 
 @dataclass(frozen=True)
 class ExperimentSettings(HistogramSettings):
-    """Settings of `run`: those of `HistogramSettings`, and the training.
+    """Settings of `run`: `HistogramSettings` and the training.
 
     Parameters
     ----------
