@@ -45,7 +45,7 @@ def test_interrupted_and_started_again(capsys, tmp_path, monkeypatch):
     assert _run([*FEW, "--out", str(whole)]) == 0
     expected = json.loads(capsys.readouterr().out)
     with monkeypatch.context() as patch:
-        patch.setattr("dotphase.cli.commands.histogram._EpochCounter.__call__", interrupt)
+        patch.setattr("dotphase.cli.output.ProgressBar.__call__", interrupt)
         assert _run([*FEW, "--out", str(broken)]) == 130
     out, err = capsys.readouterr()
     assert "interrupted after 1 epochs" in err

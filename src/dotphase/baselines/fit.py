@@ -1,17 +1,15 @@
-"""Baselines fitted to the data sets that attention is trained on.
+"""Baselines without attention, fitted to the data sets that attention is trained on.
 
-They answer the question what a student without attention would achieve on equal data:
-
-- ``linear``: ``f(x) = W x`` with W in R^{L x L}, mixing tokens by their places alone. Ridge
+- ``linear``: ``f(x) = W x`` with W in R^{L x L}, which mixes tokens by position alone. Ridge
   regression in closed form; its test error is exact.
 - ``perceptron``: two layers on the concatenated tokens, ``f(x) = B relu(A vec(x) + a) + b``,
-  trained by Adam on the same loss. It may learn anything, in principle, but has d^2
-  parameters to find from n L d numbers.
-- ``positions``: a perceptron of the same kind that sees the encodings and nothing else, and answers
-  with a matrix that mixes the tokens, ``f(x) = W(p) x``.
-- ``positional``: attention that sees the encodings and nothing else, ``f(x) = S(p Q/sqrt d) x``.
+  trained by Adam on the same loss. It can represent any map, but has of order d^2 parameters and
+  only n L d training labels.
+- ``positions``: a perceptron of the positional encodings alone, whose output is a matrix that mixes
+  the tokens, ``f(x) = W(p) x``.
+- ``positional``: attention between the positional encodings alone, ``f(x) = S(p Q/sqrt d) x``.
 - ``kernel``: ridge regression with the Gaussian kernel ``exp(-|x - x'|^2/(2 L d sigma^2))`` of the
-  concatenated tokens, its penalty the best of a few on sentences of its own.
+  concatenated tokens. The penalty is the best of several on held-out sentences.
 """
 
 from __future__ import annotations
@@ -40,13 +38,17 @@ from dotphase.numerics.proximal_map import vmap_points
 from dotphase.numerics.statistics import error_if_known
 from dotphase.runtime.precision import in_double_precision
 
-#: Least hidden units, full-batch Adam steps and step size of perceptrons.
-HIDDEN, STEPS, STEP = 256, 300, 3e-3
-#: Steps of what sees the encodings only, which are cheap.
-MORE_STEPS = 3000
+#: Smallest number of hidden units of a perceptron.
+MIN_UNITS = 256
+#: Number of full-batch Adam steps.
+STEPS = 300
+#: Step size at the smallest width.
+LR = 3e-3
+#: Number of steps of baselines on the encodings, which are cheap.
+ENCODING_STEPS = 3000
 #: Fresh sentences for the test error where it has no closed form.
 HELD_OUT = 1024
-#: Penalties that kernel regression chooses from.
+#: Candidate penalties of kernel regression.
 PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
 
 
@@ -63,12 +65,12 @@ class Baseline:
 
     Attributes
     ----------
-    kind : which baseline
-    alpha, d, n : sentences per dimension, dimension, sentences
+    kind : name of the baseline
+    alpha, d, n : sentences per dimension, dimension and number of sentences
     train_error, test_error : mean of ``|y - f|^2/(d L)`` over runs, on the training data and
         on fresh data
     stderr : standard error of the mean test error; None for a single run
-    limit : what the test error of the linear layer tends to as d grows; None for others
+    limit : limit of the test error of the linear layer at large d; None for others
     runs : (training error, test error) of every run
     seconds : wall time
 
@@ -91,7 +93,7 @@ class Baseline:
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, ready for JSON."""
+        """Return the fields in the types of JSON."""
         return {**vars(self), "runs": [list(run) for run in self.runs]}
 
 
@@ -104,15 +106,15 @@ def baseline(
     Parameters
     ----------
     model : Model
-        Teacher and data; the student plays no part.
+        Teacher and data; the student is not used.
     alpha, d : float, int
         Sentences per dimension, and dimension of a token.
     kind : {"linear", "positions", "positional", "perceptron", "kernel"}
-        Which baseline.
+        Name of the baseline.
     seeds : int
-        Number of data sets; set k is that of run k of `train`.
+        Number of data sets; data set k is that of run k of `train`.
     seed : int
-        Seed of everything random.
+        Root seed.
 
     Examples
     --------
@@ -120,14 +122,14 @@ def baseline(
     >>> linear.test_error > 0
     True
     """
-    began = time.perf_counter()
+    start_time = time.perf_counter()
     refuse(model, "a baseline", "loss", "noise", "latent", "correlation")
     n = count_sentences(model, alpha, d)
     fit = KINDS[validation.choice("kind", kind, KINDS)]
     root = jax.random.key(validation.integer("seed", seed, at_least=0))
     results = []
-    for number in range(validation.integer("seeds", seeds, at_least=1)):
-        key = jax.random.fold_in(root, number)
+    for index in range(validation.integer("seeds", seeds, at_least=1)):
+        key = jax.random.fold_in(root, index)
         data = sample(model, d, n, key)
         fitted = fit(model, data, Purpose.BASELINE.of(key))
         results.append((float(fitted.train_error), float(fitted.test_error)))
@@ -142,31 +144,31 @@ def baseline(
         stderr=error_if_known(test),
         limit=linear_test_error(model, seed=seed) if kind == "linear" else None,
         runs=tuple(results),
-        seconds=time.perf_counter() - began,
+        seconds=time.perf_counter() - start_time,
     )
 
 
 def labels(model: Model, data: Dataset) -> Float[Array, "n tokens d"]:
-    """``y = T x`` of every sentence."""
+    """Return ``y = T x`` for every sentence."""
     target = vmap_points(model.teacher)(project(data.tokens, data.teacher_weights))
     return jnp.einsum("kln,nld->nkd", target, data.tokens)
 
 
 @eqx.filter_jit
 def fit_linear(model: Model, data: Dataset, key: Array) -> Fitted:
-    """Ridge regression; nothing random, so the key is not used."""
-    return _of_mixing(model, data, linear_layer(model, data))
+    """Fit ridge regression; it is deterministic, so the key is not used."""
+    return _measure_mixing(model, data, linear_layer(model, data))
 
 
-def _of_mixing(model: Model, data: Dataset, layer: Float[Array, "tokens tokens"]) -> Fitted:
-    """Errors of ``f(x) = W x``; that on fresh data is exact."""
-    miss = labels(model, data) - jnp.einsum("kl,nld->nkd", layer, data.tokens)
+def _measure_mixing(model: Model, data: Dataset, layer: Float[Array, "tokens tokens"]) -> Fitted:
+    """Return the errors of ``f(x) = W x``; the test error is exact."""
+    residual = labels(model, data) - jnp.einsum("kl,nld->nkd", layer, data.tokens)
     error = linear_error(model, layer, data.teacher_weights, quadrature(model))
-    return Fitted(jnp.mean(miss**2), error)
+    return Fitted(jnp.mean(residual**2), error)
 
 
 class Perceptron(eqx.Module):
-    """``f(x) = B relu(A x + a) + b``."""
+    """Two-layer network ``f(x) = B relu(A x + a) + b``."""
 
     hidden: eqx.nn.Linear
     output: eqx.nn.Linear
@@ -181,74 +183,76 @@ class Perceptron(eqx.Module):
 
 
 def _adam(
-    loss: Callable[[Any], Array], weights: Any, ridge: Any, steps: int, units: int = HIDDEN
+    loss: Callable[[Any], Array], weights: Any, ridge: Any, steps: int, units: int = MIN_UNITS
 ) -> Any:
-    """Weights after full-batch Adam on a loss with ``(ridge/2) |weights|^2`` added.
+    """Minimize a loss plus ``(ridge/2) |weights|^2`` by full-batch Adam.
 
-    The wider a network, the more its weights move it together: steps are shorter by its units.
+    The step size is inversely proportional to the width, since the output changes by the sum of the
+    changes of all units.
     """
-    transform = optax.adam(STEP * HIDDEN / units)
+    transform = optax.adam(LR * MIN_UNITS / units)
 
     def total(weights: Any) -> Array:
         penalty = sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(weights))
         return loss(weights) + 0.5 * ridge * penalty
 
     def step(carry: tuple[Any, Any], _: None) -> tuple[tuple[Any, Any], None]:
-        weights, memory = carry
-        updates, memory = transform.update(jax.grad(total)(weights), memory)
-        return (eqx.apply_updates(weights, updates), memory), None
+        weights, state = carry
+        updates, state = transform.update(jax.grad(total)(weights), state)
+        return (eqx.apply_updates(weights, updates), state), None
 
     return jax.lax.scan(step, (weights, transform.init(weights)), length=steps)[0][0]
 
 
 @eqx.filter_jit
 def fit_perceptron(model: Model, data: Dataset, key: Array) -> Fitted:
-    """On the loss of the attention student, ``sum_mu |y - f|^2/(2d)``, ridge included."""
-    for_weights, for_test = jax.random.split(key)
+    """Fit a perceptron on the loss of the student, ``sum_mu |y - f|^2/(2d)``, with its ridge."""
+    weights_key, test_key = jax.random.split(key)
     _, length, d = data.tokens.shape
-    answers = labels(model, data)
-    # Two units for each input, so that every linear map is among what it can be.
-    units = max(HIDDEN, 2 * length * d)
-    network = Perceptron(length * d, units, length * d, for_weights, data.tokens.dtype)
+    targets = labels(model, data)
+    # Two units for each input, so that the network can represent every linear map.
+    units = max(MIN_UNITS, 2 * length * d)
+    network = Perceptron(length * d, units, length * d, weights_key, data.tokens.dtype)
 
-    def miss(network: Perceptron, tokens: Array, answers: Array) -> Array:
-        return jax.vmap(lambda x: network(x.ravel()).reshape(x.shape))(tokens) - answers
+    def residual(network: Perceptron, tokens: Array, targets: Array) -> Array:
+        return jax.vmap(lambda x: network(x.ravel()).reshape(x.shape))(tokens) - targets
 
     def loss(network: Perceptron) -> Array:
-        return jnp.sum(miss(network, data.tokens, answers) ** 2) / (2 * d)
+        return jnp.sum(residual(network, data.tokens, targets) ** 2) / (2 * d)
 
     network = _adam(loss, network, model.ridge, STEPS, units)
-    tokens = draw_tokens(model, d, HELD_OUT, for_test, data.tokens.dtype)
-    fresh = labels(model, data._replace(tokens=tokens))
-    train, test = miss(network, data.tokens, answers), miss(network, tokens, fresh)
+    tokens = draw_tokens(model, d, HELD_OUT, test_key, data.tokens.dtype)
+    test_targets = labels(model, data._replace(tokens=tokens))
+    train = residual(network, data.tokens, targets)
+    test = residual(network, tokens, test_targets)
     return Fitted(jnp.mean(train**2), jnp.mean(test**2))
 
 
 def _fit_mixing(
     model: Model, data: Dataset, mixing: Callable[[Any], Float[Array, "tokens tokens"]], start: Any
 ) -> Fitted:
-    """The best of a family of matrices W, by the moments of the data alone."""
+    """Fit the parameters of a matrix W; the loss depends on moments of the data alone."""
     B, C = mixing_moments(model, data)
 
     def loss(weights: Any) -> Array:
         W = mixing(weights)
         return jnp.sum(W * (0.5 * W @ C - B))
 
-    return _of_mixing(model, data, mixing(_adam(loss, start, model.ridge, MORE_STEPS)))
+    return _measure_mixing(model, data, mixing(_adam(loss, start, model.ridge, ENCODING_STEPS)))
 
 
 @eqx.filter_jit
 def fit_positions(model: Model, data: Dataset, key: Array) -> Fitted:
-    """A perceptron of the encodings that answers with a matrix."""
+    """Fit a perceptron of the encodings whose output is a matrix."""
     shape = (model.length, model.length)
     encodings = data.positions.ravel()
-    network = Perceptron(encodings.size, HIDDEN, model.length**2, key, data.tokens.dtype)
+    network = Perceptron(encodings.size, MIN_UNITS, model.length**2, key, data.tokens.dtype)
     return _fit_mixing(model, data, lambda network: network(encodings).reshape(shape), network)
 
 
 @eqx.filter_jit
 def fit_positional(model: Model, data: Dataset, key: Array) -> Fitted:
-    """Attention between encodings; begins with weights of order one along the first of them."""
+    """Fit attention between encodings, from weights of order one along the first of them."""
     d = data.tokens.shape[2]
     first = data.positions[0] * jnp.sqrt(d)
     weights = first[:, None] + 0.1 * jax.random.normal(key, (d, model.student_rank), first.dtype)
@@ -258,9 +262,11 @@ def fit_positional(model: Model, data: Dataset, key: Array) -> Fitted:
 
 @eqx.filter_jit
 def fit_kernel(model: Model, data: Dataset, key: Array) -> Fitted:
-    """Kernel ridge regression; the penalty is the one that does best on held-out sentences, and
-    the test error is that on others."""
-    first, second = jax.random.split(key)
+    """Fit kernel ridge regression.
+
+    The penalty has the smallest error on held-out sentences; the test error uses other sentences.
+    """
+    penalty_key, test_key = jax.random.split(key)
     n, length, d = data.tokens.shape
     x = data.tokens.reshape(n, length * d)
     y = labels(model, data).reshape(n, length * d)
@@ -272,21 +278,22 @@ def fit_kernel(model: Model, data: Dataset, key: Array) -> Fitted:
 
     def fresh(key: Array) -> tuple[Array, Array]:
         tokens = draw_tokens(model, d, HELD_OUT, key, data.tokens.dtype)
-        answers = labels(model, data._replace(tokens=tokens))
-        return kernel(tokens.reshape(HELD_OUT, -1), x), answers.reshape(HELD_OUT, -1)
+        targets = labels(model, data._replace(tokens=tokens))
+        return kernel(tokens.reshape(HELD_OUT, -1), x), targets.reshape(HELD_OUT, -1)
 
-    # Products of many dimensions make the kernel nearly diagonal: penalties are on its scale.
+    # In high dimension the kernel is nearly the identity, which sets the scale of the penalties.
     values, vectors = jnp.linalg.eigh(kernel(x, x))
-    inside = vectors.T @ y
+    projected = vectors.T @ y
 
-    def miss(penalty: Array, rows: Array, answers: Array) -> Array:
-        found = rows @ (vectors @ (inside / (values + penalty)[:, None]))
-        return jnp.mean((answers - found) ** 2)
+    def error(penalty: Array, rows: Array, targets: Array) -> Array:
+        predicted = rows @ (vectors @ (projected / (values + penalty)[:, None]))
+        return jnp.mean((targets - predicted) ** 2)
 
     penalties = jnp.asarray(PENALTIES, x.dtype)
-    held = fresh(first)
-    chosen = penalties[jnp.argmin(jax.lax.map(lambda one: miss(one, *held), penalties))]
-    return Fitted(miss(chosen, kernel(x, x), y), miss(chosen, *fresh(second)))
+    held_out = fresh(penalty_key)
+    errors = jax.lax.map(lambda penalty: error(penalty, *held_out), penalties)
+    best = penalties[jnp.argmin(errors)]
+    return Fitted(error(best, kernel(x, x), y), error(best, *fresh(test_key)))
 
 
 #: Baselines by name: ``(model, data, key) -> Fitted``.

@@ -90,7 +90,11 @@ class ProgressBar:
         self._start_time = time.monotonic()
 
     def __call__(self, event: ProgressEvent) -> None:
-        self._update(completed=event.done, total=event.total)
+        """Move the bar to an event with a result; show other events as text."""
+        if event.result is None:
+            self.status(f"{event.stage} {event.done} of at most {event.total}")
+        else:
+            self._update(completed=event.done, total=event.total)
 
     def log(self, text: str) -> None:
         """Show `text` instead of the title; without a terminal print it as a line."""

@@ -19,7 +19,7 @@ from dotphase.cli.options import (
     plot_option,
 )
 from dotphase.cli.output import Files, echo, print_json, progress_bar
-from dotphase.runtime.progress import ProgressCallback, ProgressEvent
+from dotphase.runtime.progress import ProgressCallback
 
 if TYPE_CHECKING:
     from dotphase.model import Model
@@ -118,14 +118,8 @@ def compute_and_print(
         from dotphase.experiments.comparison.with_theory import with_theory
         from dotphase.finite_d.runs import keep_finished
 
-        def report(event: ProgressEvent) -> None:
-            if event.result is None:
-                bar.status(f"step {event.done} of at most {event.total}")
-            else:
-                bar.advance()
-
         try:
-            result = compute(model, report)
+            result = compute(model, bar)
             if request.theory:
                 bar.status("theory")
                 with keep_finished(result.runs, lambda: result):

@@ -52,7 +52,7 @@ def curve(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
         for name in dataset["branch"].values.tolist():
             branch = dataset.sel(branch=name)
             marker = {"marker": MARKERS[name]}
-            style = {"hollow": marker, "color": COLORS[name], **marker}
+            style: dict[str, Any] = {"hollow": marker, "color": COLORS[name], **marker}
             any_untrusted |= plot_branch(loss, branch, branch["train_loss"], label=name, **style)
             plot_branch(error, branch, branch["test_error"], **style)
             for (part, symbol), dashes in zip(OVERLAP_LABELS.items(), ("-", "--"), strict=True):

@@ -80,7 +80,7 @@ def command(
 
         dataset = compare(
             built, alphas, d, seeds=seeds, branches=branches, theory=theory, amp=amp, seed=seed,
-            progress=lambda source: bar.advance(), **parameters,
+            progress=bar, **parameters,
         )  # fmt: skip
     with files.written_after(dataset, "compare"):
         if as_json:

@@ -61,7 +61,7 @@ def command(
         files = Files(out, plot)
         dataset = curve(
             built, alphas, branches, theory=theory, seed=seed,
-            progress=lambda solution: bar.advance(), **parameters,
+            progress=bar, **parameters,
         )  # fmt: skip
     with files.written_after(dataset, "curve"):
         if as_json:

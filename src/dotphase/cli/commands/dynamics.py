@@ -78,7 +78,7 @@ def command(
             scale=scale,
             log2_ensemble=parameters.pop("ensemble"),
             seed=seed,
-            progress=lambda event: bar.advance(),
+            progress=bar,
             **parameters,
         )
     with files.written_after(path.dataset(), "dynamics"):

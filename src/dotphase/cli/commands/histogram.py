@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dotphase.cli.options import POSITIVE, DistinctValues, json_option, seed_option
-from dotphase.cli.output import ProgressBar, print_json, progress_bar
+from dotphase.cli.output import print_json, progress_bar
 from dotphase.config.parameters import Integer, Number
 
 if TYPE_CHECKING:
     from dotphase.histogram import Emergence, Experiment
-    from dotphase.runtime.progress import ProgressEvent
 
 #: Default number of epochs, and the accuracy at which they end early.
 EPOCHS, TARGET = 200, 0.998
@@ -114,13 +113,13 @@ def _train(folder: Path, mechanism: str, runs: int, **settings: Any) -> tuple[Ex
     from dotphase.errors import Interrupted
     from dotphase.histogram import run
 
-    total = settings["epochs"] + (settings["release_epochs"] if settings["release"] else 0)
     is_new = not folder.exists()
     folder.mkdir(exist_ok=True)
     try:
-        with progress_bar(f"{mechanism}, {runs} runs each: epochs", total=total) as bar:
-            progress = _EpochCounter(bar)
-            return run(mechanism, runs, checkpoint=folder, progress=progress, **settings), False
+        with progress_bar(
+            f"{mechanism}, {runs} runs each: epochs", total=settings["epochs"]
+        ) as bar:
+            return run(mechanism, runs, checkpoint=folder, progress=bar, **settings), False
     except Interrupted as stop:
         return stop.finished, True  # type: ignore[return-value]
     except ValueError:
@@ -138,18 +137,6 @@ def _train_free(sizes: list[int], runs: int, steps: int, **settings: Any) -> Eme
             return emergence(sizes, runs, steps=steps, progress=bar, **settings)
     except KeyboardInterrupt:
         return None
-
-
-class _EpochCounter:
-    """Advance a progress bar by epochs, including those read from a checkpoint."""
-
-    def __init__(self, bar: ProgressBar) -> None:
-        self.bar = bar
-        self.epochs: dict[str, int] = {}
-
-    def __call__(self, event: ProgressEvent) -> None:
-        self.bar.advance(event.done - self.epochs.get(event.stage, 0))
-        self.epochs[event.stage] = event.done
 
 
 def _write(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dotphase.config.parameters import Choice, Integer, Log2, Number, Parameter
 from dotphase.study.tasks import Result
 
-ALPHA = Parameter("alpha", Number(above=0), help="Sentences per dimension n/d, > 0.")
+ALPHA = Parameter("alpha", Number(above=0), help="Sentences per dimension n/d.")
 DIMENSION = Parameter("d", Integer(2), help="Dimension of a token.")
 START = Parameter(
-    "start", Choice("dotphase.finite_d.initializers:INITIALIZERS"), "semantic", "Where to begin."
+    "start", Choice("dotphase.finite_d.initializers:INITIALIZERS"), "semantic", "Initial weights."
 )
-HELD_OUT = Parameter("held_out", Integer(2), 1024, "Sentences of the sampled test error.")
+HELD_OUT = Parameter("held_out", Integer(2), 1024, "Sentences for the sampled test error.")
 
 #: log2 of a number of Gaussian points.
 LOG2 = Log2(12, 24)

@@ -33,10 +33,10 @@ _BRANCHES = ("semantic", "positional")
 TASK = Task(
     compute,
     table(
-        Parameter("alpha_min", Number(above=0), 0.05, "Least alpha to search."),
-        Parameter("alpha_max", Number(above=0), 8.0, "Largest alpha to search."),
+        Parameter("alpha_min", Number(above=0), 0.05, "Smallest alpha of the search."),
+        Parameter("alpha_max", Number(above=0), 8.0, "Largest alpha of the search."),
         Parameter("log2_points", LOG2, 17, "log2 of the Gaussian points."),
-        Parameter("limits", Flag(), True, "Whether to look for where each branch ends, too."),
+        Parameter("limits", Flag(), True, "Also find the end of each branch."),
     ),
     {
         "alpha_c": Result(float, "alpha where the training losses cross"),

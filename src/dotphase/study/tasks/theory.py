@@ -42,11 +42,11 @@ TASK = Task(
     table(
         ALPHA,
         Parameter("branch", Choice("dotphase.theory.branches:BRANCHES"), "semantic",
-                  "Branch to follow."),
+                  "Branch of fixed points."),
         Parameter("rtol", Number(above=0), 2e-3,
-                  "Relative standard error at which no more points are added."),
-        Parameter("log2_points", LOG2, None, "log2 of a fixed number of Gaussian points."),
-        Parameter("max_log2_points", LOG2, 20, "log2 of the most points on the way to that error."),
+                  "Relative standard error to reach."),
+        Parameter("log2_points", LOG2, None, "log2 of the number of points [default: by rtol]."),
+        Parameter("max_log2_points", LOG2, 20, "log2 of the largest number of points."),
     ),
     {
         **_NUMBERS,
