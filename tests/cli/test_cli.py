@@ -17,7 +17,9 @@ from app_tools import wait_for
 from dotphase.cli import compiling, main
 from dotphase.cli.commands import COMMANDS
 from dotphase.cli.main import _open_streams, _run
-from dotphase.cli.output import echo
+from dotphase.cli.output import INNER_STAGE, ProgressBar, echo, progress_bar
+from dotphase.runtime.progress import ProgressEvent
+from dotphase.training.run import STEPS
 
 FAST = ["--log2-points", "12"]
 
@@ -109,6 +111,12 @@ def test_text_output_and_second_spellings_of_options(capsys):
             ["--rtol", "--theory dynamics"],
         ),
         (["curve", "--alphas", "1:2:2", "--out", "a.nc", "--theory", "x"], ["--theory", "x"]),
+        (["solve", "--alpha", "1", "--ridge", "inf"], ["--ridge", "'inf'", "finite number > 0"]),
+        (["solve", "--alpha", "1", "--seed", "1.5"], ["--seed", "'1.5'", "integer >= 0"]),
+        (["dynamics", "--alpha", "1", "--lr", "1", "--steps", "0"], ["--steps", "integer >= 1"]),
+        (["explore", "--port", "70000"], ["--port", "70000", "<= 65535"]),
+        (["reproduce"], ["command", "reproduce", "python -m reproduction"]),
+        (["reproduce", "transition", "--quick"], ["python -m reproduction"]),
         (["critical", "--alpha-max", "inf"], ["--alpha-max", "inf"]),
         (["diagram", "--alphas", "1:2:2", "--omegas", "0:2:2", "--out", "a.nc"], ["--omegas", "2"]),
     ],
@@ -236,12 +244,61 @@ def test_the_shell_can_complete_what_is_typed(monkeypatch, capsys):
     assert capsys.readouterr().out.split(",")[-1].strip() == "critical"
 
 
+def test_the_shell_completes_names_of_choices(monkeypatch, capsys):
+    monkeypatch.setenv("_DOTPHASE_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", "dotphase solve --branch s")
+    monkeypatch.setenv("COMP_CWORD", "3")
+    assert _run([]) == 0
+    assert capsys.readouterr().out.split() == ["plain,semantic"]
+
+
+def test_help_shows_the_range_of_numbers(capsys):
+    assert _run(["dynamics", "--help"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert (
+        "--batch-fraction FLOAT Fraction of the sentences in each step. [default: 1.0; 0<x<=1]"
+        in text
+    )
+    assert "--theta0 FLOAT Initial theta [default: that of the start]. --m0" in text
+
+
 def test_warnings_are_red_on_a_terminal_alone(capsys):
     echo("fine\n  NOT TRUSTED: why")
     assert capsys.readouterr().out == "fine\n  NOT TRUSTED: why\n"
     with click.Context(click.Command("any"), color=True).scope():
         echo("fine\n  NOT TRUSTED: why")
     assert "\x1b[31m  NOT TRUSTED: why" in capsys.readouterr().out
+
+
+class RecordedBar:
+    """Stand-in for the bar of rich: the last value of each field."""
+
+    def __init__(self):
+        self.fields = {}
+
+    def update(self, task, **changes):
+        self.fields |= changes
+
+
+def test_a_bar_follows_events_and_shows_inner_steps_as_text():
+    recorded = RecordedBar()
+    bar = ProgressBar("training", recorded, 0)
+    bar(ProgressEvent("training", 3, 8))
+    assert (recorded.fields["completed"], recorded.fields["total"]) == (3, 8)
+    bar(ProgressEvent("steps", 250, 1000))
+    assert recorded.fields["description"] == "training: step 250 of at most 1000"
+    assert (recorded.fields["completed"], recorded.fields["total"]) == (3, 8)
+    bar.status()
+    assert recorded.fields["description"] == "training"
+    assert STEPS == INNER_STAGE
+
+
+def test_without_a_terminal_there_is_no_bar_and_a_log_of_lines(capsys):
+    with progress_bar("solving", total=2) as bar:
+        bar(ProgressEvent("solving", 1, 2))
+        bar.status("theory")
+        bar.log("second: done")
+    assert capsys.readouterr().err == "second: done\n"
 
 
 def test_listeners_are_called_around_compilations():

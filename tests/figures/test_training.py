@@ -57,7 +57,7 @@ def test_basins_are_shares_of_runs_in_percent():
     order = [axis.get_title().split()[0] for axis in figure.axes[:3]]
     for number, axis in enumerate(figure.axes):
         optimizer, kind = runs["optimizer"].values[number // 3], order[number % 3]
-        values = share.sel(optimizer=optimizer, found=kind).transpose("scale", "alpha").values
+        values = share.sel(optimizer=optimizer, mechanism=kind).transpose("scale", "alpha").values
         np.testing.assert_allclose(axis.images[0].get_array(), values)
         assert texts(axis) == [f"{100 * value:.0f}" for value in values.ravel()]
         assert to_hex(axis.images[0].cmap(1.0)) == COLORS[kind].lower()
@@ -77,7 +77,7 @@ def test_outcomes_are_shares_with_errors():
     for row, kind in zip(axes, ("semantic", "positional", "uninformed"), strict=True):
         assert row[0].get_ylabel() == f"share of {kind} ends"
         for axis, scale in zip(row, (0.01, 0.1, 1.0), strict=True):
-            expected = shares.sel(found=kind, scale=scale)
+            expected = shares.sel(mechanism=kind, scale=scale)
             for number, container in enumerate(axis.containers):
                 line = container.lines[0]
                 alphas = runs["alpha"] + 0.04 * number

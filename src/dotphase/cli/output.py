@@ -18,6 +18,8 @@ from dotphase.config.serialization import to_json_types
 if TYPE_CHECKING:
     from dotphase.runtime.progress import ProgressEvent
 
+#: Stage of the events inside a unit of work: optimizer steps of one batch of runs.
+INNER_STAGE = "steps"
 #: Seconds of work before a progress bar appears.
 BAR_DELAY = 2.0
 
@@ -90,9 +92,9 @@ class ProgressBar:
         self._start_time = time.monotonic()
 
     def __call__(self, event: ProgressEvent) -> None:
-        """Move the bar to an event with a result; show other events as text."""
-        if event.result is None:
-            self.status(f"{event.stage} {event.done} of at most {event.total}")
+        """Move the bar; show steps inside a unit of work as text."""
+        if event.stage == INNER_STAGE:
+            self.status(f"step {event.done} of at most {event.total}")
         else:
             self._update(completed=event.done, total=event.total)
 
