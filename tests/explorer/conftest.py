@@ -41,11 +41,11 @@ class Site:
     address: str
     process: subprocess.Popen
 
-    def ask(self, name, method="GET", headers=None, **query):
-        """Status and JSON of one question."""
+    def request(self, name, method="GET", headers=None, **query):
+        """Status and JSON of the answer to a request."""
         address = f"{self.address}api/{name}?{urlencode(query)}"
-        given = {"X-Dotphase": "page"} if headers is None else headers
-        request = urllib.request.Request(address, method=method, headers=given)
+        own_headers = {"X-Dotphase": "page"} if headers is None else headers
+        request = urllib.request.Request(address, method=method, headers=own_headers)
         try:
             with urllib.request.urlopen(request, timeout=PATIENCE) as response:
                 return response.status, json.load(response)
@@ -56,10 +56,10 @@ class Site:
 
 @pytest.fixture(scope="package")
 def site(tmp_path_factory):
-    """``dotphase explore``, of small sizes, in a process of its own, ready to answer.
+    """``dotphase explore`` with small sizes, in a process of its own, after its warm-up.
 
-    One for all files here; it ends with them: its work in the background would slow down all
-    tests after it. What leaves most of that work behind is asked last, in `test_windows`.
+    All files of this folder share it. It ends with them, since its background work would slow down
+    later tests. The tests that leave most of that work come last, in `test_windows`.
     """
     environment = {
         **os.environ,
@@ -74,7 +74,7 @@ def site(tmp_path_factory):
         line = process.stdout.readline()
         assert "http://127.0.0.1:" in line, line + process.stderr.read()
         site = Site(line.split()[3], process)
-        wait_for(lambda: site.ask("about")[1]["ready"], "the explorer to be ready", 300)
+        wait_for(lambda: site.request("about")[1]["ready"], "the explorer to be ready", 300)
         yield site
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
@@ -94,12 +94,12 @@ def downloads(tmp_path_factory):
 def browser(tmp_path_factory, downloads):
     """Headless Chromium with the network off.
 
-    Where a browser is required (in continuous integration) its absence is a failure.
+    Without a browser tests are skipped, or fail where one is required (continuous integration).
     """
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if not chromium or not driver:
         if os.environ.get("CI") or os.environ.get("DOTPHASE_BROWSER") == "required":
-            pytest.fail("chromium and chromedriver are needed here and are not installed")
+            pytest.fail("chromium and chromedriver are required but not installed")
         pytest.skip("chromium and chromedriver (Debian: chromium, chromium-driver) are missing")
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
@@ -121,7 +121,7 @@ def browser(tmp_path_factory, downloads):
 
 
 class Page:
-    """The explorer in the browser, by what a user sees and does."""
+    """The explorer in the browser, as a user sees and uses it."""
 
     def __init__(self, browser, site):
         self.browser, self.site = browser, site
@@ -131,8 +131,8 @@ class Page:
         wait_for(lambda: self.script("return document.body.dataset.ready"), "the page")
         return self
 
-    def stay(self, tab="transition"):
-        """A tab of the page as it is; it is loaded if it is not."""
+    def open_tab(self, tab="transition"):
+        """Open a tab of the page, which is loaded only if it is not."""
         if not self.browser.current_url.startswith(self.site.address):
             self.open()
         self.find(f"#tab-{tab}").click()
@@ -145,11 +145,12 @@ class Page:
         return self.browser.find_element("css selector", selector)
 
     def text(self, selector):
-        look = "return document.querySelector(arguments[0])?.textContent ?? ''"
-        return self.script(look, selector)
+        return self.script(
+            "return document.querySelector(arguments[0])?.textContent ?? ''", selector
+        )
 
     def type(self, selector, text, events=("input", "change")):
-        """Replace what a field holds, as a user does, and leave it."""
+        """Replace the text of a field and dispatch its events."""
         self.script(
             "const e = document.querySelector(arguments[0]); e.value = arguments[1];"
             "for (const name of arguments[2]) e.dispatchEvent(new Event(name, {bubbles: true}));",
@@ -159,13 +160,13 @@ class Page:
     def slide(self, name, value):
         self.type(f"#{name}-slider", str(value), ["input"])
 
-    def held(self, name):
-        """What a field holds."""
+    def field(self, name):
+        """The text of a field."""
         return self.script("return document.getElementById(arguments[0]).value", name)
 
     def data(self, identity, name):
-        look = "return document.getElementById(arguments[0])?.dataset[arguments[1]]"
-        return self.script(look, identity, name)
+        script = "return document.getElementById(arguments[0])?.dataset[arguments[1]]"
+        return self.script(script, identity, name)
 
     def stage(self, branch):
         return self.data(f"{branch}-stage", "stage")
@@ -174,25 +175,25 @@ class Page:
         return self.data("verdict", "winner")
 
     def value(self, branch, name):
-        """A number of the table, all its digits; None while there is none."""
+        """A number of the table with all its digits, or None."""
         text = self.data(f"{branch}-{name}", "value")
         return None if text is None else float(text)
 
-    def at(self, **point):
-        """Whether the numbers shown belong to a point."""
-        known = json.loads(self.data("numbers", "point") or "{}")
-        return all(known.get(name) == value for name, value in point.items())
+    def is_at(self, **point):
+        """True if the numbers of the page belong to a point."""
+        shown = json.loads(self.data("numbers", "point") or "{}")
+        return all(shown.get(name) == value for name, value in point.items())
 
-    def settle(self, **point):
-        """Wait until some numbers of a point are shown."""
-        wait_for(lambda: self.at(**point), f"the numbers at {point}")
+    def wait_for_point(self, **point):
+        """Wait until the page shows numbers of a point."""
+        wait_for(lambda: self.is_at(**point), f"the numbers at {point}")
 
-    def complaints(self):
-        """What the page has said against an input."""
+    def message(self):
+        """The message of the page about an invalid input."""
         return self.text("#message:not([hidden])")
 
     def errors(self):
-        """Errors of scripts since the last call; refused inputs are answers, not errors."""
+        """Errors of scripts since the last call; refused inputs are no errors."""
         entries = self.browser.get_log("browser")
         bad = [entry["message"] for entry in entries if entry["level"] == "SEVERE"]
         return [message for message in bad if "status of 400" not in message]
@@ -201,12 +202,12 @@ class Page:
 @pytest.fixture
 def page(browser, site):
     first = browser.current_window_handle
-    shown = Page(browser, site)
+    page = Page(browser, site)
     browser.get_log("browser")
-    yield shown
+    yield page
     for handle in browser.window_handles:
         if handle != first:
             browser.switch_to.window(handle)
             browser.close()
     browser.switch_to.window(first)
-    assert shown.errors() == []
+    assert page.errors() == []

@@ -56,12 +56,12 @@ def test_a_random_start_has_the_overlaps_of_its_dimension(paper):
 
 
 def test_a_positional_start_is_that_of_the_theory(paper):
-    found, known = (
+    components, expected = (
         Descent(initialization="positional").start().components(paper),
         start_components(paper, "positional"),
     )
-    for one, other in zip(found, known, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-12)
+    for actual, wanted in zip(components, expected, strict=True):
+        np.testing.assert_allclose(actual, wanted, atol=1e-12)
 
 
 def test_the_same_theory_has_the_same_name():
@@ -74,16 +74,18 @@ def test_the_same_theory_has_the_same_name():
 def test_attention_along_a_path_is_attention_at_every_step(paper):
     theta = np.asarray([[0.25, 0.25], [0.1, 0.1]])
     m, q = np.asarray([[0.0, 0.0], [0.3, -0.3]]), np.asarray([[0.25, 0.25], [0.1, 0.1]])
-    found = attention_along(paper, theta, m, q, sentences=3)
+    matrices = attention_along(paper, theta, m, q, sentences=3)
     for step in range(2):
         wide = theta[step][:, None, None]
-        here = dp.Overlaps(q[step][:, None, None], m[step][:, None], wide, wide)
-        known = attention_matrices(paper, {"student": here}, sentence=2)
-        student = found["student"]
-        np.testing.assert_allclose(student["sample"][2, step], known["sample"]["student"])
-        np.testing.assert_allclose(student["mean"][step], known["mean"]["student"], atol=5e-3)
-        np.testing.assert_allclose(found["teacher"]["sample"][2], known["sample"]["teacher"])
-        np.testing.assert_allclose(found["teacher"]["mean"], known["mean"]["teacher"], atol=5e-3)
+        overlaps = dp.Overlaps(q[step][:, None, None], m[step][:, None], wide, wide)
+        expected = attention_matrices(paper, {"student": overlaps}, sentence=2)
+        student = matrices["student"]
+        np.testing.assert_allclose(student["sample"][2, step], expected["sample"]["student"])
+        np.testing.assert_allclose(student["mean"][step], expected["mean"]["student"], atol=5e-3)
+        np.testing.assert_allclose(matrices["teacher"]["sample"][2], expected["sample"]["teacher"])
+        np.testing.assert_allclose(
+            matrices["teacher"]["mean"], expected["mean"]["teacher"], atol=5e-3
+        )
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import pytest
 
 from dotphase.explorer import scheduler as scheduler_module
 from dotphase.explorer.scheduler import Scheduler
+from dotphase.explorer.shared_jobs import SharedJob
 from dotphase.theory.driver import before_evaluation
 
 #: Seconds after which a test gives up; far above what is needed.
@@ -195,6 +196,36 @@ def test_a_finished_task_may_add_another(single):
     first.begin(single)
     assert second.over.wait(PATIENCE)
     assert log == ["f0", "s0"]
+
+
+def test_several_computations_finish_together_in_the_order_of_their_keys(single):
+    owner, log, finished = SharedJob(), [], threading.Event()
+    jobs = {"slow": Work("s", 2, log).job, "fast": Work("f", 1, log).job}
+    results = []
+
+    def finish(values):
+        results.append(values)
+        finished.set()
+
+    with single.urgent():
+        single.add_all(jobs, 0, finish, owner, lambda key, result: log.append((key, result)))
+        assert results == []
+    assert finished.wait(PATIENCE)
+    assert log == ["s0", "s1", ("slow", "s"), "f0", ("fast", "f")]
+    assert [list(values.items()) for values in results] == [[("slow", "s"), ("fast", "f")]]
+
+
+def test_several_computations_do_not_finish_if_one_fails(single):
+    owner, ended = SharedJob(), Work("e", 1, [])
+
+    def broken():
+        raise ArithmeticError("broken")
+
+    with single.urgent():
+        single.add_all({1: broken, 2: Work("w", 1, []).job}, 0, pytest.fail, owner)
+        ended.begin(single, 1)
+    assert ended.over.wait(PATIENCE)
+    assert owner.error == "ArithmeticError: broken" and owner.stop.is_set()
 
 
 def test_tasks_compute_in_double_precision(single):

@@ -1,4 +1,4 @@
-"""The server without a browser: what it refuses, and that it answers to this machine only."""
+"""The server without a browser: its answers, its refusals, and its isolation from other hosts."""
 
 import socket
 import urllib.request
@@ -23,11 +23,11 @@ def test_it_listens_on_the_loopback_only(site):
 
 
 def test_a_first_answer_becomes_exact(site):
-    status, answer = site.ask("point", alpha=1.9, omega=0.2, window="w1")
+    status, answer = site.request("point", alpha=1.9, omega=0.2, window="w1")
     assert status == 200 and answer["point"]["alpha"] == 1.9
 
     def final():
-        value = site.ask("point", alpha=1.9, omega=0.2, window="w1")[1]["value"]["semantic"]
+        value = site.request("point", alpha=1.9, omega=0.2, window="w1")[1]["value"]["semantic"]
         return value if value and value["stage"] == "final" else None
 
     found = wait_for(final, "the final numbers")
@@ -40,12 +40,12 @@ def test_a_first_answer_becomes_exact(site):
         assert first["train_loss"] == pytest.approx(expected.train_loss, rel=0.05)
 
 
-def test_a_branch_that_is_not_there_is_said_to_be_missing(site):
-    def told():
-        value = site.ask("point", alpha=0.3, window="w2")[1]["value"]["semantic"]
+def test_a_missing_branch_is_reported(site):
+    def verdict():
+        value = site.request("point", alpha=0.3, window="w2")[1]["value"]["semantic"]
         return value if value and value["stage"] != "first look" else None
 
-    assert wait_for(told, "the verdict")["on_branch"] is False
+    assert wait_for(verdict, "the verdict")["on_branch"] is False
 
 
 @pytest.mark.parametrize(
@@ -66,24 +66,24 @@ def test_a_branch_that_is_not_there_is_said_to_be_missing(site):
         ("point", {"alpha": "1" * 3000}, "alpha"),
     ],
 )
-def test_bad_questions_are_refused_in_one_sentence(site, name, query, field):
-    status, answer = site.ask(name, **query)
+def test_bad_requests_are_refused_in_one_sentence(site, name, query, field):
+    status, answer = site.request(name, **query)
     assert status == 400
     assert answer["field"] == field and "must be" in answer["error"]
     assert len(answer["error"]) < 400
 
 
-def test_what_is_not_there_and_what_is_not_allowed(site):
-    assert site.ask("nothing")[0] == 404
-    assert site.ask("../server.py")[0] == 404
-    assert site.ask("train", method="POST", headers={}, d=50)[0] == 403
-    assert site.ask("train", d=50)[0] == 404  # a write is not a read
-    assert site.ask("about", headers={"Host": "elsewhere.example"})[0] == 403
-    assert site.ask("point", headers={"Sec-Fetch-Site": "cross-site"})[0] == 403
-    assert site.ask("point", headers={"Origin": "http://elsewhere.example"})[0] == 403
-    assert site.ask("about", method="DELETE")[0] == 501
-    assert site.ask("point", alpha="1" * 5000)[0] == 414
-    status, answer = site.ask("train", method="POST", d=5)
+def test_unknown_and_forbidden_requests(site):
+    assert site.request("nothing")[0] == 404
+    assert site.request("../server.py")[0] == 404
+    assert site.request("train", method="POST", headers={}, d=50)[0] == 403
+    assert site.request("train", d=50)[0] == 404  # a write is not a read
+    assert site.request("about", headers={"Host": "elsewhere.example"})[0] == 403
+    assert site.request("point", headers={"Sec-Fetch-Site": "cross-site"})[0] == 403
+    assert site.request("point", headers={"Origin": "http://elsewhere.example"})[0] == 403
+    assert site.request("about", method="DELETE")[0] == 501
+    assert site.request("point", alpha="1" * 5000)[0] == 414
+    status, answer = site.request("train", method="POST", d=5)
     assert status == 400 and answer["field"] == "d"
 
 
@@ -104,15 +104,15 @@ def test_the_page_may_load_from_here_only(site):
 
 
 def test_at_most_two_trainings_at_once(site):
-    begun = [site.ask("train", method="POST", d=2000, seeds=16, alpha=4) for _ in range(3)]
-    assert [status for status, _ in begun] == [200, 200, 400]
-    assert "trainings" in begun[2][1]["error"]
-    for _, answer in begun[:2]:
-        status, job = site.ask("cancel", method="POST", job=answer["job"])
+    started = [site.request("train", method="POST", d=2000, seeds=16, alpha=4) for _ in range(3)]
+    assert [status for status, _ in started] == [200, 200, 400]
+    assert "trainings" in started[2][1]["error"]
+    for _, answer in started[:2]:
+        status, job = site.request("cancel", method="POST", job=answer["job"])
         assert status == 200 and job["state"] == "canceled" and job["ended"]
 
 
-def test_without_plotly_one_line_says_what_to_install(monkeypatch, capsys):
+def test_without_plotly_one_line_names_the_package_to_install(monkeypatch, capsys):
     monkeypatch.setattr(serving, "find_spec", lambda name: None)
     assert _run(["explore", "--no-browser"]) == 2
     out, err = capsys.readouterr()
@@ -128,17 +128,17 @@ def test_a_taken_port_is_refused_in_one_line(site, monkeypatch, capsys):
     assert out == "" and err.count("\n") == 1 and port in err
 
 
-def test_names_under_which_a_page_may_be_asked_for(monkeypatch):
+def test_host_names_of_a_page(monkeypatch):
     class Quiet:
         get_routes: ClassVar = {}
 
-    with serving.Server("localhost", 0, Quiet()) as here:
-        assert here.private and here.is_ours(f"localhost:{here.port}")
-        assert not here.is_ours(f"192.0.2.7:{here.port}") and not here.is_ours("localhost")
-    with serving.Server("0.0.0.0", 0, Quiet()) as open_to_all:
-        assert not open_to_all.private
-        assert open_to_all.is_ours(f"192.0.2.7:{open_to_all.port}")
-        assert not open_to_all.is_ours(f"elsewhere.example:{open_to_all.port}")
+    with serving.Server("localhost", 0, Quiet()) as local:
+        assert local.private and local.is_ours(f"localhost:{local.port}")
+        assert not local.is_ours(f"192.0.2.7:{local.port}") and not local.is_ours("localhost")
+    with serving.Server("0.0.0.0", 0, Quiet()) as public:
+        assert not public.private
+        assert public.is_ours(f"192.0.2.7:{public.port}")
+        assert not public.is_ours(f"elsewhere.example:{public.port}")
 
 
 @pytest.mark.parametrize("host", ["a" * 300, "..", "nowhere.invalid", "1.2.3.4.5", "\0", "é" * 80])

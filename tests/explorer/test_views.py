@@ -1,4 +1,4 @@
-"""What the views compute: attention, stored diagrams, code for the clipboard."""
+"""The views: attention, stored diagrams, code for the clipboard."""
 
 import json
 import shlex
@@ -27,16 +27,16 @@ def test_attention_of_a_known_student(paper):
     """A student equal to the teacher's Q attends as the semantic part of the teacher does."""
     rho = 0.25 * np.ones((2, 1, 1))
     same = dp.Overlaps(q=rho, m=np.zeros((2, 1)), V=rho, theta=rho)
-    found = attention_matrices(paper, {"semantic": same, "positional": None}, sentence=5)
+    matrices = attention_matrices(paper, {"semantic": same, "positional": None}, sentence=5)
     for kind in ("mean", "sample"):
-        teacher, student = found[kind]["teacher"], found[kind]["semantic"]
+        teacher, student = matrices[kind]["teacher"], matrices[kind]["semantic"]
         np.testing.assert_allclose(
             teacher, 0.7 * student + 0.3 * np.asarray([[0.6, 0.4], [0.4, 0.6]]), atol=1e-12
         )
         np.testing.assert_allclose(student.sum(axis=1), 1.0)
-        assert "positional" not in found[kind]
+        assert "positional" not in matrices[kind]
     again = attention_matrices(paper, {"semantic": same}, sentence=6)
-    assert not np.allclose(again["sample"]["teacher"], found["sample"]["teacher"])
+    assert not np.allclose(again["sample"]["teacher"], matrices["sample"]["teacher"])
 
 
 def test_attention_of_a_student_with_two_columns():
@@ -44,22 +44,22 @@ def test_attention_of_a_student_with_two_columns():
     model = dp.positional_semantic(student_rank=2)
     one = np.diag([0.25, 0.0])[None].repeat(2, axis=0)
     student = dp.Overlaps(q=one, m=np.zeros((2, 2)), V=one, theta=one[:, :, :1])
-    found = attention_matrices(model, {"mixed": student}, sentence=5)
+    matrices = attention_matrices(model, {"mixed": student}, sentence=5)
     rho = 0.25 * np.ones((2, 1, 1))
     same = dp.Overlaps(q=rho, m=np.zeros((2, 1)), V=rho, theta=rho)
-    known = attention_matrices(dp.positional_semantic(), {"mixed": same}, sentence=5)
+    expected = attention_matrices(dp.positional_semantic(), {"mixed": same}, sentence=5)
     for kind in ("mean", "sample"):
-        np.testing.assert_allclose(found[kind]["mixed"], known[kind]["mixed"], atol=1e-12)
+        np.testing.assert_allclose(matrices[kind]["mixed"], expected[kind]["mixed"], atol=1e-12)
 
 
 def test_attention_of_a_student_that_knows_positions_only(paper):
     small = 1e-12 * np.ones((2, 1, 1))
     m = np.asarray([[0.5], [-0.5]])
     student = dp.Overlaps(q=small, m=m, V=small, theta=0 * small)
-    found = attention_matrices(paper, {"positional": student}, sentence=0)
+    matrices = attention_matrices(paper, {"positional": student}, sentence=0)
     weight = np.exp(0.25) / (np.exp(0.25) + np.exp(-0.25))
     expected = [[weight, 1 - weight], [1 - weight, weight]]
-    np.testing.assert_allclose(found["mean"]["positional"], expected, atol=1e-5)
+    np.testing.assert_allclose(matrices["mean"]["positional"], expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("mixing", ["standard", "other"])
@@ -85,9 +85,9 @@ def test_shipped_diagrams(mixing):
         gap = float(dataset["reached_difference"].isel(omega=i, alpha=j))
         assert -0.1 * semantic.train_loss < gap < 0
     assert value["loss_difference"][i][j] == pytest.approx(gap, abs=2e-5)
-    known = np.isfinite(np.asarray(value["loss_difference"], float))
+    has_difference = np.isfinite(np.asarray(value["loss_difference"], float))
     kinds = np.asarray([value["kind"][name] for name in ("semantic", "positional")])
-    np.testing.assert_array_equal(known, ~np.any(kinds == "saddle", axis=0))
+    np.testing.assert_array_equal(has_difference, ~np.any(kinds == "saddle", axis=0))
 
 
 def test_a_diagram_is_stored_in_the_cache_folder(tmp_path, monkeypatch):
@@ -158,12 +158,12 @@ def test_code_of_a_descent_gives_its_numbers(capsys, tmp_path, monkeypatch):
     descent = Descent(Point(alpha=1.0), "random", steps=4, d=60)
     view = snippets(descent.point, descent, 2, TRAINING, 0, "")["learn"]
     exec(compile(view["python"], "learn", "exec"), {})
-    known = dp.dynamics(Point().model(), 1.0, descent.start(), lr=8.0, steps=4, **SMALL)
-    assert str(known).splitlines()[:-1] == capsys.readouterr().out.splitlines()[:-1]
+    expected = dp.dynamics(Point().model(), 1.0, descent.start(), lr=8.0, steps=4, **SMALL)
+    assert str(expected).splitlines()[:-1] == capsys.readouterr().out.splitlines()[:-1]
     assert (tmp_path / "learning.png").is_file()
     assert _run([*shlex.split(view["command"])[1:], "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    np.testing.assert_allclose(printed["theta"], known.theta, rtol=1e-6)
+    np.testing.assert_allclose(printed["theta"], expected.theta, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ on both sides of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -47,23 +47,30 @@ def start_curve(scheduler: Scheduler, point: Point, job: SharedJob) -> None:
     settings, branches = SolverSettings(log2_points=LOG2_POINTS), branches_of(model)
     job.value = _empty_curve(alphas, branches)
 
-    def write(branch: str, solution: Solution) -> None:
+    def progress(branch: str, solution: Solution) -> None:
         with job.lock:
             _write_solution(job.value, branch, alphas.index(solution.alpha), solution)
             job.progress = min(job.progress + 1 / (len(branches) * len(alphas)), 0.99)
 
+    def finish_branch(branch: str, chain: list[Solution]) -> None:
+        # The continuation may have found missed points on its way back.
+        with job.lock:
+            for index, solution in enumerate(chain):
+                _write_solution(job.value, branch, index, solution)
+
     def finish(chains: Chains) -> None:
         crossing = find_crossing(model, chains, ALPHAS, settings)
         with job.lock:
-            for branch, chain in chains.items():
-                for index, solution in enumerate(chain):
-                    _write_solution(job.value, branch, index, solution)
             job.value |= crossing
             job.progress, job.done = 1.0, math.isnan(crossing["alpha_c"])
         if not job.done:
             _refine_crossing(scheduler, model, branches, crossing["alpha_c"], job)
 
-    _continue_branches(scheduler, model, alphas, branches, settings, job, finish, write)
+    chains = {
+        branch: partial(continue_one, model, alphas, branch, settings, partial(progress, branch))
+        for branch in branches
+    }
+    scheduler.add_all(chains, PRIORITY, finish, job, finish_branch)
 
 
 def _refine_crossing(
@@ -80,34 +87,11 @@ def _refine_crossing(
                 job.value |= {**crossing, "alpha_l": job.value["alpha_l"]}
             job.done = True
 
-    _continue_branches(scheduler, model, alphas.tolist(), branches, settings, job, finish)
-
-
-def _continue_branches(
-    scheduler: Scheduler,
-    model: Model,
-    alphas: list[float],
-    branches: tuple[str, ...],
-    settings: SolverSettings,
-    job: SharedJob,
-    finish: Callable[[Chains], None],
-    progress: Callable[[str, Solution], None] | None = None,
-) -> None:
-    """Continue all branches in the background and pass them to `finish`."""
-    chains: dict[str, list[Solution]] = {}
-
-    def finish_branch(branch: str, chain: list[Solution]) -> None:
-        with job.lock:
-            chains[branch] = chain
-            is_last = len(chains) == len(branches)
-        # Without the lock, which every request for the curve takes.
-        if is_last:
-            finish(chains)
-
-    for branch in branches:
-        report = progress and partial(progress, branch)
-        task = partial(continue_one, model, alphas, branch, settings, report)
-        scheduler.add(task, PRIORITY, partial(finish_branch, branch), job)
+    chains = {
+        branch: partial(continue_one, model, alphas.tolist(), branch, settings)
+        for branch in branches
+    }
+    scheduler.add_all(chains, PRIORITY, finish, job)
 
 
 def find_crossing(

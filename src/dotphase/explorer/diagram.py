@@ -63,16 +63,17 @@ def _compute(scheduler: Scheduler, point: Point, job: SharedJob, stride: int) ->
     settings = SolverSettings(log2_points=log2_points)
     informed = [branch for branch in branches_of(models[0]) if branch != "positional"]
     pairs = [(branch, model) for branch in (*informed, "positional") for model in models]
-    chains: dict[int, list[Solution]] = {}
+    chains = {
+        index: partial(continue_one, model, alphas.tolist(), branch, settings)
+        for index, (branch, model) in enumerate(pairs)
+    }
 
-    def finish(index: int, chain: list[Solution]) -> None:
+    def progress(index: int, chain: list[Solution]) -> None:
         with job.lock:
-            chains[index] = chain
             job.progress += share / len(pairs)
-            is_last = len(chains) == len(pairs)
-        if not is_last:
-            return
-        rows = [chains[index] for index in range(len(pairs))]
+
+    def finish(solved: dict[int, list[Solution]]) -> None:
+        rows = list(solved.values())
         dataset = assemble_diagram(models, rows, alphas, values, name, settings)
         job.value = to_page(stored_diagrams.select_drawn(dataset))
         if is_coarse:
@@ -81,9 +82,7 @@ def _compute(scheduler: Scheduler, point: Point, job: SharedJob, stride: int) ->
             stored_diagrams.store(point, dataset)
             job.progress, job.done = 1.0, True
 
-    for index, (branch, model) in enumerate(pairs):
-        task = partial(continue_one, model, alphas.tolist(), branch, settings)
-        scheduler.add(task, PRIORITY, partial(finish, index), job)
+    scheduler.add_all(chains, PRIORITY, finish, job, progress)
 
 
 def vertical_values(point: Point) -> np.ndarray:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from dotphase.errors import InvalidInput
@@ -33,28 +31,23 @@ def start_landscape(scheduler: Scheduler, point: Point, job: SharedJob) -> None:
     """Compute the landscape at a point, if it has one; missing rows are None."""
     model = point.model()
     m, theta = axes(model)
-    rows: dict[int, np.ndarray] = {}
-    grid = {"m": m.tolist(), "theta": theta.tolist()}
-    job.value = {**grid, "loss": [None] * SIZE, "minima": [], "trusted": None}
-
-    def finish(index: int, row: np.ndarray) -> None:
-        with job.lock:
-            rows[index] = row
-            loss = [rows[i][:, 0] if i in rows else None for i in range(SIZE)]
-            minima: list[list[float]] = []
-            trusted = None
-            if len(rows) == SIZE:
-                surface = assemble(model, point.alpha, m, theta, [rows[i] for i in range(SIZE)])
-                minima = [list(cell) for cell in surface.minima]
-                trusted = float(np.mean(surface.trusted))
-                job.done = True
-            job.value = {**grid, "loss": loss, "minima": minima, "trusted": trusted}
-            job.progress = len(rows) / SIZE
-
+    job.value = {"m": m.tolist(), "theta": theta.tolist(), "loss": [None] * SIZE, "minima": []}
     try:
-        tasks = landscape_rows(model, point.alpha, m, theta)
+        rows = dict(enumerate(landscape_rows(model, point.alpha, m, theta)))
     except InvalidInput as error:
         job.fail(str(error))
         return
-    for index, task in enumerate(tasks):
-        scheduler.add(task, PRIORITY, partial(finish, index), job)
+
+    def progress(index: int, row: np.ndarray) -> None:
+        with job.lock:
+            job.value["loss"][index] = row[:, 0]
+            job.progress += 1 / SIZE
+
+    def finish(solved: dict[int, np.ndarray]) -> None:
+        surface = assemble(model, point.alpha, m, theta, list(solved.values()))
+        minima = [list(cell) for cell in surface.minima]
+        with job.lock:
+            job.value |= {"minima": minima, "trusted": float(np.mean(surface.trusted))}
+            job.progress, job.done = 1.0, True
+
+    scheduler.add_all(rows, PRIORITY, finish, job, progress)

@@ -31,14 +31,7 @@ from dotphase.explorer.shared_jobs import SharedJob, SharedJobs
 from dotphase.explorer.snippets import snippets
 from dotphase.explorer.solver import Solver
 from dotphase.explorer.subprocesses import JobProcesses
-from dotphase.explorer.trainings import (
-    DIMENSIONS,
-    MAX_SEED,
-    SEEDS,
-    Trainings,
-    parse_training,
-    starts,
-)
+from dotphase.explorer.trainings import Trainings, parse_training, starts
 from dotphase.figures.parts.style import COLORS, DARK_THEME_COLORS
 from dotphase.theory.overlaps import Overlaps
 
@@ -107,7 +100,7 @@ class Explorer:
             self._warm_up_thread.join(MAX_EVALUATION)
 
     def about(self, query: Query) -> dict[str, Any]:
-        """Controls of the page with their bounds; `ready` is true after the warm-up."""
+        """Controls and colors of the page; `ready` is true after the warm-up."""
         family = self.default.family
         return {
             "ready": self.ready.is_set(),
@@ -116,10 +109,6 @@ class Explorer:
             "controls": family.controls(self.default),
             "vertical": family.vertical,
             "presets": presets(self.default),
-            "d": DIMENSIONS,
-            "seeds": SEEDS,
-            "seed": (0, MAX_SEED),
-            "sentence": (0, LAST_SENTENCE),
             "starts": starts(self.default.model()),
             "attention": self.default.model().loss is None,
             "descent": descent_form() if family.is_paper else None,

@@ -11,15 +11,19 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from dotphase.explorer.shared_jobs import SharedJob
 from dotphase.runtime.precision import in_double_precision
 from dotphase.theory.driver import evaluation_hook, run_quietly
+
+K = TypeVar("K", bound=Hashable)
+R = TypeVar("R")
 
 #: Longest time that urgent work holds background work, in seconds.
 MAX_HOLD = 2.0
@@ -80,6 +84,34 @@ class Scheduler:
                 owner.stop.set()
             self._waiting.append(Task(job, priority, finish, owner, next(self._numbers)))
             self._grant()
+
+    def add_all(
+        self,
+        jobs: Mapping[K, Callable[[], R]],
+        priority: int,
+        finish: Callable[[dict[K, R]], None],
+        owner: SharedJob,
+        progress: Callable[[K, R], None] | None = None,
+    ) -> None:
+        """Queue several computations by key.
+
+        `progress` receives each result with its key, and `finish` all of them, in the order of the
+        keys. The other parameters are those of `add`.
+        """
+        results: dict[K, R] = {}
+
+        def finish_one(key: K, result: R) -> None:
+            if progress is not None:
+                progress(key, result)
+            with owner.lock:
+                results[key] = result
+                is_last = len(results) == len(jobs)
+            # Without the lock, which every request for the owner's value takes.
+            if is_last:
+                finish({key: results[key] for key in jobs})
+
+        for key, job in jobs.items():
+            self.add(job, priority, partial(finish_one, key), owner)
 
     @contextmanager
     def urgent(self) -> Iterator[None]:
