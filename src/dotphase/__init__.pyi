@@ -21,6 +21,7 @@ from dotphase.experiments.theory.diagram import diagram as diagram
 from dotphase.dmft.run import dynamics as dynamics
 from dotphase.theory.critical import critical as critical
 from dotphase.theory.critical_line import critical_line as critical_line
+from dotphase.theory.optimal import optimal as optimal
 from dotphase.theory.overlaps import Overlaps as Overlaps
 from dotphase.theory.settings import SolverSettings as SolverSettings
 from dotphase.theory.solve import solve as solve

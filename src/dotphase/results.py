@@ -17,6 +17,8 @@ from dotphase.theory.numerical_posterior import NumericalBayes
 from dotphase.theory.one_rsb.critical import BrokenCritical
 from dotphase.theory.one_rsb.result import Broken, Complexity
 from dotphase.theory.one_rsb.state_evolution import BrokenOverlaps
+from dotphase.theory.optimal import Optimum
+from dotphase.theory.sensitivity import Derivative
 from dotphase.theory.solution import Solution
 from dotphase.theory.spinodal import BranchEnd
 from dotphase.theory.transitions import Transition
@@ -36,11 +38,13 @@ __all__ = [
     "CriticalLine",
     "Curvature",
     "Dataset",
+    "Derivative",
     "Flow",
     "FlowPoint",
     "Landscape",
     "MessagePassing",
     "NumericalBayes",
+    "Optimum",
     "ProgressEvent",
     "Run",
     "Solution",

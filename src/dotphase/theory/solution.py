@@ -17,6 +17,7 @@ from dotphase.theory.stability import Stability
 
 if TYPE_CHECKING:
     from dotphase.theory.finite_d_corrections import AtDimension
+    from dotphase.theory.sensitivity import Derivative
 
 #: Fields that JSON leaves out.
 NOT_IN_JSON = ("model", "free_energy", "samples", "loss_slope")
@@ -100,6 +101,25 @@ class Solution(Printable):
     def value(self, name: str) -> float:
         """One of the norms, or a result by its name."""
         return float(self.norms[name] if name in self.norms else getattr(self, name))
+
+    def derivative(self, parameter: str) -> Derivative:
+        """Derivatives of the overlaps and losses by alpha or by a number of the model.
+
+        Parameters
+        ----------
+        parameter : str
+            "alpha", "ridge", "sigma", or a number of the teacher or student, such as "omega".
+
+        Examples
+        --------
+        >>> solution = dp.solve(dp.positional_semantic(), alpha=2.0, log2_points=12)
+        >>> slope = solution.derivative("ridge")
+        >>> slope.value["train_loss"] > 0
+        True
+        """
+        from dotphase.theory.sensitivity import derivative
+
+        return derivative(self, parameter)
 
     def at(self, d: int) -> AtDimension:
         """The losses at finite dimension, with the terms of order 1/d that are known.

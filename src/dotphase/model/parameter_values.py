@@ -1,0 +1,54 @@
+"""Numbers of a model by name: read them, and change them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+
+from dotphase.errors import InvalidInput
+from dotphase.model.definition import Model
+
+#: Parts of a model whose own numbers have names, in the order of the search.
+PARTS = ("teacher", "student", "loss")
+
+
+def parameter_names(model: Model) -> list[str]:
+    """Names of the numbers of a model: ridge, sigma, and those of its teacher, student, loss."""
+    names = ["ridge", "sigma"]
+    for part in PARTS:
+        values = getattr(model, part)
+        if isinstance(values, eqx.Module):
+            names += [name for name, value in vars(values).items() if _is_number(value)]
+    return names
+
+
+def parameter_value(model: Model, name: str) -> float:
+    """The value of a number; sigma is that of the first token."""
+    return float(np.ravel(_selector(model, name)(model))[0])
+
+
+def with_parameter(model: Model, name: str, value: float) -> Model:
+    """The model with another value; unequal sigmas keep their ratios."""
+    select = _selector(model, name)
+    scaled = np.full_like(np.asarray(select(model), dtype=float), value)
+    if name == "sigma":
+        scaled = scaled * np.asarray(model.sigma) / float(model.sigma[0])
+    changed: Model = eqx.tree_at(select, model, scaled)
+    return changed
+
+
+def _selector(model: Model, name: str) -> Callable[[Any], Any]:
+    if name in ("ridge", "sigma"):
+        return lambda tree: getattr(tree, name)
+    for part in PARTS:
+        values = getattr(model, part)
+        if isinstance(values, eqx.Module) and _is_number(getattr(values, name, None)):
+            return lambda tree, part=part: getattr(getattr(tree, part), name)
+    raise InvalidInput("parameter", name, "must be one of " + ", ".join(parameter_names(model)))
+
+
+def _is_number(value: object) -> bool:
+    return eqx.is_array_like(value) and np.ndim(value) == 0 and not isinstance(value, bool)
