@@ -5,12 +5,10 @@ import pytest
 
 import dotphase as dp
 from dotphase.model.symmetry import rotation_symmetries
-from dotphase.theory.continuation import BranchContinuation
 from dotphase.theory.fixed_point_map import StateEvolutionMap
 from dotphase.theory.multipliers import measure_multipliers
 from dotphase.theory.point_evaluator import PointEvaluator, ProxWarmStart
 from dotphase.theory.settings import SolverSettings
-from dotphase.theory.stability import Multipliers, describe_undecided
 from models import softmax
 
 
@@ -71,12 +69,6 @@ def test_the_curvature_of_the_landscape_says_the_same(solved, paper):
     assert 0 < surface.jump_weight[0, 0] < 1
 
 
-def test_the_positional_minimum_is_found_and_not_its_weak_look_alike(paper):
-    solution = dp.solve(paper, 4.0, "positional", log2_points=13)
-    assert solution.stability.kind == "minimum"
-    assert solution.norms["m"] == pytest.approx(0.272, abs=0.005)
-
-
 @pytest.mark.parametrize(("alpha", "kind"), [(0.5, "minimum"), (1.4, "saddle")])
 def test_three_tokens_lose_the_positional_minimum(alpha, kind):
     model = dp.positional_semantic_length(3, omega=0.3)
@@ -84,12 +76,6 @@ def test_three_tokens_lose_the_positional_minimum(alpha, kind):
     assert verdict.kind == kind
     assert verdict.towards == (("semantic",) if kind == "saddle" else ())
     assert 0 < verdict.multipliers_stderr["theta"] < 0.1
-
-
-def test_a_saddle_from_afar_is_not_followed_for_a_minimum(monkeypatch):
-    monkeypatch.setattr(BranchContinuation, "trial_step", lambda *args: pytest.fail("it walks"))
-    model = dp.positional_semantic(omega=0.3, student_rank=2)
-    assert dp.solve(model, 1.5, "semantic", log2_points=12).stability.kind == "saddle"
 
 
 def test_two_columns_are_saddles_unless_each_has_its_own_mechanism():
@@ -120,22 +106,3 @@ def test_a_rotation_of_columns_is_left_out_of_the_multipliers():
 def test_turns_are_seen_by_functions_that_tell_columns_apart():
     assert len(rotation_symmetries(softmax, 2, 3)) == 3
     assert rotation_symmetries(lambda h: softmax(h[:, :1]), 2, 2) == []
-
-
-@pytest.mark.parametrize(
-    ("value", "kind"), [(0.9, "minimum"), (0.97, "marginal"), (1.03, "marginal"), (1.1, "saddle")]
-)
-def test_a_multiplier_differs_from_one_by_two_standard_errors(value, kind):
-    assert Multipliers({"theta": value, "m": -5.0}, {"theta": 0.02, "m": 0.1}).kind == kind
-    assert Multipliers().kind == "unknown"
-
-
-def test_an_unknown_error_is_described_in_words():
-    text = describe_undecided(
-        Multipliers({"theta": 1.1, "m": np.nan}, {"theta": np.nan, "m": np.nan})
-    )
-    assert "nan" not in text
-    assert (
-        "theta by 1.100, with an unknown error" in text
-        and "multiplier of m could not be measured" in text
-    )
