@@ -21,71 +21,54 @@ from extensions.compiler import compile_quickly
 
 ROOT = Path(__file__).resolve().parents[1]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-# What one test has compiled serves all others: in the other processes, in the programs that tests
-# start, and in later runs, in this checkout or another.
+# All test processes, the programs that they start, and later runs share compiled functions.
 os.environ.setdefault(VARIABLE, str(CACHE / "dotphase" / "tests"))
 enable_for_process()
-# What is small is compiled as soon as it is written down and read.
+# Small functions compile as fast as they are written to disk and read.
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 compile_quickly()
 
-# Programs that tests start are interrupted by them, also where this process was started with the
-# signal ignored (from a script's background job) and would hand that on.
+# Child processes inherit an ignored SIGINT, such as that of a background job; tests interrupt them.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-#: Rooms and files of which this is so (`runs_long`).
-LONG = ("theory", "explorer", "study", "test_one_rsb.py", "test_curve.py", "test_diagram.py")
+#: Folders and files in which averages of every model take longer to run than to compile.
+LONG_AVERAGES = {
+    "theory", "explorer", "study", "test_one_rsb.py", "test_curve.py", "test_diagram.py",
+}  # fmt: skip
 
-#: Files that take longest, which begin first so that no process is left with one at the end.
-FIRST = (
-    "docs/test_code.py", "reproduction/test_items.py", "theory/test_solve.py",
-    "explorer/test_page.py",
-    "dmft/test_run.py", "cli/test_model.py", "training/test_run.py", "study/test_run.py",
-    "reproduction/test_quadrature.py", "theory/test_critical.py", "reproduction/test_beyond.py",
-    "docs/test_breaking.py", "explorer/test_descent.py", "study/test_tasks.py", "cli/test_cli.py",
-    "study/test_cluster.py", "gamp/test_run.py", "theory/test_multipliers.py",
-    "experiments/test_grid.py", "theory/test_limits.py", "theory/test_state_evolution.py",
-    "experiments/test_compare.py", "dmft/test_kernel.py", "figures/test_all.py",
-    "histogram/test_mechanisms.py", "cli/test_histogram.py", "theory/test_bayes.py",
-)  # fmt: skip
-
-REFERENCE = ROOT.parent / "shared" / "reference"
+#: Folders whose files take longest. They start first, so that no process ends with a long file.
+LONG_FOLDERS = ("docs", "reproduction", "explorer", "theory", "dmft", "training", "study", "cli")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long files first."""
-    place = {name: number for number, name in enumerate(FIRST)}
-    items.sort(key=lambda item: place.get("/".join(item.path.parts[-2:]), len(FIRST)))
+    """Sort the folders with long files to the front."""
+    rank = {folder: number for number, folder in enumerate(LONG_FOLDERS)}
+    items.sort(key=lambda item: rank.get(item.path.parent.name, len(rank)))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling:
-    return BySharing(config, log)
+    return FileOrPackageScheduling(config, log)
 
 
-class BySharing(LoadFileScheduling):
-    """Each file in one process, and all of a package, whose files share what they are tested on."""
+class FileOrPackageScheduling(LoadFileScheduling):
+    """Run each file in one process, and all files of a package, which share fixtures."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = Path(nodeid.split("::")[0])
         return str(file.parent if (ROOT / file.parent / "__init__.py").exists() else file)
 
 
-def runs_long(path: Path) -> bool:
-    """Whether averages of all models run for longer in a file than they are compiled."""
-    return path.parent.name in LONG or path.name in LONG
-
-
 @pytest.fixture(autouse=True)
 def double_precision() -> Iterator[None]:
-    """The tests look inside the package, where everything is computed in float64."""
+    """Tests call internal functions, which compute in float64."""
     with jax.enable_x64(True):
         yield
 
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_to_compile(request: pytest.FixtureRequest) -> Iterator[None]:
-    """See `compilation`."""
-    others = runs_long(request.path)
+    """Compile quickly, see `compilation`."""
+    others = bool(LONG_AVERAGES & {request.path.parent.name, request.path.name})
     with pytest.MonkeyPatch.context() as patch:
         compile_averages_well(others, patch.setattr)
         if not others:
@@ -106,10 +89,8 @@ def paper() -> dp.Model:
 
 @pytest.fixture
 def reference() -> Path:
-    """Folder of reference numbers, where a checkout has one beside it."""
-    if not REFERENCE.is_dir():
-        pytest.skip("no reference numbers beside this checkout")
-    return REFERENCE
+    """Folder with tables of reference numbers; its README names their source."""
+    return ROOT / "tests" / "reference"
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,10 @@
-"""Examples of docstrings, run by doctest; calls that several of them make are computed once."""
+"""Code of docstrings and pages; equal calls of public functions are computed once."""
 
-import ast
 import doctest
 import inspect
+import re
+from contextlib import contextmanager
+from functools import wraps
 
 import pytest
 
@@ -11,84 +13,96 @@ pytest.importorskip("sphinx")
 import dotphase as dp
 from extensions.public_names import GROUPS, HOMES, resolve
 
-#: One public name for each home: a class that two modules show has one docstring.
+#: One public name for each object: two modules may export the same one.
 NAMES = sorted({HOMES[name]: name for names in GROUPS.values() for name in names}.values())
-#: Results of calls, by what was called and how.
-RESULTS = {}
+#: Arguments of functions that compute. Calls of other functions are not shared.
+COMPUTES = {"model", "family", "alpha", "alphas", "values", "runs", "steps"}
+#: Arguments that name files, which every call has to write.
+FILES = {"out", "path", "folder", "checkpoint"}
+
+_results = {}
 
 
-def shared(call):
-    """The value of a call that several examples begin with; it is computed once."""
-    if call not in RESULTS:
-        RESULTS[call] = eval(call, {"dp": dp, "shared": shared})
-    return RESULTS[call]
+def accepted(function):
+    """Names of the arguments of a function, with the fields of its settings."""
+    parameters = inspect.signature(function).parameters
+    names = set(parameters)
+    for parameter in parameters.values():
+        fields = re.fullmatch(r"Unpack\[(\w+)\]", str(parameter.annotation))
+        if fields:
+            names |= set(inspect.unwrap(function).__globals__[fields[1]].__annotations__)
+    return names
 
 
-class Spelt(ast.NodeTransformer):
-    """An expression with the names in it replaced by what they stand for."""
+def identify(value):
+    """Return a text that is equal for equal arguments.
 
-    def __init__(self, known):
-        self.known = known
-
-    def visit_Name(self, node):
-        return self.known.get(node.id, node)
-
-
-class Inside(ast.NodeTransformer):
-    """An expression that needs only the package, with the calls inside shared as well."""
-
-    def visit_Call(self, node):
-        self.generic_visit(node)
-        return node if isinstance(node.func, ast.Name) else as_shared(node)
-
-
-def as_shared(call):
-    return ast.parse(f"shared({ast.unparse(call)!r})", mode="eval").body
-
-
-def share(source, known):
-    """The source of an example, with a call replaced by `shared` if it needs only the package.
-
-    `known` has the expressions that earlier lines of the example have given names to.
+    The printed form of a model has only the names of its functions: models of two pages may both
+    have a `teacher`.
     """
-    (statement,) = ast.parse(source).body
-    if not (isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)):
-        return source
-    (target,) = statement.targets
-    value = Spelt(known).visit(statement.value)
-    names = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
-    if names - {"dp", "shared"}:
-        known.pop(target.id, None)
-        return source
-    if isinstance(value, ast.Call):
-        value = as_shared(Inside().generic_visit(value))
-        source = f"{target.id} = {ast.unparse(value)}\n"
-    known[target.id] = value
-    return source
+    fields = vars(value).values() if isinstance(value, dp.Model) else ()
+    return repr((value, [id(field) for field in fields if inspect.isfunction(field)]))
+
+
+def share_results(name, function, small=None):
+    """Wrap a function: equal calls return one result, and arguments in `small` are replaced."""
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def call(*args, **kwargs):
+        arguments = dict(signature.bind(*args, **kwargs).arguments)
+        arguments |= arguments.pop("changes", {})
+        arguments |= small or {}
+        if FILES & arguments.keys():
+            return function(**arguments)
+        key = (name, *(f"{field}={identify(value)}" for field, value in sorted(arguments.items())))
+        if key not in _results:
+            # The arguments stay alive, so that no other object gets the id of one of them.
+            _results[key] = arguments, function(**arguments)
+        return _results[key][1]
+
+    return call
+
+
+@contextmanager
+def shared_results(small=None):
+    """Share the results of all public functions that compute.
+
+    Parameters
+    ----------
+    small : callable, optional
+        Arguments to replace, for the name of a function and the names of its arguments.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        for name in set(HOMES) - set(GROUPS["plot"]):
+            function = resolve(name)
+            if not inspect.isfunction(function) or not COMPUTES & (names := accepted(function)):
+                continue
+            home, _, last = name.rpartition(".")
+            wrapped = share_results(name, function, small and small(name, names))
+            patch.setattr(resolve(home), last, wrapped)
+        yield
 
 
 def examples(name):
-    """The examples of a public name, of a class with those of its methods."""
+    """Find the examples of a public name; a class includes its methods."""
     value = resolve(name)
-    found = doctest.DocTestFinder(recurse=inspect.isclass(value)).find(
-        value, name, module=False, globs={"dp": dp, "shared": shared}
+    tests = doctest.DocTestFinder(recurse=inspect.isclass(value)).find(
+        value, name, module=False, globs={"dp": dp}
     )
-    return [test for test in found if test.examples]
+    return [test for test in tests if test.examples]
 
 
 def run(name):
-    """What doctest has to say against the examples of a public name."""
-    said = []
-    for test in examples(name):
-        known = {}
-        for example in test.examples:
-            example.source = share(example.source, known)
-        doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS).run(
-            test, out=said.append
-        )
-    return "".join(said)
+    """Return the failures that doctest reports for the examples of a public name."""
+    tests, failures = examples(name), []
+    with shared_results():
+        for test in tests:
+            runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS)
+            runner.run(test, out=failures.append)
+    return "".join(failures)
 
 
 def breaks_symmetry(name):
-    """Whether the examples average over inner fields: they compute longer than they compile."""
+    """True if examples average over inner fields: they take longer to run than to compile."""
     return any("inner=" in example.source for test in examples(name) for example in test.examples)

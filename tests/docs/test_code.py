@@ -1,19 +1,18 @@
-"""Code of docstrings, pages and recipes runs; in one file, so that it is compiled once."""
+"""Code of docstrings, pages and recipes runs. One file, so that functions are compiled once."""
 
-import inspect
 import json
 import re
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import dotphase as dp
 import made_up
 from dotphase.cli.main import cli
-from examples import NAMES, RESULTS, breaks_symmetry, examples, run, share
-from extensions.public_names import GROUPS, HOMES, resolve
+from examples import NAMES, breaks_symmetry, examples, run, share_results, shared_results
 from reproduction.items import ITEMS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,13 +22,11 @@ PAGES = sorted(
     for page in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))
     if BLOCK.search(page.read_text(encoding="utf-8"))
 )
-#: Files that CONTRIBUTING.md shows, by where they belong.
+#: Files shown in CONTRIBUTING.md, by their path.
 FILE = re.compile(r"^```python\n# (\S+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 RECIPES = dict(FILE.findall((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")))
-#: What expensive functions are called with instead of what a page says: the sizes that the examples
-#: of docstrings have.
+#: Sizes that replace those of a page, except for the README: those of the examples in docstrings.
 SMALL = {
-    "alpha": 2.0,
     "d": 40,
     "seeds": 2,
     "log2_points": 12,
@@ -43,7 +40,7 @@ SMALL = {
     "task": dp.histogram.Task(samples=200),
     "dimension": 8,
 }
-#: The same for single functions, where the sizes above mean something else.
+#: Sizes for functions with arguments of another meaning.
 SMALL_FOR = {
     "dotphase.dynamics": {
         "d": None,
@@ -56,13 +53,15 @@ SMALL_FOR = {
         "alphas": [2.0], "scales": [0.1], "d": 200, "draws": 2, "steps": 15,
     },
 }  # fmt: skip
-#: Functions that a page calls as it says: they are quick, or the sizes mean something else.
-AS_SAID = {"dotphase.histogram.emergence"}
+#: Functions that are quick at the sizes of a page.
+AS_WRITTEN = {"dotphase.histogram.emergence"}
+#: The README runs as it stands, but for the dimension and the number of data sets.
+README = {"d": 100, "seeds": 2}
 
 
 @pytest.fixture(autouse=True, scope="module")
 def folder(tmp_path_factory):
-    """One folder for all code: what one example has written, another reads."""
+    """One folder for all code: an example may read the files of an earlier one."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("code"))
         yield
@@ -74,72 +73,60 @@ def test_the_example_of_a_public_name_runs(name):
     assert run(name) == ""
 
 
-def test_calls_that_need_only_the_package_are_shared():
-    known = {}
-    assert share("found = dp.solve(model, 1.0)\n", known) == "found = dp.solve(model, 1.0)\n"
-    assert share("found = dp.solve(dp.positional_semantic(), 1.0)\n", {}) == (
-        "found = shared(\"dp.solve(shared('dp.positional_semantic()'), 1.0)\")\n"
-    )
-    assert share("model = dp.positional_semantic()\n", known) == (
-        "model = shared('dp.positional_semantic()')\n"
-    )
-    assert share("found = dp.solve(model, 1.0)\n", known) == (
-        "found = shared(\"dp.solve(shared('dp.positional_semantic()'), 1.0)\")\n"
-    )
-    assert share("model = other\n", known) == "model = other\n"
-    assert share("found = dp.solve(model, 1.0)\n", known) == "found = dp.solve(model, 1.0)\n"
+def test_equal_calls_share_a_result_and_other_models_do_not():
+    calls = []
+
+    def solve(model, alpha=1.0, path=None):
+        calls.append(alpha)
+        return object()
+
+    def model_of_a_page():
+        def teacher(h):
+            return dp.softmax_attention(h)
+
+        return dp.Model(teacher, dp.softmax_attention, length=2, positions=np.eye(2))
+
+    shared = share_results("solve", solve)
+    paper, first, second = dp.positional_semantic(), model_of_a_page(), model_of_a_page()
+    assert shared(paper, 2.0) is shared(dp.positional_semantic(), alpha=2.0)
+    assert shared(paper) is not shared(paper.replace(ridge=0.5))
+    assert repr(first) == repr(second) and shared(first) is not shared(second)
+    assert shared(paper, path="a") is not shared(paper, path="a")
+    assert share_results("solve", solve, {"alpha": 7.0})(paper, 1.0) is not shared(paper, 1.0)
+    assert calls.count(7.0) == 1 and calls.count(2.0) == 1
 
 
-@pytest.fixture
-def quick(monkeypatch, paper):
-    """Public functions at small size, for the model of the paper, and once for all pages.
-
-    A page's own model is still built, which calls its teacher and student, and its calls
-    are still held to the signatures; what they return is a real result.
-    """
-
-    def shrink(name, function):
-        small = {key: value for key, value in SMALL.items() if key in accepted(function)}
-        small |= SMALL_FOR.get(name, {})
-
-        def call(*args, **kwargs):
-            given = dict(inspect.signature(function).bind(*args, **kwargs).arguments)
-            given |= given.pop("changes", {})
-            given |= small
-            if isinstance(given.get("model"), dp.Model):
-                given["model"] = paper
-            key = (name, repr(given))
-            if key not in RESULTS:
-                RESULTS[key] = function(**given)
-            return RESULTS[key]
-
-        return call
-
-    for name in set(HOMES) - AS_SAID - set(GROUPS["plot"]):
-        value = resolve(name)
-        if inspect.isfunction(value) and SMALL.keys() & accepted(value):
-            home, _, last = name.rpartition(".")
-            monkeypatch.setattr(resolve(home), last, shrink(name, value))
+def small_sizes(name, accepted):
+    """Sizes of a page's calls: a result is a real one of the page's own model."""
+    if name in AS_WRITTEN:
+        return {}
+    return {key: SMALL[key] for key in SMALL.keys() & accepted} | SMALL_FOR.get(name, {})
 
 
-def accepted(function):
-    """Names of arguments, the fields of settings among them."""
-    parameters = inspect.signature(function).parameters
-    names = set(parameters)
-    for parameter in parameters.values():
-        fields = re.fullmatch(r"Unpack\[(\w+)\]", str(parameter.annotation))
-        if fields:
-            names |= set(inspect.unwrap(function).__globals__[fields[1]].__annotations__)
-    return names
+def readme_sizes(name, accepted):
+    return {key: README[key] for key in README.keys() & accepted}
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_python_on_a_page_runs(page, quick, capsys):
+def test_python_on_a_page_runs(page, capsys):
     names = {"dp": dp, "__name__": "page"}
     blocks = BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
     assert blocks
-    for number, code in enumerate(blocks):
-        exec(compile(code, f"{page}, block {number}", "exec"), names)
+    with shared_results(readme_sizes if page == "README.md" else small_sizes):
+        for number, code in enumerate(blocks):
+            exec(compile(code, f"{page}, block {number}", "exec"), names)
+    if page == "README.md":
+        check_readme(names, capsys.readouterr().out)
+
+
+def check_readme(names, output):
+    """The README's own model is solved, and its first example prints the lines of the page."""
+    solution = names["solution"]
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    for line in output.split("\n")[:4]:
+        assert line in page
+    assert solution.converged and solution.model.length == 3
+    assert solution.overlaps.theta[1, 0, 0] > solution.overlaps.theta[0, 0, 0] > 0.1
 
 
 def test_the_readme_has_python():
@@ -148,7 +135,7 @@ def test_the_readme_has_python():
 
 @pytest.fixture
 def add(tmp_path, monkeypatch):
-    """Put a file of CONTRIBUTING.md where it belongs, for one test; gives its name."""
+    """Add a file of CONTRIBUTING.md to its package for one test, and return its name."""
 
     def put(path):
         (tmp_path / Path(path).name).write_text(RECIPES[path], encoding="utf-8")

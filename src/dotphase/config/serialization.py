@@ -16,7 +16,7 @@ def to_json_types(value: Any) -> Any:
 
     Examples
     --------
-    >>> dp.results.to_json_types({"alpha": np.array([1.0, np.inf])})
+    >>> dp.results.to_json_types({"alpha": (1.0, float("inf"))})
     {'alpha': [1.0, None]}
     """
     if isinstance(value, dict):
