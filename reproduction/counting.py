@@ -7,7 +7,6 @@ from contextlib import suppress
 from typing import Any
 
 import dotphase as dp
-from dotphase.errors import InvalidInput
 from dotphase.histogram import Experiment, run
 from reproduction.store import Parts
 
@@ -26,7 +25,7 @@ def counting_networks(parts: Parts, sizes: Mapping[str, Any]) -> Experiment:
     folder = parts.folder.parent / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / FILE
-    with suppress(InvalidInput):  # not there or damaged: it is trained again
+    with suppress(dp.InvalidInput):  # not there or damaged: it is trained again
         stored: Experiment = dp.load(path)
         config = {"runs": stored.runs, **stored.settings.to_dict()}
         if sizes.items() <= config.items():

@@ -6,12 +6,9 @@ import numpy as np
 import xarray as xr
 from scipy.optimize import minimize_scalar
 
-from dotphase.model.linear_layer import linear_test_error
-from dotphase.model.paper import positional_semantic
-from dotphase.numerics.quadrature import gauss_hermite
-from dotphase.storage.provenance import provenance
-from dotphase.theory.solution import Solution
-from dotphase.theory.solve import solve
+from dotphase import positional_semantic, solve
+from dotphase.analysis import gauss_hermite, linear_test_error
+from dotphase.results import Solution, provenance
 
 COLUMNS = ("expected", "found", "stderr")
 NUMBERS = ("V", "theta", "q", "test_error", "train_loss")

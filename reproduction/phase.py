@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase import plot
-from dotphase.experiments.theory.diagram import diagram
-from dotphase.experiments.training.averages import fitted_alpha_c, paired_difference
-from dotphase.model.paper import positional_semantic
+from dotphase import diagram, plot, positional_semantic
+from dotphase.analysis import fitted_alpha_c, paired_difference
 from reproduction.facts import Fact, facts
 from reproduction.item import Datasets, Item, evenly
 from reproduction.released.grids import ALPHAS, MAPS, OMEGAS, trained

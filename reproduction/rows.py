@@ -10,9 +10,8 @@ import xarray as xr
 from jaxtyping import Float
 from scipy.special import ndtr, stdtrit
 
-from dotphase.experiments.comparison.agreement import ERRORS
-from dotphase.experiments.training.averages import mean_and_error
-from reproduction.verdict import Row, between_engines
+from dotphase.analysis import mean_and_error
+from reproduction.verdict import ERRORS, Row, between_engines
 
 #: The overlap by which a branch, and the start that leads to it, is known.
 OVERLAP = {"semantic": "theta", "positional": "m"}

@@ -9,12 +9,8 @@ from typing import Any
 
 import xarray as xr
 
-from dotphase.model import Model
-from dotphase.storage.provenance import describe_model
-from dotphase.storage.result_cache import CachedResult
-from dotphase.storage.run_config import config_hash
-from dotphase.study.run import Progress, run_study
-from dotphase.study.spec import Study
+from dotphase import Model, Study, run_study
+from dotphase.results import CachedResult, config_hash, describe_model
 
 
 class Parts:
@@ -74,7 +70,7 @@ class Parts:
 
         told = -1
 
-        def follow(now: Progress) -> None:
+        def follow(now: Any) -> None:
             nonlocal told
             tenth = 10 * now.done // now.total
             if told < tenth < 10:

@@ -12,10 +12,12 @@ import math
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from dotphase.experiments.comparison.agreement import AGREES, DIFFERS, ERRORS, SHARE, judge
-from dotphase.experiments.comparison.agreement import allowed as largest
 from reproduction.facts import Fact
 
+#: Numbers agree within this many standard errors plus this share of the reference. The share covers
+#: differences without an error bar: the length of a training, terms of order 1/d.
+ERRORS, SHARE = 3.0, 0.01
+AGREES, DIFFERS = "agrees", "differs"
 #: Ours is converged, and the published number is another one.
 OFF = "published is off"
 #: The theory says of itself that it is not to be trusted: the difference is its model error.
@@ -28,6 +30,11 @@ UNDECIDED = "no verdict"
 MATTERS, NOISY = 0.03, 0.05
 #: A true difference of `allowed` and so many standard errors is caught 39 times out of 40.
 CAUGHT = 2.0
+
+
+def allowed_difference(reference: float, *errors: float, share: float = SHARE) -> float:
+    """Largest difference that counts as agreement with `reference`."""
+    return ERRORS * math.hypot(*errors) + share * abs(reference)
 
 
 @dataclass(frozen=True)
@@ -78,7 +85,8 @@ class Row:
 
     def judged(self) -> Row:
         """The row with the verdict that its numbers give."""
-        verdict = judge(self.difference, self.allowed)
+        # A difference of NaN does not agree.
+        verdict = AGREES if abs(self.difference) <= self.allowed else DIFFERS
         if verdict == AGREES and not self.has_power:
             verdict = UNDECIDED
         return replace(self, verdict=verdict)
@@ -122,7 +130,7 @@ def against_runs(
     """
     runs = fact.runs or 1
     error = (spread if fact.spread is None else fact.spread) / math.sqrt(runs)
-    allowed = largest(fact.value, stderr, error, share=share) + fact.rounding
+    allowed = allowed_difference(fact.value, stderr, error, share=share) + fact.rounding
     why = f"at most {ERRORS:g} combined standard errors plus {100 * share:g}% apart"
     tolerance = NOISY * abs(fact.value) if tolerance is None else tolerance
     # An error that was not published is not shown as if it had been.
@@ -182,7 +190,7 @@ def between_engines(
 
     `origin` is the one that `reference` is from; `tolerance` as in `against_runs`.
     """
-    allowed = largest(reference[0], reference[1], ours[1], share=share)
+    allowed = allowed_difference(reference[0], reference[1], ours[1], share=share)
     why = f"at most {ERRORS:g} combined standard errors plus {100 * share:g}% apart"
     noise = math.hypot(reference[1], ours[1])
     matters = MATTERS * abs(reference[0]) if tolerance is None else tolerance

@@ -6,14 +6,12 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dotphase
-from dotphase.config.formatting import format_value
-from dotphase.config.serialization import to_json_types
-from dotphase.experiments.comparison.agreement import AGREES, DIFFERS
-from dotphase.storage.files import write_text
-from reproduction.verdict import OFF, OUTSIDE, UNDECIDED, Row
+from dotphase.results import format_value, to_json_types
+from reproduction.verdict import AGREES, DIFFERS, OFF, OUTSIDE, UNDECIDED, Row
 
 if TYPE_CHECKING:
     from reproduction.run import ItemResult, Report
@@ -37,9 +35,16 @@ COLUMNS = (
 
 
 def write_report(report: Report) -> None:
-    """Write ``report.md`` and ``report.json`` into the folder of the report, each as a whole."""
-    write_text(json.dumps(_document(report), indent=1) + "\n", report.folder / "report.json")
-    write_text(markdown(report), report.folder / "report.md")
+    """Write ``report.md`` and ``report.json`` into the folder of the report."""
+    _replace(report.folder / "report.json", json.dumps(_document(report), indent=1) + "\n")
+    _replace(report.folder / "report.md", markdown(report))
+
+
+def _replace(path: Path, text: str) -> None:
+    """Replace a file at once: a process that is killed leaves the old file or the new one."""
+    temporary = path.with_name(f".{path.name}-new")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)
 
 
 def _document(report: Report) -> dict[str, Any]:

@@ -8,11 +8,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.baselines.fit import baseline
-from dotphase.model import Model
-from dotphase.model.linear_layer import linear_test_error
-from dotphase.model.paper import positional_semantic
-from dotphase.training.run import train
+from dotphase import Model, baseline, positional_semantic, train
+from dotphase.analysis import linear_test_error
 from reproduction.figures.baselines import plot_baselines
 from reproduction.item import Datasets, Item
 from reproduction.rows import finite_size, over_seeds, shown

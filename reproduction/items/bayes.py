@@ -9,10 +9,9 @@ import numpy as np
 import xarray as xr
 from scipy.optimize import brentq
 
-from dotphase import plot
-from dotphase.model import Model
-from dotphase.model.paper import positional_semantic
-from dotphase.theory.bayes import alpha_of_overlap, bayes_optimal, transitions
+from dotphase import Model, plot, positional_semantic
+from dotphase.bayes import alpha_of_overlap, transitions
+from dotphase.bayes import optimal as bayes_optimal
 from reproduction.item import Datasets, Item, evenly
 from reproduction.rows import number, shown
 from reproduction.store import Parts

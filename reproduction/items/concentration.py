@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.experiments.theory.curve import curve
-from dotphase.model.paper import positional_semantic
+from dotphase import curve, positional_semantic
 from reproduction.figures.concentration import plot_concentration
 from reproduction.figures.scatter_by_dimension import plot_scatter_by_dimension
 from reproduction.item import Datasets, Item

@@ -8,14 +8,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase import plot
-from dotphase.dmft.run import dynamics
-from dotphase.experiments.dynamics.outcomes import outcomes
-from dotphase.experiments.training.averages import mean_and_error
-from dotphase.experiments.training.basins import basin_shares, basins
-from dotphase.model.paper import positional_semantic
+from dotphase import basins, dynamics, plot, positional_semantic, train
+from dotphase.analysis import basin_shares, mean_and_error, outcomes
 from dotphase.plot.style import SYMBOLS
-from dotphase.training.run import train
 from reproduction.figures.descent_limits import plot_descent_limits
 from reproduction.figures.optimizers import plot_optimizers
 from reproduction.item import Datasets, Item

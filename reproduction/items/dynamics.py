@@ -9,13 +9,13 @@ import numpy as np
 import xarray as xr
 from scipy.optimize import brentq
 
-from dotphase import plot
-from dotphase.experiments.training.averages import mean_and_error
-from dotphase.experiments.training.basins import basin_shares, basins
-from dotphase.experiments.training.descent import descent
-from dotphase.model.paper import positional_semantic
+from dotphase import basins, plot, positional_semantic
+from dotphase.analysis import basin_shares, mean_and_error
+from dotphase.flow import descent
+from dotphase.flow import field as flow_field
+from dotphase.flow import fixed_points as flow_fixed_points
+from dotphase.flow import follow as population_flow
 from dotphase.plot.style import OPTIMIZER_LABELS
-from dotphase.theory.gradient_flow import flow_field, flow_fixed_points, population_flow
 from reproduction.item import Datasets, Item
 from reproduction.rows import number
 from reproduction.store import Parts

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.experiments.comparison.amp import amp
-from dotphase.model.paper import positional_semantic
+from dotphase import amp, positional_semantic
 from reproduction.figures.gamp import plot_gamp
 from reproduction.item import Datasets, Item
 from reproduction.rows import OVERLAP

@@ -9,11 +9,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.experiments.theory.diagram import diagram
-from dotphase.experiments.theory.solution_variables import is_minimum
-from dotphase.experiments.training.averages import trained_alpha_c
-from dotphase.model.paper import positional_semantic
-from dotphase.numerics.crossings import locate_fall
+from dotphase import diagram, positional_semantic
+from dotphase.analysis import locate_fall, trained_alpha_c
 from reproduction.figures.family import plot_family
 from reproduction.figures.winners import mechanism, plot_winners
 from reproduction.item import Datasets, Item
@@ -65,7 +62,8 @@ def lines(datasets: Datasets) -> xr.Dataset:
 def passes_linear(theory: xr.Dataset) -> tuple[float, float]:
     """Where the semantic test error falls below that of the linear layer, and its error."""
     part = theory.sel(branch="semantic")
-    part = part.isel(alpha=np.flatnonzero(is_minimum(part).values))
+    is_minimum = part["on_branch"].astype(bool) & (part["kind"] != "saddle")
+    part = part.isel(alpha=np.flatnonzero(is_minimum.values))
     gap = part["test_error"] - part["linear_test_error"]
     return locate_fall(part["alpha"].values, gap.values, part["test_error_stderr"].values)
 

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.model import Model
-from dotphase.model.paper import positional_semantic
-from dotphase.numerics.quadrature import gauss_hermite
+from dotphase import Model, positional_semantic
+from dotphase.analysis import gauss_hermite
 from reproduction.facts import Fact, facts
 from reproduction.figures.quadrature import plot_quadrature
 from reproduction.item import Datasets, Item

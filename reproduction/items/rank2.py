@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase import plot
-from dotphase.experiments.theory.diagram import diagram
-from dotphase.model.paper import positional_semantic
+from dotphase import diagram, plot, positional_semantic
 from dotphase.plot.style import Panel
 from reproduction.item import Datasets, Item
 from reproduction.released.grids import MORE_ALPHAS, RANK_TWO, trained

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.model.paper import positional_semantic
-from dotphase.theory.solve import solve_many
+from dotphase import positional_semantic, solve_many
 from reproduction.figures.difference_maps import plot_difference_maps
 from reproduction.figures.differences import plot_differences
 from reproduction.item import Datasets, Item

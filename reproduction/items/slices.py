@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from dotphase.model.paper import positional_semantic
+from dotphase import positional_semantic
 from reproduction.figures.slices import plot_slices
 from reproduction.item import Datasets, Item, evenly
 from reproduction.released.grids import MAPS, Grid, slice_grid, trained

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dotphase.model.paper import positional_semantic
+from dotphase import positional_semantic
 from reproduction.figures.scatter_by_start import plot_scatter_by_start
 from reproduction.item import Datasets, Item
 from reproduction.rows import OVERLAP, differences

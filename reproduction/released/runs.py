@@ -23,18 +23,23 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from dotphase.finite_d.batches import on_cpu, split_batches
-from dotphase.finite_d.datasets import count_sentences, draw_dataset, position_vectors
-from dotphase.finite_d.initialization import StartFunction, initial_weights, resolve_start
-from dotphase.finite_d.loss import Weights, project, reduce, token_products, value_and_gradient
-from dotphase.finite_d.overlaps import token_overlaps
-from dotphase.finite_d.prng_keys import Purpose, keys_at
-from dotphase.finite_d.test_error import attention_error, linear_error, quadrature
-from dotphase.model import Model
-from dotphase.model.paper import positional_semantic
-from dotphase.numerics.proximal_map import vmap_points
-from dotphase.numerics.quadrature import Rule
-from dotphase.runtime.precision import use_precision
+from dotphase import Model, positional_semantic
+from dotphase.analysis import Rule
+from dotphase.custom_training import (
+    attention_error,
+    count_sentences,
+    draw_dataset,
+    initial_weights,
+    linear_error,
+    position_vectors,
+    project,
+    quadrature,
+    reduce,
+    resolve_start,
+    token_overlaps,
+    token_products,
+    value_and_gradient,
+)
 
 #: The released steps: their size and number.
 LR, STEPS = 0.15, 5000
@@ -44,6 +49,8 @@ STEP, SIGMA = 2.0, 0.5
 #: Data sets are padded to one of so many sizes, or to the largest where all of them together have
 #: few tokens: each size is compiled on its own.
 SIZES, WORTH = 3, 2**30
+#: Number that is folded into the key of a cell for the initialization; the key draws the data.
+START_STREAM = 101
 #: Cells trained at once, on an accelerator and on a CPU.
 LANES, CPU_LANES = 192, 1
 
@@ -109,7 +116,7 @@ def train_cells(
         the norms ``m`` and ``theta`` as in the theory, the larger and the smaller of the columns of
         the student in each, and the ``gradient`` that is left, over ``sqrt d``.
     """
-    with use_precision(dtype):
+    with jax.enable_x64(dtype == "float64"):
         return _train_cells(cells, d, rank, starts, seed, dtype, lr, progress)
 
 
@@ -128,7 +135,7 @@ def _train_cells(
     sizes = np.asarray([count_sentences(model, cell.alpha, d) for cell in cells])
     quantum = -(-int(sizes.max()) // (SIZES if sizes.sum() * d > WORTH else 1))
     padded = -(-sizes // quantum) * quantum
-    lanes = CPU_LANES if on_cpu() else LANES
+    lanes = CPU_LANES if jax.default_backend() == "cpu" else LANES
     positions = jnp.asarray(position_vectors(model, d), dtype)
     root, done = jax.random.key(seed), 0
     found: dict[str, np.ndarray] = {}
@@ -137,7 +144,7 @@ def _train_cells(
         arrays, rest = _stacked([cell.model(rank) for cell in batch], dtype)
         rates = np.asarray([step_size(cell.sigma) if lr is None else lr for cell in batch])
         steps = np.asarray([steps_of(h, cell.ridge) for h, cell in zip(rates, batch, strict=True)])
-        keys = keys_at(root, jnp.asarray(filled)[:, None])
+        keys = jax.vmap(lambda number: jax.random.fold_in(root, number))(jnp.asarray(filled))
         out = _train(
             rest, begins, quadrature(model), size, positions, arrays, keys, sizes[filled],
             rates.astype(dtype), steps,
@@ -154,8 +161,10 @@ def _train_cells(
 def _batches(padded: np.ndarray, lanes: int) -> Iterator[tuple[Any, Any, int]]:
     """Places of cells of one size, beside them filled up to a full batch, and the size."""
     for size in sorted(set(padded.tolist()), reverse=True):
-        for some, filled in split_batches(np.flatnonzero(padded == size).tolist(), lanes):
-            yield some, filled, size
+        indices = np.flatnonzero(padded == size).tolist()
+        for first in range(0, len(indices), lanes):
+            batch = indices[first : first + lanes]
+            yield batch, [*batch, *[batch[-1]] * (lanes - len(batch))], size
 
 
 def _stacked(models: Sequence[Model], dtype: str) -> tuple[Any, Any]:
@@ -168,7 +177,7 @@ def _stacked(models: Sequence[Model], dtype: str) -> tuple[Any, Any]:
 @eqx.filter_jit
 def _train(
     rest: Any,
-    starts: tuple[StartFunction, ...],
+    starts: tuple[Callable[..., Array], ...],
     rule: Rule,
     size: int,
     positions: Float[Array, "tokens d"],
@@ -185,7 +194,7 @@ def _train(
         data = data._replace(teacher_weights=q / jnp.sqrt(jnp.mean(q**2)))
         used = (jnp.arange(size) < n).astype(positions.dtype)
         reduced = reduce(model, data)._replace(used=used)
-        key = Purpose.START.of(key)
+        key = jax.random.fold_in(key, START_STREAM)
         first = jnp.stack(
             [
                 initial_weights(model, start, key, data.teacher_weights, positions)
@@ -199,7 +208,7 @@ def _train(
 
         ends = jax.lax.fori_loop(0, count, step, first)
 
-        def measured(weights: Weights) -> dict[str, Array]:
+        def measured(weights: Array) -> dict[str, Array]:
             loss, gradient = value_and_gradient(model, reduced, weights)
             own = token_overlaps(model, weights, data.teacher_weights, positions)
             m, theta = jnp.abs(own.m), jnp.abs(own.theta[:, 0])
@@ -228,7 +237,7 @@ def _train(
 
 def _linear_layer(model: Model, tokens: Array, teacher_weights: Array, used: Array) -> Array:
     """``W = (sum T x x^T)(sum x x^T)^{-1}`` over the sentences that count."""
-    target = vmap_points(model.teacher)(project(tokens, teacher_weights))
+    target = jax.vmap(model.teacher, in_axes=-1, out_axes=-1)(project(tokens, teacher_weights))
     xx = token_products(tokens) * used
     labels, inputs = jnp.einsum("ikn,kln->il", target, xx), jnp.sum(xx, axis=-1)
     return jnp.linalg.solve(inputs, labels.T).T

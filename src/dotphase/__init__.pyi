@@ -60,6 +60,8 @@ from dotphase.errors import InvalidInput as InvalidInput
 # Modules
 from dotphase import analysis as analysis
 from dotphase import bayes as bayes
+from dotphase import custom_training as custom_training
+from dotphase import embeddings as embeddings
 from dotphase import flow as flow
 from dotphase import histogram as histogram
 from dotphase import plot as plot

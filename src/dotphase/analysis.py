@@ -1,16 +1,26 @@
 """A closer look at a model: where branches end, its landscape, its attention, its limits."""
 
 from dotphase.experiments.comparison.with_theory import with_theory
+from dotphase.experiments.dynamics.descent_limits import training_starts
 from dotphase.experiments.dynamics.filled_diagram import fill_diagram
 from dotphase.experiments.dynamics.outcomes import outcomes
 from dotphase.experiments.theory.attention import attention_matrices
 from dotphase.experiments.theory.model_error import model_error
-from dotphase.experiments.training.averages import means_over_seeds
+from dotphase.experiments.training.averages import (
+    fitted_alpha_c,
+    mean_and_error,
+    means_over_seeds,
+    paired_difference,
+    trained_alpha_c,
+)
 from dotphase.experiments.training.basins import basin_shares
 from dotphase.experiments.training.real_tokens import train_on_table
 from dotphase.model.glm import ridge_regression
 from dotphase.model.latent import Latent
 from dotphase.model.linear_layer import linear_test_error
+from dotphase.numerics.crossings import first_rise, locate_fall
+from dotphase.numerics.quadrature import Rule, gauss_hermite
+from dotphase.theory.fixed_rule import solve_on_rule
 from dotphase.theory.landscape import landscape
 from dotphase.theory.one_rsb.critical import broken_critical
 from dotphase.theory.solve import complexity, continue_in_alpha, solve_many_broken
@@ -18,6 +28,7 @@ from dotphase.theory.spinodal import branch_end
 
 __all__ = [
     "Latent",
+    "Rule",
     "attention_matrices",
     "basin_shares",
     "branch_end",
@@ -25,13 +36,22 @@ __all__ = [
     "complexity",
     "continue_in_alpha",
     "fill_diagram",
+    "first_rise",
+    "fitted_alpha_c",
+    "gauss_hermite",
     "landscape",
     "linear_test_error",
+    "locate_fall",
+    "mean_and_error",
     "means_over_seeds",
     "model_error",
     "outcomes",
+    "paired_difference",
     "ridge_regression",
     "solve_many_broken",
+    "solve_on_rule",
+    "training_starts",
     "train_on_table",
+    "trained_alpha_c",
     "with_theory",
 ]

@@ -4,8 +4,9 @@ For the paper's teachers in closed form; ``numerical`` and ``weak_recovery`` are
 """
 
 from dotphase.experiments.theory.bayes import bayes_curve as curve
+from dotphase.theory.bayes import alpha_of_overlap, transitions
 from dotphase.theory.bayes import bayes_optimal as optimal
 from dotphase.theory.numerical_posterior import numerical_bayes as numerical
 from dotphase.theory.numerical_posterior import weak_recovery
 
-__all__ = ["curve", "numerical", "optimal", "weak_recovery"]
+__all__ = ["alpha_of_overlap", "curve", "numerical", "optimal", "transitions", "weak_recovery"]

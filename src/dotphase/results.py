@@ -1,12 +1,16 @@
 """Classes of results, for annotations and ``isinstance``, and helpers to report results."""
 
 from dotphase.baselines.fit import Baseline
+from dotphase.config.formatting import format_value
 from dotphase.config.serialization import to_json_types
 from dotphase.dmft.result import Trajectory
 from dotphase.finite_d.datasets import Dataset
 from dotphase.finite_d.runs import Run
 from dotphase.gamp.result import MessagePassing
 from dotphase.runtime.progress import ProgressEvent
+from dotphase.storage.provenance import describe_model, provenance
+from dotphase.storage.result_cache import CachedResult
+from dotphase.storage.run_config import config_hash
 from dotphase.theory.bayes import BayesOptimal
 from dotphase.theory.critical import Critical
 from dotphase.theory.critical_line import CriticalLine
@@ -33,6 +37,7 @@ __all__ = [
     "Broken",
     "BrokenCritical",
     "BrokenOverlaps",
+    "CachedResult",
     "Complexity",
     "Critical",
     "CriticalLine",
@@ -51,5 +56,9 @@ __all__ = [
     "Training",
     "Trajectory",
     "Transition",
+    "config_hash",
+    "describe_model",
+    "format_value",
+    "provenance",
     "to_json_types",
 ]

@@ -88,7 +88,13 @@ def format_with_model_error(value: float, stderr: float, model_error: float) -> 
 
 
 def format_value(value: float | None, stderr: float | None = None) -> str:
-    """Format a number and its standard error with matching digits, ``0.11480 ± 0.00012``."""
+    """Format a number and its standard error with matching digits, ``0.11480 ± 0.00012``.
+
+    Examples
+    --------
+    >>> dp.results.format_value(0.114801, 0.00012)
+    '0.11480 ± 0.00012'
+    """
     if value is None or np.isnan(value):
         return "none"
     if stderr is None:

@@ -42,6 +42,12 @@ class Tokens(NamedTuple):
     ----------
     table : rows of mean zero and mean square one; column j has variance ``spectrum.along(d)[j]``
     spectrum : with all d eigenvalues
+
+    Examples
+    --------
+    >>> tokens = dp.embeddings.prepare_table([[1.0, 2.0], [3.0, 4.0], [5.0, 0.0]])
+    >>> tokens.table.shape
+    (3, 2)
     """
 
     table: Table

@@ -67,7 +67,18 @@ class Reduced(NamedTuple):
 
 
 def reduce(model: Model, data: Dataset) -> Reduced:
-    """Compute z and the quadratic forms, or the labels, of all sentences."""
+    """Compute z and the quadratic forms, or the labels, of all sentences.
+
+    Examples
+    --------
+    >>> import jax
+    >>> model = dp.positional_semantic()
+    >>> training = dp.custom_training
+    >>> positions = training.position_vectors(model, 40)
+    >>> data = training.draw_dataset(model, 80, jax.random.key(0), positions)
+    >>> training.reduce(model, data).used.shape
+    (80,)
+    """
     x, p = data.tokens, token_positions(model, data)
     n, _, d = x.shape
     h = project(x, data.teacher_weights)

@@ -86,6 +86,16 @@ def attention_error(
 
     With ``T x - S z = (T - S) x - S p``, averaged over x at fixed projections:
     ``tr[(T-S) E[xx^T/d] (T-S)^T] - 2 tr[(T-S) E[xp^T/d] S^T] + tr[S p p^T S^T]/d``.
+
+    Examples
+    --------
+    >>> import jax
+    >>> model = dp.positional_semantic(omega=0.0)
+    >>> training = dp.custom_training
+    >>> positions = training.position_vectors(model, 40)
+    >>> q, rule = jax.numpy.ones((40, 1)), training.quadrature(model)
+    >>> bool(training.attention_error(model, q, q, 0 * positions, rule) < 1e-6)
+    True
     """
     if not model.plain:
         return field_error(model, weights, teacher_weights, positions, rule)

@@ -162,7 +162,15 @@ def last_fall(x: Row, gap: Row, slope: Row | None = None) -> Crossing | None:
 def locate_fall(
     x: Row, gap: Row, noise: Row, slope: Row | None = None, *, independent: bool = False
 ) -> tuple[float, float]:
-    """Position of the `last_fall` and its standard error; NaN without one."""
+    """Position of the `last_fall` and its standard error; NaN without one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.array([1.0, 2.0, 3.0])
+    >>> dp.analysis.locate_fall(x, np.array([2.0, 1.0, -1.0]), np.full(3, 0.1))
+    (2.5, 0.05)
+    """
     fall = last_fall(x, gap, slope)
     if fall is None:
         return float("nan"), float("nan")
@@ -174,6 +182,12 @@ def first_rise(x: Row, values: Row, after: float | None = None) -> float:
 
     The curve is interpolated by a monotone cubic. If it is positive at the first point beyond
     `after`, it is extrapolated to the left, down to `after`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> dp.analysis.first_rise(np.array([1.0, 2.0, 3.0]), np.array([-1.0, 0.0, 1.0]))
+    2.0
     """
     valid = np.isfinite(values)
     if after is not None:

@@ -33,7 +33,13 @@ MIN_QUADRATURE_LOG2 = LOG2_BLOCK_SIZE + 1
 
 
 class Rule(NamedTuple):
-    """Points and weights of an average over standard normal variables."""
+    """Points and weights of an average over standard normal variables.
+
+    Examples
+    --------
+    >>> dp.analysis.Rule(points=[[-1.0, 1.0]], weights=[0.5, 0.5]).weights
+    [0.5, 0.5]
+    """
 
     points: Float[np.ndarray, "dims points"]
     weights: Float[np.ndarray, " points"]

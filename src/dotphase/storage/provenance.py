@@ -16,7 +16,13 @@ if TYPE_CHECKING:  # whoever reads and writes files need not wait for JAX
 
 
 def provenance(model: Model | None = None, **asked: Any) -> dict[str, Any]:
-    """Attributes that say what was asked, of which version, on what, and when."""
+    """Attributes that say what was asked, of which version, on what, and when.
+
+    Examples
+    --------
+    >>> dp.results.provenance(dp.positional_semantic(), d=1000)["d"]
+    1000
+    """
     attributes: dict[str, Any] = {
         "software": f"dotphase {dotphase.__version__}",
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -33,7 +39,13 @@ def provenance(model: Model | None = None, **asked: Any) -> dict[str, Any]:
 
 
 def describe_model(model: Model) -> dict[str, Any]:
-    """Everything that sets a model apart, as plain values."""
+    """Everything that sets a model apart, as plain values.
+
+    Examples
+    --------
+    >>> dp.results.describe_model(dp.positional_semantic())["length"]
+    2
+    """
     sizes = ("length", "teacher_rank", "student_rank")
     shown: dict[str, Any] = {
         **{name: getattr(model, name) for name in sizes},

@@ -33,6 +33,15 @@ class CachedResult:
     path : an .npz file for arrays, an .nc file for a dataset
     asked : what is asked for; anything that JSON can hold
     field : what errors call the file
+
+    Examples
+    --------
+    >>> import pathlib
+    >>> model = dp.positional_semantic()
+    >>> cached = dp.results.CachedResult(pathlib.Path("curve.nc"), {"alphas": [1.5, 2.0]})
+    >>> curve = cached.get(lambda: dp.curve(model, [1.5, 2.0], log2_points=12))
+    >>> cached.get(lambda: 1 / 0).identical(curve)
+    True
     """
 
     path: Path

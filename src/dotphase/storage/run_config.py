@@ -25,7 +25,13 @@ def _to_plain(value: Any) -> Any:
 
 
 def config_hash(config: Mapping[str, Any]) -> str:
-    """Return 12 hexadecimal digits that identify a configuration in the name of a file."""
+    """Return 12 hexadecimal digits that identify a configuration in the name of a file.
+
+    Examples
+    --------
+    >>> dp.results.config_hash({"alphas": [1.0, 2.0], "d": 1000})
+    'b60253b9dcbf'
+    """
     text = json.dumps(to_json(config), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 

@@ -157,7 +157,13 @@ def check_teacher(model: Model) -> bool:
 
 
 def transitions(length: int) -> tuple[float, float]:
-    """Sample complexities of weak and of exact recovery, ``1/(L (L + 1))`` and ``1/L``."""
+    """Sample complexities of weak and of exact recovery, ``1/(L (L + 1))`` and ``1/L``.
+
+    Examples
+    --------
+    >>> dp.bayes.transitions(2)[1]
+    0.5
+    """
     return 1 / (length * (length + 1)), 1 / length
 
 
@@ -165,6 +171,11 @@ def alpha_of_overlap(overlap: float, length: int) -> float:
     """The sample complexity at which M is a fixed point, ``0 < M < 1``.
 
     The equation is linear in alpha. The limits at M = 0 and 1 are the transitions.
+
+    Examples
+    --------
+    >>> 1 / 6 < dp.bayes.alpha_of_overlap(0.3, length=2) < 1 / 2
+    True
     """
     overlap = validation.number("overlap", overlap, above=0, at_most=1 - 1e-6)
     return overlap / (_drive(overlap, 1.0, length) + overlap)

@@ -170,6 +170,12 @@ def training_starts(model: Model, names: Sequence[str], d: int) -> dict[str, str
     """The starts of `dotphase.train` at dimension d, for descents in the limit.
 
     The positional start of `train` is a unit vector: its m is smaller by sqrt d than in the limit.
+
+    Examples
+    --------
+    >>> model = dp.positional_semantic()
+    >>> sorted(dp.analysis.training_starts(model, ["semantic", "positional"], d=1000))
+    ['positional', 'semantic']
     """
 
     def start(name: str) -> str | PrescribedStart:

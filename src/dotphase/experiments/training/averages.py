@@ -16,14 +16,29 @@ FIT_WIDTH, FIT_POINTS = 0.4, 6
 
 
 def mean_and_error(values: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
-    """Mean over the seeds that are not missing, and its standard error; NaN for fewer than two."""
+    """Mean over the seeds that are not missing, and its standard error; NaN for fewer than two.
+
+    Examples
+    --------
+    >>> runs = dp.grid(dp.positional_semantic, [1.5, 2.0], [0.2, 0.4], d=40, seeds=2)
+    >>> mean, error = dp.analysis.mean_and_error(runs["train_loss"])
+    >>> mean.dims
+    ('alpha', 'omega', 'start')
+    """
     count = values.notnull().sum("seed")
     error = values.std("seed", ddof=1, skipna=True) / np.sqrt(count)
     return values.mean("seed", skipna=True), error.where(count > 1)
 
 
 def paired_difference(runs: xr.Dataset) -> xr.DataArray:
-    """Semantic minus positional training loss of runs on the same data."""
+    """Semantic minus positional training loss of runs on the same data.
+
+    Examples
+    --------
+    >>> runs = dp.grid(dp.positional_semantic, [1.5, 2.0], [0.2, 0.4], d=40, seeds=2)
+    >>> dp.analysis.paired_difference(runs).dims
+    ('alpha', 'omega', 'seed')
+    """
     loss = runs["train_loss"]
     return loss.sel(start="semantic", drop=True) - loss.sel(start="positional", drop=True)
 
@@ -33,6 +48,11 @@ def trained_alpha_c(runs: xr.Dataset) -> tuple[float, float]:
 
     The mean paired difference changes sign there, interpolated between two alphas; NaN without
     a change of sign.
+
+    Examples
+    --------
+    >>> runs = dp.grid(dp.positional_semantic, [1.5, 2.0], [0.2, 0.4], d=40, seeds=2)
+    >>> alpha_c, stderr = dp.analysis.trained_alpha_c(runs.sel(omega=0.4))
     """
     return _interpolate(*mean_and_error(paired_difference(runs)))
 
@@ -42,6 +62,12 @@ def fitted_alpha_c(runs: xr.Dataset, near: float) -> tuple[float, float]:
 
     For fine grids with few seeds, on which single differences have no reliable error. NaN with
     fewer than six values of alpha within 40% of `near`, or without a root.
+
+    Examples
+    --------
+    >>> runs = dp.grid(dp.positional_semantic, [1.5, 2.0], [0.2, 0.4], d=40, seeds=2)
+    >>> dp.analysis.fitted_alpha_c(runs.sel(omega=0.4), near=1.7)  # too few alphas
+    (nan, nan)
     """
     return _fit(paired_difference(runs).mean("seed"), None, near)
 
