@@ -47,11 +47,13 @@ def identify(value):
 def share_results(name, function, small=None):
     """Wrap a function: equal calls return one result, and arguments in `small` are replaced."""
     signature = inspect.signature(function)
+    kinds = {parameter.kind: name for name, parameter in signature.parameters.items()}
+    keywords = kinds.get(inspect.Parameter.VAR_KEYWORD)
 
     @wraps(function)
     def call(*args, **kwargs):
         arguments = dict(signature.bind(*args, **kwargs).arguments)
-        arguments |= arguments.pop("changes", {})
+        arguments |= arguments.pop(keywords, {})
         arguments |= small or {}
         if FILES & arguments.keys():
             return function(**arguments)
