@@ -49,7 +49,13 @@ class Dataset(NamedTuple):
 
 
 def count_sentences(model: Model, alpha: float, d: int) -> int:
-    """Return ``n = round(alpha d)``; `InvalidInput` for sizes that make no sense."""
+    """Return ``n = round(alpha d)``; `InvalidInput` for sizes that make no sense.
+
+    Examples
+    --------
+    >>> dp.custom_training.count_sentences(dp.positional_semantic(), alpha=1.5, d=40)
+    60
+    """
     check_model(model)
     validation.integer("d", d, at_least=1)
     if d < model.length:
@@ -112,7 +118,18 @@ def check_dtype(dtype: Any) -> np.dtype:
 def draw_dataset(
     model: Model, n: int, key: Array, positions: Float[Array, "directions d"]
 ) -> Dataset:
-    """Draw a data set in compiled code; d and the precision are those of the positions."""
+    """Draw a data set in compiled code; d and the precision are those of the positions.
+
+    Examples
+    --------
+    >>> import jax
+    >>> model = dp.positional_semantic()
+    >>> training = dp.custom_training
+    >>> positions = training.position_vectors(model, 40)
+    >>> data = training.draw_dataset(model, 80, jax.random.key(0), positions)
+    >>> data.tokens.shape
+    (80, 2, 40)
+    """
     weight_key, token_key = jax.random.split(key)
     d, dtype = positions.shape[1], positions.dtype
     weights = jax.random.normal(weight_key, (d, model.teacher_rank), dtype)
@@ -204,6 +221,12 @@ def position_vectors(model: Model, d: int) -> Float[np.ndarray, "directions d"]:
     ``F F^T``, and its modes become the first waves of the cosine transform: orthonormal, spread
     over all coordinates, the first one constant. The paper's model thus has
     ``p_1 = -p_2 = (1, ..., 1)/sqrt d``.
+
+    Examples
+    --------
+    >>> positions = dp.custom_training.position_vectors(dp.positional_semantic(), 40)
+    >>> (positions @ positions.T).round(6).tolist()
+    [[1.0, -1.0], [-1.0, 1.0]]
     """
     gram = np.asarray(model.gram)
     if model.latent is not None:

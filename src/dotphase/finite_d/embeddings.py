@@ -55,7 +55,14 @@ class Tokens(NamedTuple):
 
 
 def installed_table() -> Table | None:
-    """Return the token embeddings of `PACKAGE` without unused rows; None if it is missing."""
+    """Return the token embeddings of `PACKAGE` without unused rows; None if it is missing.
+
+    Examples
+    --------
+    >>> table = dp.embeddings.installed_table()
+    >>> table is None or table.ndim == 2
+    True
+    """
     package = find_spec(PACKAGE)
     if package is None or not package.submodule_search_locations:
         return None
@@ -71,7 +78,19 @@ def installed_table() -> Table | None:
 
 
 def read_safetensors(path: str | Path, entry: str) -> Float[np.ndarray, "..."]:
-    """Read one array of a safetensors file: header length, JSON header, raw numbers."""
+    """Read one array of a safetensors file: header length, JSON header, raw numbers.
+
+    Examples
+    --------
+    >>> import json, pathlib, numpy as np
+    >>> entry = {"dtype": "F32", "shape": [1, 2], "data_offsets": [0, 8]}
+    >>> header = json.dumps({"w": entry}).encode()
+    >>> numbers = np.array([1.0, 2.0], "<f4").tobytes()
+    >>> content = len(header).to_bytes(8, "little") + header + numbers
+    >>> _ = pathlib.Path("table.safetensors").write_bytes(content)
+    >>> dp.embeddings.read_safetensors("table.safetensors", "w").tolist()
+    [[1.0, 2.0]]
+    """
     file = Path(path)
     try:
         data = np.memmap(file, np.uint8, "r")
@@ -95,6 +114,12 @@ def prepare_table(table: Any, kind: str = "raw") -> Tokens:
 
     The kind ``whitened`` makes the covariance a multiple of the identity; ``normed`` scales all
     rows to the same length and centers them again.
+
+    Examples
+    --------
+    >>> tokens = dp.embeddings.prepare_table([[1.0, 2.0], [3.0, 4.0], [5.0, 0.0]], "normed")
+    >>> bool(abs(tokens.table.mean()) < 1e-9)
+    True
     """
     validation.choice("kind", kind, KINDS)
     rows = np.asarray(table, dtype=np.float64)
@@ -120,7 +145,14 @@ def prepare_table(table: Any, kind: str = "raw") -> Tokens:
 
 
 def gaussian_like(tokens: Tokens, seed: int = 0) -> Tokens:
-    """Draw a table of equally many Gaussian tokens with the same spectrum."""
+    """Draw a table of equally many Gaussian tokens with the same spectrum.
+
+    Examples
+    --------
+    >>> tokens = dp.embeddings.prepare_table([[1.0, 2.0], [3.0, 4.0], [5.0, 0.0]])
+    >>> dp.embeddings.gaussian_like(tokens, seed=1).table.shape
+    (3, 2)
+    """
     rng = np.random.default_rng(validation.integer("seed", seed, at_least=0))
     rows = rng.standard_normal(tokens.table.shape)
     scale = np.sqrt(np.asarray(tokens.spectrum.along(rows.shape[1]))[0])

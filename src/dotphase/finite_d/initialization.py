@@ -235,6 +235,11 @@ def resolve_start(
 
     An untied student starts with equal queries and keys. `scale` is the standard deviation of
     random entries, by default `DEFAULT_SCALE`.
+
+    Examples
+    --------
+    >>> callable(dp.custom_training.resolve_start(dp.positional_semantic(), "semantic"))
+    True
     """
     if not isinstance(start, str):
         _refuse_scale(scale)
@@ -300,7 +305,19 @@ def start_name(start: str | StartFunction | PrescribedStart) -> str:
 def initial_weights(
     model: Model, start: StartFunction, key: Array, teacher_weights: Array, positions: Array
 ) -> Weights:
-    """Call a start and check the shape of its weights."""
+    """Call a start and check the shape of its weights.
+
+    Examples
+    --------
+    >>> import jax
+    >>> model = dp.positional_semantic()
+    >>> training = dp.custom_training
+    >>> positions = training.position_vectors(model, 40)
+    >>> data = training.draw_dataset(model, 80, jax.random.key(0), positions)
+    >>> start, key = training.resolve_start(model, "random"), jax.random.key(1)
+    >>> training.initial_weights(model, start, key, data.teacher_weights, positions).shape
+    (40, 1)
+    """
     shape = (teacher_weights.shape[0], model.student_rank)
     weights: Any = start(key, teacher_weights, positions)
     try:

@@ -104,7 +104,18 @@ def limit_form(model: Model, target: Float[Array, "tokens tokens"]) -> Form:
 
 
 def token_products(x: Float[Array, "n tokens d"]) -> Float[Array, "tokens tokens n"]:
-    """Return ``x x^T/d`` of every sentence."""
+    """Return ``x x^T/d`` of every sentence.
+
+    Examples
+    --------
+    >>> import jax
+    >>> model = dp.positional_semantic()
+    >>> training = dp.custom_training
+    >>> positions = training.position_vectors(model, 40)
+    >>> data = training.draw_dataset(model, 80, jax.random.key(0), positions)
+    >>> training.token_products(data.tokens).shape
+    (2, 2, 80)
+    """
     _, length, d = x.shape
     # One pair of tokens at a time: a batch of tiny matrix products is ten times slower.
     pair = {
@@ -117,7 +128,18 @@ def token_products(x: Float[Array, "n tokens d"]) -> Float[Array, "tokens tokens
 def project(
     z: Float[Array, "n tokens d"], weights: Float[Array, "d k"]
 ) -> Float[Array, "tokens k n"]:
-    """Return ``z Q/sqrt d`` of every sentence, sentences on the last axis."""
+    """Return ``z Q/sqrt d`` of every sentence, sentences on the last axis.
+
+    Examples
+    --------
+    >>> import jax
+    >>> model = dp.positional_semantic()
+    >>> training = dp.custom_training
+    >>> positions = training.position_vectors(model, 40)
+    >>> data = training.draw_dataset(model, 80, jax.random.key(0), positions)
+    >>> training.project(data.tokens, data.teacher_weights).shape
+    (2, 1, 80)
+    """
     n, length, d = z.shape
     flat = jnp.matmul(z.reshape(n * length, d), weights, precision="highest")
     return jnp.moveaxis(flat.reshape(n, length, -1), 0, -1) / np.sqrt(d)
@@ -254,7 +276,20 @@ def exact_loss(model: Model, reduced: Reduced, weights: Weights) -> Float[Array,
 def value_and_gradient(
     model: Model, reduced: Reduced, weights: Weights
 ) -> tuple[Float[Array, ""], Weights]:
-    """Return the training loss and its gradient in Q, with two products with the tokens."""
+    """Return the training loss and its gradient in Q, with two products with the tokens.
+
+    Examples
+    --------
+    >>> import jax
+    >>> model = dp.positional_semantic()
+    >>> training = dp.custom_training
+    >>> positions = training.position_vectors(model, 40)
+    >>> data = training.draw_dataset(model, 80, jax.random.key(0), positions)
+    >>> reduced = training.reduce(model, data)
+    >>> loss, gradient = training.value_and_gradient(model, reduced, data.teacher_weights)
+    >>> gradient.shape
+    (40, 1)
+    """
     x = project(reduced.z, weights)
     slopes = jax.value_and_grad(lambda q, y: training_loss(model, reduced, q, y), (0, 1))
     value, (direct, force) = slopes(weights, x)

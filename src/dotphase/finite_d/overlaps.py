@@ -56,7 +56,19 @@ def token_overlaps(
     teacher_weights: Float[Array, "d t"],
     positions: Float[Array, "tokens d"],
 ) -> TokenOverlaps:
-    """Return the overlaps of weights."""
+    """Return the overlaps of weights.
+
+    Examples
+    --------
+    >>> import jax
+    >>> model = dp.positional_semantic()
+    >>> training = dp.custom_training
+    >>> positions = training.position_vectors(model, 40)
+    >>> data = training.draw_dataset(model, 80, jax.random.key(0), positions)
+    >>> q = data.teacher_weights
+    >>> training.token_overlaps(model, q, q, positions).theta.shape
+    (1, 1)
+    """
     return TokenOverlaps(
         m=weights.T @ positions[0] / np.sqrt(weights.shape[0]),
         theta=weighted_product(model, weights, teacher_weights),

@@ -51,6 +51,11 @@ def quadrature(model: Model, order: int = ORDER) -> Rule:
     Unlike the integrands of the theory, these are smooth. In up to `MAX_TENSOR_DIMS` dimensions
     a product of Gauss-Hermite rules has a relative error of about 1e-5 for the paper's
     model; in more dimensions, scrambled Sobol points have one of about 1e-4.
+
+    Examples
+    --------
+    >>> dp.custom_training.quadrature(dp.positional_semantic(), order=5).points.shape
+    (4, 625)
     """
     check_dims(model)
     # Other metrics and hidden variables need not be smooth.
@@ -156,7 +161,18 @@ def linear_error(
     teacher_weights: Float[Array, "d t"],
     rule: Rule,
 ) -> Float[Array, ""]:
-    """Return ``E |T x - W x|^2/(d L)`` of a linear layer across positions."""
+    """Return ``E |T x - W x|^2/(d L)`` of a linear layer across positions.
+
+    Examples
+    --------
+    >>> import jax
+    >>> model = dp.positional_semantic()
+    >>> training = dp.custom_training
+    >>> positions = training.position_vectors(model, 40)
+    >>> layer, q = jax.numpy.full((2, 2), 0.5), jax.numpy.ones((40, 1))
+    >>> bool(0.002 < training.linear_error(model, layer, q, training.quadrature(model)) < 0.02)
+    True
+    """
     no_positions = jnp.zeros((model.length, teacher_weights.shape[0]), teacher_weights.dtype)
     u, moments = _fields(model, teacher_weights, no_positions, rule)
     target = vmap_points(model.teacher)(u)

@@ -47,7 +47,14 @@ class Rule(NamedTuple):
 
 @lru_cache(maxsize=16)
 def gauss_hermite(order: int, dims: int) -> Rule:
-    """Product of Gauss-Hermite rules with `order` nodes in each of `dims` directions."""
+    """Product of Gauss-Hermite rules with `order` nodes in each of `dims` directions.
+
+    Examples
+    --------
+    >>> rule = dp.analysis.gauss_hermite(8, 2)
+    >>> float((rule.points[0] ** 2 @ rule.weights).round(9))
+    1.0
+    """
     nodes, weights = np.polynomial.hermite_e.hermegauss(order)
     grid = np.stack(np.meshgrid(*[nodes] * dims, indexing="ij")).reshape(dims, -1)
     each = np.stack(np.meshgrid(*[weights / weights.sum()] * dims, indexing="ij"))
