@@ -50,8 +50,8 @@ __all__ = [
     "ridge_regression",
     "solve_many_broken",
     "solve_on_rule",
-    "training_starts",
     "train_on_table",
     "trained_alpha_c",
+    "training_starts",
     "with_theory",
 ]
