@@ -1,12 +1,21 @@
 """Data sets of few sizes; padding has no effect."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase.finite_d.batches import MIN_STEP, SIZES_PER_OCTAVE, padded_size
+from dotphase.finite_d import batches
+from dotphase.finite_d.batches import (
+    MIN_STEP,
+    SIZES_PER_OCTAVE,
+    choose_runs_per_batch,
+    padded_size,
+    split_batches,
+)
 from dotphase.finite_d.datasets import draw_dataset, position_vectors
 from dotphase.finite_d.initialization import resolve_start
 from dotphase.finite_d.linear_layer import linear_layer
@@ -23,6 +32,27 @@ def test_few_sizes_with_little_padding():
         assert n <= size < n + max(MIN_STEP, n / SIZES_PER_OCTAVE) + 1
         assert padded_size(size) == size
     assert sizes == sorted(sizes) and len(set(sizes)) < 30
+
+
+def test_batches_have_one_size_and_every_item():
+    split = split_batches(list(range(7)), 3)
+    assert [batch for batch, _ in split] == [[0, 1, 2], [3, 4, 5], [6]]
+    assert split[-1][1] == [6, 6, 6] and split_batches([], 3) == []
+
+
+def test_the_number_of_runs_per_batch(monkeypatch):
+    monkeypatch.setattr(batches.memory_limit, "available_bytes", lambda: 2**30)
+    choose = partial(choose_runs_per_batch, d=10)
+    assert choose(4, 2**20, 3) == 3
+    assert choose(None, 2**20, 100) == 1
+    assert choose(None, 2**20, 100, cpu_limit=50) == 2**25 // 2**20
+    monkeypatch.setattr(batches, "on_cpu", lambda: False)
+    assert choose(None, 2**20, 1000) == batches.MAX_RUNS
+    assert choose(None, 2**26, 1000) == 8
+    with pytest.raises(dp.InvalidInput, match="use runs_per_batch 4 or less"):
+        choose(5, 2**28, 5)
+    with pytest.raises(dp.InvalidInput, match="d = 10"):
+        choose(None, 2**31, 5)
 
 
 @pytest.fixture(scope="module")

@@ -197,6 +197,22 @@ def test_an_interrupt_keeps_the_finished_runs(paper):
     assert [run.index for run in caught.value.finished.runs] == [0, 1]
 
 
+def test_progress_has_steps_and_runs(paper):
+    events = []
+    training = dp.train(
+        paper, 2.0, 40, seeds=3, optimizer="gd", steps=600, runs_per_batch=2,
+        progress=events.append,
+    )  # fmt: skip
+    runs = [event for event in events if event.stage == "training"]
+    assert [(event.done, event.total) for event in runs] == [(1, 3), (2, 3), (3, 3)]
+    assert [event.result for event in runs] == list(training.runs)
+    steps = [event for event in events if event.stage == "steps"]
+    assert {event.total for event in steps} == {600} and all(e.result is None for e in steps)
+    # Two batches of 600 steps at most, 250 per call; the first batch ends before its runs.
+    assert [event.done for event in steps][:3] == [250, 500, 600]
+    assert events.index(runs[0]) == 3 and len(steps) == 6
+
+
 def test_settings_are_an_object_or_keywords(paper):
     settings = dp.TrainingSettings(optimizer="gd", lr=0.1, steps=7)
     first = dp.train(paper, ALPHA, D, seeds=1, settings=settings)

@@ -14,7 +14,7 @@ from dotphase.model import Model
 
 #: Mechanisms that a student can have learned.
 MECHANISMS = ("semantic", "positional", "mixed", "uninformed")
-#: An alignment above this multiple of 1/sqrt(d), that of random weights, counts as learned.
+#: Alignments above this multiple of 1/sqrt(d) count as learned; random weights have 1/sqrt(d).
 DETECTION_FACTOR = 4.0
 
 

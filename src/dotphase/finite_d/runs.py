@@ -107,7 +107,7 @@ class Run:
 
     @property
     def diverged(self) -> bool:
-        """True if the run diverged (its numbers are older then) or met non-finite numbers."""
+        """True if the run diverged or met non-finite numbers; it has its last valid numbers."""
         return self.outcome in ("diverged", "not_finite")
 
     @property

@@ -251,7 +251,7 @@ def _advance(
     state: Weights | RunState,
     until: Array,
 ) -> RunState:
-    """Start or resume runs. Most need one call only, so starting is not a function of its own."""
+    """Start or resume runs; one function does both, because most runs need one call only."""
 
     def advance_run(data: Reduced, key: Array, state: Weights | RunState) -> RunState:
         return optimize(model, data, recipe, Purpose.STEPS.of(key), state, until)
