@@ -80,17 +80,17 @@ def test_nothing_flows_back_into_the_hidden_half(mechanism, rng):
 
     @jax.jit
     @jax.grad
-    def slope(some):
-        return (apply(constrain(some, rule), sequences).logits * weights).sum()
+    def output_gradient(network):
+        return (apply(constrain(network, rule), sequences).logits * weights).sum()
 
-    gradient = slope(network)
+    gradient = output_gradient(network)
     half = DIMENSION // 2
     first, second = slice(None, half), slice(half, None)
-    seen, hidden = (first, second) if mechanism == "semantic" else (second, first)
+    readable, hidden = (first, second) if mechanism == "semantic" else (second, first)
     assert not np.any(gradient.tokens[:, second]) and np.all(gradient.tokens[:, first] != 0)
     assert not np.any(gradient.positions[:, first]) and np.all(gradient.positions[:, second] != 0)
     for matrix in (gradient.query, gradient.key):
-        assert not np.any(matrix[hidden]) and np.all(matrix[seen] != 0)
+        assert not np.any(matrix[hidden]) and np.all(matrix[readable] != 0)
 
 
 def test_start_follows_the_conventions():

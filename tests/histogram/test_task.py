@@ -16,10 +16,10 @@ def test_counts_of_a_known_sequence():
 
 def test_split_has_no_sequence_twice_and_the_right_shares():
     split = draw(SMALL, seed=3)
-    whole = np.concatenate([split.train, split.held_out])
-    assert len(np.unique(whole, axis=0)) == len(whole) < SMALL.samples
-    assert len(split.train) == int(0.7 * len(whole))
-    assert whole.min() == 0 and whole.max() == SMALL.symbols - 1
+    drawn = np.concatenate([split.train, split.held_out])
+    assert len(np.unique(drawn, axis=0)) == len(drawn) < SMALL.samples
+    assert len(split.train) == int(0.7 * len(drawn))
+    assert drawn.min() == 0 and drawn.max() == SMALL.symbols - 1
     for sequences, counts in (split[:2], split[2:]):
         expected = [[list(row).count(token) for token in row] for row in sequences]
         np.testing.assert_array_equal(counts, expected)
