@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase.gamp.state_evolution import InitialOverlaps, Paths, predict
+from dotphase.gamp.state_evolution import Paths, predict
 
 
 def test_fields_have_the_requested_covariances(paper):
@@ -30,8 +30,8 @@ def test_the_fixed_point_is_that_of_the_theory(paper, damping):
     gram = np.zeros((4, 4))
     gram[1:3, 1:3] = paper.positions
     gram[np.ix_([0, 3], [0, 3])] = 1.0
-    initial = InitialOverlaps(gram, 10.0 * np.ones((2, 1, 1)))
-    last = predict(paper, 2.0, initial, 40, damping)[-1]
+    V = 10.0 * np.ones((2, 1, 1))
+    last = predict(paper, 2.0, gram, V, 40, damping)[-1]
     # 2^14 random paths: a standard error of about one per cent.
     assert last["q"] == pytest.approx(theory.norms["q"], rel=0.03)
     assert last["theta"] == pytest.approx(theory.norms["theta"], rel=0.03)

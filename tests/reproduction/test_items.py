@@ -270,15 +270,15 @@ def test_distances_are_compared_only_after_as_many_epochs_as_published():
     moved = SimpleNamespace(
         summed_after_release=np.array([0.5, 0.6]), summed_from_start=np.array([160.0, 159.0])
     )
-    short = {"epochs": 60, "release_epochs": 5, "target": 0.998}
-    assert distances.compare({"experiment": Counted(moved=moved, settings=short)}) == []
-    long = {"epochs": 200, "release_epochs": 100, "target": None}
-    rows = distances.compare({"experiment": Counted(moved=moved, settings=long)})
+    short = SimpleNamespace(epochs=60, release_epochs=5, target=0.998)
+    assert distances.compare({"experiment": Counted(distances=moved, settings=short)}) == []
+    long = SimpleNamespace(epochs=200, release_epochs=100, target=None)
+    rows = distances.compare({"experiment": Counted(distances=moved, settings=long)})
     assert [row.verdict for row in rows[2:]] == ["agrees", "differs"]  # one run has no spread
     still = SimpleNamespace(
         summed_after_release=np.array([0.0, 0.0]), summed_from_start=moved.summed_from_start
     )
-    rows = distances.compare({"experiment": Counted(moved=still, settings=long)})
+    rows = distances.compare({"experiment": Counted(distances=still, settings=long)})
     assert [row.verdict for row in rows[:2]] == ["differs", "differs"]  # a network that stays
 
 

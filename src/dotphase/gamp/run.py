@@ -28,7 +28,7 @@ from dotphase.finite_d.test_error import check_dims, quadrature
 from dotphase.gamp.iteration import initial_state, is_valid, iterate, sentence_blocks
 from dotphase.gamp.result import RECORDED_OVERLAPS, AmpRun, MessagePassing
 from dotphase.gamp.settings import AmpSettings
-from dotphase.gamp.state_evolution import InitialOverlaps, mean_initial_overlaps, predict
+from dotphase.gamp.state_evolution import mean_gram, overlap_gram, predict
 from dotphase.model import memory_check
 from dotphase.model.definition import Model, refuse, refuse_spectrum
 from dotphase.numerics.outcome import Outcome
@@ -96,15 +96,14 @@ def run_message_passing(
     V = INITIAL_V * np.asarray(model.rho)[:, None, None] * np.eye(model.student_rank)
     counter = ProgressCounter("message passing", seeds, progress)
     runs: list[AmpRun] = []
-    initial_overlaps: list[InitialOverlaps] = []
+    grams: list[Float[np.ndarray, "k k"]] = []
 
     def result(*, with_prediction: bool = False) -> MessagePassing:
         iterations = max(len(run.history) for run in runs)
         predicted: list[dict[str, float]] = []
         if with_prediction:
-            mean, count = mean_initial_overlaps(model, initial_overlaps), iterations - 1
-            count = min(count, MAX_PREDICTED)
-            predicted = predict(model, n / d, mean, count, damping, settings.seed)
+            gram, count = mean_gram(model, grams), min(iterations - 1, MAX_PREDICTED)
+            predicted = predict(model, n / d, gram, V, count, damping, settings.seed)
         return MessagePassing(
             model=model,
             alpha=float(alpha),
@@ -123,7 +122,7 @@ def run_message_passing(
             data, first = prepare_runs(model, initialize, keys, n, positions)
             run = _run(model, data, first, V, damping, settings, index, keys, find_reference)
             teacher, directions, weights = _only_run((data.teacher_weights, data.positions, first))
-            initial_overlaps.append(InitialOverlaps.measure(teacher, directions, weights, V))
+            grams.append(overlap_gram(teacher, directions, weights))
             runs.append(run)
             counter.finish(run)
     return result(with_prediction=True)

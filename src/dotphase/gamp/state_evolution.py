@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -38,30 +39,20 @@ PATHS = 2**14
 MIN_SQUARE = 1e-9
 
 
-@dataclass(frozen=True, eq=False)
-class InitialOverlaps:
-    """Overlaps of an initialization: the Gram matrix of ``[Q*, sqrt(d) p, Q^0]`` over d, and V."""
-
-    gram: Float[np.ndarray, "k k"]
-    V: Float[np.ndarray, "tokens r r"]
-
-    @classmethod
-    def measure(
-        cls,
-        teacher_weights: Float[Array, "d t"],
-        positions: Float[Array, "tokens d"],
-        weights: Float[Array, "d r"],
-        V: Float[np.ndarray, "tokens r r"],
-    ) -> InitialOverlaps:
-        """Measure the overlaps at finite d."""
-        d = weights.shape[0]
-        scaled = np.sqrt(d) * np.asarray(positions).T
-        basis = np.concatenate([np.asarray(teacher_weights), scaled, np.asarray(weights)], axis=1)
-        return cls(basis.T @ basis / d, np.asarray(V))
+def overlap_gram(
+    teacher_weights: Float[Array, "d t"],
+    positions: Float[Array, "tokens d"],
+    weights: Float[Array, "d r"],
+) -> Float[np.ndarray, "k k"]:
+    """Gram matrix of ``[Q*, sqrt(d) p, Q]`` over d."""
+    d = weights.shape[0]
+    scaled = np.sqrt(d) * np.asarray(positions).T
+    basis = np.concatenate([np.asarray(teacher_weights), scaled, np.asarray(weights)], axis=1)
+    return np.asarray(basis.T @ basis / d)
 
 
-def mean_initial_overlaps(model: Model, overlaps: Sequence[InitialOverlaps]) -> InitialOverlaps:
-    """Average the initial overlaps of several runs.
+def mean_gram(model: Model, grams: Sequence[Float[np.ndarray, "k k"]]) -> Float[np.ndarray, "k k"]:
+    """Average the Gram matrices of several runs.
 
     If student and teacher do not depend on the signs of Q and Q*, these signs are chosen so that m
     and theta are positive: small overlaps of random sign would otherwise cancel in the average.
@@ -70,16 +61,15 @@ def mean_initial_overlaps(model: Model, overlaps: Sequence[InitialOverlaps]) -> 
     flips = sign_flips(model)
     even_student = any(np.all(s < 0) and np.all(u > 0) for s, u in flips)
     even_teacher = any(np.all(u < 0) and np.all(s > 0) for s, u in flips)
-    grams = []
-    for initial in overlaps:
-        gram = initial.gram
+    aligned = []
+    for gram in grams:
         signs = np.ones(len(gram))
         if even_student:
             signs[-r:] = np.sign(np.sum(gram[t, -r:])) or 1.0
         if even_teacher:
             signs[:t] = np.sign(np.trace(gram[:t, -r:] * signs[-r:])) or 1.0
-        grams.append(signs[:, None] * gram * signs)
-    return InitialOverlaps(np.mean(grams, axis=0), overlaps[0].V)
+        aligned.append(signs[:, None] * gram * signs)
+    return np.asarray(np.mean(aligned, axis=0))
 
 
 @dataclass
@@ -125,18 +115,20 @@ class Paths:
 def predict(
     model: Model,
     alpha: float,
-    initial: InitialOverlaps,
+    gram: Float[np.ndarray, "k k"],
+    V: Float[np.ndarray, "tokens r r"],
     iterations: int,
     damping: float,
     seed: int = 0,
 ) -> list[dict[str, float]]:
     """Predict the norms of q, m and theta of token 1 for Q^0, ..., Q^iterations.
 
-    Each row but the last also has the `jump_weight`. Message passing uses the mean Jacobian for
-    the response, which misses the jumps of the proximal map: its centers are Gaussian, and this
-    prediction is right, up to an error of the order of that weight.
+    `gram` is the `overlap_gram` of Q^0, and `V` are the initial variances. Each row but the last
+    also has the `jump_weight`. Message passing uses the mean Jacobian as response, which misses the
+    jumps of the proximal map: its centers are Gaussian, and this prediction is right, up to an
+    error of the order of that weight.
     """
-    history = _History(model, alpha, initial, damping, seed)
+    history = _History(model, alpha, gram, V, damping, seed)
     rows = []
     for step in range(iterations + 1):
         interrupt.check()
@@ -154,12 +146,12 @@ class _History:
     """
 
     def __init__(
-        self, model: Model, alpha: float, initial: InitialOverlaps, damping: float, seed: int
+        self, model: Model, alpha: float, gram: Any, V: Any, damping: float, seed: int
     ) -> None:
-        t, self.size = model.teacher_rank, len(initial.gram)
+        t, self.size = model.teacher_rank, len(gram)
         self.model, self.alpha, self.damping = model, alpha, damping
         self.rho = np.asarray(model.rho)[:, None, None]
-        self.gram, self.V = initial.gram, initial.V
+        self.gram, self.V = np.asarray(gram), np.asarray(V)
         self.positions = np.arange(t, t + model.length)
         basis = np.eye(self.size)
         self.weights = basis[:, t + model.length :]
