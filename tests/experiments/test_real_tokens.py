@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from dotphase.experiments.training.real_tokens import train_on_table
-from dotphase.finite_d.embeddings import prepare_table
+import dotphase as dp
 
 
 def test_training_on_a_table(paper, rng):
     scale = np.linspace(0.2, 2.0, 20)
     rows = 1.0 + (scale * rng.standard_t(8, (600, 20))) @ rng.standard_normal((20, 20))
-    runs = train_on_table(paper, prepare_table(rows), [2.0, 4.0], seeds=2, held_out=256)
+    runs = dp.analysis.train_on_table(
+        paper, dp.embeddings.prepare_table(rows), [2.0, 4.0], seeds=2, held_out=256
+    )
     assert runs.sizes == {"alpha": 2, "seed": 2, "start": 2}
     assert bool(runs["converged"].all())
     assert float(runs["theta"].sel(start="semantic").mean()) > 0.05

@@ -19,7 +19,7 @@ def runs(paper):
 
 
 def _with(monkeypatch, runs, solution):
-    monkeypatch.setattr(with_theory, "solve_many", lambda problems, settings: [solution])
+    monkeypatch.setattr(with_theory, "solve_many", lambda points, **options: [solution])
     return dp.analysis.with_theory(runs)
 
 

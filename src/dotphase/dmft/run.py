@@ -48,11 +48,11 @@ def dynamics(
     alpha: float,
     start: str | PrescribedStart | StartFunction = "semantic",
     *,
+    d: int | None = None,
     steps: int,
     lr: StepSize,
-    d: int | None = None,
-    settings: DynamicsSettings | None = None,
     progress: ProgressCallback | None = None,
+    settings: DynamicsSettings | None = None,
     **changes: Unpack[DynamicsFields],
 ) -> Trajectory:
     """Compute training loss, test error and overlaps at every step of gradient descent.
@@ -72,17 +72,17 @@ def dynamics(
         Initialization of the weights. The positional one has ``|Q|^2 = d`` here. Random weights
         have no overlaps with teacher or positions in the limit and never gain any; at finite d they
         do. Functions need d.
+    d : int, optional
+        Dimension of all random draws, with ``n = round(alpha d)`` sentences and the loss of the
+        limit. Every repetition is then another data set and start.
     steps : int
         Number of steps.
     lr : float, sequence or callable
         Step size, a list with one for each step, or a function of the step number (from 0 on).
-    d : int, optional
-        Dimension of all random draws, with ``n = round(alpha d)`` sentences and the loss of the
-        limit. Every repetition is then another data set and start.
-    settings : DynamicsSettings, optional
-        Update rule, sizes of the ensembles and requested accuracy.
     progress : callable, optional
         Called with a `ProgressEvent` after each repetition.
+    settings : DynamicsSettings, optional
+        Update rule, sizes of the ensembles and requested accuracy.
     **changes
         Fields of `DynamicsSettings` to replace in `settings`: momentum, batch_fraction, scale,
         log2_ensemble, repetitions, rtol, max_log2_ensemble, seed, dtype.

@@ -69,8 +69,8 @@ def train(
     first_index: int = 0,
     start: str | StartFunction | PrescribedStart = "semantic",
     record: bool = False,
-    settings: TrainingSettings | None = None,
     progress: ProgressCallback | None = None,
+    settings: TrainingSettings | None = None,
     **changes: Unpack[TrainingFields],
 ) -> Training:
     """Train students on data sets of ``n = round(alpha d)`` sentences.
@@ -90,11 +90,11 @@ def train(
     record : bool
         Also measure the students after every step: `Training.path` is a dataset of train_loss,
         test_error, theta, m and q over seed and step. A run that stops early keeps its last values.
-    settings : TrainingSettings, optional
-        Optimizer, steps, precision and so on.
     progress : callable, optional
         Receives a `ProgressEvent` of stage "training" with each finished `Run`, and events of stage
         "steps" while a batch is trained.
+    settings : TrainingSettings, optional
+        Optimizer, steps, precision and so on.
     **changes
         Fields of `TrainingSettings` that differ from `settings`: optimizer, steps, lr, tolerance,
         minibatch, momentum, held_out, scale, seed, dtype, runs_per_batch.

@@ -29,8 +29,8 @@ def amp(
     *,
     seeds: int = 1,
     start: str | StartFunction = "semantic",
-    settings: AmpSettings | None = None,
     progress: ProgressCallback | None = None,
+    settings: AmpSettings | None = None,
     **changes: Unpack[AmpFields],
 ) -> MessagePassing:
     """Run generalized approximate message passing on data sets of ``n = round(alpha d)`` sentences.
@@ -45,10 +45,10 @@ def amp(
         Number of runs; run k has the data and the start of run k of `train`.
     start : {"semantic", "positional", "mixed", "random"} or callable
         As in `train`.
-    settings : AmpSettings, optional
-        Damping, iterations and so on.
     progress : callable, optional
         Called with a `ProgressEvent` after each run; its `result` is the `AmpRun`.
+    settings : AmpSettings, optional
+        Damping, iterations and so on.
     **changes
         Fields of `AmpSettings` to replace in `settings`: damping, iterations, tolerance, held_out,
         seed.

@@ -1,4 +1,4 @@
-"""The theory beside trained students: what it says of each mechanism they found, at their d."""
+"""Predictions of the theory for the mechanisms of trained students, at their dimension."""
 
 from __future__ import annotations
 
@@ -8,51 +8,60 @@ import numpy as np
 
 from dotphase.experiments.theory.curve import SETTINGS
 from dotphase.finite_d.runs import Prediction, Runs
+from dotphase.runtime.progress import ProgressCallback
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.finite_d_corrections import is_known
-from dotphase.theory.settings import SolverFields, with_changes
+from dotphase.theory.settings import SolverFields, SolverSettings, with_changes
 from dotphase.theory.solution import Solution
 from dotphase.theory.solve import solve_many
 
 R = TypeVar("R", bound=Runs)
 
-#: What theory and runs have in common.
+#: Quantities of both theory and runs.
 COMPARED = ("train_loss", "test_error", "m", "theta", "q", "linear_test_error")
 
 
-def with_theory(trained: R, **changes: Unpack[SolverFields]) -> R:
-    """Runs with the numbers of the theory beside their means, in print and in `to_dict`.
+def with_theory(
+    trained: R,
+    *,
+    progress: ProgressCallback | None = None,
+    settings: SolverSettings | None = None,
+    **changes: Unpack[SolverFields],
+) -> R:
+    """Return runs with the predictions of the theory, for `print` and `to_dict`.
 
-    Every mechanism that was found is looked up: the branch of its name at the same alpha, with
-    the terms of order 1/d of the losses where they are known (`dotphase.results.Solution.at`);
-    all else is of the limit of large d. Where the theory has no such branch, or is not to be
-    trusted, a note says so.
+    Each mechanism of the runs is compared with the branch of its name at the same alpha. Losses
+    contain the terms of order 1/d if they are known (`dotphase.results.Solution.at`); all other
+    numbers are limits of large d. A note explains missing and unreliable predictions.
 
     Parameters
     ----------
     trained : Training or MessagePassing
         From `dotphase.train` or `dotphase.amp`.
-    **changes
-        As for `dotphase.solve`; as coarse as a curve by default.
+    progress : callable, optional
+        Receives an event with each solution (`dotphase.results.ProgressEvent`).
+    settings, **changes
+        As for `dotphase.solve`, with the coarse default of a curve.
 
     Examples
     --------
     >>> runs = dp.train(dp.positional_semantic(), alpha=2.0, d=40, seeds=2, start="semantic")
-    >>> beside = dp.analysis.with_theory(runs, log2_points=12)
-    >>> beside.theory["semantic"].at_d, beside.theory["semantic"]["m"]
+    >>> predicted = dp.analysis.with_theory(runs, log2_points=12)
+    >>> predicted.theory["semantic"].at_d, predicted.theory["semantic"]["m"]
     (('train_loss', 'test_error'), 0.0)
     """
     model = trained.model
     names = list(trained.mechanisms)
-    problems = [(model, trained.alpha, name) for name in names if name in BRANCHES]
-    solutions = solve_many(problems, settings=with_changes(None, SETTINGS, changes))
-    found = {solution.branch: _expected(solution, trained.d) for solution in solutions}
-    nothing = Prediction(note="the theory has no branch of this name")
-    return trained.with_predictions({name: found.get(name, nothing) for name in names})
+    points = [(model, trained.alpha, name) for name in names if name in BRANCHES]
+    chosen = with_changes(settings, SETTINGS, changes)
+    solutions = solve_many(points, progress=progress, settings=chosen)
+    predictions = {solution.branch: _predict(solution, trained.d) for solution in solutions}
+    missing = Prediction(note="the theory has no branch of this name")
+    return trained.with_predictions({name: predictions.get(name, missing) for name in names})
 
 
-def _expected(solution: Solution, d: int) -> Prediction:
-    """The numbers of a solution at dimension d, and what speaks against them."""
+def _predict(solution: Solution, d: int) -> Prediction:
+    """The numbers of a solution at dimension d, with a note if they are missing or unreliable."""
     if not solution.converged:
         return Prediction(note=solution.message)
     if not solution.matches_branch:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Unpack
 
 import equinox as eqx
 import jax
@@ -12,6 +13,8 @@ import xarray as xr
 from jaxtyping import Array, Float, Int
 
 from dotphase.config import validation
+from dotphase.config.settings import replace_fields
+from dotphase.experiments.training.endpoints import describe_settings, endpoint_settings
 from dotphase.finite_d.datasets import Dataset, count_sentences, position_vectors
 from dotphase.finite_d.embeddings import Tokens
 from dotphase.finite_d.initialization import StartFunction, initial_weights, resolve_start
@@ -21,11 +24,13 @@ from dotphase.model.definition import Model, refuse
 from dotphase.numerics.outcome import Outcome
 from dotphase.runtime import interrupt
 from dotphase.runtime.precision import in_double_precision
+from dotphase.runtime.progress import ProgressCallback, ProgressCounter
 from dotphase.storage.provenance import provenance
 from dotphase.training.kernel import Recipe, train_starts
-from dotphase.training.settings import TrainingSettings
+from dotphase.training.settings import TrainingFields, TrainingSettings
 
-STARTS, OPTIMIZER = ("semantic", "positional"), "lbfgs"
+#: Default settings.
+SETTINGS = TrainingSettings(held_out=4096)
 FIELDS = ("train_loss", "test_error", "theta", "m", "q", "converged")
 
 
@@ -36,28 +41,33 @@ def train_on_table(
     alphas: Sequence[float],
     *,
     seeds: int = 4,
-    held_out: int = 4096,
-    seed: int = 0,
+    starts: Sequence[str] = ("semantic", "positional"),
+    progress: ProgressCallback | None = None,
+    settings: TrainingSettings | None = None,
+    **changes: Unpack[TrainingFields],
 ) -> xr.Dataset:
     """Train students on sentences of real tokens, drawn uniformly from the rows of a table.
 
-    Tokens have the sizes sigma of the model and the spectrum of the table. Both starts, semantic
-    and positional, share the data sets; each data set has its own teacher.
+    Tokens have the sizes sigma of the model and the spectrum of the table. All starts share the
+    data sets; each data set has its own teacher.
 
     Parameters
     ----------
     model : Model
         Teacher, student and data.
     tokens : Tokens
-        The table, from `dotphase.finite_d.embeddings.prepare_table`.
+        The table, from `dotphase.embeddings.prepare_table`.
     alphas : sequence of float
         Sentences per dimension.
     seeds : int
         Data sets per alpha.
-    held_out : int
-        New sentences of the table for the test error.
-    seed : int
-        Seed of all random numbers.
+    starts : names of starts
+        As in `dotphase.train`.
+    progress : callable, optional
+        Receives an event for each data set (`dotphase.results.ProgressEvent`).
+    settings, **changes
+        As for `dotphase.train`, in double precision; `held_out` is the number of new sentences of
+        the table for the test error. By default steps are chosen for the final weights.
 
     Returns
     -------
@@ -67,42 +77,44 @@ def train_on_table(
     Examples
     --------
     >>> import numpy as np
-    >>> from dotphase.finite_d.embeddings import prepare_table
-    >>> tokens = prepare_table(np.random.default_rng(0).standard_t(8, (600, 20)))
+    >>> tokens = dp.embeddings.prepare_table(np.random.default_rng(0).standard_t(8, (600, 20)))
     >>> model = dp.positional_semantic()
     >>> runs = dp.analysis.train_on_table(model, tokens, [4.0], seeds=2, held_out=256)
     >>> runs["train_loss"].dims
     ('alpha', 'seed', 'start')
     """
     refuse(model, "training on a table", "noise", "latent", "correlation")
+    settings = endpoint_settings(replace_fields(settings or SETTINGS, changes))
     model = model.replace(spectrum=tokens.spectrum)
     d = tokens.table.shape[1]
     sizes = [count_sentences(model, alpha, d) for alpha in alphas]
     seeds = validation.integer("seeds", seeds, at_least=1)
-    held_out = validation.integer("held_out", held_out, at_least=1)
-    recipe = TrainingSettings(OPTIMIZER, seed=seed).for_endpoint().recipe(d)
-    chosen = tuple(resolve_start(model, start) for start in STARTS)
+    functions = tuple(resolve_start(model, start, settings.scale) for start in starts)
+    recipe, counter = settings.recipe(d), ProgressCounter("table", len(sizes) * seeds, progress)
     positions, table = jnp.asarray(position_vectors(model, d)), jnp.asarray(tokens.table)
-    values = {name: np.full((len(sizes), seeds, len(STARTS)), np.nan) for name in FIELDS}
+    values = {name: np.full((len(sizes), seeds, len(starts)), np.nan) for name in FIELDS}
     for i, n in enumerate(sizes):
         for k in range(seeds):
             interrupt.check()
-            rng = np.random.default_rng([seed, i, k])
-            rows = rng.integers(len(table), size=(max(sizes) + held_out, model.length))
+            rng = np.random.default_rng([settings.seed, i, k])
+            shape = (max(sizes) + settings.held_out, model.length)
+            rows = jnp.asarray(rng.integers(len(table), size=shape))
             weights = jnp.asarray(rng.standard_normal((d, model.teacher_rank)))
             key = jax.random.key(int(rng.integers(2**31)))
-            # All alphas share one shape, and what is compiled for it: the rest has no weight.
-            found = _train(
-                model, chosen, recipe, table, jnp.asarray(rows), weights, positions,
-                jnp.asarray(n), key, max(sizes),
+            # All alphas share one shape, and its compiled code: further sentences have no weight.
+            trained = _train(
+                model, functions, recipe, table, rows, weights, positions, jnp.asarray(n), key,
+                max(sizes),
             )  # fmt: skip
             for name in FIELDS:
-                values[name][i, k] = np.asarray(found[name])
+                values[name][i, k] = np.asarray(trained[name])
+            counter.finish()
     axes = ("alpha", "seed", "start")
+    config = {"d": d, "vocabulary": len(table), **describe_settings(settings)}
     return xr.Dataset(
         {name: (axes, value) for name, value in values.items()},
-        coords={"alpha": [float(a) for a in alphas], "seed": np.arange(seeds), "start": [*STARTS]},
-        attrs=provenance(model, d=d, vocabulary=len(table), optimizer=OPTIMIZER, seed=seed),
+        coords={"alpha": [float(a) for a in alphas], "seed": np.arange(seeds), "start": [*starts]},
+        attrs=provenance(model, **config, held_out=settings.held_out),
     )
 
 
@@ -119,7 +131,7 @@ def _train(
     key: Array,
     size: int,
 ) -> dict[str, Array]:
-    """Train from every start on the first n of `size` sentences; the others are for the test."""
+    """Train from every start on the first n of `size` sentences; the rest measures the error."""
 
     def sentences(rows: Int[Array, "sentences tokens"]) -> Dataset:
         sigma = jnp.asarray(model.sigma)[:, None]
