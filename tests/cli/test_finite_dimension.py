@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 from click.testing import CliRunner
 
-from dotphase.cli.commands import amp, train
+from dotphase.cli.commands import amp, compare, train
 
 
 def run(command, *arguments):
@@ -81,3 +81,34 @@ def test_amp_prints_one_json_object(tmp_path):
 def test_bad_input_names_the_field():
     with pytest.raises(click.BadParameter, match="1: must be an integer >= 2"):
         run(train.command, "--d", "1", "--alpha", "1")
+
+
+SMALL = ("--alphas", "2", "--d", "24", "--seeds", "2", "--branches", "positional")
+
+
+def test_compare_prints_numbers_by_source_and_a_verdict(tmp_path):
+    out = tmp_path / "both.nc"
+    arguments = [*SMALL, "--log2-points", "12"]
+    result = run(compare.command, *arguments, "--json", "--out", str(out))
+    values = json.loads(result.stdout)
+    assert result.return_value == 0 and values["theory_name"] == "state_evolution"
+    assert values["omega"] == 0.3 and values["out"] == str(out) and values["d"] == 24
+    with xr.open_dataset(out) as dataset:
+        for source in ("theory", "training"):
+            expected = dataset["train_loss"].sel(source=source)
+            np.testing.assert_allclose(values[source]["train_loss"], expected)
+            errors = dataset["m_stderr"].sel(source=source)
+            shown = np.asarray(values[source]["stderr"]["m"], float)  # None for NaN
+            np.testing.assert_allclose(shown, errors)
+        assert values["verdict"] == dataset["verdict"].values.tolist()
+        loss = float(dataset["train_loss"].sel(source="training"))
+    table = run(compare.command, *arguments).stdout
+    assert "state evolution and training at d = 24" in table
+    assert f"{loss:.6f}(" in table and values["verdict"][0][0] in table
+
+
+def test_compare_with_the_dynamics_takes_the_same_steps():
+    steps = ["--theory", "dynamics", "--steps", "3", "--lr", "2", "--ensemble", "8"]
+    values = json.loads(run(compare.command, *SMALL, *steps, "--json").stdout)
+    assert values["theory_name"] == "dynamics"
+    assert np.shape(values["theory"]["theta"]) == np.shape(values["training"]["theta"]) == (1, 1)

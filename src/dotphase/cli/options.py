@@ -178,14 +178,17 @@ def task_options(task: str, *names: str, **defaults: Any) -> Callable[[F], F]:
     )
 
 
-def parameter_options(parameters: Iterable[Parameter]) -> Callable[[F], F]:
-    """Add options of parameters, passed to the command as the mapping `parameters`."""
+def parameter_options(
+    parameters: Iterable[Parameter], argument: str = "parameters"
+) -> Callable[[F], F]:
+    """Add options of parameters, passed to the command as one mapping `argument`."""
     table = {parameter.name: parameter for parameter in parameters}
 
     def add(function: F) -> F:
         @wraps(function)
         def wrapped(**values: Any) -> Any:
-            return function(parameters={name: values.pop(name) for name in table}, **values)
+            chosen = {name: values.pop(name) for name in table}
+            return function(**{argument: chosen}, **values)
 
         return _add(wrapped, map(option, table.values()))  # type: ignore[return-value]
 

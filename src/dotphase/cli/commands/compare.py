@@ -7,28 +7,18 @@ from typing import Any
 
 import click
 
-from dotphase.cli.options import (
-    POSITIVE,
-    ModelSpec,
-    alphas_option,
-    branches_option,
-    json_option,
-    model_options,
-    option,
-    out_option,
-    plot_option,
-    task_options,
-)
-from dotphase.cli.output import Files, print_json, progress_bar
+from dotphase.cli.options import POSITIVE
+from dotphase.cli.output import progress_bar
 from dotphase.cli.runs import seeds_option
-from dotphase.cli.theory_options import DYNAMICS, SOLVER, THEORY, select_options
+from dotphase.cli.theory_options import DYNAMICS, CurveRequest, curve_options
 from dotphase.config.parameters import Integer, Number, Parameter
 
 #: Descent of theory and students.
-STEPS = {
-    "lr": Parameter("lr", Number(above=0), 4.0, "Dynamics: step size."),
-    "steps": Parameter("steps", Integer(1), 127, "Dynamics: number of steps."),
-}
+DESCENT = (
+    Parameter("lr", Number(above=0), 4.0, "Dynamics: step size."),
+    Parameter("steps", Integer(1), 127, "Dynamics: number of steps."),
+    DYNAMICS["ensemble"],
+)
 #: Columns of the table, and their decimals.
 COLUMNS = {"train_loss": 6, "test_error": 6, "theta": 4, "m": 4}
 
@@ -37,59 +27,27 @@ COLUMNS = {"train_loss": 6, "test_error": 6, "theta": 4, "m": 4}
     "compare",
     epilog="Example: dotphase compare --alphas 0.8:2:4 --d 500 --seeds 4 --plot compare.png",
 )
-@alphas_option
 @click.option("--d", type=POSITIVE, default=1000, help="Dimension of a token.")
 @seeds_option(4)
-@branches_option("Branches, and starts of training.")
-@option(THEORY)
-@option(STEPS["lr"])
-@option(STEPS["steps"])
-@option(DYNAMICS["ensemble"])
 @click.option("--amp", is_flag=True, help="Also run message passing.")
-@out_option
-@plot_option
-@task_options("theory", *SOLVER, rtol=1e-2, max_log2_points=14)
-@model_options
-@json_option
-def command(
-    alphas: list[float],
-    d: int,
-    seeds: int,
-    branches: list[str],
-    theory: str,
-    amp: bool,
-    out: str | None,
-    plot: str | None,
-    parameters: dict[str, Any],
-    model: ModelSpec,
-    seed: int,
-    as_json: bool,
-    **dynamics: Any,
-) -> int:
+@curve_options("Branches, and starts of training.", DESCENT)
+def command(request: CurveRequest, d: int, seeds: int, amp: bool) -> int:
     """Solve a model and train it on one grid of alpha, with a verdict at each point.
 
     With --theory dynamics, students take the same steps as the theory.
 
     Exit code 3: the solver did not converge at some point. All points are still printed.
     """
-    parameters = select_options(theory, parameters, dynamics)
     with progress_bar("comparing", total=3 if amp else 2) as bar:
-        files = Files(out, plot)
-        built = model.build()
+        model = request.model.build()
         from dotphase.experiments.comparison.compare import compare
 
         dataset = compare(
-            built, alphas, d, seeds=seeds, branches=branches, theory=theory, amp=amp, seed=seed,
-            progress=bar, **parameters,
+            model, request.alphas, d, seeds=seeds, branches=request.branches,
+            theory=request.theory, amp=amp, seed=request.seed, progress=bar, **request.settings,
         )  # fmt: skip
-    with files.written_after(dataset, "compare"):
-        if as_json:
-            print_json({**model.to_dict(), **_summary(dataset), **files.to_dict()})
-        else:
-            _print_table(dataset)
-    if not as_json:
-        files.echo_paths()
-    return 0 if bool(dataset["converged"].all()) else 3
+    values = request.model.to_dict()
+    return request.print(dataset, "compare", lambda data: values | _summary(data), _print_table)
 
 
 def _summary(dataset: Any) -> dict[str, Any]:

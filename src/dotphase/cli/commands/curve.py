@@ -7,70 +7,29 @@ from typing import Any
 
 import click
 
-from dotphase.cli.options import (
-    ModelSpec,
-    alphas_option,
-    branches_option,
-    json_option,
-    model_options,
-    option,
-    out_option,
-    plot_option,
-    task_options,
-)
-from dotphase.cli.output import Files, print_json, progress_bar
-from dotphase.cli.theory_options import DYNAMICS, SOLVER, THEORY, select_options
+from dotphase.cli.output import progress_bar
+from dotphase.cli.theory_options import DYNAMICS, CurveRequest, curve_options
 
 
 @click.command(
     "curve", epilog="Example: dotphase curve --alphas 0.5:2:20 --out curve.nc --plot curve.png"
 )
-@alphas_option
-@branches_option("Branches, or starts of gradient descent.")
-@option(THEORY)
-@option(DYNAMICS["lr"])
-@option(DYNAMICS["steps"])
-@option(DYNAMICS["momentum"])
-@option(DYNAMICS["ensemble"])
-@out_option
-@plot_option
-@task_options("theory", *SOLVER, rtol=1e-2, max_log2_points=14)
-@model_options
-@json_option
-def command(
-    alphas: list[float],
-    branches: list[str],
-    theory: str,
-    out: str | None,
-    plot: str | None,
-    parameters: dict[str, Any],
-    model: ModelSpec,
-    seed: int,
-    as_json: bool,
-    **dynamics: Any,
-) -> int:
+@curve_options("Branches, or starts of gradient descent.", DYNAMICS.values())
+def command(request: CurveRequest) -> int:
     """Branches along alpha, and alpha_c, at which their training losses cross.
 
     Exit code 3: the solver did not converge at some point. All points are still printed.
     """
-    parameters = select_options(theory, parameters, dynamics)
-    with progress_bar("solving the branches", total=len(alphas) * len(branches)) as bar:
-        built = model.build()
+    total = len(request.alphas) * len(request.branches)
+    with progress_bar("solving the branches", total=total) as bar:
+        model = request.model.build()
         from dotphase.experiments.theory.curve import curve
 
-        files = Files(out, plot)
         dataset = curve(
-            built, alphas, branches, theory=theory, seed=seed,
-            progress=bar, **parameters,
+            model, request.alphas, request.branches, theory=request.theory, seed=request.seed,
+            progress=bar, **request.settings,
         )  # fmt: skip
-    with files.written_after(dataset, "curve"):
-        if as_json:
-            print_json(_summary(dataset) | files.to_dict())
-        else:
-            _print_table(dataset)
-    if not as_json:
-        files.echo_paths()
-    return 0 if bool(dataset["converged"].all()) else 3
+    return request.print(dataset, "curve", _summary, _print_table)
 
 
 def _summary(dataset: Any) -> dict[str, Any]:
