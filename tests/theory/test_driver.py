@@ -98,9 +98,10 @@ def test_an_error_ends_the_other_jobs_at_their_next_evaluation(monkeypatch, erro
 
 
 def test_an_interruption_of_the_program_ends_a_solve(monkeypatch, paper):
-    asked = threading.Event()
-    asked.set()
-    monkeypatch.setattr(interrupt, "_asked", asked)
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(interrupt, "check", interrupted)
     with pytest.raises(KeyboardInterrupt):
         solve_one(paper, 2.0, "semantic", SETTINGS)
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase.model.linear_layer import linear_test_error
 from dotphase.numerics.fixed_point import FixedPoint
 from dotphase.numerics.outcome import Outcome
 from dotphase.theory.branches import BRANCHES
@@ -46,11 +45,6 @@ def test_a_place_that_is_no_minimum_is_left_soon():
 
 def initial_of(model):
     return BRANCHES["semantic"].initial_overlaps(model)
-
-
-def test_a_specification_has_the_error_of_the_linear_layer(paper):
-    spec = PointSpec.of(paper, 1.8, "semantic", SolverSettings(seed=3))
-    assert spec.linear_test_error == linear_test_error(paper, seed=3)
 
 
 def test_a_solve_is_its_three_steps(paper):
