@@ -83,7 +83,7 @@ def test_bad_input_names_the_field():
         run(train.command, "--d", "1", "--alpha", "1")
 
 
-SMALL = ("--alphas", "2", "--d", "24", "--seeds", "2", "--branches", "positional")
+SMALL = ("--alphas", "2", "--d", "24", "--seeds", "2", "--branches", "semantic")
 
 
 def test_compare_prints_numbers_by_source_and_a_verdict(tmp_path):
@@ -95,13 +95,12 @@ def test_compare_prints_numbers_by_source_and_a_verdict(tmp_path):
     assert values["omega"] == 0.3 and values["out"] == str(out) and values["d"] == 24
     with xr.open_dataset(out) as dataset:
         for source in ("theory", "training"):
-            expected = dataset["train_loss"].sel(source=source)
-            np.testing.assert_allclose(values[source]["train_loss"], expected)
-            errors = dataset["m_stderr"].sel(source=source)
-            shown = np.asarray(values[source]["stderr"]["m"], float)  # None for NaN
-            np.testing.assert_allclose(shown, errors)
+            row = dataset.sel(source=source)
+            shown = (values[source]["theta"], values[source]["stderr"]["m"])  # None for NaN
+            for value, expected in zip(shown, (row["theta"], row["m_stderr"]), strict=True):
+                np.testing.assert_allclose(np.asarray(value, float), expected)
         assert values["verdict"] == dataset["verdict"].values.tolist()
-        loss = float(dataset["train_loss"].sel(source="training"))
+        loss = dataset["train_loss"].sel(source="training").item()
     table = run(compare.command, *arguments).stdout
     assert "state evolution and training at d = 24" in table
     assert f"{loss:.6f}(" in table and values["verdict"][0][0] in table
