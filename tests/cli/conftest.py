@@ -1,4 +1,4 @@
-"""What the tests of all commands share."""
+"""Fixtures of the tests of all commands."""
 
 import pytest
 
@@ -13,17 +13,17 @@ def no_shared_cache(monkeypatch):
 
 @pytest.fixture
 def refused(capsys, tmp_path, monkeypatch):
-    """Whether a command is refused in one line that has some parts, and writes nothing."""
+    """Check that a command is refused in one line with the given parts, and writes nothing."""
 
     def run(arguments, parts):
-        there = set(tmp_path.iterdir())
+        files = set(tmp_path.iterdir())
         with monkeypatch.context() as patch:
             patch.chdir(tmp_path)
             assert _run(arguments) == 2
         out, err = capsys.readouterr()
         assert out == "" and err.count("\n") == 1
         assert [part for part in parts if part not in err] == []
-        assert set(tmp_path.iterdir()) == there
+        assert set(tmp_path.iterdir()) == files
         return True
 
     return run

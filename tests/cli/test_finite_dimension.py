@@ -40,7 +40,7 @@ def test_train_that_does_not_converge_exits_with_three():
     assert "theory at d = 200: " in result.stdout
 
 
-def test_runs_are_printed_where_the_theory_beside_them_is_interrupted(monkeypatch):
+def test_runs_are_printed_if_their_theory_is_interrupted(monkeypatch):
     def stopped(runs):
         raise KeyboardInterrupt
 
@@ -51,7 +51,7 @@ def test_runs_are_printed_where_the_theory_beside_them_is_interrupted(monkeypatc
     assert "2 runs: 2 semantic" in result.stdout and "after 2 of 2 runs" in result.stderr
 
 
-def test_steps_that_are_meant_are_no_failure_and_can_be_kept(tmp_path):
+def test_prescribed_steps_are_no_failure_and_can_be_saved(tmp_path):
     out = tmp_path / "runs.nc"
     arguments = ["--d", "200", "--alpha", "2", "--seeds", "2", "--steps", "2", "--json"]
     result = run(train.command, *arguments, "--optimizer", "gd", "--out", str(out))

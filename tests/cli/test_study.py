@@ -148,5 +148,5 @@ def _begun(out):
         return False
 
 
-def test_times_as_people_say_them():
+def test_durations_have_convenient_units():
     assert [duration(s) for s in (5, 300, 9000, 400_000)] == ["5 s", "5.0 min", "2.5 h", "4.6 days"]

@@ -23,8 +23,6 @@ from dotphase.config.validation import unknown_name
 from dotphase.errors import InvalidInput
 from dotphase.runtime import interrupt
 
-#: Answer to `dotphase reproduce`.
-MOVED = "has moved to `python -m reproduction`, in a checkout of the source"
 #: Seconds after an interrupt in which a command may end by itself.
 GRACE_PERIOD = 1.2
 #: Longest error message, in characters.
