@@ -1,3 +1,5 @@
+"""Models: invalid parameters are refused in one line; losses and defaults."""
+
 import re
 
 import jax.numpy as jnp
@@ -55,19 +57,19 @@ def test_bad_models_are_refused_in_one_line(change, field):
         ("student", lambda h: jnp.abs(h[0, 0]) < 1e-3, jnp.nan),
     ],
 )
-def test_functions_are_tried_on_many_fields(which, condition, value):
+def test_functions_are_checked_on_many_fields(which, condition, value):
     def sometimes(h):
         return jnp.where(condition(h), value, softmax(h))
 
     with pytest.raises(dp.InvalidInput) as caught:
         dp.Model(**(GOOD | {which: sometimes}))
-    found = re.match(
+    match = re.match(
         rf"{which} = 'sometimes': .* not finite at h = \[ ?\[ *(\S+)\]", str(caught.value)
     )
-    assert bool(condition(np.full((1, 1), float(found[1]))))
+    assert bool(condition(np.full((1, 1), float(match[1]))))
 
 
-def test_one_sigma_serves_all_tokens():
+def test_one_sigma_stands_for_all_tokens():
     model = dp.Model(**GOOD, sigma=0.7)
     np.testing.assert_array_equal(model.sigma, [0.7, 0.7])
     np.testing.assert_allclose(model.rho, [0.49, 0.49])

@@ -1,3 +1,5 @@
+"""Derivatives of losses: closed forms against automatic differentiation."""
+
 from itertools import product
 
 import jax
@@ -18,7 +20,7 @@ from dotphase.numerics.proximal_map import vmap_points
 from dotphase.numerics.taylor import differentiate
 from models import softmax
 
-#: Written out up to four entries, as arrays beyond.
+#: Up to four entries are unrolled, more are arrays.
 SIZES = [(2, 1), (2, 2), (2, 3), (3, 1), (4, 1), (5, 2)]
 
 
@@ -50,12 +52,12 @@ def test_closed_form_equals_autodiff(length, rank, student, products, rng):
     scale = np.repeat([0.1, 1.0, 8.0], count // 3)
     x = rng.normal(size=(length * rank, count)) * scale
     target = rng.normal(size=(length, length, count))
-    # A student written with matrix products: its autodiff shares nothing with the closed form.
+    # Automatic differentiation of matrix products shares no code with the closed form.
     automatic = by_autodiff(_model(length, rank, products))
     assert {softmax_loss, untied_loss} & set(_uses(loss_derivatives(model)))
-    found = jax.jit(vmap_points(loss_derivatives(model)))(x, target)
+    closed_form = jax.jit(vmap_points(loss_derivatives(model)))(x, target)
     expected = jax.jit(vmap_points(automatic))(x, target)
-    for one, other in zip(found, expected, strict=True):
+    for one, other in zip(closed_form, expected, strict=True):
         one, other = np.asarray(jnp.asarray(one)), np.asarray(other)
         size = 1e-11 * (1 + np.abs(other).reshape(-1, count).max(axis=0))
         assert np.all(np.abs(one - other) <= size)
@@ -71,7 +73,7 @@ def _uses(function):
     return [function.__globals__.get(name) for name in function.__code__.co_names]
 
 
-def test_only_certain_softmax_attention_is_recognised():
+def test_only_certain_softmax_attention_is_recognized():
     def sharper(h):
         return jax.nn.softmax(2 * h @ h.T, axis=-1)
 
@@ -93,8 +95,8 @@ def test_differentiate_a_known_function(rng):
     matrix = rng.normal(size=(3, 3))
     matrix = matrix + matrix.T
     x = rng.normal(size=3)
-    found = differentiate(lambda z: 0.5 * z @ matrix @ z + z[0] ** 3, x)
+    derivatives = differentiate(lambda z: 0.5 * z @ matrix @ z + z[0] ** 3, x)
     curvature = matrix + np.diag([6 * x[0], 0, 0])
-    np.testing.assert_allclose(found.value, 0.5 * x @ matrix @ x + x[0] ** 3)
-    np.testing.assert_allclose(found.gradient, matrix @ x + [3 * x[0] ** 2, 0, 0])
-    np.testing.assert_allclose(found.hessian, curvature)
+    np.testing.assert_allclose(derivatives.value, 0.5 * x @ matrix @ x + x[0] ** 3)
+    np.testing.assert_allclose(derivatives.gradient, matrix @ x + [3 * x[0] ** 2, 0, 0])
+    np.testing.assert_allclose(derivatives.hessian, curvature)

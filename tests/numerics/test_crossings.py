@@ -15,7 +15,7 @@ from dotphase.numerics.crossings import (
 GRID = np.array([0.0, 1.0, 2.0, 3.0])
 
 
-def test_a_straight_line_between_neighbours():
+def test_a_straight_line_between_neighbors():
     fall = last_fall(GRID, np.array([2.0, 1.0, -3.0, -4.0]))
     assert (fall.position, fall.left, fall.fraction, fall.slope) == (1.25, 1, 0.25, -4.0)
     assert straight_root(1.0, 1.0, 2.0, -3.0) == fall.position

@@ -146,7 +146,7 @@ def _softplus(h):
     ],
     ids=["tanh-tanh", "relu-softplus"],
 )
-def test_scalar_links_obey_the_equations_of_generalised_linear_models(teacher, student, alpha):
+def test_scalar_links_obey_the_equations_of_generalized_linear_models(teacher, student, alpha):
     """One student that could become its teacher, one that could not."""
     ridge = 0.1
     model = dp.scalar_link(teacher[0], student[0], ridge=ridge)

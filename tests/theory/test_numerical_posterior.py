@@ -34,7 +34,7 @@ def signs(h):
     return jnp.sign(jnp.sum(jnp.sign(h)))
 
 
-def test_hidden_units_specialise_between_one_and_three():
+def test_hidden_units_specialize_between_one_and_three():
     # Two units with sign activations (Aubin et al., arXiv:1806.05451); larger samples say 2.03.
     model = dp.Model(signs, loss=lambda x, y: (y - x[0, 0]) ** 2, sigma=1.0, teacher_rank=2)
     few, many = (dp.bayes.numerical(model, alpha, alike=True, log2_points=11) for alpha in (1, 3.5))
