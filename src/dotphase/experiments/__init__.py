@@ -1,1 +1,1 @@
-"""What the engines are used for: curves, diagrams, grids of trainings, as labelled datasets."""
+"""Experiments: curves, phase diagrams and grids of trained students, as labeled datasets."""

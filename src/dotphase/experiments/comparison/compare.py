@@ -26,7 +26,6 @@ from dotphase.experiments.comparison.agreement import (
     allowed,
     judge,
 )
-from dotphase.experiments.comparison.amp import amp as run_message_passing
 from dotphase.experiments.dynamics.descent_limits import DESCENT, training_starts
 from dotphase.experiments.theory.curve import CurveFields, curve
 from dotphase.experiments.theory.solution_variables import RESULTS
@@ -34,6 +33,8 @@ from dotphase.experiments.training.averages import mean_and_error
 from dotphase.experiments.training.grid import grid
 from dotphase.finite_d.initializers import INITIALIZERS
 from dotphase.finite_d.overlaps import positional_alignment
+from dotphase.gamp.run import run_message_passing
+from dotphase.gamp.settings import AmpSettings
 from dotphase.model import Model
 from dotphase.runtime.progress import ProgressCallback, ProgressCounter
 from dotphase.storage.labels import add_labels
@@ -204,9 +205,10 @@ def _message_passing(
     """Means of message passing from each start, over the runs that converged."""
 
     def column(alpha: float, name: str) -> xr.Dataset:
-        runs = run_message_passing(model, alpha, d, seeds=seeds, start=name, seed=seed).runs
+        settings = AmpSettings(seed=seed)
+        passing = run_message_passing(model, alpha, d, seeds=seeds, start=name, settings=settings)
         values = {
-            quantity: [getattr(run, quantity) if run.converged else np.nan for run in runs]
+            quantity: [getattr(run, quantity) if run.converged else np.nan for run in passing.runs]
             for quantity in QUANTITIES
         }
         return means(xr.Dataset({name: ("seed", row) for name, row in values.items()}))

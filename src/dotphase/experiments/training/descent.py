@@ -1,8 +1,8 @@
 """Overlaps along gradient descent at finite dimension, from prescribed overlaps at the start.
 
-What `dotphase.flow.follow` predicts for very many sentences, measured: teachers with
-``|Q*|^2 = d`` orthogonal to the positions, and students that start at given m, theta and q
-exactly, with everything else of Q in a random direction. Time is counted as in the flow,
+A measurement of the predictions of `dotphase.flow.follow` for very many sentences: teachers with
+``|Q*|^2 = d`` orthogonal to the positions, and students that start at given m, theta and q exactly,
+with the other components of Q in a random direction. The unit of time is that of the flow,
 ``tau = step size x steps x alpha``.
 """
 
@@ -29,10 +29,10 @@ from dotphase.storage.provenance import provenance
 from dotphase.training.kernel import Recipe, train_recording
 from dotphase.training.settings import TrainingSettings
 
-#: tau of one step: small against the time on which the overlaps move.
+#: tau of one step, small against the time scale of the overlaps.
 STEP = 0.5
-#: A gradient that no point has, so that nothing stops early.
-NEVER = 1e-300
+#: Tolerance that no gradient meets, so that all steps are taken.
+UNREACHABLE = 1e-300
 
 
 @in_double_precision
@@ -41,13 +41,13 @@ def descent(
     alpha: float,
     d: int,
     *,
+    seeds: int = 8,
     m: float,
     theta: float,
     q: float,
     until: float,
-    records: int = 8,
-    seeds: int = 8,
     step: float = STEP,
+    records: int = 8,
     seed: int = 0,
 ) -> xr.Dataset:
     """Follow gradient descent on data sets of ``n = round(alpha d)`` sentences.
@@ -58,18 +58,18 @@ def descent(
         Student and teacher of rank one, ``p_1`` different from zero.
     alpha, d : float, int
         Sentences per dimension, and dimension of a token.
+    seeds : int
+        Data sets.
     m, theta, q : float
         Overlaps of token 1 at the start.
     until : float
-        Time tau at the end.
-    records : int
-        Times after the start at which the overlaps are noted.
-    seeds : int
-        Data sets.
+        Final time tau.
     step : float
-        tau of a step, rounded so that a whole number of steps lies between two records.
+        tau of a step, rounded to a whole number of steps between records.
+    records : int
+        Number of records after the start.
     seed : int
-        Seed of everything random.
+        Seed of all random numbers.
 
     Returns
     -------
@@ -83,6 +83,35 @@ def descent(
     >>> runs["m"].dims
     ('seed', 'tau')
     """
+    components = _components(model, m, theta, q)
+    n = count_sentences(model, alpha, d)
+    check_run_fits(model, n, d)
+    records = validation.integer("records", records, at_least=1)
+    until = validation.number("until", until, above=0)
+    every = max(1, round(until / records / validation.number("step", step, above=0)))
+    lr = until / (records * every) / (n / d)
+    settings = TrainingSettings("gd", records * every, lr, tolerance=UNREACHABLE, seed=seed)
+    positions = position_vectors(model, d)
+    _, sizes, modes = np.linalg.svd(positions, full_matrices=False)
+    vectors = jnp.asarray(positions), jnp.asarray(modes[sizes > 1e-9])
+    indices = jnp.arange(validation.integer("seeds", seeds, at_least=1))
+    rows = [
+        _follow(model, n, key, *vectors, components, settings.recipe(d), records, every)
+        for key in keys_at(jax.random.key(seed), indices[:, None])
+    ]
+    config = {"alpha": alpha, "d": d, "step": until / (records * every), "seed": seed}
+    return xr.Dataset(
+        {
+            name: (("seed", "tau"), np.stack([np.ravel(getattr(row, name)) for row in rows]))
+            for name in ("m", "theta", "q")
+        },
+        coords={"tau": until * np.arange(records + 1) / records},
+        attrs=provenance(model, **config),
+    )
+
+
+def _components(model: Model, m: float, theta: float, q: float) -> Float[Array, " 3"]:
+    """Components of Q along p_1, along Q* and along a random direction, over sqrt(d)."""
     refuse(model, "the flow", "latent", "correlation")
     if model.student_rank != 1 or model.teacher_rank != 1:
         ranks = (model.student_rank, model.teacher_rank)
@@ -90,36 +119,11 @@ def descent(
     length, rho = float(model.positions[0, 0]), float(model.rho[0])
     if length <= 0:
         raise InvalidInput("positions", model.positions.tolist(), "must have p_1 not zero")
-    n = count_sentences(model, alpha, d)
-    records = validation.integer("records", records, at_least=1)
-    until = validation.number("until", until, above=0)
-    between = max(1, round(until / records / validation.number("step", step, above=0)))
-    rest = q / rho - (theta / rho) ** 2 - m**2 / length
-    if rest < 0:
-        raise InvalidInput("q", q, f"must be >= {q - rho * rest:g}, which m and theta take")
-    start = jnp.asarray([m / length, theta / rho, np.sqrt(rest)])
-    lr = until / (records * between) / (n / d)
-    # All steps are taken: no gradient is small enough to stop at.
-    settings = TrainingSettings("gd", records * between, lr, tolerance=NEVER, seed=seed)
-    check_run_fits(model, n, d)
-    positions = position_vectors(model, d)
-    _, sizes, modes = np.linalg.svd(positions, full_matrices=False)
-    place = jnp.asarray(positions), jnp.asarray(modes[sizes > 1e-9])
-    numbers = jnp.arange(validation.integer("seeds", seeds, at_least=1))
-    rows = [
-        _follow(model, n, key, *place, start, settings.recipe(d), records, between)
-        for key in keys_at(jax.random.key(seed), numbers[:, None])
-    ]
-    times = until * np.arange(records + 1) / records
-    asked = {"alpha": alpha, "d": d, "step": until / (records * between), "seed": seed}
-    return xr.Dataset(
-        {
-            name: (("seed", "tau"), np.stack([np.ravel(getattr(row, name)) for row in rows]))
-            for name in ("m", "theta", "q")
-        },
-        coords={"tau": times},
-        attrs=provenance(model, **asked),
-    )
+    remainder = q / rho - (theta / rho) ** 2 - m**2 / length
+    if remainder < 0:
+        rule = f"must be >= {q - rho * remainder:g}, the contribution of m and theta"
+        raise InvalidInput("q", q, rule)
+    return jnp.asarray([m / length, theta / rho, np.sqrt(remainder)])
 
 
 @eqx.filter_jit
@@ -128,19 +132,19 @@ def _follow(
     n: int,
     key: Array,
     positions: Float[Array, "tokens d"],
-    along: Float[Array, "modes d"],
-    start: Float[Array, " 3"],
+    modes: Float[Array, "modes d"],
+    components: Float[Array, " 3"],
     recipe: Recipe,
     records: int,
-    between: int,
+    every: int,
 ) -> TokenOverlaps:
-    """Overlaps at the start and after every `between` steps."""
+    """Overlaps at the start, and again after each `every` steps."""
     d = positions.shape[1]
     drawn = draw_dataset(model, n, key, positions)
 
-    # In the limit directions are orthogonal by themselves; here they are made to.
+    # Random directions are orthogonal only in the limit of large d.
     def unit(vector: Array, *others: Array) -> Array:
-        vector = vector - along.T @ (along @ vector)
+        vector = vector - modes.T @ (modes @ vector)
         for other in others:
             vector = vector - other * (other @ vector)
         return vector / jnp.linalg.norm(vector)
@@ -148,9 +152,10 @@ def _follow(
     teacher = unit(drawn.teacher_weights[:, 0])
     other = unit(jax.random.normal(Purpose.START.of(key), (d,)), teacher)
     data = prepare(model, drawn._replace(teacher_weights=np.sqrt(d) * teacher[:, None]))
-    weights = np.sqrt(d) * (start[0] * positions[0] + start[1] * teacher + start[2] * other)
+    directions = jnp.stack([positions[0], teacher, other])
+    weights = np.sqrt(d) * (components @ directions)
 
-    def note(weights: Weights) -> TokenOverlaps:
+    def measure(weights: Weights) -> TokenOverlaps:
         return token_overlaps(model, weights, data.teacher_weights, positions)
 
-    return train_recording(model, data, recipe, key, weights[:, None], note, records, between)[1]
+    return train_recording(model, data, recipe, key, weights[:, None], measure, records, every)[1]
