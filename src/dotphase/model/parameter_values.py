@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import equinox as eqx
@@ -42,13 +43,13 @@ def with_parameter(model: Model, name: str, value: float) -> Model:
 
 def _selector(model: Model, name: str) -> Callable[[Any], Any]:
     if name in ("ridge", "sigma"):
-        return lambda tree: getattr(tree, name)
+        return attrgetter(name)
     for part in PARTS:
         values = getattr(model, part)
         if isinstance(values, eqx.Module) and _is_number(getattr(values, name, None)):
-            return lambda tree, part=part: getattr(getattr(tree, part), name)
+            return attrgetter(f"{part}.{name}")
     raise InvalidInput("parameter", name, "must be one of " + ", ".join(parameter_names(model)))
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: Any) -> bool:
     return eqx.is_array_like(value) and np.ndim(value) == 0 and not isinstance(value, bool)

@@ -17,7 +17,6 @@ from dotphase.theory.arclength import ArclengthContinuation
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.fixed_point_map import StateEvolutionMap
 from dotphase.theory.locate import COARSE_LOG2_POINTS
-from dotphase.theory.newton import Jacobian
 from dotphase.theory.overlaps import Overlaps
 from dotphase.theory.point_evaluator import PointEvaluator, ProxWarmStart
 from dotphase.theory.point_spec import PointSpec
@@ -59,9 +58,9 @@ class BranchContinuation:
         self._has_ended = False
 
     @property
-    def jacobian(self) -> Jacobian | None:
-        """Derivatives at the last point on the branch."""
-        return self._last.jacobian if self._last else None
+    def last(self) -> SolvedPoint | None:
+        """The last point, if it is on the branch."""
+        return self._last
 
     def solve_at(self, alpha: float) -> Solution:
         """Solve at another alpha."""
@@ -123,7 +122,7 @@ class BranchContinuation:
         assert self._last is not None
         last, self._warm_start = self._last, self._warm_start.for_neighbor()
         spec, initial = self._spec(alpha), last.solution.overlaps
-        return solve_point(spec, initial, self._warm_start, last.jacobian, careful=careful)
+        return solve_point(spec, initial, self._warm_start, last, careful=careful)
 
     def _keep(self, point: SolvedPoint) -> Solution:
         self._last = point if point.solution.on_branch else None
@@ -205,6 +204,6 @@ def _approach_from_far(
     solution = continuation.approach(spec.alpha, minimum=want_minimum)
     if solution is None:
         return None
-    point = solve_point(spec, solution.overlaps, warm_start.for_neighbor(), continuation.jacobian)
+    point = solve_point(spec, solution.overlaps, warm_start.for_neighbor(), continuation.last)
     is_wanted = not want_minimum or point.solution.stability.kind == "minimum"
     return point.solution if point.solution.on_branch and is_wanted else None

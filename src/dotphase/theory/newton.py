@@ -145,8 +145,13 @@ def newton(
             jacobian = jacobian.broyden_update(x - previous[0], residual - previous[1], scale)
         previous = (x, residual)
         step = jacobian.newton_step(residual)
-        x = x + step / max(1.0, float(np.max(np.abs(step) / scale)) / MAX_STEP)
+        x = x + limited_step(step, scale)
     return best, jacobian
+
+
+def limited_step(step: Vector, scale: Vector) -> Vector:
+    """Shorten a step to `MAX_STEP` in its largest coordinate."""
+    return np.asarray(step / max(1.0, float(np.max(np.abs(step) / scale)) / MAX_STEP))
 
 
 def single_newton_step(

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dotphase.model.nonfinite import unknown_cause
+from dotphase.numerics.fixed_point import Vector
 from dotphase.numerics.outcome import Outcome
 from dotphase.theory.classification import classify
 from dotphase.theory.fixed_point_map import StateEvolutionMap
@@ -28,7 +29,7 @@ from dotphase.theory.model_error import (
     stiffness_lost,
 )
 from dotphase.theory.multipliers import full_jacobian, measure_multipliers
-from dotphase.theory.newton import Jacobian, measure_jacobian, newton_or_iterate
+from dotphase.theory.newton import Jacobian, limited_step, measure_jacobian, newton_or_iterate
 from dotphase.theory.nonfinite import diagnose_averages
 from dotphase.theory.overlaps import Overlaps, is_zero
 from dotphase.theory.point_evaluator import EvaluatedPoint, PointEvaluator, ProxWarmStart
@@ -52,11 +53,28 @@ class SolvedPoint:
 
     Attributes
     ----------
+    evaluated : the averages at the fixed point
     jacobian : derivatives with which a neighbor can be solved; None if they are not known
     """
 
     solution: Solution
+    evaluated: EvaluatedPoint
     jacobian: Jacobian | None
+
+    def predict(self, target: StateEvolutionMap) -> Vector:
+        """Predict the fixed point at another alpha: one Newton step with the averages known here.
+
+        They do not depend on alpha, so that the map at the other alpha costs no evaluation. For a
+        small change of alpha this is the tangent of the branch.
+        """
+        x = self.evaluated.x
+        if self.jacobian is None:
+            return x
+        residual = target.advance(x, self.evaluated.mean) - x
+        if not np.all(np.isfinite(residual)):
+            return x
+        predicted = x + limited_step(self.jacobian.newton_step(residual), target.scale(x))
+        return predicted if target.admissible(predicted) else x
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +116,7 @@ def solve_point(
     spec: PointSpec,
     initial: Overlaps,
     warm_start: ProxWarmStart,
-    jacobian: Jacobian | None = None,
+    neighbor: SolvedPoint | None = None,
     *,
     careful: bool = True,
     hasty: bool = False,
@@ -108,11 +126,11 @@ def solve_point(
     Parameters
     ----------
     initial : Overlaps
-        Overlaps in the basin of the branch; with a `jacobian`, close to the fixed point.
+        Overlaps in the basin of the branch; with a `neighbor`, those of the neighbor.
     warm_start : ProxWarmStart
         Initial states of the proximal maps; updated.
-    jacobian : Jacobian, optional
-        Derivatives at a neighboring fixed point.
+    neighbor : SolvedPoint, optional
+        A fixed point of the same branch at a nearby alpha.
     careful, hasty : bool
         See `locate`.
     """
@@ -120,14 +138,15 @@ def solve_point(
     fixed_point_map = StateEvolutionMap.from_initial(spec.model, spec.alpha, initial)
     evaluator = PointEvaluator(fixed_point_map, spec.settings, warm_start)
     located = None
-    if jacobian is not None:
-        located = track(spec, evaluator, fixed_point_map.coordinates.pack(initial), jacobian)
+    if neighbor is not None and neighbor.jacobian is not None:
+        predicted = neighbor.predict(fixed_point_map)
+        located = track(spec, evaluator, predicted, neighbor.jacobian)
     if located is None:
         located = locate(spec, evaluator, initial, careful=careful, hasty=hasty)
     refined = refine(located)
     classified = classify_point(refined)
     solution = _solution(spec, refined, classified, time.perf_counter() - began)
-    return SolvedPoint(solution, classified.jacobian)
+    return SolvedPoint(solution, refined.evaluated, classified.jacobian)
 
 
 def refine(located: Located) -> Refined:
