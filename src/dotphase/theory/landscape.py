@@ -39,8 +39,9 @@ from dotphase.runtime.progress import ProgressCallback
 from dotphase.theory.driver import run_all
 from dotphase.theory.fixed_point_map import ReplicaSymmetricMap
 from dotphase.theory.overlaps import Conjugates, Overlaps
+from dotphase.theory.parameter_continuation import ParameterContinuation
 from dotphase.theory.plane import Plane
-from dotphase.theory.point_evaluator import EvaluatedPoint, PointEvaluator, ProxWarmStart
+from dotphase.theory.point_evaluator import EvaluatedPoint
 from dotphase.theory.responses import Responses
 from dotphase.theory.settings import SolverFields, SolverSettings, check_alpha, with_changes
 from dotphase.theory.stability import weight_of_jumps
@@ -49,9 +50,8 @@ from dotphase.theory.state_evolution import resolvent
 #: How precisely to solve where nothing else is said: the smallest quadrature, enough for a
 #: picture.
 SETTINGS = SolverSettings(log2_points=12)
-#: log of the part of W that is neither along p_1 nor along Q*, and of R, where nothing better is
-#: known.
-FRESH = np.log([0.1, 40.0])
+#: Initialization: log of the part of W that is neither along p_1 nor along Q*, and of R.
+INITIAL = np.log([0.1, 40.0])
 #: Weight of the jumps up to which replica symmetry is believed here: away from a minimum the
 #: change by breaking it is not known.
 FEW_JUMPS = 0.2
@@ -187,26 +187,20 @@ def _solve_row(
     """Solve along m at one theta, each point from its neighbor."""
     noise = 2.0 ** (1 - log2_points)
     usual = settings.iteration or Iteration(max(1e-4, noise), floor=20 * noise, max_steps=80)
-    slow = replace(usual, anderson_depth=0, step=0.15, max_steps=200)
-    warm_start = ProxWarmStart()
-    initial = FRESH
+    # Short damped steps, tried last, cross the jumps of the proximal map.
+    damped = replace(usual, anderson_depth=0, step=0.15, max_steps=200)
+    continuation = ParameterContinuation(
+        lambda m: replace(first, m=m), replace(settings, iteration=usual), log2_points, log2_points
+    )
     results = []
-    for m in columns:
-        prescribed = replace(first, m=float(m))
-        # Short damped steps, tried last, cross the jumps of the proximal map.
-        for x, iteration in ((initial, usual), (FRESH, usual), (FRESH, slow)):
-            evaluator = PointEvaluator(prescribed, settings, warm_start)
-            point = evaluator.iterate(x, log2_points, iteration)
-            if point.outcome.success:
-                # A new evaluator evaluates again, which probes the proximal maps once more.
-                evaluator = PointEvaluator(prescribed, settings, warm_start)
-                evaluated = evaluator.evaluate(point.x, log2_points)
-                results.append(prescribed.measure(evaluated, evaluated.responses()))
-                initial = point.x
-                break
-        else:
-            initial = FRESH
-            results.append(np.full(6, np.nan))
+    for m in map(float, columns):
+        point = continuation.solve_at(m, INITIAL)
+        if not point.fixed_point.outcome.success:
+            point = continuation.iterate_at(m, INITIAL, damped)
+        values = np.full(6, np.nan)
+        if point.fixed_point.outcome.success:
+            values = replace(first, m=m).measure(point.evaluated, point.evaluated.responses())
+        results.append(values)
     return np.asarray(results)
 
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from dotphase.numerics.fixed_point import Iteration, Vector
+from dotphase.numerics.fixed_point import Iteration
 from dotphase.theory.classification import classify, matches_branch
 from dotphase.theory.fixed_point_map import StateEvolutionMap
-from dotphase.theory.newton import Jacobian, measure_jacobian, newton_or_iterate
 from dotphase.theory.one_rsb.fixed_point_map import OneRSBMap, default_inner_points
 from dotphase.theory.one_rsb.parisi_path import FIRST, Node, Path
 from dotphase.theory.one_rsb.state_evolution import BrokenOverlaps
+from dotphase.theory.parameter_continuation import ParameterContinuation
 from dotphase.theory.point_evaluator import PointEvaluator, ProxWarmStart
 from dotphase.theory.settings import SolverSettings
 from dotphase.theory.solution import Solution
@@ -24,8 +24,6 @@ FACTOR, LAST = 2.0, 64.0
 FEW, PATH = 13, 14
 #: Relative residual of a node.
 TOLERANCE = 3e-4
-#: Number of evaluations after which the derivatives are measured again.
-PATIENCE = 5
 #: Share of W below which clusters count as points: at y = 0, where they are largest, and elsewhere.
 SMALL, CLOSED = 0.01, 1e-4
 #: Initial shares of W inside clusters; the first admissible one is used.
@@ -38,7 +36,6 @@ class ParisiContinuation:
     Attributes
     ----------
     nodes : fixed points so far
-    count : evaluations so far
     failure : why the last step failed
     closed : whether the clusters are points
     """
@@ -60,9 +57,14 @@ class ParisiContinuation:
             inner=inner or default_inner_points(model),
         )
         self.log2_points = settings.log2_points or PATH
-        self.warm_start = ProxWarmStart()
+        self._continuation = ParameterContinuation(
+            lambda log_y: replace(self.map, parisi=math.exp(log_y)),
+            self.settings,
+            self.log2_points,
+            FEW,
+        )
         self.nodes: list[Node] = []
-        self.count = 0
+        self._probes = 0
         self.failure = ""
         self.closed = False
         q, m, V, theta = overlaps
@@ -71,6 +73,11 @@ class ParisiContinuation:
         packed = [self.map.pack(start) for start in starts]
         # Clusters of several sizes in the replica-symmetric solution.
         self._initial = [x for x in packed if self.map.admissible(x)] or packed[-1:]
+
+    @property
+    def count(self) -> int:
+        """Evaluations so far."""
+        return self._probes + self._continuation.n_evaluations
 
     @property
     def path(self) -> Path:
@@ -119,47 +126,26 @@ class ParisiContinuation:
             if share < SMALL / 2:
                 break
             point = evaluator.evaluate(x, min(FEW, self.log2_points))
-            self.count += 1
+            self._probes += 1
             if not _cluster_share(self.map.overlaps(point.image)) < share:
                 return True
         return False
 
     def step_to(self, y: float) -> bool:
         """Solve at another y, from the nearest node; whether that succeeded."""
-        evaluator = PointEvaluator(replace(self.map, parisi=y), self.settings, self.warm_start)
-        x, jacobian = self._initial[0], None
-        if self.nodes:
-            nearest = min(self.nodes, key=lambda node: abs(math.log(node.y / y)))
-            x, jacobian = nearest.x, nearest.jacobian
-        node = self._solve(evaluator, x, jacobian)
-        if node is not None:
-            self.nodes.append(node)
-        return node is not None
-
-    def _solve(
-        self, evaluator: PointEvaluator[OneRSBMap], x: Vector, jacobian: Jacobian | None
-    ) -> Node | None:
-        """The fixed point near x; None if there is none, or if it is not on the branch."""
-        model, branch, log2_points = self.symmetric.model, self.symmetric.branch, self.log2_points
-        few, position = min(FEW, log2_points), f"y = {evaluator.map.parisi:.4g}"
-        if jacobian is None:
-            x = evaluator.iterate(x, few, self.settings.iteration_on(few)).x
-            jacobian = measure_jacobian(evaluator, x, few)
-        point, jacobian = newton_or_iterate(evaluator, x, log2_points, jacobian)
-        if jacobian is None or evaluator.n_evaluations > PATIENCE:
-            # The Jacobian of the neighbor is out of date.
-            jacobian = measure_jacobian(evaluator, point.x, few)
-        evaluated = evaluator.evaluate(point.x, log2_points)
-        self.count += evaluator.n_evaluations
-        if not point.outcome.success:
-            self.failure = f"no fixed point at {position}: {point.outcome.message}"
-        elif not matches_branch(branch, classify(model, evaluated.overlaps.within)):
+        point = self._continuation.solve_at(math.log(y), self._initial[0])
+        model, branch, position = self.symmetric.model, self.symmetric.branch, f"y = {y:.4g}"
+        outcome = point.fixed_point.outcome
+        if not outcome.success:
+            self.failure = f"no fixed point at {position}: {outcome.message}"
+        elif not matches_branch(branch, classify(model, point.evaluated.overlaps.within)):
             self.failure = f"the {branch} branch is lost at {position}"
-        elif jacobian is None:
+        elif point.jacobian is None:
             self.failure = f"no derivatives at {position}"
         else:
-            return Node.at(evaluated, jacobian)
-        return None
+            self.nodes.append(Node.at(point.evaluated, point.jacobian))
+            return True
+        return False
 
 
 def _cluster_share(overlaps: BrokenOverlaps) -> float:
