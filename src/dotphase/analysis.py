@@ -1,5 +1,6 @@
 """A closer look at a model: where branches end, its landscape, its attention, its limits."""
 
+from dotphase.dmft.settings import DynamicsSettings
 from dotphase.experiments.comparison.with_theory import with_theory
 from dotphase.experiments.dynamics.descent_limits import training_starts
 from dotphase.experiments.dynamics.filled_diagram import fill_diagram
@@ -27,6 +28,7 @@ from dotphase.theory.solve import complexity, continue_in_alpha, solve_many_brok
 from dotphase.theory.spinodal import branch_end
 
 __all__ = [
+    "DynamicsSettings",
     "Latent",
     "Rule",
     "attention_matrices",

@@ -50,7 +50,7 @@ SMALL_FOR = {
         "rtol": None,
     },
     "dotphase.analysis.outcomes": {
-        "alphas": [2.0], "scales": [0.1], "d": 200, "draws": 2, "steps": 15,
+        "alphas": [2.0], "scales": [0.1], "d": 200, "seeds": 2, "steps": 15,
     },
 }  # fmt: skip
 #: Functions that are quick at the sizes of a page.

@@ -81,7 +81,7 @@ def dynamics(
         Step size, a list with one for each step, or a function of the step number (from 0 on).
     progress : callable, optional
         Called with a `ProgressEvent` after each repetition.
-    settings : DynamicsSettings, optional
+    settings : `dotphase.analysis.DynamicsSettings`, optional
         Update rule, sizes of the ensembles and requested accuracy.
     **changes
         Fields of `DynamicsSettings` to replace in `settings`: momentum, batch_fraction, scale,

@@ -39,6 +39,12 @@ class DynamicsSettings:
         Seed of all random numbers.
     dtype : {"float64", "float32"}
         Precision of the history; float32 halves memory and time.
+
+    Examples
+    --------
+    >>> import dotphase as dp
+    >>> dp.analysis.DynamicsSettings(momentum=0.5).repetitions
+    8
     """
 
     momentum: float = 0.0
