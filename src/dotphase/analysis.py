@@ -1,4 +1,4 @@
-"""A closer look at a model: where branches end, its landscape, its attention, its limits."""
+"""Further analyses: ends of branches, landscapes, attention matrices, special models."""
 
 from dotphase.dmft.settings import DynamicsSettings
 from dotphase.experiments.comparison.with_theory import with_theory

@@ -1,6 +1,7 @@
-"""The best that any learner can do with the data: ``dp.bayes.optimal``, ``dp.bayes.curve``.
+"""Bayes-optimal learners: ``dp.bayes.optimal`` and ``dp.bayes.curve``.
 
-For the paper's teachers in closed form; ``numerical`` and ``weak_recovery`` are for any.
+These are for the teachers of the paper, in closed form; ``numerical`` and ``weak_recovery`` are
+for all teachers.
 """
 
 from dotphase.experiments.theory.bayes import bayes_curve as curve

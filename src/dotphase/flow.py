@@ -1,4 +1,4 @@
-"""Gradient flow of the overlaps with very many sentences, and gradient descent beside it."""
+"""Gradient flow of the overlaps with very many sentences, and gradient descent at finite d."""
 
 from dotphase.experiments.training.descent import descent
 from dotphase.theory.gradient_flow import flow_field as field

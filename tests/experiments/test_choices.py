@@ -37,8 +37,8 @@ def test_one_entry_serves_every_experiment(paper, added):
     assert cells["iterations"].values.ravel().tolist() == [STEPS]
     assert map_of["iterations"].values.ravel().tolist() == [STEPS]
     # Q*/2 is far from the minimum, and seven steps of .01 do not lead away from it.
-    for found in (run.semantic_alignment, float(map_of["semantic_alignment"].squeeze())):
-        assert found > 0.95
+    for alignment in (run.semantic_alignment, float(map_of["semantic_alignment"].squeeze())):
+        assert alignment > 0.95
     with pytest.raises(dp.InvalidInput, match="is taken"):
         INITIALIZERS.register("half", Initializer(half))
 

@@ -40,9 +40,9 @@ def test_losses_of_the_theory_are_those_at_the_same_d(both, paper):
 def test_training_is_that_of_the_grid(both):
     runs = dp.grid(lambda _: dp.positional_semantic(), ALPHAS, [0.0], 60, seeds=3)
     mean = runs["train_loss"].isel(omega=0).sel(alpha=2.0, start="semantic").mean("seed")
-    found = both["train_loss"].sel(source="training", alpha=2.0, branch="semantic")
+    trained = both["train_loss"].sel(source="training", alpha=2.0, branch="semantic")
     assert float(both["stayed"].sel(alpha=2.0, branch="semantic")) == 1
-    np.testing.assert_allclose(found, mean, rtol=1e-12)
+    np.testing.assert_allclose(trained, mean, rtol=1e-12)
 
 
 def test_theory_and_training_agree_where_there_are_many_data(both):
@@ -59,16 +59,16 @@ def test_a_branch_that_does_not_exist_is_no_disagreement(both):
 def test_a_mixed_run_stays_with_half_of_what_the_theory_is_aligned_by(paper):
     """The mixed branch of eight tokens (rank two, alpha = 1.5) and two runs that end there, which
     are called semantic; a third has lost its positional part."""
-    places = {"branch": ["mixed"], "alpha": [1.5]}
+    cell = {"branch": ["mixed"], "alpha": [1.5]}
     theory = xr.Dataset(
         {name: (("branch", "alpha"), [[value]]) for name, value in
-         {"m": 0.185, "theta": 0.1775, "q": 0.128}.items()}, places
+         {"m": 0.185, "theta": 0.1775, "q": 0.128}.items()}, cell
     )  # fmt: skip
     dims = ("seed", "branch", "alpha")
     runs = xr.Dataset(
         {"semantic_alignment": (dims, [[[0.96]], [[0.97]], [[0.96]]]),
          "positional_alignment": (dims, [[[0.44]], [[0.47]], [[0.02]]]),
-         "mechanism": (dims, [[["semantic"]]] * 3)}, places
+         "mechanism": (dims, [[["semantic"]]] * 3)}, cell
     )  # fmt: skip
     assert module._stayed(runs, theory, paper).values.ravel().tolist() == [True, True, False]
     semantic = {"branch": ["semantic"]}
@@ -80,31 +80,31 @@ def test_a_mixed_run_stays_with_half_of_what_the_theory_is_aligned_by(paper):
 
 
 def test_a_wrong_theory_is_noticed(monkeypatch):
-    honest = module.curve
+    original = module.curve
 
     def wrong(*args, **kwargs):
-        dataset = honest(*args, **kwargs)
+        dataset = original(*args, **kwargs)
         dataset["theta"] *= 1.7
         return dataset
 
     monkeypatch.setattr(module, "curve", wrong)
-    found = dp.compare(dp.positional_semantic(), ALPHAS, d=60, seeds=3, log2_points=12)
-    at = found.sel(alpha=2.0, branch="semantic")
+    comparison = dp.compare(dp.positional_semantic(), ALPHAS, d=60, seeds=3, log2_points=12)
+    at = comparison.sel(alpha=2.0, branch="semantic")
     assert at["verdict"] == DIFFERS and at["worst"] == "theta" and at["score"] > 1
 
 
 def test_runs_that_leave_their_branch_do_not_count(monkeypatch):
-    honest = module.grid
+    original = module.grid
 
     def escaping(*args, **kwargs):
-        runs = honest(*args, **kwargs)
+        runs = original(*args, **kwargs)
         kinds = np.where(runs["seed"] < 2, "uninformed", runs["mechanism"].transpose(..., "seed"))
         runs["mechanism"] = runs["mechanism"].transpose(..., "seed").copy(data=kinds)
         return runs
 
     monkeypatch.setattr(module, "grid", escaping)
-    found = dp.compare(dp.positional_semantic(), ALPHAS, d=60, seeds=3, log2_points=12)
-    assert found["verdict"].sel(alpha=2.0, branch="semantic") == LEFT
+    comparison = dp.compare(dp.positional_semantic(), ALPHAS, d=60, seeds=3, log2_points=12)
+    assert comparison["verdict"].sel(alpha=2.0, branch="semantic") == LEFT
 
 
 @pytest.mark.parametrize(
@@ -123,33 +123,33 @@ def test_the_figure_is_drawn(both, tmp_path):
 
 
 def test_students_take_the_steps_of_the_dynamics(both, paper, monkeypatch):
-    honest = {"curve": module.curve, "grid": module.grid}
-    asked = {}
+    original = {"curve": module.curve, "grid": module.grid}
+    received = {}
 
     def curve(model, alphas, names, **given):
-        asked["theory"] = given
-        found = honest["curve"](model, alphas, names, log2_points=12)
-        return found.drop_vars("kind")  # ends of descents have none
+        received["theory"] = given
+        comparison = original["curve"](model, alphas, names, log2_points=12)
+        return comparison.drop_vars("kind")  # ends of descents have none
 
     def grid(*args, optimizer, lr, steps, **given):
-        asked["training"] = {"lr": lr, "steps": steps}
+        received["training"] = {"lr": lr, "steps": steps}
         assert optimizer == "gd"
-        return honest["grid"](*args, **given)
+        return original["grid"](*args, **given)
 
     monkeypatch.setattr(module, "curve", curve)
     monkeypatch.setattr(module, "grid", grid)
-    found = dp.compare(paper, ALPHAS, d=60, seeds=3, theory="dynamics", steps=5)
-    assert asked["training"] == {"lr": 4.0, "steps": 5}
-    assert {name: asked["theory"][name] for name in ("theory", "lr", "steps")} == {
+    comparison = dp.compare(paper, ALPHAS, d=60, seeds=3, theory="dynamics", steps=5)
+    assert received["training"] == {"lr": 4.0, "steps": 5}
+    assert {name: received["theory"][name] for name in ("theory", "lr", "steps")} == {
         "theory": "dynamics", "lr": 4.0, "steps": 5,
     }  # fmt: skip
-    start = asked["theory"]["start"]
+    start = received["theory"]["start"]
     assert start["semantic"] == "semantic"
     np.testing.assert_allclose(np.abs(start["positional"].m), 60**-0.5)
-    assert found.attrs["theory"] == "dynamics" and found.attrs["steps"] == 5
+    assert comparison.attrs["theory"] == "dynamics" and comparison.attrs["steps"] == 5
     # Terms of order 1/d are known for the minima only.
     for source, name in (("theory", "train_loss_limit"), ("training", "train_loss")):
         expected = both[name].sel(source=source) if "source" in both[name].dims else both[name]
-        np.testing.assert_array_equal(found["train_loss"].sel(source=source), expected)
+        np.testing.assert_array_equal(comparison["train_loss"].sel(source=source), expected)
     with pytest.raises(dp.InvalidInput, match="momentum"):
         dp.compare(paper, [0.5], d=60, seeds=3, theory="dynamics", momentum=0.5)

@@ -111,5 +111,5 @@ def test_missing_minima_are_filled_by_gradient_descent(dataset, monkeypatch):
     assert bool(reached.sel(omega=0.9, alpha=0.5)) and float(gap.sel(omega=0.9, alpha=0.5)) > 0
     assert not bool((reached & dataset["loss_difference"].notnull()).any())
     figure = dp.plot.diagram(filled)
-    (dots,) = [one for one in figure.axes[0].get_lines() if "descent" in str(one.get_label())]
+    (dots,) = [line for line in figure.axes[0].get_lines() if "descent" in str(line.get_label())]
     assert len(dots.get_xdata()) == int(reached.sum())

@@ -25,12 +25,12 @@ def _with(monkeypatch, runs, solution):
 
 def test_losses_are_those_at_d_and_overlaps_of_the_limit(monkeypatch, runs, solution):
     assert runs.mechanisms == {"semantic": 2}
-    found = _with(monkeypatch, runs, solution)
-    expected = found.theory["semantic"]
+    predicted = _with(monkeypatch, runs, solution)
+    expected = predicted.theory["semantic"]
     assert expected.at_d == ("train_loss", "test_error") and expected.note == ""
     assert expected["train_loss"] == solution.at(40).train_loss != solution.train_loss
     assert expected["theta"] == solution.norms["theta"]
-    text = str(found)
+    text = str(predicted)
     assert text.count("theory at d = 40: ") == 2 and text.count("theory: ") == 4
     assert "NOT TRUSTED" not in text and "NO RESULT" not in text
 
@@ -39,10 +39,10 @@ def test_a_point_that_is_not_trusted_is_shown_with_the_reason(monkeypatch, runs,
     saddle = replace(
         solution.stability, trusted=False, kind="saddle", towards=("positional",), reason="a saddle"
     )
-    found = _with(monkeypatch, runs, replace(solution, stability=saddle))
-    told = "NOT TRUSTED, the theory of semantic students: saddle (towards positional); a saddle"
-    assert told in str(found) and "theory at d = 40: " in str(found)
-    plain = found.to_dict()["theory"]["semantic"]
+    predicted = _with(monkeypatch, runs, replace(solution, stability=saddle))
+    note = "NOT TRUSTED, the theory of semantic students: saddle (towards positional); a saddle"
+    assert note in str(predicted) and "theory at d = 40: " in str(predicted)
+    plain = predicted.to_dict()["theory"]["semantic"]
     assert plain["note"].startswith("saddle") and plain["train_loss"] > 0
 
 
@@ -56,9 +56,9 @@ def test_a_point_that_is_not_trusted_is_shown_with_the_reason(monkeypatch, runs,
 def test_a_branch_that_is_not_there_has_no_numbers_but_a_reason(
     monkeypatch, runs, solution, change, why
 ):
-    found = _with(monkeypatch, runs, replace(solution, **change))
-    assert found.theory["semantic"].values == {}
-    assert f"NO RESULT of the theory of semantic students: {why}" in str(found)
+    predicted = _with(monkeypatch, runs, replace(solution, **change))
+    assert predicted.theory["semantic"].values == {}
+    assert f"NO RESULT of the theory of semantic students: {why}" in str(predicted)
 
 
 def test_a_mechanism_without_a_branch_is_told(monkeypatch, runs, solution):
@@ -68,6 +68,6 @@ def test_a_mechanism_without_a_branch_is_told(monkeypatch, runs, solution):
 
 def test_models_without_known_terms_have_the_limit(monkeypatch, runs, solution):
     monkeypatch.setattr(with_theory, "is_known", lambda model: False)
-    found = _with(monkeypatch, runs, solution)
-    assert found.theory["semantic"].at_d == ()
-    assert found.theory["semantic"]["train_loss"] == solution.train_loss
+    predicted = _with(monkeypatch, runs, solution)
+    assert predicted.theory["semantic"].at_d == ()
+    assert predicted.theory["semantic"]["train_loss"] == solution.train_loss

@@ -128,7 +128,7 @@ def _secant(slope: float, x0: float, sample0: Sample, x1: float, sample1: Sample
 
 
 def straight_root(x0: float, y0: float, x1: float, y1: float) -> float:
-    """Where the straight line through two points is zero."""
+    """Root of the straight line through two points."""
     return float(x0 + (x1 - x0) * y0 / (y0 - y1))
 
 
