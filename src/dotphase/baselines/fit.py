@@ -37,6 +37,7 @@ from dotphase.model.linear_layer import linear_test_error
 from dotphase.numerics.proximal_map import vmap_points
 from dotphase.numerics.statistics import error_if_known
 from dotphase.runtime.precision import in_double_precision
+from dotphase.storage.results import Result
 
 #: Smallest number of hidden units of a perceptron.
 MIN_UNITS = 256
@@ -59,8 +60,8 @@ class Fitted(NamedTuple):
     test_error: Float[Array, ""]
 
 
-@dataclass(frozen=True)
-class Baseline:
+@dataclass(frozen=True, eq=False, repr=False)
+class Baseline(Result):
     """A baseline fitted to several data sets.
 
     Attributes

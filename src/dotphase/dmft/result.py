@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from dotphase.config.formatting import Description, Printable, format_value
+from dotphase.config.formatting import Description, format_value
 from dotphase.config.step_sizes import is_constant
 from dotphase.model import Model
 from dotphase.storage.provenance import provenance
@@ -54,7 +54,7 @@ class PathOverlaps(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Trajectory(Result, Printable):
+class Trajectory(Result):
     """Gradient descent step by step, from dynamical mean-field theory.
 
     Attributes

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from jaxtyping import Float
 
-from dotphase.config.formatting import Description, Printable, format_value
+from dotphase.config.formatting import Description, format_value
 from dotphase.config.serialization import fields_except
 from dotphase.errors import Interrupted
 from dotphase.finite_d.overlaps import mechanism_of
@@ -157,7 +157,7 @@ class Prediction:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Runs(Printable, Result):
+class Runs(Result):
     """Base class of results: runs that differ only in their index, with means and standard errors.
 
     Attributes

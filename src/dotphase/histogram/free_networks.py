@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from dotphase.config import validation
-from dotphase.config.formatting import Description, Printable, format_value
+from dotphase.config.formatting import Description, format_value
 from dotphase.config.settings import replace_fields
 from dotphase.errors import InvalidInput
 from dotphase.histogram.checkpoint import Checkpoint
@@ -130,7 +130,7 @@ def release(
 
 
 @dataclass(frozen=True, eq=False)
-class Emergence(Result, Printable):
+class Emergence(Result):
     """Scores of free networks: a row per number of training sequences, a column per run.
 
     Attributes

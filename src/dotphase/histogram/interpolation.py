@@ -20,7 +20,7 @@ from jaxtyping import Float
 from scipy.optimize import linear_sum_assignment
 
 from dotphase.config import validation
-from dotphase.config.formatting import Description, Printable
+from dotphase.config.formatting import Description
 from dotphase.histogram.network import Network, distance, in_single_precision
 from dotphase.histogram.task import Split
 from dotphase.histogram.train import evaluate
@@ -33,7 +33,7 @@ MAX_ROUNDS = 50
 
 
 @dataclass(frozen=True, eq=False)
-class LossBetween(Result, Printable):
+class LossBetween(Result):
     """Held-out loss and accuracy between two networks, with and without aligned symmetries.
 
     Attributes

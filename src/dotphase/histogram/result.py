@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-from dotphase.config.formatting import Description, Printable, format_value
+from dotphase.config.formatting import Description, format_value
 from dotphase.errors import InvalidInput
 from dotphase.histogram.interpolation import LossBetween
 from dotphase.histogram.introspect import Statistics
@@ -83,7 +83,7 @@ class Distances:
 
 
 @dataclass(frozen=True, eq=False)
-class Experiment(Result, Printable):
+class Experiment(Result):
     """Trained networks of one or both mechanisms.
 
     Attributes

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 import dotphase
+from dotphase.config.formatting import Description, Printable
 from dotphase.errors import InvalidInput
 from dotphase.storage import encoding, files
 from dotphase.storage.labels import add_labels
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
 FORMAT_VERSION = 1
 #: Group of a file with the encoded fields, and the variable with their JSON text.
 FIELDS, TEXT = "fields", "text"
+#: Fields that become attributes of datasets, not variables.
+DESCRIBED = ("model", "settings")
+#: Number of fields in the one-line description of a result.
+MAX_SHOWN = 8
 #: Attributes of the root.
 VERSION, CLASS, CHECKSUM = "format_version", "class", "checksum"
 #: Modules of the classes that files may contain, by the name of the class.
@@ -64,8 +69,11 @@ SAVED_CLASSES = {
 }
 
 
-class Result:
-    """Base of result classes: a dataset with labels, and files that `dp.load` reads.
+class Result(Printable):
+    """Base of result classes: one-line `repr`, a dataset with labels, files that `dp.load` reads.
+
+    Results are equal only to themselves, and can be hashed, pickled and copied. Declare them with
+    ``@dataclass(frozen=True, eq=False, repr=False)``.
 
     Examples
     --------
@@ -80,21 +88,33 @@ class Result:
     #: Long names of fields that are not in `dotphase.storage.labels`.
     long_names: ClassVar[Mapping[str, str]] = {}
 
+    @property
+    def description(self) -> Description:
+        """Numbers and short texts of the fields."""
+        shown = [
+            f"{name} = {value:.6g}" if _is_number(value) else f"{name} = {value}"
+            for name, value in _fields(self).items()
+            if _is_number(value) or isinstance(value, bool) or (isinstance(value, str) and value)
+        ]
+        return Description(", ".join(shown[:MAX_SHOWN]))
+
     def dataset(self) -> xr.Dataset:
-        """Return the fields that are numbers or arrays as a dataset, the others as attributes."""
+        """Return all numbers and arrays as a dataset with labels, short fields as attributes.
+
+        Entries of a dictionary such as `stderr` become variables such as ``theta_stderr``.
+        """
         import xarray as xr
 
         variables: dict[str, Any] = {}
-        for name, value in _fields(self).items():
-            if (
-                isinstance(value, np.ndarray | float | int)
-                and np.asarray(value).dtype.kind in "fiu"
-            ):
-                unnamed = [f"{name}_{axis}" for axis in range(np.ndim(value))]
-                variables[name] = (self.dimensions.get(name, unnamed), value)
+        for name, value in _numeric_parts(_fields(self)).items():
+            default = tuple(f"{name}_{axis}" for axis in range(np.ndim(value)))
+            variables[name] = (self.dimensions.get(name, default), value)
         dataset = add_labels(xr.Dataset(variables, attrs=_provenance(self)))
         for name, long_name in self.long_names.items():
             dataset[name].attrs.update(long_name=long_name, units="1")
+        for label, variable in dataset.variables.items():
+            variable.attrs.setdefault("long_name", str(label).replace("_", " "))
+            variable.attrs.setdefault("units", "1")
         return dataset
 
     def save(self, path: str | Path) -> Path:
@@ -232,6 +252,33 @@ def _checksum(text: str, arrays: Mapping[str, np.ndarray]) -> str:
 
 def _fields(result: Any) -> dict[str, Any]:
     return {field.name: getattr(result, field.name) for field in dataclasses.fields(result)}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float | int | np.number) and not isinstance(value, bool)
+
+
+def _numeric_parts(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the numbers and arrays of fields and of their dictionaries, tuples and dataclasses."""
+    parts: dict[str, Any] = {}
+    for name, value in fields.items():
+        if isinstance(value, np.ndarray) or _is_number(value):
+            parts[name] = value
+        elif isinstance(value, tuple) and value and all(map(_is_number, value)):
+            parts[name] = np.asarray(value)
+        elif hasattr(value, "_asdict"):
+            parts |= _numeric_parts(value._asdict())
+        elif isinstance(value, Mapping):
+            for key, item in value.items():
+                nested = _numeric_parts({name: item})
+                parts |= {f"{key}_{part}": number for part, number in nested.items()}
+        elif name not in DESCRIBED and _is_plain_dataclass(value):
+            parts |= _numeric_parts(_fields(value))
+    return {name: value for name, value in parts.items() if np.asarray(value).dtype.kind in "fiu"}
+
+
+def _is_plain_dataclass(value: Any) -> bool:
+    return dataclasses.is_dataclass(value) and not isinstance(value, Result)
 
 
 def _provenance(result: Result) -> dict[str, Any]:

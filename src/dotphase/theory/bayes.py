@@ -32,7 +32,7 @@ from scipy.optimize import brentq
 from scipy.special import gammaln
 
 from dotphase.config import validation
-from dotphase.config.formatting import Description, Printable, format_value
+from dotphase.config.formatting import Description, format_value
 from dotphase.errors import InvalidInput
 from dotphase.model.definition import Model, refuse, refuse_spectrum
 from dotphase.model.derivatives import is_softmax_attention
@@ -41,14 +41,15 @@ from dotphase.model.validation import call_many
 from dotphase.numerics.quadrature import N_SCRAMBLES, normal_points
 from dotphase.numerics.statistics import mean_and_error
 from dotphase.runtime.precision import in_double_precision
+from dotphase.storage.results import Result
 from dotphase.theory.settings import check_alpha
 
 #: log2 of the number of points of the test error in each scramble.
 LOG2_POINTS = 13
 
 
-@dataclass(frozen=True)
-class BayesOptimal(Printable):
+@dataclass(frozen=True, eq=False, repr=False)
+class BayesOptimal(Result):
     """The Bayes-optimal learner at one sample complexity.
 
     Attributes

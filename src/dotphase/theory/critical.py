@@ -20,12 +20,13 @@ from functools import partial
 from typing import Any, Unpack
 
 from dotphase.config import validation
-from dotphase.config.formatting import Description, Printable, format_value, format_with_model_error
+from dotphase.config.formatting import Description, format_value, format_with_model_error
 from dotphase.config.serialization import fields_except
 from dotphase.model import Model
 from dotphase.model.definition import check_model
 from dotphase.model.linear_layer import linear_test_error
 from dotphase.runtime.precision import in_double_precision
+from dotphase.storage.results import Result
 from dotphase.theory.branch_survey import Survey, survey
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.driver import run_quietly
@@ -49,8 +50,8 @@ COARSE_LOG2_POINTS = 14
 SETTINGS = SolverSettings(log2_points=17)
 
 
-@dataclass(frozen=True)
-class Critical(Printable):
+@dataclass(frozen=True, eq=False, repr=False)
+class Critical(Result):
     """Critical sample complexities of one model.
 
     Attributes

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dotphase.config import validation
-from dotphase.config.formatting import Description, Printable, format_value
+from dotphase.config.formatting import Description, format_value
 from dotphase.model import Model
 from dotphase.runtime.precision import in_double_precision
 from dotphase.runtime.progress import ProgressCallback
@@ -44,7 +44,7 @@ LIMITS = {
 
 
 @dataclass(frozen=True, eq=False)
-class CriticalLine(Printable, Result):
+class CriticalLine(Result):
     """Critical points for several values of a parameter; a sequence of `Critical`.
 
     Attributes

@@ -31,6 +31,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -47,6 +48,7 @@ from dotphase.model.derivatives import loss_derivatives
 from dotphase.numerics.proximal_map import vmap_points
 from dotphase.numerics.quadrature import Rule
 from dotphase.runtime.precision import in_double_precision
+from dotphase.storage.results import Result
 from dotphase.theory.plane import Plane
 
 #: Relative and absolute tolerance of the integration in time.
@@ -62,8 +64,8 @@ Numbers = float | Sequence[float] | Float[np.ndarray, " starts"]
 State = Float[np.ndarray, "3 starts"]
 
 
-@dataclass(frozen=True)
-class Flow:
+@dataclass(frozen=True, eq=False, repr=False)
+class Flow(Result):
     """Trajectories of the overlaps.
 
     Attributes
@@ -79,6 +81,10 @@ class Flow:
     >>> path.loss[-1] < path.loss[0]
     array([ True])
     """
+
+    dimensions: ClassVar = {"times": ("times",)} | dict.fromkeys(
+        ("m", "theta", "q", "loss"), ("times", "start")
+    )
 
     model: Model
     alpha: float

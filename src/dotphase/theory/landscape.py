@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Unpack
+from typing import ClassVar, Unpack
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -36,6 +36,7 @@ from dotphase.model.definition import Model, refuse_spectrum
 from dotphase.numerics.fixed_point import Iteration, Vector
 from dotphase.runtime.precision import in_double_precision
 from dotphase.runtime.progress import ProgressCallback
+from dotphase.storage.results import Result
 from dotphase.theory.driver import run_all
 from dotphase.theory.fixed_point_map import ReplicaSymmetricMap
 from dotphase.theory.overlaps import Conjugates, Overlaps
@@ -63,8 +64,8 @@ Grid = Sequence[float] | Vector
 RowValues = Float[np.ndarray, "columns 6"]
 
 
-@dataclass(frozen=True)
-class Landscape:
+@dataclass(frozen=True, eq=False, repr=False)
+class Landscape(Result):
     """The least training loss per dimension on a grid of m and theta.
 
     Attributes
@@ -83,6 +84,10 @@ class Landscape:
     >>> surface.m.tolist()
     [0.0, 0.2]
     """
+
+    dimensions: ClassVar = {"m": ("m",), "theta": ("theta",)} | dict.fromkeys(
+        ("loss", "slope_m", "slope_theta", "q", "V", "jump_weight"), ("theta", "m")
+    )
 
     model: Model
     alpha: float

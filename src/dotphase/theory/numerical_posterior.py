@@ -38,6 +38,7 @@ from dotphase.model.definition import Model, refuse, refuse_spectrum
 from dotphase.model.validation import call_many
 from dotphase.numerics.statistics import error_of_mean, mean_and_error
 from dotphase.runtime.precision import in_double_precision
+from dotphase.storage.results import Result
 from dotphase.theory.settings import check_alpha
 
 #: log2 of the number of sentences in one repetition, and number of repetitions.
@@ -67,8 +68,8 @@ class Information(NamedTuple):
     label_error: float
 
 
-@dataclass(frozen=True)
-class NumericalBayes:
+@dataclass(frozen=True, eq=False, repr=False)
+class NumericalBayes(Result):
     """The Bayes-optimal learner at one sample complexity, from numerical posteriors.
 
     Attributes

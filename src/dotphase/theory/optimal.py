@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Unpack
 
 from dotphase.config import validation
-from dotphase.config.formatting import Description, Printable, format_value
+from dotphase.config.formatting import Description, format_value
 from dotphase.errors import InvalidInput
 from dotphase.model import Model
 from dotphase.model.parameter_values import parameter_value, with_parameter
@@ -31,7 +31,7 @@ TARGETS = ("test_error", "train_loss")
 
 
 @dataclass(frozen=True, eq=False)
-class Optimum(Printable, Result):
+class Optimum(Result):
     """The value of a parameter at which a result is smallest.
 
     Attributes

@@ -18,6 +18,15 @@ MIN_WEIGHT = 1e-5
 AnyArray = Array | np.ndarray
 
 
+#: Names of the dimensions of overlaps in datasets.
+DIMENSIONS = {
+    "q": ("token", "column", "column_2"),
+    "m": ("direction", "column"),
+    "V": ("token", "column", "column_2"),
+    "theta": ("token", "column", "teacher_column"),
+}
+
+
 class Overlaps(NamedTuple):
     """Order parameters, one entry per token.
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float, Int
 
-from dotphase.config.formatting import LABELS, Description, Printable, format_value
+from dotphase.config.formatting import LABELS, Description, format_value
 from dotphase.errors import InvalidInput
 from dotphase.model.parameter_values import parameter_names, parameter_value, with_parameter
 from dotphase.numerics.quadrature import N_SCRAMBLES
@@ -46,7 +46,7 @@ WARM_UP = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Derivative(Printable, Result):
+class Derivative(Result):
     """Derivatives of a solution by one number.
 
     Attributes

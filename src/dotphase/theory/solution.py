@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
 
-from dotphase.config.formatting import LABELS, Description, Printable, format_with_model_error
+from dotphase.config.formatting import LABELS, Description, format_with_model_error
 from dotphase.config.serialization import fields_except
 from dotphase.model import Model
+from dotphase.storage.results import Result
 from dotphase.theory.classification import matches_branch
-from dotphase.theory.overlaps import Overlaps, norms_of
+from dotphase.theory.overlaps import DIMENSIONS, Overlaps, norms_of
 from dotphase.theory.stability import Stability
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 NOT_IN_JSON = ("model", "free_energy", "samples", "loss_slope")
 
 
-@dataclass(frozen=True, eq=False)
-class Solution(Printable):
+@dataclass(frozen=True, eq=False, repr=False)
+class Solution(Result):
     """One fixed point of state evolution, with everything needed to judge it.
 
     Attributes
@@ -59,6 +60,10 @@ class Solution(Printable):
     >>> solution.branch, solution.overlaps.theta.shape
     ('semantic', (2, 1, 1))
     """
+
+    dimensions: ClassVar = DIMENSIONS | {
+        f"{name}_samples": ("scramble",) for name in ("train_loss", "test_error")
+    }
 
     model: Model = field(repr=False)
     alpha: float
@@ -147,6 +152,13 @@ class Solution(Printable):
             "norms": self.norms,
             "stability": dict(vars(self.stability)),
         }
+
+    def __repr__(self) -> str:
+        trust = "trusted" if self.on_branch and self.stability.trusted else "not trusted"
+        return (
+            f"<Solution: {self.found} branch at alpha = {self.alpha:g}, "
+            f"train_loss = {self.train_loss:.6g}, test_error = {self.test_error:.6g}, {trust}>"
+        )
 
     @property
     def description(self) -> Description:

@@ -22,6 +22,7 @@ from dotphase.model import Model
 from dotphase.numerics.crossings import Root, Sample, find_root, straight_root
 from dotphase.numerics.statistics import mean_and_error
 from dotphase.runtime.precision import in_double_precision
+from dotphase.storage.results import Result
 from dotphase.theory.arclength import find_fold
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.classification import alignments
@@ -51,8 +52,8 @@ HALVINGS = 3
 TRUST_WIDTH = 0.01
 
 
-@dataclass(frozen=True)
-class BranchEnd:
+@dataclass(frozen=True, eq=False, repr=False)
+class BranchEnd(Result):
     """End of a branch in alpha.
 
     Attributes

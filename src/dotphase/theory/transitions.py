@@ -17,6 +17,7 @@ from dotphase.config.formatting import format_with_model_error
 from dotphase.config.serialization import fields_except
 from dotphase.model import Model
 from dotphase.numerics.crossings import Root, Sample, find_root, straight_root
+from dotphase.storage.results import Result
 from dotphase.theory.branch_survey import GRID_FACTOR, Survey, has_merged, lowest_minimum
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.continuation import BranchContinuation
@@ -41,8 +42,8 @@ KINDS = {
 }
 
 
-@dataclass(frozen=True)
-class Transition:
+@dataclass(frozen=True, eq=False, repr=False)
+class Transition(Result):
     """A change of the lowest minimum along alpha.
 
     Attributes

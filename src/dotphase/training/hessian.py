@@ -18,7 +18,7 @@ from jaxtyping import Float
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from dotphase.config import validation
-from dotphase.config.formatting import Description, Printable
+from dotphase.config.formatting import Description
 from dotphase.finite_d import loss
 from dotphase.finite_d.datasets import count_sentences, sample
 from dotphase.finite_d.loss import Reduced, Weights
@@ -44,7 +44,7 @@ _product = eqx.filter_jit(loss.hessian_product)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Curvature(Printable, Result):
+class Curvature(Result):
     """The smallest eigenvalues of the Hessian of the training loss at a point.
 
     Attributes

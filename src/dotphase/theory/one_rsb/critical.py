@@ -15,6 +15,7 @@ from dotphase.config.serialization import fields_except
 from dotphase.errors import InvalidInput
 from dotphase.model import Model
 from dotphase.runtime.precision import in_double_precision
+from dotphase.storage.results import Result
 from dotphase.theory.critical import Critical
 from dotphase.theory.one_rsb.result import Broken
 from dotphase.theory.settings import SolverFields, SolverSettings, with_changes
@@ -26,8 +27,8 @@ SETTINGS = SolverSettings(rtol=5e-4, max_log2_points=17)
 APART = 0.04
 
 
-@dataclass(frozen=True)
-class BrokenCritical:
+@dataclass(frozen=True, eq=False, repr=False)
+class BrokenCritical(Result):
     """Critical sample complexities with one step of replica symmetry breaking.
 
     Attributes

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
 
-from dotphase.config.formatting import LABELS, Description, Printable, format_value
+from dotphase.config.formatting import LABELS, Description, format_value
 from dotphase.config.serialization import fields_except
+from dotphase.storage.results import Result
 from dotphase.theory.model_error import LAWS
 from dotphase.theory.one_rsb.parisi_path import Path
 from dotphase.theory.one_rsb.state_evolution import BrokenOverlaps
-from dotphase.theory.overlaps import norms_of
+from dotphase.theory.overlaps import DIMENSIONS, norms_of
 from dotphase.theory.quadrature_error import standard_error
 from dotphase.theory.solution import Solution
 
 
-@dataclass(frozen=True)
-class Complexity:
+@dataclass(frozen=True, eq=False, repr=False)
+class Complexity(Result):
     """Minima of a branch counted: the complexity along the Parisi parameter.
 
     Attributes
@@ -76,8 +77,8 @@ def complexity_of(symmetric: Solution, path: Path) -> Complexity:
     )
 
 
-@dataclass(frozen=True)
-class Broken(Printable):
+@dataclass(frozen=True, eq=False, repr=False)
+class Broken(Result):
     """One fixed point with one step of replica symmetry breaking.
 
     Attributes
@@ -104,6 +105,8 @@ class Broken(Printable):
     >>> broken.train_loss > broken.symmetric.train_loss
     True
     """
+
+    dimensions: ClassVar = DIMENSIONS | {"q0": DIMENSIONS["q"], "q1": DIMENSIONS["q"]}
 
     symmetric: Solution = field(repr=False)
     overlaps: BrokenOverlaps
