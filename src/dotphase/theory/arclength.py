@@ -155,8 +155,7 @@ class ArclengthContinuation:
 
     def fold_stderr(self, fold: CurvePoint) -> float:
         """Quadrature standard error of log alpha at a fold."""
-        left, _, _ = np.linalg.svd(fold.matrix[:, :-1])
-        null = left[:, -1]
+        null = np.linalg.svd(fold.matrix[:, :-1])[0][:, -1]
         fixed_point_map = self._at_alpha(fold.alpha).map
         x, expectations = fold.evaluated.x, fold.evaluated.expectations
         images = fixed_point_map.advance(x, expectations.per_scramble)

@@ -93,6 +93,6 @@ def lowest_minimum(column: Sequence[Solution]) -> Solution | None:
 
 
 def has_merged(solution: Solution, simpler: Solution) -> bool:
-    """Whether the losses cannot tell a solution from one on which more overlaps vanish."""
+    """True if the losses cannot tell a solution from one on which more overlaps vanish."""
     is_simpler = BRANCHES[simpler.branch].vanishing > BRANCHES[solution.branch].vanishing
     return is_simpler and simpler.free_energy <= solution.free_energy * (1 + MERGED)

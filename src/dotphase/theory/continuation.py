@@ -156,9 +156,9 @@ def continue_branch(
         if solutions[solved].on_branch and not solutions[missed].on_branch:
             backwards = BranchContinuation(model, branch, settings, seed_ensemble=seed_ensemble)
             backwards.solve_at(alphas[solved])
-            again = backwards.solve_at(alphas[missed])
-            if again.on_branch:
-                solutions[missed] = again
+            solution = backwards.solve_at(alphas[missed])
+            if solution.on_branch:
+                solutions[missed] = solution
     return [solutions[index] for index in range(len(alphas))]
 
 
@@ -170,7 +170,7 @@ def solve_one_point(
     A saddle may be a weak look-alike of a minimum that the initialization has missed, so it is
     approached from a distance as well.
     """
-    began = time.perf_counter()
+    start_time = time.perf_counter()
     spec = PointSpec.of(model, alpha, branch, settings)
     warm_start = ProxWarmStart()
     solution = solve_point(spec, initial, warm_start, hasty=branch in BRANCHES).solution
@@ -184,7 +184,7 @@ def solve_one_point(
             approached = solve_point(spec, initial, ProxWarmStart()).solution
         solution = approached or solution
     solution = solve_with_seeds(spec, solution)
-    return replace(solution, seconds=time.perf_counter() - began)
+    return replace(solution, seconds=time.perf_counter() - start_time)
 
 
 def _approach_from_far(

@@ -114,7 +114,7 @@ class Critical(Result):
 
     @property
     def crosses(self) -> bool:
-        """Whether positional and semantic losses cross at alpha_c, as in the paper's model."""
+        """True if positional and semantic losses cross at alpha_c, as in the paper's model."""
         return self.found and self.semantic is not None and self.positional is not None
 
     @property
@@ -137,7 +137,7 @@ class Critical(Result):
 
     @property
     def found(self) -> bool:
-        """Whether one of the critical points exists in the range that was searched."""
+        """True if one of the critical points exists in the range that was searched."""
         return math.isfinite(self.alpha_c) or math.isfinite(self.alpha_l)
 
     def to_dict(self) -> dict[str, Any]:

@@ -78,7 +78,7 @@ class FixedPointMap(ABC, Generic[O, M]):
 
     @abstractmethod
     def admissible(self, x: Vector) -> bool:
-        """Whether x describes Gaussian fields."""
+        """True if x describes Gaussian fields."""
 
     def free(self, x: Vector) -> Int[np.ndarray, " free"]:
         """Indices of the coordinates that move; the others are fixed."""

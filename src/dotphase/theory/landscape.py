@@ -102,7 +102,7 @@ class Landscape(Result):
 
     @property
     def trusted(self) -> Bool[np.ndarray, "rows columns"]:
-        """Where the jumps are few enough for replica symmetry to be believed."""
+        """Cells with few enough jumps for replica symmetry to hold."""
         return self.jump_weight < FEW_JUMPS
 
     @property
@@ -238,7 +238,7 @@ class PrescribedOverlapsMap(ReplicaSymmetricMap):
         return np.ones_like(x)
 
     def admissible(self, x: Vector) -> bool:
-        """Whether the logarithms are finite and far from overflow."""
+        """True if the logarithms are finite and far from overflow."""
         return bool(np.all(np.isfinite(x)) and np.all(np.abs(x) < 60))
 
     def measure(self, point: EvaluatedPoint, responses: Responses) -> Float[np.ndarray, " 6"]:

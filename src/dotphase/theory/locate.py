@@ -176,8 +176,8 @@ def _iterate_on_branch(
         damped = replace(
             iteration, anderson_depth=0, step=CAREFUL_STEP, max_steps=CAREFUL_MAX_STEPS
         )
-        again = evaluator.iterate(x, log2_points, damped)
-        point = again if again.outcome.success else point
+        damped_point = evaluator.iterate(x, log2_points, damped)
+        point = damped_point if damped_point.outcome.success else point
     return point
 
 

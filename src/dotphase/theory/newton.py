@@ -58,7 +58,7 @@ class Jacobian:
 
     @property
     def attracts(self) -> bool:
-        """Whether no eigenvalue of J exceeds 1, so that short enough damped steps converge."""
+        """True if no eigenvalue of J exceeds 1, so that short enough damped steps converge."""
         return bool(np.all(np.linalg.eigvals(self.inverse).real > 0))
 
     def newton_step(self, residual: np.ndarray) -> np.ndarray:

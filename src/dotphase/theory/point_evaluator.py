@@ -88,7 +88,7 @@ class EvaluatedPoint:
 
     @property
     def is_finite(self) -> bool:
-        """Whether all averages are finite."""
+        """True if all averages are finite."""
         return all(np.isfinite(part).all() for part in self.mean)
 
     @property

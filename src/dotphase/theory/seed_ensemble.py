@@ -59,7 +59,7 @@ def solve_with_seeds(spec: PointSpec, solution: Solution) -> Solution:
 
 
 def is_undetermined(solution: Solution) -> bool:
-    """Whether one set of points does not determine a solution of a named branch."""
+    """True if one set of points does not determine a solution of a named branch."""
     if solution.branch not in BRANCHES or not solution.converged:
         return False
     vanishing = BRANCHES[solution.branch].vanishing
@@ -76,7 +76,7 @@ def is_undetermined(solution: Solution) -> bool:
 
 
 def nonexistence_is_certain(solution: Solution, replicas: list[Solution]) -> bool:
-    """Whether a majority of all planned seeds has already missed the branch."""
+    """True if a majority of all planned seeds has already missed the branch."""
     missed = [one for one in _converged(solution, replicas) if not one.on_branch]
     return 2 * len(missed) > EXTRA_SEEDS + 1
 

@@ -90,17 +90,17 @@ class Solution(Result):
 
     @property
     def matches_branch(self) -> bool:
-        """Whether the fixed point is one of the requested branch."""
+        """True if the fixed point is one of the requested branch."""
         return matches_branch(self.branch, self.found)
 
     @property
     def on_branch(self) -> bool:
-        """Whether a fixed point of the requested branch was found, be it a minimum or a saddle."""
+        """True if a fixed point of the requested branch was found, be it a minimum or a saddle."""
         return self.matches_branch and self.converged
 
     @property
     def is_minimum(self) -> bool:
-        """Whether a fixed point of the requested branch was found that is no saddle."""
+        """True if a fixed point of the requested branch was found that is no saddle."""
         return self.on_branch and self.stability.kind != "saddle"
 
     def value(self, name: str) -> float:
@@ -179,8 +179,8 @@ class Solution(Result):
                 value, self.stderr[name], self.model_error.get(name, 0.0)
             )
             linear = f"   linear layer {self.linear_test_error:.6f}"
-            known = name == "test_error" and np.isfinite(self.linear_test_error)
-            rows.append((LABELS.get(name, name), error + (linear if known else "")))
+            has_linear = name == "test_error" and np.isfinite(self.linear_test_error)
+            rows.append((LABELS.get(name, name), error + (linear if has_linear else "")))
         return Description(head + tokens, tuple(rows), tuple(self._notes()))
 
     def _notes(self) -> list[str]:

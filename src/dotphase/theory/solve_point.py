@@ -99,7 +99,7 @@ class Refined:
 
     @property
     def converged(self) -> bool:
-        """Whether this is a fixed point with a finite loss."""
+        """True if this is a fixed point with a finite loss."""
         return self.located.point.outcome.success and math.isfinite(self.evaluated.train_loss)
 
 
@@ -134,7 +134,7 @@ def solve_point(
     careful, hasty : bool
         See `locate`.
     """
-    began = time.perf_counter()
+    start_time = time.perf_counter()
     fixed_point_map = StateEvolutionMap.from_initial(spec.model, spec.alpha, initial)
     evaluator = PointEvaluator(fixed_point_map, spec.settings, warm_start)
     located = None
@@ -145,7 +145,7 @@ def solve_point(
         located = locate(spec, evaluator, initial, careful=careful, hasty=hasty)
     refined = refine(located)
     classified = classify_point(refined)
-    solution = _solution(spec, refined, classified, time.perf_counter() - began)
+    solution = _solution(spec, refined, classified, time.perf_counter() - start_time)
     return SolvedPoint(solution, refined.evaluated, classified.jacobian)
 
 

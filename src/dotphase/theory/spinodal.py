@@ -181,7 +181,7 @@ def stability_loss(
 def multiplier_root(
     before: Solution, after: Solution, settings: SolverSettings, name: str | None = None
 ) -> Root:
-    """Where a multiplier is one between two solutions of a branch.
+    """Root of a multiplier minus one between two solutions of a branch.
 
     Parameters
     ----------
@@ -256,7 +256,7 @@ def _narrow(path: _Path) -> tuple[float, float, BranchContinuation]:
 def _bifurcation(
     path: _Path, parent: str, name: str, settings: SolverSettings, precise: SolverSettings
 ) -> Root | None:
-    """Where a branch grows out of a simpler one; None if it exists on both sides.
+    """Bifurcation of a branch from a simpler one; None if it exists on both sides.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ def _bifurcation(
 
 
 def _merges(solutions: Sequence[Solution], name: str, inside: float, outside: float) -> bool:
-    """Whether the square of an alignment vanishes at a bifurcation between two alphas."""
+    """True if the square of an alignment vanishes at a bifurcation between two alphas."""
     squares = {one.alpha: alignments(one.model, one.overlaps)[name] ** 2 for one in solutions}
     return squares.get(outside, 0.0) < MERGING * squares.get(inside, 0.0)
 

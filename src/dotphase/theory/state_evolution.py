@@ -260,8 +260,10 @@ def lift(model: Model, hats: Conjugates) -> Float[np.ndarray, "... atoms r t"]:
 
 
 def pull(model: Model, hats: Conjugates) -> Float[np.ndarray, "... atoms r t"]:
-    """What draws the weights along the teacher's columns: ``Th_i + sum_j mhat_j c_j^T``, c_j being
-    the overlaps of direction j with these columns."""
+    """Source along the teacher's columns, ``Th_i + sum_j mhat_j c_j^T``.
+
+    c_j are the overlaps of direction j with these columns.
+    """
     if model.latent is None:
         return lift(model, hats)
     along = np.einsum("...jr,jt->...rt", hats.mhat, model.teacher_overlaps)

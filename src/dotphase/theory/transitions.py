@@ -195,7 +195,7 @@ def _locate(
 
 
 def _can_grow_out_of(saddle: Solution, name: str) -> bool:
-    """Whether a branch has overlaps that vanish at a saddle, and all of the saddle's own."""
+    """True if a branch has overlaps that vanish at a saddle, and all of the saddle's own."""
     return BRANCHES[saddle.branch].vanishing > BRANCHES[name].vanishing
 
 
@@ -254,7 +254,7 @@ def _transition(
 
 @dataclass(frozen=True)
 class LinearCrossing:
-    """Where the lowest minimum beats the linear layer in test error, or why it does not."""
+    """The alpha at which the lowest minimum beats the linear layer, or why there is none."""
 
     alpha: float
     stderr: float
@@ -318,7 +318,7 @@ def _linear_bracket(lowest: Sequence[Solution], linear: float) -> tuple[Solution
 def _test_error_root(
     continuation: BranchContinuation, ends: tuple[float, float], level: float
 ) -> Root | None:
-    """Where the test error of a branch passes a level between two alphas."""
+    """Root of the test error of a branch minus a level, between two alphas."""
 
     def excess_at(alpha: float) -> Sample | None:
         solution = continuation.solve_at(alpha)

@@ -8,7 +8,7 @@ from dotphase.theory.overlaps import Overlaps
 
 
 def initial_overlaps(model: Model) -> Overlaps:
-    """As many columns as the teacher has are aligned with it."""
+    """Overlaps with as many columns aligned as the teacher has."""
     return aligned_overlaps(model, semantic=min(model.teacher_rank, model.student_rank))
 
 

@@ -1,1 +1,1 @@
-"""One step of replica symmetry breaking: its equations, the way along y, and what it gives."""
+"""One step of replica symmetry breaking: its equations, continuation in y, and results."""

@@ -91,7 +91,7 @@ class ParisiContinuation:
 
     @property
     def rising(self) -> bool:
-        """Whether F still rises at the largest y."""
+        """True if F still rises at the largest y."""
         return self.last.slope > 0
 
     def to_top(self) -> bool:
@@ -116,7 +116,7 @@ class ParisiContinuation:
         return self.step_to(self.path.top()[0])
 
     def _has_clusters(self) -> bool:
-        """Whether clusters of some size exist at y = 0.
+        """True if clusters of some size exist at y = 0.
 
         No clusters exist if one step shrinks every trial size: all else is replica symmetric.
         """

@@ -126,7 +126,7 @@ class Path:
         return np.min(errors, axis=0)
 
     def top(self) -> tuple[float, float]:
-        """Where dF/dy = 0, and d2F/dy2 there; NaN if F still rises at the last node."""
+        """Maximum of F: y with dF/dy = 0, and d2F/dy2; NaN if F still rises at the last node."""
         curve = self._curve(self.slope)
         roots = curve.roots(extrapolate=False)
         roots = roots[np.isfinite(roots) & (roots > self._scale[0])]

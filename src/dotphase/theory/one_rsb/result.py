@@ -1,4 +1,4 @@
-"""What one step of replica symmetry breaking gives."""
+"""Results of one step of replica symmetry breaking."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class Broken(Result):
 
     @property
     def on_branch(self) -> bool:
-        """Whether the branch asked for was found and the solver converged on it."""
+        """True if the requested branch was found and the solver converged on it."""
         return self.converged and self.symmetric.on_branch
 
     @property

@@ -42,18 +42,18 @@ def break_symmetry(
     inner : int, optional
         Largest number of inner points; by default as many as the model needs.
     """
-    began = time.perf_counter()
+    start_time = time.perf_counter()
     if not symmetric.on_branch or is_zero(symmetric.overlaps, symmetric.model):
         why = symmetric.message if not symmetric.on_branch else "the student is zero"
-        return _unbroken(symmetric, symmetric.on_branch, why, 0, 0, began)
+        return _unbroken(symmetric, symmetric.on_branch, why, 0, 0, start_time)
     walk = ParisiContinuation(symmetric, settings, inner)
     inside = walk.map.points_inside
     if not walk.to_top():
-        return _unbroken(symmetric, False, walk.failure, inside, walk.count, began)
+        return _unbroken(symmetric, False, walk.failure, inside, walk.count, start_time)
     if walk.closed:
         message = "replica symmetric: clusters of minima have less than 1% of W"
-        return _unbroken(symmetric, True, message, inside, walk.count, began)
-    return _result(symmetric, walk, began)
+        return _unbroken(symmetric, True, message, inside, walk.count, start_time)
+    return _result(symmetric, walk, start_time)
 
 
 def count_minima(
@@ -76,7 +76,7 @@ def count_minima(
     return complexity_of(symmetric, walk.path)
 
 
-def _result(symmetric: Solution, walk: ParisiContinuation, began: float) -> Broken:
+def _result(symmetric: Solution, walk: ParisiContinuation, start_time: float) -> Broken:
     """The result from a path whose last node is the maximum of F, or the largest y."""
     path, has_maximum = walk.path, not walk.rising
     first, top = path.nodes[0], walk.nodes[-1]
@@ -124,7 +124,7 @@ def _result(symmetric: Solution, walk: ParisiContinuation, began: float) -> Brok
         log2_points=walk.log2_points,
         inner=walk.map.points_inside,
         iterations=walk.count,
-        seconds=time.perf_counter() - began,
+        seconds=time.perf_counter() - start_time,
     )
 
 
@@ -156,7 +156,7 @@ def _shifted(
 
 
 def _unbroken(
-    symmetric: Solution, converged: bool, message: str, inner: int, count: int, began: float
+    symmetric: Solution, converged: bool, message: str, inner: int, count: int, start_time: float
 ) -> Broken:
     """A result without clusters: the symmetry is not broken, or there is no solution."""
     q, m, V, theta = symmetric.overlaps
@@ -181,5 +181,5 @@ def _unbroken(
         log2_points=symmetric.log2_points,
         inner=inner,
         iterations=count,
-        seconds=time.perf_counter() - began,
+        seconds=time.perf_counter() - start_time,
     )
