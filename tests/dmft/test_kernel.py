@@ -74,7 +74,7 @@ def plain_descent(inputs, z, d):
 @pytest.mark.parametrize(("exact", "momentum"), [(False, 0.0), (False, 0.5), (True, 0.5)])
 def test_a_descent_is_gradient_descent_on_the_matrices_it_has_drawn(three_tokens, exact, momentum):
     parts = start_components(three_tokens, dp.start_from(theta=[[0.1], [0.0]], m=[0.2, 0.1]))
-    parts = parts._replace(rest=np.array([[0.3, 0.1], [0.1, 0.2]]))
+    parts = parts._replace(orthogonal=np.array([[0.3, 0.1], [0.1, 0.2]]))
     initial = limit_initialization(three_tokens, parts)
     inputs, state = descend(three_tokens, initial, 96, 64, exact=exact, momentum=momentum)
     values, thetas = plain_descent(inputs, matrices(state), 64)
