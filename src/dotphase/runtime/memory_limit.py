@@ -1,4 +1,4 @@
-"""How much memory there is, and what to say when it does not suffice."""
+"""Available memory, and error messages if it does not suffice."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SMALLER = "use a smaller d or alpha, or float32"
 
 
 def available_bytes() -> int:
-    """Bytes that can still be allocated on the device that JAX computes on."""
+    """Return the bytes that can still be allocated on the device that JAX computes on."""
     device = jax.devices()[0]
     stats = device.memory_stats() if device.platform != "cpu" else None
     if stats and "bytes_limit" in stats:
@@ -26,7 +26,7 @@ def available_bytes() -> int:
 
 
 def _free() -> int:
-    """Bytes that the machine has left."""
+    """Return the free memory of the machine in bytes."""
     try:
         for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
             if line.startswith("MemAvailable:"):
@@ -37,7 +37,7 @@ def _free() -> int:
 
 
 def _allowed() -> int:
-    """Bytes that a container leaves to its programs; no bound where there is none."""
+    """Return the memory limit of the container in bytes; 2^63 without a limit."""
     try:
         return int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii"))
     except (OSError, ValueError):
@@ -57,7 +57,7 @@ def check_batch(batch: int, each: int, room: int, d: int) -> None:
 
 
 def check_storage(field: str, count: int, each: int) -> int:
-    """A number of things of `each` bytes that are all kept, refused if they do not fit."""
+    """Return `count`; `InvalidInput` if so many items of `each` bytes do not fit into memory."""
     room = available_bytes()
     if count * each > room:
         rule = f"would keep about {format_size(count * each)} and {format_size(room)} are free"

@@ -1,7 +1,8 @@
-"""Processes that compute for this one: how they are started.
+"""Start worker processes.
 
-Not forked, since JAX does not survive a fork, and not through `multiprocessing`, which would run
-the user's script again in every worker.
+They are not forked, since JAX does not survive a fork. They are not started by `multiprocessing` or
+`concurrent.futures` either: both run the user's script again in every worker, unless it is guarded
+by ``if __name__ == "__main__"``.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import IO, Any
 
 import dotphase
 
-#: One thread per worker: several workers fill the cores better, and sums that are split
-#: among threads would depend on their number. No worker takes a whole GPU's memory at once.
+#: One thread per worker: several workers fill the cores better, and sums that are split among
+#: threads would depend on their number. No worker reserves all memory of a GPU.
 ENVIRONMENT = {
     "NPROC": "1",
     "OMP_NUM_THREADS": "1",
@@ -24,24 +25,24 @@ ENVIRONMENT = {
 }
 
 
-def start(*command: str, complaints: int | IO[bytes], **more: Any) -> subprocess.Popen[Any]:
-    """A Python that runs a command, to be asked through its input; `more` as for `Popen`."""
+def start(*command: str, stderr: int | IO[bytes], **options: Any) -> subprocess.Popen[Any]:
+    """Start Python with pipes for requests and answers; `options` are those of `Popen`."""
     package = Path(dotphase.__file__).parent.parent
     path = os.pathsep.join([str(package), *filter(None, [os.environ.get("PYTHONPATH")])])
     return subprocess.Popen(
         [sys.executable, *command],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=complaints,
+        stderr=stderr,
         env=ENVIRONMENT | os.environ | {"PYTHONPATH": path},
-        # An interrupt from the keyboard is for the process that asked.
+        # Ctrl-C in the terminal interrupts the parent process, which ends its workers.
         start_new_session=True,
-        **more,
+        **options,
     )
 
 
 def take_over_output() -> int:
-    """In a worker: a descriptor for answers alone; whatever else prints does not get between."""
+    """Return a descriptor for answers in a worker; other output goes to stderr from now on."""
     answers = os.dup(1)
     os.dup2(2, 1)
     return answers

@@ -141,7 +141,7 @@ class _Worker:
     """A worker process, the point it computes and the points set aside for it."""
 
     process: subprocess.Popen[str]
-    complaints: IO[bytes]
+    stderr: IO[bytes]
     listener: threading.Thread = field(init=False)
     ready: bool = False
     place: int | None = None
@@ -149,10 +149,10 @@ class _Worker:
 
     @classmethod
     def start(cls, messages: queue.SimpleQueue[Any]) -> _Worker:
-        complaints = tempfile.TemporaryFile()  # noqa: SIM115 (closed by bury)
-        more = {"text": True, "encoding": "utf-8"}
-        process = start(*COMMAND, complaints=complaints, **more)
-        worker = cls(process, complaints)
+        stderr = tempfile.TemporaryFile()  # noqa: SIM115 (closed by bury)
+        options = {"text": True, "encoding": "utf-8"}
+        process = start(*COMMAND, stderr=stderr, **options)
+        worker = cls(process, stderr)
         worker.listener = threading.Thread(target=worker.listen, args=(messages,), daemon=True)
         worker.listener.start()
         return worker
@@ -183,9 +183,9 @@ class _Worker:
         with suppress(BrokenPipeError):
             self.process.stdin.close()
         self.process.stdout.close()
-        self.complaints.seek(0)
-        said = self.complaints.read().decode("utf-8", "replace").strip().splitlines()
-        self.complaints.close()
+        self.stderr.seek(0)
+        said = self.stderr.read().decode("utf-8", "replace").strip().splitlines()
+        self.stderr.close()
         code = self.process.returncode if died is None else died
         cause = f"signal {-code}" if code < 0 else f"exit code {code}"
         return self.place, f"{cause}, {said[-1][:300]}" if said and code >= 0 else cause

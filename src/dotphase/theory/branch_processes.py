@@ -69,7 +69,7 @@ def in_processes(
         waiting.put(index)
     solved: dict[int, list[Solution]] = {}
     workers = [
-        subprocesses.start("-m", "dotphase.theory.branch_processes", complaints=subprocess.DEVNULL)
+        subprocesses.start("-m", "dotphase.theory.branch_processes", stderr=subprocess.DEVNULL)
         for _ in range(min(threads.CORES, MAX_WORKERS, len(chains)))
     ]
 
