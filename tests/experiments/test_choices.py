@@ -39,7 +39,7 @@ def test_one_entry_serves_every_experiment(paper, added):
     # Q*/2 is far from the minimum, and seven steps of .01 do not lead away from it.
     for alignment in (run.semantic_alignment, float(map_of["semantic_alignment"].squeeze())):
         assert alignment > 0.95
-    with pytest.raises(dp.InvalidInput, match="is taken"):
+    with pytest.raises(dp.InvalidInput, match="already registered"):
         INITIALIZERS.register("half", Initializer(half))
 
 
