@@ -1,4 +1,4 @@
-"""What a figure or table of the reproduction is made of."""
+"""The parts of a figure or table of the reproduction."""
 
 from __future__ import annotations
 

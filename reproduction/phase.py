@@ -70,7 +70,7 @@ def compare(datasets: Datasets) -> list[Row]:
 
 
 def _evidence(fact: Fact, datasets: Datasets) -> str:
-    """Why ours is taken to be right at this omega, and what the released procedure gives."""
+    """Evidence for our value at this omega, and the value of the released procedure."""
     text = "ours has its error from independent sets of points at this omega"
     omega, known = fact.at["omega"], datasets["procedure"]
     if omega in known["omega"].values:
@@ -82,7 +82,7 @@ def _evidence(fact: Fact, datasets: Datasets) -> str:
 
 
 def _trained_alpha_c(lines: xr.Dataset, runs: xr.Dataset) -> list[Row]:
-    """Where the losses of trained students cross, against the theory, at every omega."""
+    """alpha_c of trained students against the theory at every omega."""
     rows = []
     for omega in runs["omega"].values:
         near = float(lines["alpha_c"].interp(omega=omega))
@@ -145,7 +145,7 @@ def remarks(datasets: Datasets) -> list[str]:
 
 
 def _procedure_remarks(datasets: Datasets) -> list[str]:
-    """What the released procedure gives beside the printed lines and ours."""
+    """Critical lines of the released procedure, the publication and our theory."""
     if "procedure" not in datasets:
         return []
     known, ours = datasets["procedure"], datasets["lines"]

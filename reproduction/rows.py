@@ -1,4 +1,4 @@
-"""What items are written in: numbers with errors, and rows of theory against training."""
+"""Numbers with errors, and rows that compare theory with training."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def shown(number: Number, digits: int = 4, missing: str = "none") -> str:
 
 
 def usable(point: xr.Dataset) -> xr.DataArray:
-    """Where the branch exists and the theory is to be trusted."""
+    """True where the branch exists and the theory is trusted."""
     found: xr.DataArray = point["trusted"].astype(bool) & point["on_branch"].astype(bool)
     return found
 

@@ -26,16 +26,16 @@ FORMATS = ("png", "svg")
 
 @dataclass(frozen=True)
 class ItemResult:
-    """What became of one item.
+    """Result of one item.
 
     Attributes
     ----------
     name, title : of the item
     rows : comparisons
-    remarks : what was seen, in sentences
+    remarks : observations in sentences
     figures : paths under the folder of the report, in every format and shade
     tables : paths of long tables, under the same folder
-    failure : why it failed; None if it did not
+    failure : reason of a failure, or None
     seconds : time it took in this run; finished parts are not computed again
     """
 
@@ -51,12 +51,12 @@ class ItemResult:
 
 @dataclass(frozen=True)
 class Report:
-    """The whole reproduction.
+    """Results of all items.
 
     Attributes
     ----------
     scale : "quick" or "full"
-    folder : where it was written
+    folder : folder of the report
     outcomes : one for each item
     """
 
@@ -70,7 +70,7 @@ class Report:
         return tuple(outcome.name for outcome in self.outcomes if outcome.failure)
 
     def count(self, verdict: str) -> int:
-        """How many lines have this verdict."""
+        """Number of lines with this verdict."""
         return sum(row.verdict == verdict for out in self.outcomes for row in out.rows)
 
 
@@ -87,15 +87,15 @@ def reproduce(
     Parameters
     ----------
     names : names of items
-        All of the paper if none is given; see `reproduction.items`.
+        By default all of the paper; see `reproduction.items`.
     scale : {"quick", "full"}
         Minutes on two cores, or the sizes of the paper (a GPU helps).
     out : path
-        Folder of the report. Parts found there that were computed with the same settings
-        are used again, and items of a report of the same scale that are not asked for stay in it.
+        Folder of the report. Stored parts with the same settings are used again, and other items
+        of an earlier report of the same scale stay in it.
     where : mapping, optional
         Where the points of studies are computed: the arguments ``on``, ``workers`` and
-        ``scheduler`` of `dotphase.run_study`. In this process if not given.
+        ``scheduler`` of `dotphase.run_study`. By default this process.
     progress : callable, optional
         Receives a `ProgressEvent` before a part of an item is computed, and one with the
         `ItemResult` when an item is done.
@@ -119,14 +119,14 @@ def reproduce(
         if progress is not None:
             progress(ProgressEvent(f"{name}: {part}", len(outcomes), len(chosen), result))
 
-    others = [old for old in _written(folder, scale) if old.name not in chosen]
+    earlier = [result for result in _read_report(folder, scale) if result.name not in chosen]
     for name in chosen:
         parts = Parts(folder / "data" / name, partial(report_part, name), where)
         outcome = _reproduce_item(name, scale, folder, parts)
         outcomes.append(outcome)
         order = list(ITEMS).index
-        whole = sorted([*others, *outcomes], key=lambda item: order(item.name))
-        write_report(Report(scale, folder, tuple(whole)))
+        results = sorted([*earlier, *outcomes], key=lambda item: order(item.name))
+        write_report(Report(scale, folder, tuple(results)))
         status = f"FAILED, {outcome.failure}" if outcome.failure else "done"
         report_part(name, f"{status} ({outcome.seconds:.0f} s)", outcome)
     return Report(scale, folder, tuple(outcomes))
@@ -143,8 +143,8 @@ def _make_folder(out: str | Path) -> Path:
     return folder
 
 
-def _written(folder: Path, scale: Scale) -> list[ItemResult]:
-    """Items of the report that a folder has, if it is one of this scale; not those that failed."""
+def _read_report(folder: Path, scale: Scale) -> list[ItemResult]:
+    """Items without failure in an earlier report of the same scale; none without such a report."""
     try:
         document = json.loads((folder / "report.json").read_text())
         if document["scale"] != scale:
@@ -158,11 +158,11 @@ def _written(folder: Path, scale: Scale) -> list[ItemResult]:
             if item["failure"] is None and item["name"] in ITEMS
         ]
     except (OSError, ValueError, KeyError, TypeError):
-        return []  # none, or not one of ours: it is written anew
+        return []  # no report, or a damaged one: it is replaced
 
 
 def _reproduce_item(name: str, scale: Scale, folder: Path, parts: Parts) -> ItemResult:
-    began = time.perf_counter()
+    start = time.perf_counter()
     title = name
     log = parts.folder / "failure.txt"
     try:
@@ -173,15 +173,14 @@ def _reproduce_item(name: str, scale: Scale, folder: Path, parts: Parts) -> Item
         rows, remarks = item.compare(datasets), item.remarks(datasets)
         tables = _write_tables(item.tables(datasets), folder)
     except Exception as error:
-        # Whatever it was, the other figures are still wanted; the trace is kept for the author.
+        # Other items go on after any error; the file has its traceback.
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text(traceback.format_exc())
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        return ItemResult(name, title, (), (), (), reason, time.perf_counter() - began)
+        return ItemResult(name, title, (), (), (), reason, time.perf_counter() - start)
     log.unlink(missing_ok=True)
-    seconds = time.perf_counter() - began
-    found = (tuple(rows), tuple(remarks), figures, None, seconds, tables)
-    return ItemResult(name, title, *found)
+    seconds = time.perf_counter() - start
+    return ItemResult(name, title, tuple(rows), tuple(remarks), figures, None, seconds, tables)
 
 
 def _write_tables(tables: Mapping[str, xr.Dataset], folder: Path) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Parts of the reproduction on disk: what was computed once is not computed again."""
+"""Parts of the reproduction on disk: each is computed once."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ from dotphase.results import CachedResult, config_hash, describe_model
 
 
 class Parts:
-    """The datasets of one item, kept in a folder of their own.
+    """The datasets of one item, stored in a folder.
 
     Parameters
     ----------
     folder : path
-        Where they are kept.
+        Folder of the files.
     report : callable, optional
-        Called with what is being computed.
+        Receives the name of a part before it is computed.
     where : mapping, optional
-        Arguments of `run_study` that say where the points of studies are computed; in this
-        process if not given.
+        Arguments of `run_study` for the place of computation; by default this process.
     """
 
     def __init__(
@@ -40,7 +39,7 @@ class Parts:
     def get(
         self, name: str, asked: Mapping[str, Any], compute: Callable[[], xr.Dataset]
     ) -> xr.Dataset:
-        """A dataset from the folder if the same was asked for, computed and kept otherwise."""
+        """Return the stored dataset of this configuration, or compute and store it."""
 
         def work() -> xr.Dataset:
             self.report(name)
@@ -51,8 +50,8 @@ class Parts:
     def call(
         self, name: str, function: Callable[..., xr.Dataset], *arguments: Any, **asked: Any
     ) -> xr.Dataset:
-        """The dataset that a function gives; models and named arguments are what is asked."""
-        models = [describe_model(some) for some in arguments if isinstance(some, Model)]
+        """Return the dataset of a function call; models and keywords are its configuration."""
+        models = [describe_model(argument) for argument in arguments if isinstance(argument, Model)]
         compute = partial(function, *arguments, **asked)
         return self.get(name, {**asked, "models": models}, compute)
 
@@ -64,17 +63,17 @@ class Parts:
         sweep: Mapping[str, Sequence[Any]] | None = None,
         seeds: int | None = None,
     ) -> xr.Dataset:
-        """The dataset of a study, kept point by point; it has no seeds if none are asked for."""
+        """Return the dataset of a study, stored point by point; without `seeds`, no seed axis."""
         study = Study(task, fixed, sweep, seeds or 1)
         folder = self.path(f"{name}-{config_hash(study.to_dict())}")
 
-        told = -1
+        reported = -1
 
         def follow(now: Any) -> None:
-            nonlocal told
+            nonlocal reported
             tenth = 10 * now.done // now.total
-            if told < tenth < 10:
-                told = tenth
+            if reported < tenth < 10:
+                reported = tenth
                 self.report(f"{name}, {now.done} of {now.total} points")
 
         # A single point has all cores of this process to itself.
@@ -87,6 +86,6 @@ class Parts:
         return found if seeds else found.isel(seed=0, drop=True)
 
     def path(self, name: str) -> Path:
-        """A path in the folder for an engine that keeps its own unfinished work."""
+        """Return a path for the unfinished work of a function that can resume."""
         self.folder.mkdir(parents=True, exist_ok=True)
         return self.folder / name

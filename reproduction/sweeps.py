@@ -1,4 +1,4 @@
-"""Training grids for the reproduction, and what is read off them."""
+"""Training grids and theory curves that items share."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def training_grid(
 
 
 def theory_curve(parts: Parts, name: str, model: Model, sizes: Mapping[str, Any]) -> xr.Dataset:
-    """Both branches along the alphas of `sizes`, as finely as these say; kept as a part."""
+    """Both branches along the alphas of `sizes`, with its precision, as a stored part."""
     asked = {
         key: sizes[key]
         for key in ("alphas", "rtol", "max_log2_points", "log2_points")
@@ -64,8 +64,7 @@ def descended(
     sizes: Mapping[str, Any],
     rule: Mapping[str, Any] = DESCENT,
 ) -> xr.Dataset:
-    """Where gradient descent is in the limit of large d after the steps that students take at the
-    d of `sizes`; kept as a part."""
+    """State of gradient descent at large d after the steps of students; a stored part."""
     asked = {"alphas": alphas, "log2_ensemble": sizes["log2_ensemble"], "d": sizes["d"]}
     steps = {"lr": rule["lr"], "steps": rule["steps"]}
     return parts.call(name, _descended, model, **asked, **steps)

@@ -18,17 +18,17 @@ from reproduction.facts import Fact
 #: differences without an error bar: the length of a training, terms of order 1/d.
 ERRORS, SHARE = 3.0, 0.01
 AGREES, DIFFERS = "agrees", "differs"
-#: Ours is converged, and the published number is another one.
+#: Our number is converged, and the published one differs from it.
 OFF = "published is off"
-#: The theory says of itself that it is not to be trusted: the difference is its model error.
+#: The theory is not trusted at this point: the difference is its model error.
 OUTSIDE = "outside the theory"
 #: The comparison is too coarse to have failed: a number without a verdict.
 UNDECIDED = "no verdict"
 
-#: Difference that matters where nothing else is said, as a share of the reference; more of a
-#: published mean, which has the noise of its few runs.
+#: Default difference that matters, as a fraction of the reference, and that of published means,
+#: which have the noise of few runs.
 MATTERS, NOISY = 0.03, 0.05
-#: A true difference of `allowed` and so many standard errors is caught 39 times out of 40.
+#: A true difference of `allowed` plus this number of standard errors is caught 39 times in 40.
 CAUGHT = 2.0
 
 
@@ -80,7 +80,7 @@ class Row:
 
     @property
     def has_power(self) -> bool:
-        """Whether twice the difference that matters would be caught."""
+        """True if twice the difference that matters would be caught."""
         return self.catches <= 2 * self.tolerance * (1 + 1e-9)
 
     def judged(self) -> Row:
@@ -208,7 +208,7 @@ def within(
     why: str,
     tolerance: float,
 ) -> Row:
-    """Compare with a number that has no error, by a difference that is said to be allowed."""
+    """Compare with a number without an error; `allowed` is the largest difference that agrees."""
     numbers = (reference, None, origin, *ours, allowed, "", why, ours[1], tolerance)
     return Row(quantity, at, *numbers).judged()
 

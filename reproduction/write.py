@@ -28,7 +28,7 @@ MARKS = {
 POWER = ("catches, finest", "middle", "coarsest", "would differ by chance")
 #: Share of a normal law beyond three standard errors.
 BY_CHANCE = 0.0027
-#: What the tables of comparisons have.
+#: Columns of the tables of comparisons.
 COLUMNS = (
     "quantity", "at", "compared with", "value", "ours", "difference", "catches", "verdict", "why",
 )  # fmt: skip
@@ -81,8 +81,8 @@ def markdown(report: Report) -> str:
         "*Catches* is the smallest true difference that the line would have caught, 39 times",
         "out of 40. A line says that numbers agree only if it would have caught twice the",
         "difference that matters there; where it would not, it is a number without a verdict.",
-        "Where the theory says of itself that it is not to be trusted, the line is outside the",
-        "theory: how far it is off is shown, and no agreement is claimed.",
+        "Where the theory fails its own checks, the line is outside the",
+        "theory: the difference is shown without a verdict on agreement.",
         "",
         _power(report),
         "",
@@ -116,7 +116,7 @@ def _caught(rows: Iterable[Row]) -> list[float]:
 
 
 def _power_cells(rows: Sequence[Row]) -> list[str]:
-    """How fine the lines of an item are, and how many of them would differ by chance."""
+    """Detection limits of an item's lines, and the number expected to differ by chance."""
     shares = _caught(rows)
     if not shares:
         return ["-"] * len(POWER)
@@ -125,7 +125,7 @@ def _power_cells(rows: Sequence[Row]) -> list[str]:
 
 
 def _power(report: Report) -> str:
-    """How fine the comparisons are, and how many of them chance alone would call different."""
+    """Detection limits of all comparisons, and the number expected to differ by chance."""
     rows = [row for outcome in report.outcomes for row in outcome.rows]
     shares = _caught(rows)
     if not shares:

@@ -1,4 +1,4 @@
-"""Test errors of attention beside those of other learners, against alpha."""
+"""Test errors of attention and of other learners against alpha."""
 
 from __future__ import annotations
 

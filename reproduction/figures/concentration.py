@@ -1,4 +1,4 @@
-"""Concentration: what the runs give against d, beside the limit."""
+"""Concentration: results of runs against d, with the limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What gradient descent reaches, for several models: its theory, the minima, trained students."""
+"""Ends of gradient descent for several models: theory, minima, trained students."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def plot_difference_maps(rows: xr.Dataset, path: str | Path | None = None) -> An
 
 
 def _is_map(rows: xr.Dataset, pair: tuple[str, str]) -> bool:
-    """Whether a table has several alphas and omegas."""
+    """True if a table has several alphas and omegas."""
     some = rows.isel(row=np.flatnonzero((rows["table"] == pair[0]) & (rows["start"] == pair[1])))
     return all(np.unique(some[name].values).size > 1 for name in ("alpha", "omega"))
 

@@ -14,7 +14,7 @@ from dotphase.plot.style import COLORS, ink_color, new_figure
 def plot_quadrature(
     points: xr.Dataset, rules: xr.Dataset, published: float, path: str | Path | None = None
 ) -> Any:
-    """How alpha_c depends on how the averages are taken.
+    """alpha_c against the quadrature of the averages.
 
     Parameters
     ----------

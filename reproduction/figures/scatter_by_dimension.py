@@ -1,4 +1,4 @@
-"""Where runs end in the plane of the overlaps, and their test error, by dimension."""
+"""Final overlaps and test errors of runs, one panel for each dimension."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where runs end in the plane of the overlaps, by where they began."""
+"""Final overlaps of runs, colored by their initialization."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
 
 
 def together(datasets: Datasets) -> xr.Dataset:
-    """All learners, by what they are called; the perceptron says its d."""
+    """All learners by their label; that of the perceptron has its d."""
     errors, alone = datasets["errors"], datasets["perceptron"]
     d = alone.attrs["d"]
     name = PERCEPTRON if d == errors.attrs["d"] else f"{PERCEPTRON}, $d = {d}$"

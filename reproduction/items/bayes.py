@@ -85,7 +85,7 @@ def compare(datasets: Datasets) -> list[Row]:
 
 
 def remarks(datasets: Datasets) -> list[str]:
-    """How far trained attention is from the line."""
+    """Distance of trained attention from the Bayes-optimal line."""
     theory, best = datasets["theory"], datasets["theory-bayes"]
     linear = float(theory["linear_test_error"])
     last = theory.sel(branch="semantic", alpha=theory["alpha"].max())

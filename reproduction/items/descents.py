@@ -1,4 +1,4 @@
-"""What gradient descent finds: its ends, random starts at large d, momentum and mini-batches."""
+"""Ends of gradient descent, random starts at large d, momentum and mini-batches."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def compare(datasets: Datasets) -> list[Row]:
 
 
 def remarks(datasets: Datasets) -> list[str]:
-    """How far the gradient of the training loss is from zero."""
+    """Gradient of the training loss at the fixed point."""
     lines = []
     for start in OVERLAP:
         data = datasets[start]

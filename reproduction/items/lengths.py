@@ -60,7 +60,7 @@ def lines(datasets: Datasets) -> xr.Dataset:
 
 
 def passes_linear(theory: xr.Dataset) -> tuple[float, float]:
-    """Where the semantic test error falls below that of the linear layer, and its error."""
+    """alpha_l, where the semantic test error falls below the linear layer's, and its error."""
     part = theory.sel(branch="semantic")
     is_minimum = part["on_branch"].astype(bool) & (part["kind"] != "saddle")
     part = part.isel(alpha=np.flatnonzero(is_minimum.values))
@@ -138,7 +138,7 @@ def compare(datasets: Datasets) -> list[Row]:
 
 
 def remarks(datasets: Datasets) -> list[str]:
-    """Where the critical points are, and where a mixture wins."""
+    """Critical points, and alphas at which a mixture has the lowest loss."""
     found = lines(datasets)
     texts = []
     for name in ("alpha_c", "alpha_l", "trained"):

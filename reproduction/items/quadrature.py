@@ -1,4 +1,4 @@
-"""What the quadrature does to alpha_c: fixed rules against Sobol points with error bars."""
+"""alpha_c on fixed quadrature rules and on Sobol points with error bars."""
 
 from __future__ import annotations
 

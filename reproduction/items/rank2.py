@@ -78,7 +78,7 @@ def _both(runs: xr.Dataset) -> xr.DataArray:
 
 
 def remarks(datasets: Datasets) -> list[str]:
-    """Where the mixed mechanism exists and wins, and that training finds it from anywhere."""
+    """Alphas at which the mixed mechanism exists and wins; training finds it from every start."""
     theory, runs = datasets["theory"], datasets["runs"]
     found = theory["found"].sel(branch="semantic")
     there = theory["on_branch"].astype(bool).sel(branch="semantic")

@@ -208,7 +208,7 @@ def compare(datasets: Datasets) -> list[Row]:
 
 
 def _distribution(some: xr.Dataset, at: dict[str, Any], quantity: str) -> list[Row]:
-    """Whether the differences are centred and as wide as they should be."""
+    """Compare mean and width of the differences with their expected values."""
     z, width = some["difference"].values, expected_width(some)
     cells = _over_starts(some)
     error = float(np.std(cells, ddof=1) / np.sqrt(cells.size))
@@ -273,7 +273,7 @@ def remarks(datasets: Datasets) -> list[str]:
 
 
 def run_lines(everything: xr.Dataset) -> list[str]:
-    """How many values, how they are distributed, and the worst of them."""
+    """Number and distribution of the differences, and the largest ones."""
     rows = everything.isel(row=np.flatnonzero(everything["stands_in"] == 0))
     z = rows["difference"].values
     beyond, chance = int(np.sum(np.abs(z) > 3)), expected_beyond(rows)
@@ -344,7 +344,7 @@ def _standard_instead(released: xr.Dataset, found: xr.Dataset) -> str:
 
 
 def _solution_lines(datasets: Datasets) -> list[str]:
-    """How far the released procedure and our solutions are from the released solutions."""
+    """Differences of the released procedure and of our solutions from the released solutions."""
     released, found, ours = table("theory"), datasets["procedure"], datasets["theory"]
     lines = []
     for mixing, omega, branch in _tables(released):

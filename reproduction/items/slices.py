@@ -73,7 +73,7 @@ def compare(datasets: Datasets) -> list[Row]:
 
 
 def remarks(datasets: Datasets) -> list[str]:
-    """Where the crossing lies on each slice."""
+    """alpha_c on each slice."""
     lines = []
     for parameter, values in SLICES.items():
         places = []

@@ -1,4 +1,4 @@
-"""Where training ends: informed against random starts, gradient descent against Adam."""
+"""Ends of training: informed and random starts, gradient descent and Adam."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def compare(datasets: Datasets) -> list[Row]:
 
 
 def remarks(datasets: Datasets) -> list[str]:
-    """How many runs found which mechanism."""
+    """Number of runs that ended with each mechanism."""
     runs, lines = datasets["runs"], []
     for optimizer, name in (("gd", "gradient descent"), ("adam", "Adam")):
         for start in STARTS:

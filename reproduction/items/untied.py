@@ -77,7 +77,7 @@ def compare(datasets: Datasets) -> list[Row]:
 
 
 def remarks(datasets: Datasets) -> list[str]:
-    """Where the jump is, and how large."""
+    """Position and size of the jump."""
     lines = []
     for name in _students(datasets):
         theory, runs = datasets[f"theory-{name}"], datasets[f"runs-{name}"].isel(omega=0)

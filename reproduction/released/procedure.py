@@ -65,7 +65,7 @@ class Problem(NamedTuple):
 
 
 class Solved(NamedTuple):
-    """What the procedure gives: overlaps, losses, iterations taken."""
+    """Results of the procedure: overlaps, losses, number of iterations."""
 
     overlaps: State
     train_loss: Values
@@ -203,7 +203,7 @@ def _attention(x: Any) -> tuple[Any, Any]:
 
 
 def _fields(points: Problem, now: State, rule: Rule) -> tuple[Any, Any, Any]:
-    """Centres of the proximal problem, the teacher's first column, and what is left of h*."""
+    """Centers of the proximal problem, the teacher's first column, and the remainder of h*."""
     xi, y = rule.points[:2], rule.points[2:]
     q, m, theta = (np.sqrt(now.q)[:, None], now.m[:, None], now.theta[:, None])
     left = np.sqrt(points.rho[:, None] - theta**2 / q**2)

@@ -57,7 +57,7 @@ LANES, CPU_LANES = 192, 1
 
 @dataclass(frozen=True)
 class Cell:
-    """What one training is about: a model, the number of sentences per dimension, a data set."""
+    """One training: a model, the number of sentences per dimension, a data set."""
 
     omega: float
     sigma: float
@@ -94,7 +94,7 @@ def train_cells(
     lr: float | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Float[np.ndarray, "cells starts"]]:
-    """Train every cell from every start and measure what was released.
+    """Train every cell from every start and measure the released quantities.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def _batches(padded: np.ndarray, lanes: int) -> Iterator[tuple[Any, Any, int]]:
 
 
 def _stacked(models: Sequence[Model], dtype: str) -> tuple[Any, Any]:
-    """Numbers of models on one axis, and what they have in common."""
+    """Stack the numbers of models on a new axis, apart from their common structure."""
     parts = [eqx.partition(model, eqx.is_array_like) for model in models]
     leaves = [arrays for arrays, _ in parts]
     return jax.tree.map(lambda *some: np.stack(some).astype(dtype), *leaves), parts[0][1]

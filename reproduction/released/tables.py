@@ -121,11 +121,11 @@ def by_chance(rows: xr.Dataset, errors: Any) -> np.ndarray:
 
 
 def expected_beyond(rows: xr.Dataset, errors: float = 3.0) -> float:
-    """How many differences should lie beyond so many standard errors by chance."""
+    """Expected number of differences beyond a number of standard errors."""
     return float(np.sum(by_chance(rows, errors)))
 
 
 def worst(rows: xr.Dataset, count: int = 10) -> xr.Dataset:
-    """The least likely differences first: those of few runs are often large."""
+    """Sort by likelihood, least likely first: differences of few runs are often large."""
     rows = rows.assign(chance=("row", by_chance(rows, rows["difference"].values)))
     return rows.isel(row=np.argsort(rows["chance"].values)[:count])
