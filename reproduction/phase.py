@@ -26,23 +26,23 @@ def compute(mixing: str, parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     def family(omega: float) -> Any:
         return positional_semantic(omega=omega, mixing=mixing)
 
-    asked = {"alphas": sizes["alphas"], "values": sizes["omegas"]}
-    theory = parts.call("theory", diagram, family, log2_points=sizes["log2_points"], **asked)
-    found: Datasets = {"theory": theory, "runs": trained(parts, sizes["grid"])}
+    config = {"alphas": sizes["alphas"], "values": sizes["omegas"]}
+    theory = parts.call("theory", diagram, family, log2_points=sizes["log2_points"], **config)
+    results: Datasets = {"theory": theory, "runs": trained(parts, sizes["grid"])}
     if mixing == "standard":
         fixed = {"log2_points": sizes["critical_points"], "alpha_max": 4.0, "limits": False}
-        found["lines"] = parts.study("lines", "critical", fixed, {"omega": published_omegas()})
+        results["lines"] = parts.study("lines", "critical", fixed, {"omega": published_omegas()})
         omegas = sizes["procedure_omegas"]
-        near = [float(found["lines"]["alpha_c"].sel(omega=omega)) for omega in omegas]
-        asked = {"omegas": omegas, "near": [round(value, 3) for value in near]}
-        found["procedure"] = parts.call("procedure", _procedure, **asked)
-    return found
+        near = [float(results["lines"]["alpha_c"].sel(omega=omega)) for omega in omegas]
+        config = {"omegas": omegas, "near": [round(value, 3) for value in near]}
+        results["procedure"] = parts.call("procedure", _procedure, **config)
+    return results
 
 
 def _procedure(omegas: Sequence[float], near: Sequence[float]) -> xr.Dataset:
     """Critical points by the released procedure."""
-    places = [critical(omega, value) for omega, value in zip(omegas, near, strict=True)]
-    alpha_c, alpha_l = np.transpose(places)
+    positions = [critical(omega, value) for omega, value in zip(omegas, near, strict=True)]
+    alpha_c, alpha_l = np.transpose(positions)
     lines = {"alpha_c": ("omega", alpha_c), "alpha_l": ("omega", alpha_l)}
     return xr.Dataset(lines, {"omega": list(omegas)})
 
@@ -116,10 +116,10 @@ def agreement(theory: xr.Dataset, runs: xr.Dataset) -> tuple[int, float]:
         sign of the loss difference is the same, each weighted by its predicted size.
     """
     field = theory["loss_difference"]
-    places = {"alpha": runs["alpha"], "omega": runs["omega"]}
+    positions = {"alpha": runs["alpha"], "omega": runs["omega"]}
     # Interpolation loses the neighbours of missing cells: what is on the grid is taken from it.
-    there = field.reindex(places, method="nearest", tolerance=1e-9)
-    predicted = there.where(np.isfinite(there), field.interp(places))
+    there = field.reindex(positions, method="nearest", tolerance=1e-9)
+    predicted = there.where(np.isfinite(there), field.interp(positions))
     trained = paired_difference(runs).mean("seed")
     weight = abs(predicted)
     total = float(weight.sum())
@@ -152,13 +152,13 @@ def _procedure_remarks(datasets: Datasets) -> list[str]:
     said = []
     for name in ("alpha_c", "alpha_l"):
         printed = {fact.at["omega"]: fact.value for fact in facts(name)}
-        places = [
+        positions = [
             f"{omega:g}: {float(known[name].sel(omega=omega)):.4g}, {printed[omega]:g}, "
             f"{float(ours[name].sel(omega=omega, method='nearest')):.4g}"
             for omega in known["omega"].values.tolist()
             if omega in printed
         ]
-        text = f"{name} by omega (released procedure, printed, ours): " + "; ".join(places) + "."
+        text = f"{name} by omega (released procedure, printed, ours): " + "; ".join(positions) + "."
         said.append(text)
     said.append(
         "The procedure gives the printed alpha_l to about a percent, so its rules are the cause "

@@ -51,8 +51,8 @@ def shown(number: Number, digits: int = 4, missing: str = "none") -> str:
 
 def usable(point: xr.Dataset) -> xr.DataArray:
     """True where the branch exists and the theory is trusted."""
-    found: xr.DataArray = point["trusted"].astype(bool) & point["on_branch"].astype(bool)
-    return found
+    exists: xr.DataArray = point["trusted"].astype(bool) & point["on_branch"].astype(bool)
+    return exists
 
 
 def finite_size(runs: xr.Dataset) -> float:
@@ -87,18 +87,18 @@ def theory_and_training(
     losses : bool
         Whether to compare training loss and test error as well.
     """
-    chosen = [float(runs["alpha"][-1])] if alphas is None else alphas
+    compared = [float(runs["alpha"][-1])] if alphas is None else alphas
     rows = []
     for branch, overlap in OVERLAP.items():
-        for alpha in map(float, chosen):
+        for alpha in map(float, compared):
             point = theory.sel(branch=branch).sel(alpha=alpha, method="nearest")
-            some = runs.sel(start=branch).sel(alpha=alpha, method="nearest")
+            students = runs.sel(start=branch).sel(alpha=alpha, method="nearest")
             if not bool(point["on_branch"]):
                 continue
             for name in (*(LOSSES if losses else ()), overlap):
-                where = {**at, "branch": branch, "alpha": alpha}
-                pair = number(point, name), over_seeds(some[name])
-                row = between_engines(name, where, *pair, share=share)
+                conditions = {**at, "branch": branch, "alpha": alpha}
+                pair = number(point, name), over_seeds(students[name])
+                row = between_engines(name, conditions, *pair, share=share)
                 rows.append(row if bool(usable(point)) else row.outside(_model_error(point, name)))
     return rows
 

@@ -37,7 +37,7 @@ class Parts:
         self.where = {"on": "here"} if where is None else dict(where)
 
     def get(
-        self, name: str, asked: Mapping[str, Any], compute: Callable[[], xr.Dataset]
+        self, name: str, config: Mapping[str, Any], compute: Callable[[], xr.Dataset]
     ) -> xr.Dataset:
         """Return the stored dataset of this configuration, or compute and store it."""
 
@@ -45,15 +45,15 @@ class Parts:
             self.report(name)
             return compute()
 
-        return CachedResult(self.folder / f"{name}.nc", asked).get(work)
+        return CachedResult(self.folder / f"{name}.nc", config).get(work)
 
     def call(
-        self, name: str, function: Callable[..., xr.Dataset], *arguments: Any, **asked: Any
+        self, name: str, function: Callable[..., xr.Dataset], *arguments: Any, **config: Any
     ) -> xr.Dataset:
         """Return the dataset of a function call; models and keywords are its configuration."""
         models = [describe_model(argument) for argument in arguments if isinstance(argument, Model)]
-        compute = partial(function, *arguments, **asked)
-        return self.get(name, {**asked, "models": models}, compute)
+        compute = partial(function, *arguments, **config)
+        return self.get(name, {**config, "models": models}, compute)
 
     def study(
         self,

@@ -33,14 +33,14 @@ def training_grid(
     `positional_semantic`.
     """
     d, seeds, rule = sizes["d"], sizes["seeds"], dict(rule or {})
-    asked = {"alphas": alphas, "omegas": omegas, "d": d, "seeds": seeds, **rule, **parameters}
-    unfinished = parts.path(f"{name}-{config_hash(asked)}.npz")
+    config = {"alphas": alphas, "omegas": omegas, "d": d, "seeds": seeds, **rule, **parameters}
+    unfinished = parts.path(f"{name}-{config_hash(config)}.npz")
 
     def family(omega: float) -> Model:
         return positional_semantic(omega, **parameters)
 
     dataset = parts.get(
-        name, asked, lambda: grid(family, alphas, omegas, d, seeds=seeds, out=unfinished, **rule)
+        name, config, lambda: grid(family, alphas, omegas, d, seeds=seeds, out=unfinished, **rule)
     )
     unfinished.unlink(missing_ok=True)
     return dataset
@@ -48,12 +48,12 @@ def training_grid(
 
 def theory_curve(parts: Parts, name: str, model: Model, sizes: Mapping[str, Any]) -> xr.Dataset:
     """Both branches along the alphas of `sizes`, with its precision, as a stored part."""
-    asked = {
+    config = {
         key: sizes[key]
         for key in ("alphas", "rtol", "max_log2_points", "log2_points")
         if key in sizes
     }
-    return parts.call(name, curve, model, **asked)
+    return parts.call(name, curve, model, **config)
 
 
 def descended(
@@ -65,9 +65,9 @@ def descended(
     rule: Mapping[str, Any] = DESCENT,
 ) -> xr.Dataset:
     """State of gradient descent at large d after the steps of students; a stored part."""
-    asked = {"alphas": alphas, "log2_ensemble": sizes["log2_ensemble"], "d": sizes["d"]}
+    config = {"alphas": alphas, "log2_ensemble": sizes["log2_ensemble"], "d": sizes["d"]}
     steps = {"lr": rule["lr"], "steps": rule["steps"]}
-    return parts.call(name, _descended, model, **asked, **steps)
+    return parts.call(name, _descended, model, **config, **steps)
 
 
 def _descended(model: Model, alphas: Sequence[float], d: int, **rule: Any) -> xr.Dataset:

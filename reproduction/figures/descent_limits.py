@@ -73,9 +73,9 @@ def plot_descent_limits(
                 axis.set_ylim(bottom=0)
         for axis, (_, text) in zip(axes[:, 0], ROWS.values(), strict=True):
             axis.set_ylabel(text)
-        told = axes[1, 0]
-        told.plot([], [], color=ink_color(), label=GRADIENT_DESCENT)
-        told.plot([], [], color=ink_color(), ls=(0, (3, 2)), lw=1.0, label=RS_MINIMA)
-        told.plot([], [], "s", color=ink_color(), ls="none", label="trained students")
-        told.legend(handles=told.get_legend_handles_labels()[0][-3:])
+        legend_axis = axes[1, 0]
+        legend_axis.plot([], [], color=ink_color(), label=GRADIENT_DESCENT)
+        legend_axis.plot([], [], color=ink_color(), ls=(0, (3, 2)), lw=1.0, label=RS_MINIMA)
+        legend_axis.plot([], [], "s", color=ink_color(), ls="none", label="trained students")
+        legend_axis.legend(handles=legend_axis.get_legend_handles_labels()[0][-3:])
     return figure

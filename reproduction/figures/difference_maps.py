@@ -35,12 +35,12 @@ def plot_difference_maps(rows: xr.Dataset, path: str | Path | None = None) -> An
         for line, (name, start) in zip(axes, kinds, strict=False):
             for axis, quantity in zip(line, SHOWN, strict=True):
                 same = (rows["table"] == name) & (rows["start"] == start)
-                some = rows.isel(row=np.flatnonzero(same & (rows["quantity"] == quantity)))
+                subset = rows.isel(row=np.flatnonzero(same & (rows["quantity"] == quantity)))
                 axis.grid(False)
                 axis.set_title(f"{name}, {start} start: {quantity}", fontsize=8)
-                if not some.sizes["row"]:
+                if not subset.sizes["row"]:
                     continue
-                field = _field(some)
+                field = _field(subset)
                 mesh = axis.pcolormesh(
                     field["alpha"], field["omega"], field, cmap="RdBu_r", vmin=-LIMIT, vmax=LIMIT,
                     shading="nearest", rasterized=True,
@@ -57,14 +57,14 @@ def plot_difference_maps(rows: xr.Dataset, path: str | Path | None = None) -> An
 
 def _is_map(rows: xr.Dataset, pair: tuple[str, str]) -> bool:
     """True if a table has several alphas and omegas."""
-    some = rows.isel(row=np.flatnonzero((rows["table"] == pair[0]) & (rows["start"] == pair[1])))
-    return all(np.unique(some[name].values).size > 1 for name in ("alpha", "omega"))
+    subset = rows.isel(row=np.flatnonzero((rows["table"] == pair[0]) & (rows["start"] == pair[1])))
+    return all(np.unique(subset[name].values).size > 1 for name in ("alpha", "omega"))
 
 
-def _field(some: xr.Dataset) -> xr.DataArray:
+def _field(subset: xr.Dataset) -> xr.DataArray:
     """The differences over omega and alpha."""
-    alphas, column = np.unique(some["alpha"].values, return_inverse=True)
-    omegas, line = np.unique(some["omega"].values, return_inverse=True)
+    alphas, column = np.unique(subset["alpha"].values, return_inverse=True)
+    omegas, line = np.unique(subset["omega"].values, return_inverse=True)
     values = np.full((omegas.size, alphas.size), np.nan)
-    values[line, column] = some["difference"].values
+    values[line, column] = subset["difference"].values
     return xr.DataArray(values, {"omega": omegas, "alpha": alphas})

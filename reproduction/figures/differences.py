@@ -30,8 +30,10 @@ def plot_differences(rows: xr.Dataset, path: str | Path | None = None) -> Any:
         axes,
     ):
         for axis, name in zip(axes[0], names, strict=True):
-            some = rows.isel(row=np.flatnonzero((rows["table"] == name) & (rows["stands_in"] == 0)))
-            z = some["difference"].values
+            subset = rows.isel(
+                row=np.flatnonzero((rows["table"] == name) & (rows["stands_in"] == 0))
+            )
+            z = subset["difference"].values
             axis.hist(
                 np.clip(z, -LIMIT, LIMIT),
                 edges,

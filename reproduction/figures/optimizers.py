@@ -49,11 +49,11 @@ def plot_optimizers(
                     continue
                 last = runs.sizes["step"] - 1
                 marked = np.unique(np.geomspace(1, last, SHOWN).round().astype(int))
-                some = runs[name].isel(step=marked) / scale
-                count = some.sizes["seed"]
-                error = some.std("seed", ddof=1) / np.sqrt(count) if count > 1 else None
+                points = runs[name].isel(step=marked) / scale
+                count = points.sizes["seed"]
+                error = points.std("seed", ddof=1) / np.sqrt(count) if count > 1 else None
                 axis.errorbar(
-                    some["step"], some.mean("seed"), error, fmt=marker, ms=4.5, lw=0.9,
+                    points["step"], points.mean("seed"), error, fmt=marker, ms=4.5, lw=0.9,
                     color=color, mec=ink_color(), mew=0.5,
                 )  # fmt: skip
         for axis, text in zip(axes, (TRAIN_LOSS, r"$\theta/\sigma^2$"), strict=True):

@@ -27,10 +27,10 @@ def plot_quadrature(
     """
     with new_figure(path, size=(5.2, 3.5)) as (figure, axis):
         axis.axhline(published, color=ink_color(), lw=1, ls=":", label="published")
-        nodes, found, color = rules["nodes"], rules["alpha_c"], COLORS["linear"]
+        nodes, alpha_c, color = rules["nodes"], rules["alpha_c"], COLORS["linear"]
         color_of = {"color": COLORS["positional"], "label": "released procedure"}
-        axis.plot(nodes[0], found[0], "^", ms=7, **color_of)
-        axis.plot(nodes[1:], found[1:], "s--", lw=0.9, color=color, label="Gauss-Hermite")
+        axis.plot(nodes[0], alpha_c[0], "^", ms=7, **color_of)
+        axis.plot(nodes[1:], alpha_c[1:], "s--", lw=0.9, color=color, label="Gauss-Hermite")
         axis.errorbar(
             points["nodes"], points["alpha_c"], 2 * np.asarray(points["alpha_c_stderr"]), fmt="o-",
             color=COLORS["semantic"], capsize=2, lw=1.2, label="Sobol, two standard errors",

@@ -30,8 +30,8 @@ def plot_ridge_regression(ridge: xr.Dataset, path: str | Path | None = None) -> 
                 exact = [ridge_regression(float(alpha), float(strength))[name] for alpha in alphas]
                 color = COLORS[kind]
                 axis.plot(alphas, exact, color=color, label=rf"$\lambda$ = {strength:g}")
-                some = ridge.sel(ridge=strength)
-                axis.plot(some["alpha"], some[name], "o", ls="none", color=color, mfc=page_color())
+                row = ridge.sel(ridge=strength)
+                axis.plot(row["alpha"], row[name], "o", ls="none", color=color, mfc=page_color())
             axis.set(xscale="log", yscale="log", xlabel=r"$\alpha = n/d$", ylabel=label)
         axes[0].plot([], [], color="#888888", label="closed form")
         axes[0].plot([], [], "o", ls="none", color="#888888", mfc=page_color(), label="solver")

@@ -41,17 +41,17 @@ def plot_scatter_by_start(
     ):
         for axis, kind in zip(axes[0], kinds, strict=True):
             for start in runs["start"].values:
-                some = runs.sel(optimizer=kind, start=start)
+                chosen = runs.sel(optimizer=kind, start=start)
                 axis.plot(
-                    some["m"] / scale, some["theta"] / scale, ls="none", alpha=0.8,
+                    chosen["m"] / scale, chosen["theta"] / scale, ls="none", alpha=0.8,
                     marker=MARKERS.get(str(start), "v"), color=COLORS[str(start)],
                     # Random starts often end on top of others: hollow and larger.
                     ms=9 if start == "random" else 5, mfc="none" if start == "random" else None,
                     label=f"{start} start",
                 )  # fmt: skip
             plot_overlap_plane(axis, theory, scale)
-            told = [(name, symbol) for name, symbol in SIZES.items() if name in runs.attrs]
-            sizes = [rf"${symbol} = {runs.attrs[name]:g}$" for name, symbol in told]
+            constants = [(name, symbol) for name, symbol in SIZES.items() if name in runs.attrs]
+            sizes = [rf"${symbol} = {runs.attrs[name]:g}$" for name, symbol in constants]
             axis.set_title(", ".join([OPTIMIZER_LABELS.get(str(kind), str(kind)), *sizes]))
         axes[0, 0].set_ylabel(r"$|\theta|/\sigma^2$")
         axes[0, 0].legend()

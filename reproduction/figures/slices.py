@@ -40,8 +40,8 @@ def plot_slices(columns: Mapping[str, Sequence[Slice]], path: str | Path | None 
         figure,
         axes,
     ):
-        for column, (parameter, some) in zip(axes.T, columns.items(), strict=True):
-            for color, (value, theory, runs) in zip(SHADES, some, strict=False):
+        for column, (parameter, curves) in zip(axes.T, columns.items(), strict=True):
+            for color, (value, theory, runs) in zip(SHADES, curves, strict=False):
                 label = rf"${SYMBOLS.get(parameter, parameter)} = {value:g}$"
                 plot_slice(column, theory, runs, color, label)
             label_slice(column)

@@ -101,16 +101,16 @@ def _critical(axis: Any, critical: xr.Dataset) -> None:
 def _tokens(axis: Any, real: Real) -> None:
     """Test errors at the largest alpha, kinds side by side."""
     alpha = 0.0
-    for place, (theory, like, rows) in enumerate(real.values()):
+    for position, (theory, like, rows) in enumerate(real.values()):
         alpha = float(rows["alpha"].max())
         for branch in LINE_STYLES:
             color = COLORS[branch]
             level = float(theory["test_error"].sel(branch=branch).sel(alpha=alpha))
-            axis.plot([place - 0.3, place + 0.3], [level, level], color=color)
+            axis.plot([position - 0.3, position + 0.3], [level, level], color=color)
             for shift, runs, fill in ((-0.12, like, page_color()), (0.12, rows, color)):
                 values = runs["test_error"].sel(start=branch).sel(alpha=[alpha])
                 plot_seed_means(
-                    axis, values, [place + shift], fmt=MARKERS[branch], ms=4.5, color=color,
+                    axis, values, [position + shift], fmt=MARKERS[branch], ms=4.5, color=color,
                     mfc=fill, capsize=2,
                 )  # fmt: skip
     for fill, label in ((page_color(), "Gaussian, same spectrum"), (ink_color(), "real tokens")):

@@ -95,10 +95,10 @@ def plot_transition(
             add_saddle_entry(error)
         for axis in axes:
             for name, dashes in (("alpha_c", "-"), ("alpha_l", ":")):
-                place = float(critical[name])
-                if np.isfinite(place):
-                    text = rf"$\{name} = {place:.3f}$" if axis is difference else None
-                    axis.axvline(place, color=ink_color(), lw=1, ls=dashes, label=text)
+                alpha = float(critical[name])
+                if np.isfinite(alpha):
+                    text = rf"$\{name} = {alpha:.3f}$" if axis is difference else None
+                    axis.axvline(alpha, color=ink_color(), lw=1, ls=dashes, label=text)
         use_scientific_ticks(difference, error)
         overlap.set_ylim(bottom=0)
         error.set_ylim(bottom=0)

@@ -48,6 +48,6 @@ def plot_winners(maps: Sequence[tuple[str, xr.Dataset]], path: str | Path | None
 
 def mechanism(theory: xr.Dataset) -> xr.DataArray:
     """Name of the mechanism with the lowest training loss in each cell of a diagram."""
-    found = theory["found"].sel(branch="semantic", drop=True)
-    winner: xr.DataArray = xr.where(theory["winner"] == "semantic", found, theory["winner"])
+    branch_name = theory["found"].sel(branch="semantic", drop=True)
+    winner: xr.DataArray = xr.where(theory["winner"] == "semantic", branch_name, theory["winner"])
     return winner

@@ -37,10 +37,10 @@ PERCEPTRON = "perceptron on tokens"
 
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     """Test errors of all learners."""
-    model, asked = positional_semantic(OMEGA), dict(sizes)
-    d = asked.pop("perceptron_d")
-    errors = parts.call("errors", _errors, model, **asked)
-    perceptron = parts.call("perceptron", _perceptron, model, **asked | {"d": d})
+    model, config = positional_semantic(OMEGA), dict(sizes)
+    d = config.pop("perceptron_d")
+    errors = parts.call("errors", _errors, model, **config)
+    perceptron = parts.call("perceptron", _perceptron, model, **config | {"d": d})
     return {"errors": errors, "perceptron": perceptron}
 
 
@@ -50,8 +50,8 @@ def together(datasets: Datasets) -> xr.Dataset:
     d = alone.attrs["d"]
     name = PERCEPTRON if d == errors.attrs["d"] else f"{PERCEPTRON}, $d = {d}$"
     alone = alone[["test_error"]].assign_coords(learner=[name])
-    found = xr.concat([errors[["test_error"]], alone], "learner", combine_attrs="override")
-    return found.assign(linear_limit=errors["linear_limit"])
+    results = xr.concat([errors[["test_error"]], alone], "learner", combine_attrs="override")
+    return results.assign(linear_limit=errors["linear_limit"])
 
 
 def _perceptron(model: Model, alphas: Sequence[float], d: int, seeds: int) -> xr.Dataset:

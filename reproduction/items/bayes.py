@@ -38,14 +38,14 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
 def _checks(model: Model, samples: int) -> xr.Dataset:
     """Overlaps from sampled averages, and transitions from the equation alone."""
     rows = [_sampled(alpha, samples) for alpha in CHECKED]
-    found = xr.Dataset(coords={"alpha": list(CHECKED)})
-    found["overlap"] = ("alpha", [bayes_optimal(model, alpha).overlap for alpha in CHECKED])
-    found["sampled"] = ("alpha", [row[0] for row in rows])
-    found["sampled_stderr"] = ("alpha", [row[1] for row in rows])
+    results = xr.Dataset(coords={"alpha": list(CHECKED)})
+    results["overlap"] = ("alpha", [bayes_optimal(model, alpha).overlap for alpha in CHECKED])
+    results["sampled"] = ("alpha", [row[0] for row in rows])
+    results["sampled_stderr"] = ("alpha", [row[1] for row in rows])
     # The fixed-point equation near both ends, continued to them in a straight line.
-    found["weak"] = 2 * alpha_of_overlap(1e-3, 2) - alpha_of_overlap(2e-3, 2)
-    found["exact"] = 2 * alpha_of_overlap(1 - 1e-3, 2) - alpha_of_overlap(1 - 2e-3, 2)
-    return found
+    results["weak"] = 2 * alpha_of_overlap(1e-3, 2) - alpha_of_overlap(2e-3, 2)
+    results["exact"] = 2 * alpha_of_overlap(1 - 1e-3, 2) - alpha_of_overlap(1 - 2e-3, 2)
+    return results
 
 
 def _sampled(alpha: float, samples: int, groups: int = 8) -> tuple[float, float]:
@@ -76,8 +76,8 @@ def compare(datasets: Datasets) -> list[Row]:
     checks, rows = datasets["theory-checks"], []
     for alpha in CHECKED:
         point, at = checks.sel(alpha=alpha), {"alpha": alpha}
-        sampled, found = number(point, "sampled"), (float(point["overlap"]), 0.0)
-        rows.append(between_engines("overlap M", at, sampled, found, "sampling", share=0.0))
+        sampled, results = number(point, "sampled"), (float(point["overlap"]), 0.0)
+        rows.append(between_engines("overlap M", at, sampled, results, "sampling", share=0.0))
     for name, exact in zip(("weak", "exact"), transitions(2), strict=True):
         at, pair = {"tokens": 2}, ((exact, 0.0), (float(checks[name]), 0.0))
         rows.append(between_engines(f"{name} recovery", at, *pair, "closed form", share=1e-3))

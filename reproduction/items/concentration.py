@@ -76,12 +76,14 @@ def compare(datasets: Datasets) -> list[Row]:
         point = theory.sel(branch=branch)
         at = {"branch": branch, "d": "to infinity"}
         for name in (*LOSSES, overlap):
-            found = limit(runs, branch, name)
-            rows.append(between_engines(name, at, number(point, name), found))
+            expected = limit(runs, branch, name)
+            rows.append(between_engines(name, at, number(point, name), expected))
         name, at = f"exponent of the spread of {overlap} in d", {"branch": branch}
-        found = spread_exponent(runs, branch, overlap)
+        expected = spread_exponent(runs, branch, overlap)
         rows.append(
-            between_engines(name, at, (-0.5, 0.0), found, "central limit", share=0.0, tolerance=0.1)
+            between_engines(
+                name, at, (-0.5, 0.0), expected, "central limit", share=0.0, tolerance=0.1
+            )
         )
     return rows
 

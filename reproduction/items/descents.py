@@ -40,36 +40,36 @@ RULES: dict[str, tuple[str, dict[str, float]]] = {
 
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     """Ends of descents beside minima and students, outcomes of random starts, and rules."""
-    found: Datasets = {}
+    results: Datasets = {}
     members = {name: SLICES[name] for name in sizes["slices"]}
     members |= {f"length-{length}": {"length": length} for length in sizes["lengths"]}
     for name, changes in members.items():
         alphas = sizes["lengths"][changes["length"]] if "length" in changes else sizes["alphas"]
         model = positional_semantic(OMEGA, **changes)  # type: ignore[arg-type]
-        found[f"minima-{name}"] = theory_curve(
+        results[f"minima-{name}"] = theory_curve(
             parts, f"minima-{name}", model, {**sizes["minima"], "alphas": alphas}
         )
         rule = DESCENT | RULE_OF.get(name, {})
-        found[f"ends-{name}"] = descended(parts, f"ends-{name}", model, alphas, sizes, rule)
-        found[f"runs-{name}"] = training_grid(
+        results[f"ends-{name}"] = descended(parts, f"ends-{name}", model, alphas, sizes, rule)
+        results[f"runs-{name}"] = training_grid(
             parts, f"runs-{name}", sizes, alphas, [OMEGA], rule, **changes
         )
     model = positional_semantic(OMEGA)
-    asked = {"alphas": sizes["basins"][0], "scales": sizes["scales"], "seeds": sizes["basins"][1]}
-    found["random-trained"] = parts.call(
-        "random-trained", basins, model, d=100, optimizers=["gd"], **asked
+    config = {"alphas": sizes["basins"][0], "scales": sizes["scales"], "seeds": sizes["basins"][1]}
+    results["random-trained"] = parts.call(
+        "random-trained", basins, model, d=100, optimizers=["gd"], **config
     )
     for d, (alphas, draws) in sizes["random"].items():
-        asked = {"alphas": alphas, "scales": sizes["scales"], "d": d, "seeds": draws}
-        asked |= sizes.get("random_rule", {})
-        found[f"random-{d}"] = parts.call(f"random-{d}", outcomes, model, **asked)
+        config = {"alphas": alphas, "scales": sizes["scales"], "d": d, "seeds": draws}
+        config |= sizes.get("random_rule", {})
+        results[f"random-{d}"] = parts.call(f"random-{d}", outcomes, model, **config)
     for name, (_, changes) in RULES.items():
         rule = {**sizes["rule"], **changes}
-        asked = {"log2_ensemble": sizes["log2_ensemble"], **rule}
-        found[f"path-{name}"] = parts.call(f"path-{name}", _path, **asked)
-        asked = {"d": sizes["d"], "seeds": sizes["seeds"], **rule}
-        found[f"trained-{name}"] = parts.call(f"trained-{name}", _trained, **asked)
-    return found
+        config = {"log2_ensemble": sizes["log2_ensemble"], **rule}
+        results[f"path-{name}"] = parts.call(f"path-{name}", _path, **config)
+        config = {"d": sizes["d"], "seeds": sizes["seeds"], **rule}
+        results[f"trained-{name}"] = parts.call(f"trained-{name}", _trained, **config)
+    return results
 
 
 def _path(log2_ensemble: int, **rule: Any) -> xr.Dataset:
@@ -91,9 +91,9 @@ def _trained(
     optimizer = "sgd" if batch_fraction < 1 else "momentum" if momentum else "gd"
     rule |= {"momentum": momentum} if momentum else {}
     rule |= {"minibatch": round(batch_fraction * round(alpha * d))} if batch_fraction < 1 else {}
-    asked: dict[str, Any]
-    asked = {"alpha": alpha, "d": d, "seeds": seeds, "start": "semantic", "optimizer": optimizer}
-    path = train(positional_semantic(OMEGA), **asked, **rule, record=True).path
+    config: dict[str, Any]
+    config = {"alpha": alpha, "d": d, "seeds": seeds, "start": "semantic", "optimizer": optimizer}
+    path = train(positional_semantic(OMEGA), **config, **rule, record=True).path
     assert path is not None
     return path
 
@@ -108,9 +108,9 @@ def draw(datasets: Datasets) -> dict[str, Any]:
         parts = (datasets[f"{kind}-{name}"] for kind in ("minima", "ends", "runs"))
         columns.setdefault(title, []).append((label, *parts))
     random = {
-        f"training, $d = {found.attrs['d']}$" if name == "random-trained"
-        else f"dynamics, $d = 10^{round(np.log10(found.attrs['d']))}$": found
-        for name, found in datasets.items()
+        f"training, $d = {results.attrs['d']}$" if name == "random-trained"
+        else f"dynamics, $d = 10^{round(np.log10(results.attrs['d']))}$": results
+        for name, results in datasets.items()
         if name.startswith("random-")
     }  # fmt: skip
     rules = {
@@ -159,10 +159,10 @@ def compare(datasets: Datasets) -> list[Row]:
 def remarks(datasets: Datasets) -> list[str]:
     """Shares of the outcomes, and how long the rules take."""
     lines = []
-    for name, found in datasets.items():
+    for name, results in datasets.items():
         if not name.startswith("random-"):
             continue
-        shares = basin_shares(found.isel(optimizer=0) if "optimizer" in found.dims else found)
+        shares = basin_shares(results.isel(optimizer=0) if "optimizer" in results.dims else results)
         for scale in shares["scale"].values:
             semantic = shares.sel(mechanism="semantic", scale=scale)
             values = "; ".join(
@@ -172,7 +172,7 @@ def remarks(datasets: Datasets) -> list[str]:
             )
             kind = "training" if name == "random-trained" else "dynamics"
             lines.append(
-                f"Random starts of scale {scale:g} that end semantic at d = {found.attrs['d']} "
+                f"Random starts of scale {scale:g} that end semantic at d = {results.attrs['d']} "
                 f"({kind}), by alpha: {values}."
             )
     for name, (label, _) in RULES.items():

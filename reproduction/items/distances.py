@@ -70,8 +70,8 @@ def remarks(datasets: Datasets) -> list[str]:
         "published, distances add up those of the parameter arrays."
     ]
     for name, shown in result.summary().items():
-        found = _distances(result, name)
-        ratio = 100 * float(np.mean(found["after release"] / found["from initialisation"]))
+        by_stage = _distances(result, name)
+        ratio = 100 * float(np.mean(by_stage["after release"] / by_stage["from initialisation"]))
         lines.append(
             f"{name}: the release moves it by {ratio:.2f}% of the way from its initialisation, "
             f"accuracy {shown['accuracy']['mean']:.5f} before and "

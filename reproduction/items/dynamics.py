@@ -33,16 +33,16 @@ OVERLAPS = ("m", "theta", "q")
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     """Basins, gradient descent on many sentences, the flow beside it, and flow fields."""
     asked = {name: sizes[name] for name in ("alphas", "scales", "d", "seeds", "steps")}
-    found: Datasets = {
+    dataset: Datasets = {
         "runs-basins": parts.call("runs-basins", basins, positional_semantic(omega=OMEGA), **asked)
     }
     many = {name: sizes[name] for name in ("many", "dimensions", "paths", "records")}
-    found["runs-descent"] = parts.call("runs-descent", _descent, **many)
+    dataset["runs-descent"] = parts.call("runs-descent", _descent, **many)
     for place, alpha in enumerate(FIELDS):
         name = f"theory-field-{place}"
-        found[name] = parts.call(name, _field, alpha=alpha, count=sizes["grid"])
-    found["theory-flow"] = parts.call("theory-flow", _flow, many=sizes["many"])
-    return found
+        dataset[name] = parts.call(name, _field, alpha=alpha, count=sizes["grid"])
+    dataset["theory-flow"] = parts.call("theory-flow", _flow, many=sizes["many"])
+    return dataset
 
 
 def _descent(many: float, dimensions: list[int], paths: int, records: int) -> xr.Dataset:
@@ -53,13 +53,13 @@ def _descent(many: float, dimensions: list[int], paths: int, records: int) -> xr
         for d in dimensions
     )
     a = dimensions[1] / (dimensions[1] - dimensions[0])
-    found = xr.Dataset(attrs={"alpha": many, "dimensions": dimensions, "seeds": paths})
+    dataset = xr.Dataset(attrs={"alpha": many, "dimensions": dimensions, "seeds": paths})
     for name in OVERLAPS:
         (first, below), (second, above) = (mean_and_error(runs[name]) for runs in (small, large))
-        found[name] = a * second - (a - 1) * first
-        found[f"{name}_stderr"] = np.hypot(a * above, (a - 1) * below)
-        found[f"{name}_large"] = second
-    return found
+        dataset[name] = a * second - (a - 1) * first
+        dataset[f"{name}_stderr"] = np.hypot(a * above, (a - 1) * below)
+        dataset[f"{name}_large"] = second
+    return dataset
 
 
 def _flow(many: float) -> xr.Dataset:
@@ -68,15 +68,15 @@ def _flow(many: float) -> xr.Dataset:
     times = np.linspace(0, UNTIL, 81)
     path = population_flow(model, START["m"], START["theta"], START["q"], times, alpha=many)
     values = {name: ("tau", getattr(path, name)[:, 0]) for name in OVERLAPS}
-    found = xr.Dataset(values, coords={"tau": times})
+    dataset = xr.Dataset(values, coords={"tau": times})
 
     def growth(weight: float) -> float:
         points = flow_fixed_points(model, alpha=1 / weight if weight else np.inf, starts=3)
         (point,) = (point for point in points if point.m > 0.05 and point.theta < 1e-6)
         return max(point.rates)
 
-    found["positional_ends"] = 1 / brentq(growth, 1e-6, 0.5, xtol=1e-4)
-    return found
+    dataset["positional_ends"] = 1 / brentq(growth, 1e-6, 0.5, xtol=1e-4)
+    return dataset
 
 
 def _field(alpha: float, count: int) -> xr.Dataset:
@@ -86,12 +86,12 @@ def _field(alpha: float, count: int) -> xr.Dataset:
     points = flow_fixed_points(model, alpha=alpha)
     axes = ("theta", "m")
     fields = {"m_speed": (axes, m_speed), "theta_speed": (axes, theta_speed), "loss": (axes, loss)}
-    found = xr.Dataset(fields, {"m": m, "theta": theta})
+    dataset = xr.Dataset(fields, {"m": m, "theta": theta})
     for name in ("m", "theta", "loss"):
-        found[f"point_{name}"] = ("point", [getattr(point, name) for point in points])
-    found["point_stable"] = ("point", [int(point.stable) for point in points])
-    found["point_rate"] = ("point", [max(point.rates) for point in points])
-    return found
+        dataset[f"point_{name}"] = ("point", [getattr(point, name) for point in points])
+    dataset["point_stable"] = ("point", [int(point.stable) for point in points])
+    dataset["point_rate"] = ("point", [max(point.rates) for point in points])
+    return dataset
 
 
 def draw(datasets: Datasets) -> Any:

@@ -24,18 +24,18 @@ OMEGA = 0.3
 
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     """For each length trained students and both branches; for each rank a map of the branches."""
-    found: Datasets = {}
+    results: Datasets = {}
     for length, alphas in sizes["trained"].items():
         name = f"runs-{length}"
-        found[name] = training_grid(parts, name, sizes, alphas, [OMEGA], length=length)
+        results[name] = training_grid(parts, name, sizes, alphas, [OMEGA], length=length)
     for length, alphas in sizes["alphas"].items():
         name, model = f"theory-{length}", positional_semantic(OMEGA, length=length)
-        found[name] = theory_curve(parts, name, model, {**sizes, "alphas": alphas})
+        results[name] = theory_curve(parts, name, model, {**sizes, "alphas": alphas})
     for rank in sizes["ranks"]:
         informed = ("semantic",) if rank == 1 else ("mixed", "semantic")
         name, family = f"theory-rank-{rank}", partial(positional_semantic, student_rank=rank)
-        found[name] = parts.call(name, diagram, family, informed=informed, **sizes["map"])
-    return found
+        results[name] = parts.call(name, diagram, family, informed=informed, **sizes["map"])
+    return results
 
 
 def _lengths(datasets: Datasets) -> list[int]:
@@ -44,7 +44,7 @@ def _lengths(datasets: Datasets) -> list[int]:
 
 def lines(datasets: Datasets) -> xr.Dataset:
     """alpha_c and alpha_l against the length, in theory, and the crossings of the runs."""
-    found = []
+    results = []
     for length in _lengths(datasets):
         theory = datasets[f"theory-{length}"].sortby("alpha")
         numbers = {
@@ -55,8 +55,8 @@ def lines(datasets: Datasets) -> xr.Dataset:
         row = xr.Dataset({"trusted": _trusted_around(theory, numbers["alpha_c"][0])})
         for name, (value, error) in numbers.items():
             row = row.assign({name: value, f"{name}_stderr": error})
-        found.append(row)
-    return xr.concat(found, xr.Variable("length", _lengths(datasets)))
+        results.append(row)
+    return xr.concat(results, xr.Variable("length", _lengths(datasets)))
 
 
 def passes_linear(theory: xr.Dataset) -> tuple[float, float]:
@@ -139,16 +139,16 @@ def compare(datasets: Datasets) -> list[Row]:
 
 def remarks(datasets: Datasets) -> list[str]:
     """Critical points, and alphas at which a mixture has the lowest loss."""
-    found = lines(datasets)
+    results = lines(datasets)
     texts = []
     for name in ("alpha_c", "alpha_l", "trained"):
         places = "; ".join(
-            f"L = {int(length)}: {shown(number(found.sel(length=length), name), 3)}"
-            for length in found["length"]
+            f"L = {int(length)}: {shown(number(results.sel(length=length), name), 3)}"
+            for length in results["length"]
         )
         of = "crossing of the training losses at finite d" if name == "trained" else name
         texts.append(f"{of}, by length: {places}.")
-    doubtful = [str(int(n)) for n in found["length"][found["trusted"].values == 0]]
+    doubtful = [str(int(n)) for n in results["length"][results["trusted"].values == 0]]
     if doubtful:
         texts.append(
             "At alpha_c one of the branches is not trusted for L = " + ", ".join(doubtful) + "."

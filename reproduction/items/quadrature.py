@@ -26,8 +26,8 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     """alpha_c at omega = .3 from rules of growing size, and from growing numbers of points."""
     model = positional_semantic(omega=OMEGA)
     fixed = {"omega": OMEGA, "alpha_min": 0.8, "alpha_max": 1.8, "limits": False}
-    found = parts.study("points", "critical", fixed, {"log2_points": sizes["log2"]})
-    points = found.assign_coords(nodes=2 ** found["log2_points"]).swap_dims(log2_points="nodes")
+    sweep = parts.study("points", "critical", fixed, {"log2_points": sizes["log2"]})
+    points = sweep.assign_coords(nodes=2 ** sweep["log2_points"]).swap_dims(log2_points="nodes")
     near = float(points["alpha_c"][-1])
     rules = parts.call("fixed", _rules, model, near=round(near, 3), orders=sizes["orders"])
     return {"points": points, "rules": rules}

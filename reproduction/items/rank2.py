@@ -53,14 +53,14 @@ def compare(datasets: Datasets) -> list[Row]:
     with so many sentences that random starts find it."""
     theory = datasets["theory"].sel(branch="semantic").sel(alpha=slice(FOUND, None))
     runs = datasets["runs"]
-    there = usable(theory)
+    usable_there = usable(theory)
     best = runs.isel(seed=runs["train_loss"].argmin("seed"))
     rows = []
     for name in ("theta", "m"):
-        predicted = theory[name].where(there)
+        predicted = theory[name].where(usable_there)
         own = best[name].sel(alpha=theory["alpha"], omega=theory["omega"], method="nearest")
         own = own.assign_coords(alpha=theory["alpha"], omega=theory["omega"])
-        gap = (own.where(there) - predicted).values
+        gap = (own.where(usable_there) - predicted).values
         gap = gap[np.isfinite(gap)]
         mean = float(predicted.mean())
         # Cells are independent data sets: their scatter gives the error of the mean.
@@ -73,16 +73,16 @@ def compare(datasets: Datasets) -> list[Row]:
 
 def _both(runs: xr.Dataset) -> xr.DataArray:
     """Runs that ended with both overlaps."""
-    found: xr.DataArray = (runs["theta"] > 0.02) & (runs["m"] > 0.05)
-    return found
+    mechanisms: xr.DataArray = (runs["theta"] > 0.02) & (runs["m"] > 0.05)
+    return mechanisms
 
 
 def remarks(datasets: Datasets) -> list[str]:
     """Alphas at which the mixed mechanism exists and wins; training finds it from every start."""
     theory, runs = datasets["theory"], datasets["runs"]
-    found = theory["found"].sel(branch="semantic")
-    there = theory["on_branch"].astype(bool).sel(branch="semantic")
-    mixed = (found == "mixed") & there
+    mechanisms = theory["found"].sel(branch="semantic")
+    usable_there = theory["on_branch"].astype(bool).sel(branch="semantic")
+    mixed = (mechanisms == "mixed") & usable_there
     wins = mixed & (theory["winner"] == "semantic")
     total = theory.sizes["alpha"] * theory.sizes["omega"]
     lines = [

@@ -31,18 +31,18 @@ def key(parameter: str, value: float) -> str:
 
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     """For each slice both branches along alpha, and trained students."""
-    found: Datasets = {}
+    results: Datasets = {}
     for parameter, values in SLICES.items():
         for value in values:
             name = key(parameter, value)
-            if f"theory-{name}" in found:
+            if f"theory-{name}" in results:
                 continue
             chosen: dict[str, Any] = {**BASE, parameter: value}
             runs = trained(parts, _grid(sizes["scale"], **chosen))
-            found[f"runs-{name}"] = runs.sel(omega=[chosen["omega"]], method="nearest")
+            results[f"runs-{name}"] = runs.sel(omega=[chosen["omega"]], method="nearest")
             model = positional_semantic(**chosen)
-            found[f"theory-{name}"] = theory_curve(parts, f"theory-{name}", model, sizes)
-    return found
+            results[f"theory-{name}"] = theory_curve(parts, f"theory-{name}", model, sizes)
+    return results
 
 
 def _grid(scale: str, omega: float, sigma: float, ridge: float) -> Grid:
@@ -76,12 +76,12 @@ def remarks(datasets: Datasets) -> list[str]:
     """alpha_c on each slice."""
     lines = []
     for parameter, values in SLICES.items():
-        places = []
+        positions = []
         for value in values:
             crossing = number(datasets[f"theory-{key(parameter, value)}"], "alpha_c")
-            places.append(f"{value:g}: {shown(crossing, 3, 'no crossing of two branches')}")
+            positions.append(f"{value:g}: {shown(crossing, 3, 'no crossing of two branches')}")
         lines.append(
-            f"alpha_c against {parameter}, read off the curves: " + "; ".join(places) + "."
+            f"alpha_c against {parameter}, read off the curves: " + "; ".join(positions) + "."
         )
     return lines + [text for name in _names(datasets) for text in _left(name, datasets)]
 

@@ -53,11 +53,11 @@ def remarks(datasets: Datasets) -> list[str]:
     runs, lines = datasets["runs"], []
     for optimizer, name in (("gd", "gradient descent"), ("adam", "Adam")):
         for start in STARTS:
-            found = runs["mechanism"].sel(optimizer=optimizer, start=start).values
+            ends = runs["mechanism"].sel(optimizer=optimizer, start=start).values
             counts = ", ".join(
-                f"{np.sum(found == kind)} {kind}" for kind in MECHANISMS if np.any(found == kind)
+                f"{np.sum(ends == kind)} {kind}" for kind in MECHANISMS if np.any(ends == kind)
             )
-            lines.append(f"{name}, {start} start: {counts} of {found.size} runs.")
+            lines.append(f"{name}, {start} start: {counts} of {ends.size} runs.")
     return lines
 
 

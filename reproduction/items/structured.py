@@ -48,11 +48,11 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     """Runs and theory for each spectrum, alpha_c against the exponent, and real tokens."""
     found: Datasets = {}
     alphas, d, seeds = sizes["trained"], sizes["d"], sizes["seeds"]
-    asked = {"alphas": alphas, "omegas": [OMEGA], "d": d, "seeds": seeds, "atoms": ATOMS}
+    config = {"alphas": alphas, "omegas": [OMEGA], "d": d, "seeds": seeds, "atoms": ATOMS}
     for exponent in EXPONENTS:
         train = partial(grid, partial(_model, exponent), alphas, [OMEGA], d, seeds=seeds)
         name = f"runs-{exponent:g}"
-        found[name] = parts.get(name, asked | {"exponent": exponent}, train)
+        found[name] = parts.get(name, config | {"exponent": exponent}, train)
     found |= _tokens(parts, sizes)
     for exponent in EXPONENTS:
         name = f"theory-{exponent:g}"
@@ -73,12 +73,12 @@ def _tokens(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
         return {}
     found: Datasets = {}
     alphas, seeds = sizes["token_alphas"], sizes["token_seeds"]
-    asked = {"alphas": alphas, "seeds": seeds, "rows": len(table), "omega": OMEGA}
+    config = {"alphas": alphas, "seeds": seeds, "rows": len(table), "omega": OMEGA}
     for kind in KINDS:
         real = prepare_table(table, kind)
-        for name, make in (("real", lambda some: some), ("like", gaussian_like)):
+        for name, make in (("real", lambda tokens: tokens), ("like", gaussian_like)):
             train = partial(_train, make, real, alphas, seeds)
-            found[f"runs-{name}-{kind}"] = parts.get(f"runs-{name}-{kind}", asked, train)
+            found[f"runs-{name}-{kind}"] = parts.get(f"runs-{name}-{kind}", config, train)
     for kind in KINDS:
         model = positional_semantic(omega=OMEGA, spectrum=prepare_table(table, kind).spectrum)
         name = f"theory-real-{kind}"
@@ -126,7 +126,7 @@ def _universality(like: xr.Dataset, real: xr.Dataset, kind: str) -> list[Row]:
     rows = []
     for branch, overlap in OVERLAP.items():
         for alpha in real["alpha"].values:
-            pair = [some.sel(start=branch, alpha=alpha) for some in (like, real)]
+            pair = [runs.sel(start=branch, alpha=alpha) for runs in (like, real)]
             at = {"tokens": kind, "branch": branch, "alpha": float(alpha)}
             rows += differences(pair, (*LOSSES, overlap), at, "Gaussian tokens", share=0.0)
     return rows
@@ -143,8 +143,8 @@ def remarks(datasets: Datasets) -> list[str]:
             for name in ("alpha_c", "alpha_l")
             if np.isfinite(float(point[name]))
         ]
-        said = str(point["message"].values)
-        lines.append(f"Exponent {float(exponent):g}: " + "; ".join([*numbers, said]) + ".")
+        message = str(point["message"].values)
+        lines.append(f"Exponent {float(exponent):g}: " + "; ".join([*numbers, message]) + ".")
     if "runs-real-raw" not in datasets:
         lines.append(
             f"Real tokens were left out: the package {PACKAGE} is not installed, or the size asks "
@@ -156,7 +156,7 @@ def remarks(datasets: Datasets) -> list[str]:
         for branch in OVERLAP:
             texts = []
             for quantity in LOSSES:
-                first, second = (some[quantity].sel(start=branch) for some in (like, real))
+                first, second = (runs[quantity].sel(start=branch) for runs in (like, real))
                 ratio = (second - first).mean("alpha") / first.mean(("alpha", "seed"))
                 mean, error = over_seeds(ratio)
                 texts.append(f"{quantity} {100 * mean:+.1f} ± {100 * error:.1f}%")

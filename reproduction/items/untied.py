@@ -23,15 +23,15 @@ STUDENTS = {"tied": False, "untied": True}
 
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     """Both students: trained from both starts on the same data, and both branches."""
-    found: Datasets = {}
+    results: Datasets = {}
     for student in sizes["students"]:
         name, trained = f"runs-{student}", sizes["trained"]
         untied = STUDENTS[student]
-        found[name] = training_grid(parts, name, sizes, trained, [OMEGA], untied=untied)
+        results[name] = training_grid(parts, name, sizes, trained, [OMEGA], untied=untied)
     for student in sizes["students"]:
         name, model = f"theory-{student}", positional_semantic(OMEGA, untied=STUDENTS[student])
-        found[name] = theory_curve(parts, name, model, sizes)
-    return found
+        results[name] = theory_curve(parts, name, model, sizes)
+    return results
 
 
 def per_column(dataset: xr.Dataset, name: str) -> xr.Dataset:

@@ -52,30 +52,30 @@ class Grid:
     rank: int = 1
     starts: Sequence[str] = BOTH
 
-    def asked(self) -> dict[str, Any]:
+    def config(self) -> dict[str, Any]:
         """The grid in plain values."""
         return asdict(self)
 
     @property
     def seed(self) -> int:
         """Data of different settings are independent; more alphas or runs are other data."""
-        return zlib.crc32(config_hash(self.asked()).encode())
+        return zlib.crc32(config_hash(self.config()).encode())
 
     def train(self, progress: Any = None) -> xr.Dataset:
         """Train all of it; over alpha, omega, seed and start."""
-        places = list(product(self.alphas, self.omegas, range(self.runs)))
+        indices = list(product(self.alphas, self.omegas, range(self.runs)))
         cells = [
             Cell(omega, self.sigma, self.ridge, self.mixing, alpha, run)
-            for alpha, omega, run in places
+            for alpha, omega, run in indices
         ]
         # Cells of one size share compiled code whatever their order is.
-        found = train_cells(
+        trained_runs = train_cells(
             cells, self.d, rank=self.rank, starts=self.starts, seed=self.seed, progress=progress
         )
         shape = (len(self.alphas), len(self.omegas), self.runs, len(self.starts))
         axes = ("alpha", "omega", "seed", "start")
         variables: dict[str, Any] = {
-            name: (axes, values.reshape(shape)) for name, values in found.items()
+            name: (axes, values.reshape(shape)) for name, values in trained_runs.items()
         }
         limit = [linear_test_error(self.model(omega)) for omega in self.omegas]
         variables["linear_limit"] = ("omega", limit)
@@ -83,10 +83,10 @@ class Grid:
             "alpha": list(self.alphas), "omega": list(self.omegas),
             "seed": np.arange(self.runs, dtype=np.int32), "start": list(self.starts),
         }  # fmt: skip
-        told = {field.name: getattr(self, field.name) for field in fields(self)}
-        told = {name: told[name] for name in ("d", "sigma", "ridge", "mixing", "rank")}
+        attributes = {field.name: getattr(self, field.name) for field in fields(self)}
+        attributes = {name: attributes[name] for name in ("d", "sigma", "ridge", "mixing", "rank")}
         rule = f"gradient descent for the time of {STEPS} steps of {LR:g}"
-        return xr.Dataset(variables, coords, provenance(**told, rule=rule))
+        return xr.Dataset(variables, coords, provenance(**attributes, rule=rule))
 
     def model(self, omega: float) -> Any:
         """The model at one omega."""
@@ -97,16 +97,16 @@ class Grid:
 
 def trained(parts: Parts, grid: Grid) -> xr.Dataset:
     """The students of a grid, from the disk if any item has trained them before."""
-    asked = grid.asked()
+    config = grid.config()
     shared = Parts(parts.folder.parent / FOLDER, parts.report, parts.where)
-    name = f"d{grid.d}-{grid.mixing}-rank{grid.rank}-{config_hash(asked)}"
-    found = shared.get(name, asked, lambda: grid.train(_told(parts, name)))
+    name = f"d{grid.d}-{grid.mixing}-rank{grid.rank}-{config_hash(config)}"
+    trained_runs = shared.get(name, config, lambda: grid.train(_report_tenths(parts, name)))
     # The layer is fitted to the data, which all starts share.
-    layer = found["linear_test_error"].isel(start=0, drop=True)
-    return found.assign(linear_test_error=layer)
+    layer = trained_runs["linear_test_error"].isel(start=0, drop=True)
+    return trained_runs.assign(linear_test_error=layer)
 
 
-def _told(parts: Parts, name: str) -> Any:
+def _report_tenths(parts: Parts, name: str) -> Any:
     """Progress in tenths."""
     last = -1
 

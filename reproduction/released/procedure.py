@@ -77,8 +77,8 @@ def problem(
     alpha: Any, omega: Any, sigma: Any = 0.5, ridge: Any = 0.01, mixing: str = "standard"
 ) -> Problem:
     """Points of the paper's model; numbers or arrays that broadcast."""
-    given = (np.atleast_1d(np.asarray(part, float)) for part in (alpha, omega, sigma, ridge))
-    alpha, omega, sigma, ridge = np.broadcast_arrays(*given)
+    broadcast = (np.atleast_1d(np.asarray(part, float)) for part in (alpha, omega, sigma, ridge))
+    alpha, omega, sigma, ridge = np.broadcast_arrays(*broadcast)
     first = np.asarray(positional_semantic(mixing=mixing).teacher.mixing)[:, 0]
     columns = np.repeat(first[:, None], alpha.size, axis=1)
     return Problem(alpha, omega, sigma**2, ridge, columns)
@@ -88,9 +88,9 @@ def planar(*orbits: tuple[float, float, float]) -> Rule:
     """A symmetric rule in the plane from (u, v, weight): all ``(+-u, +-v)`` and ``(+-v, +-u)``."""
     nodes, weights = [], []
     for u, v, weight in orbits:
-        some = {(s * a, t * b) for a, b in ((u, v), (v, u)) for s, t in product((1, -1), repeat=2)}
-        nodes += sorted(some)
-        weights += [weight] * len(some)
+        orbit = {(s * a, t * b) for a, b in ((u, v), (v, u)) for s, t in product((1, -1), repeat=2)}
+        nodes += sorted(orbit)
+        weights += [weight] * len(orbit)
     return Rule(np.array(nodes).T, np.array(weights))
 
 
@@ -142,14 +142,14 @@ def solve(
     rule = product_rule(fixed, fixed)
     state = State(*(np.full(points.alpha.size, value) for value in STARTS[branch]))
     open_, iterations = np.arange(points.alpha.size), np.full(points.alpha.size, float(MOST))
-    found = [np.empty(points.alpha.size) for _ in range(5)]
+    averages = [np.empty(points.alpha.size) for _ in range(5)]
     for count in range(MOST):
-        some, now = _at(points, open_), State(*(part[open_] for part in state))
-        hats = _conjugates(some, now, rule)
-        new = _overlaps(some, hats)
+        orbit, now = _at(points, open_), State(*(part[open_] for part in state))
+        hats = _conjugates(orbit, now, rule)
+        new = _overlaps(orbit, hats)
         change = np.max([np.abs(new[k] - now[k]) for k in (0, 1, 3)], axis=0)
         done = (change < TOLERANCE) | (count == MOST - 1)
-        for store, part in zip(found, hats, strict=True):
+        for store, part in zip(averages, hats, strict=True):
             store[open_] = part
         iterations[open_[done]] = np.where(change[done] < TOLERANCE, count, MOST)
         for k, (old, part) in enumerate(zip(now, new, strict=True)):
@@ -159,7 +159,7 @@ def solve(
             break
     return Solved(
         state,
-        _train_loss(points, state, Conjugates(*found), loss),
+        _train_loss(points, state, Conjugates(*averages), loss),
         _test_error(points, state, fixed, loss) / 2,
         iterations,
     )
@@ -206,21 +206,21 @@ def _fields(points: Problem, now: State, rule: Rule) -> tuple[Any, Any, Any]:
     """Centers of the proximal problem, the teacher's first column, and the remainder of h*."""
     xi, y = rule.points[:2], rule.points[2:]
     q, m, theta = (np.sqrt(now.q)[:, None], now.m[:, None], now.theta[:, None])
-    left = np.sqrt(points.rho[:, None] - theta**2 / q**2)
-    centre = q * xi[0] + m, q * xi[1] - m
-    first = _attention([theta / q * xi[k] + left * y[k] for k in (0, 1)])
+    rest = np.sqrt(points.rho[:, None] - theta**2 / q**2)
+    center = q * xi[0] + m, q * xi[1] - m
+    first = _attention([theta / q * xi[k] + rest * y[k] for k in (0, 1)])
     omega = points.omega[:, None]
     target = [(1 - omega) * first[k] + omega * points.mixing[k][:, None] for k in (0, 1)]
-    return centre, target, left
+    return center, target, rest
 
 
 def _conjugates(points: Problem, now: State, rule: Rule) -> Conjugates:
-    centre, target, left = _fields(points, now, rule)
+    center, target, rest = _fields(points, now, rule)
     rho, V = points.rho[:, None], now.V[:, None]
-    x, energy = local_minimum(centre, target, V, rho)
-    force = [(x[k] - centre[k]) / V for k in (0, 1)]
+    x, energy = local_minimum(center, target, V, rho)
+    force = [(x[k] - center[k]) / V for k in (0, 1)]
     xi, y, weights, alpha = rule.points[:2], rule.points[2:], rule.weights, points.alpha
-    theta = alpha * (((force[0] * y[0] + force[1] * y[1]) / left) @ weights)
+    theta = alpha * (((force[0] * y[0] + force[1] * y[1]) / rest) @ weights)
     response = ((force[0] * xi[0] + force[1] * xi[1]) @ weights) / np.sqrt(now.q)
     return Conjugates(
         q=alpha * ((force[0] ** 2 + force[1] ** 2) @ weights),
@@ -257,47 +257,47 @@ def _test_error(points: Problem, now: State, fixed: Rule, loss: Rule) -> Values:
 
     lone = Rule(np.concatenate([loss.points, loss.points]), loss.weights)
     own = now._replace(theta=np.zeros_like(now.theta))
-    centre, target, _ = _fields(points, own, lone)
-    squares = (square(target) + square(_attention(centre))) @ lone.weights
+    center, target, _ = _fields(points, own, lone)
+    squares = (square(target) + square(_attention(center))) @ lone.weights
     mixed = product_rule(loss, fixed)
-    centre, target, _ = _fields(points, now, mixed)
-    answer = _attention(centre)
+    center, target, _ = _fields(points, now, mixed)
+    answer = _attention(center)
     cross = sum(s * t + (1 - s) * (1 - t) for s, t in zip(answer, target, strict=True))
     return np.asarray(points.rho * (squares - 2 * cross @ mixed.weights))
 
 
-def local_minimum(centre: Any, target: Any, V: Any, rho: Any) -> tuple[Any, Any]:
+def local_minimum(center: Any, target: Any, V: Any, rho: Any) -> tuple[Any, Any]:
     """Descend from X = 0 by damped Newton steps of bounded length: a local minimum of
 
     ``|X - centre|^2/(2V) + rho [(s_1 - t_1)^2 + (s_2 - t_2)^2]``, not the global one.
     """
-    x = [np.zeros(np.broadcast_shapes(part.shape, V.shape)) for part in centre]
+    x = [np.zeros(np.broadcast_shapes(part.shape, V.shape)) for part in center]
 
     def value(x: Any) -> Any:
         s = _attention(x)
         return sum(
-            (x[k] - centre[k]) ** 2 / (2 * V) + rho * (s[k] - target[k]) ** 2 for k in (0, 1)
+            (x[k] - center[k]) ** 2 / (2 * V) + rho * (s[k] - target[k]) ** 2 for k in (0, 1)
         )
 
-    here, radius = value(x), np.full_like(x[0], RADIUS)
+    lowest, radius = value(x), np.full_like(x[0], RADIUS)
     for _ in range(STEPS):
-        step = _newton(x, centre, target, V, rho)
+        step = _newton(x, center, target, V, rho)
         length = np.hypot(*step)
         short = np.minimum(1.0, radius / np.maximum(length, 1e-300))
         trial = [x[k] + short * step[k] for k in (0, 1)]
-        there = value(trial)
-        better = there <= here + 1e-16
+        trial_value = value(trial)
+        better = trial_value <= lowest + 1e-16
         x = [np.where(better, trial[k], x[k]) for k in (0, 1)]
-        here = np.where(better, there, here)
+        lowest = np.where(better, trial_value, lowest)
         radius = np.where(
             better, np.minimum(1.5 * radius, RADIUS), 0.25 * np.minimum(radius, length)
         )
         if np.all((length < SMALL) | (radius < SMALL)):
             break
-    return x, here
+    return x, lowest
 
 
-def _newton(x: Any, centre: Any, target: Any, V: Any, rho: Any) -> tuple[Any, Any]:
+def _newton(x: Any, center: Any, target: Any, V: Any, rho: Any) -> tuple[Any, Any]:
     """Newton's step with the Hessian shifted to be positive."""
     s = _attention(x)
     slope = [part * (1 - part) for part in s]
@@ -305,7 +305,7 @@ def _newton(x: Any, centre: Any, target: Any, V: Any, rho: Any) -> tuple[Any, An
     curve = [2 * rho * slope[k] ** 2 + miss[k] * (1 - 2 * s[k]) for k in (0, 1)]
     # Derivatives of the scores X_1 u and X_2 u in X_1 and X_2.
     along = (2 * x[0] - x[1], x[1]), (-x[0], x[0] - 2 * x[1])
-    g = [(x[k] - centre[k]) / V + miss[0] * along[k][0] + miss[1] * along[k][1] for k in (0, 1)]
+    g = [(x[k] - center[k]) / V + miss[0] * along[k][0] + miss[1] * along[k][1] for k in (0, 1)]
     a = 1 / V + curve[0] * along[0][0] ** 2 + curve[1] * along[0][1] ** 2 + 2 * miss[0]
     b = (
         curve[0] * along[0][0] * along[1][0]

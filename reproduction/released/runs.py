@@ -138,24 +138,24 @@ def _train_cells(
     lanes = CPU_LANES if jax.default_backend() == "cpu" else LANES
     positions = jnp.asarray(position_vectors(model, d), dtype)
     root, done = jax.random.key(seed), 0
-    found: dict[str, np.ndarray] = {}
-    for some, filled, size in _batches(padded, lanes):
-        batch = [cells[place] for place in filled]
+    results: dict[str, np.ndarray] = {}
+    for batch_indices, padded_batch, size in _batches(padded, lanes):
+        batch = [cells[place] for place in padded_batch]
         arrays, rest = _stacked([cell.model(rank) for cell in batch], dtype)
         rates = np.asarray([step_size(cell.sigma) if lr is None else lr for cell in batch])
         steps = np.asarray([steps_of(h, cell.ridge) for h, cell in zip(rates, batch, strict=True)])
-        keys = jax.vmap(lambda number: jax.random.fold_in(root, number))(jnp.asarray(filled))
+        keys = jax.vmap(lambda number: jax.random.fold_in(root, number))(jnp.asarray(padded_batch))
         out = _train(
-            rest, begins, quadrature(model), size, positions, arrays, keys, sizes[filled],
+            rest, begins, quadrature(model), size, positions, arrays, keys, sizes[padded_batch],
             rates.astype(dtype), steps,
         )  # fmt: skip
         for name, values in jax.device_get(out).items():
-            all_values = found.setdefault(name, np.full((len(cells), len(starts)), np.nan))
-            all_values[some] = values[: len(some)]
-        done += len(some)
+            all_values = results.setdefault(name, np.full((len(cells), len(starts)), np.nan))
+            all_values[batch_indices] = values[: len(batch_indices)]
+        done += len(batch_indices)
         if progress is not None:
             progress(done, len(cells))
-    return found
+    return results
 
 
 def _batches(padded: np.ndarray, lanes: int) -> Iterator[tuple[Any, Any, int]]:
@@ -171,7 +171,7 @@ def _stacked(models: Sequence[Model], dtype: str) -> tuple[Any, Any]:
     """Stack the numbers of models on a new axis, apart from their common structure."""
     parts = [eqx.partition(model, eqx.is_array_like) for model in models]
     leaves = [arrays for arrays, _ in parts]
-    return jax.tree.map(lambda *some: np.stack(some).astype(dtype), *leaves), parts[0][1]
+    return jax.tree.map(lambda *values: np.stack(values).astype(dtype), *leaves), parts[0][1]
 
 
 @eqx.filter_jit
@@ -223,10 +223,10 @@ def _train(
                 "theta_larger": jnp.max(theta), "theta_smaller": jnp.min(theta),
             }  # fmt: skip
 
-        found = jax.lax.map(measured, ends)
+        results = jax.lax.map(measured, ends)
         layer = _linear_layer(model, data.tokens, data.teacher_weights, used)
         linear = linear_error(model, layer, data.teacher_weights, rule)
-        return {**found, "linear_test_error": jnp.broadcast_to(linear, (len(starts),))}
+        return {**results, "linear_test_error": jnp.broadcast_to(linear, (len(starts),))}
 
     # One lane is compiled without the axis: on a CPU that is quicker.
     if counts.shape[0] == 1:

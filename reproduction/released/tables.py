@@ -61,18 +61,18 @@ def beside(
         What else the values are known by.
     """
     axes = [axis for axis in ("alpha", "omega") if axis in ours.dims and axis in released.dims]
-    places = {axis: ours[axis] for axis in axes}
-    there = released.sel(places, method="nearest", tolerance=SAME).assign_coords(places)
+    coordinates = {axis: ours[axis] for axis in axes}
+    nearest = released.sel(coordinates, method="nearest", tolerance=SAME).assign_coords(coordinates)
     parts = []
     for quantity, own in quantities.items():
         size = float(labels["sigma"]) ** 2 if quantity.startswith("theta") else 1.0
-        mine = ours[own].drop_vars("seed") / size
-        value, count = there[quantity], mine.sizes["seed"]
+        ours_here = ours[own].drop_vars("seed") / size
+        value, count = nearest[quantity], ours_here.sizes["seed"]
         none = xr.full_like(value, np.nan)
-        spread = there.get(f"{quantity}_std", none)
+        spread = nearest.get(f"{quantity}_std", none)
         part = xr.Dataset(
-            {"value": value, "spread": spread, "ours": mine.mean("seed"),
-             "ours_spread": mine.std("seed", ddof=1)}
+            {"value": value, "spread": spread, "ours": ours_here.mean("seed"),
+             "ours_spread": ours_here.std("seed", ddof=1)}
         )  # fmt: skip
         part = part.assign(runs=COUNTS[name.split()[0]], ours_runs=count)
         parts.append(part.expand_dims(quantity=[quantity]))
