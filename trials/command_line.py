@@ -59,8 +59,6 @@ COMMANDS = {
                    "--target": NUMBERS, "--sequence": WORDS, "--out": PATHS,
                    "--samples": ("0", "9", "1" + "0" * 15, *WHOLES[:16]),
                    "--emergence": GRIDS, "--weights": PATHS}),
-    "reproduce": (["--quick", "nothing", "--out", "r"],
-                  {"--out": PATHS, "--engine": WORDS, "--workers": WHOLES}),
     "study run": (["spec.toml", "--out", "s", "--engine", "here"],
                   {"--out": PATHS, "--engine": WORDS, "--workers": WHOLES,
                    "--model": WORDS, "--set": WORDS}),

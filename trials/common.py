@@ -120,9 +120,18 @@ def require(condition: bool, what: str) -> None:
 
 def environment(cache: str | Path | None = None) -> dict[str, str]:
     """Variables of programs that trials start: this checkout, and a cache of its own."""
-    path = os.pathsep.join([str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])])
+    path = os.pathsep.join(
+        [str(ROOT / "src"), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    )
     chosen = {"PYTHONPATH": path, "PYTHONWARNINGS": "default"}
     return os.environ | chosen | ({} if cache is None else {"DOTPHASE_CACHE": str(cache)})
+
+
+def program(command: str) -> list[str]:
+    """Arguments that start a command of dotphase, or `reproduction ...`."""
+    first, *rest = command.split()
+    module = ["reproduction"] if first == "reproduction" else ["dotphase", first]
+    return [sys.executable, "-m", *module, *rest]
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from common import Trial, environment, require, run
+from common import Trial, environment, program, require, run
 
 #: Commands that write, what they write, and whether they print their results as JSON.
 COMMANDS = (
@@ -21,7 +21,7 @@ COMMANDS = (
      "--out y.nc --json", "y.nc", True),
     ("compare --alphas 1:1.5:2 --d 30 --seeds 2 --log2-points 12 --out p.nc --json", "p.nc", True),
     ("histogram --mechanism semantic --runs 1 --epochs 1 --samples 300 --out h --json", "h", False),
-    ("reproduce quadrature --quick --out r --json", "r", False),
+    ("reproduction quadrature --quick --out r --json", "r", False),
     ("study run spec.toml --out s --engine here --json", "s", False),
 )  # fmt: skip
 SPEC = 'task = "regression"\n[sweep]\nalpha = [0.5, 1.0, 2.0]\n'
@@ -50,7 +50,7 @@ def _full(command: str, file: str, prints: bool, size: int, cache: Path) -> None
     if old.suffix:
         old.write_bytes(b"old")
     done = subprocess.run(
-        [sys.executable, "-m", "dotphase", *command.split()], env=environment(cache),
+        program(command), env=environment(cache),
         capture_output=True, text=True, preexec_fn=lambda: _limit(size), timeout=600,
     )  # fmt: skip
     told = [line for line in done.stderr.splitlines() if line.startswith("dotphase: ")]

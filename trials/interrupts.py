@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 
-from common import Trial, environment, require, run
+from common import Trial, environment, program, require, run
 
 #: Seconds from the signal to the end.
 LIMIT = 2.0
@@ -24,7 +23,7 @@ COMMANDS = (
     "histogram --runs 1 --samples 3000 --epochs 500 --out h",
     "study run spec.toml --out s --engine here",
     "solve --alpha 1 --breaking 1",
-    "reproduce transition --quick --out r",
+    "reproduction transition --quick --out r",
 )
 
 
@@ -45,7 +44,7 @@ def cases(trial: Trial) -> None:
 def _interrupt(command: str, cache: str, which: signal.Signals, after: float) -> float:
     """Seconds from the signal to the end."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "dotphase", *command.split()],
+        program(command),
         env=environment(os.path.abspath(cache)), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True,
     )  # fmt: skip
