@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from dotphase.results import ProgressEvent
+if TYPE_CHECKING:  # --help does not wait for the numerical libraries
+    from dotphase.results import ProgressEvent
 
 
 @contextmanager
