@@ -62,7 +62,9 @@ def lines(datasets: Datasets) -> xr.Dataset:
 def passes_linear(theory: xr.Dataset) -> tuple[float, float]:
     """alpha_l, where the semantic test error falls below the linear layer's, and its error."""
     part = theory.sel(branch="semantic")
-    is_minimum = part["on_branch"].astype(bool) & (part["kind"] != "saddle")
+    is_minimum = part["on_branch"].astype(bool)
+    if "kind" in part:
+        is_minimum &= part["kind"] != "saddle"
     part = part.isel(alpha=np.flatnonzero(is_minimum.values))
     gap = part["test_error"] - part["linear_test_error"]
     return locate_fall(part["alpha"].values, gap.values, part["test_error_stderr"].values)
