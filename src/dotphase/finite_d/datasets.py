@@ -215,7 +215,7 @@ def weighted_product(
 
 
 def position_vectors(model: Model, d: int) -> Float[np.ndarray, "directions d"]:
-    """Return vectors p_l in R^d whose products ``p_k . p_l`` are the model's Gram matrix.
+    """Return vectors p_l in R^d whose Gram matrix is the `positions` of the model.
 
     Parts of latent means along the teacher's columns are left out. The Gram matrix is factored as
     ``F F^T``, and its modes become the first waves of the cosine transform: orthonormal, spread
