@@ -17,8 +17,8 @@ from extensions.public_names import GROUPS, HOMES, resolve
 NAMES = sorted({HOMES[name]: name for names in GROUPS.values() for name in names}.values())
 #: Arguments of functions that compute. Calls of other functions are not shared.
 COMPUTES = {"model", "family", "alpha", "alphas", "values", "runs", "steps"}
-#: Arguments that name files, which every call has to write.
-FILES = {"out", "path", "folder", "checkpoint"}
+#: Arguments of calls that are never shared: files must be written, and callbacks called.
+NEVER_SHARED = {"out", "path", "folder", "checkpoint", "progress"}
 
 _results = {}
 
@@ -55,7 +55,7 @@ def share_results(name, function, small=None):
         arguments = dict(signature.bind(*args, **kwargs).arguments)
         arguments |= arguments.pop(keywords, {})
         arguments |= small or {}
-        if FILES & arguments.keys():
+        if NEVER_SHARED & arguments.keys():
             return function(**arguments)
         key = (name, *(f"{field}={identify(value)}" for field, value in sorted(arguments.items())))
         if key not in _results:
