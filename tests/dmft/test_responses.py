@@ -1,4 +1,4 @@
-"""Two ways to the responses: by integration by parts, as in the kernel, and by derivatives.
+"""Two ways to the responses: integration by parts, as in the conditioned descent, and derivatives.
 
 ``Gamma(t, s) = alpha sum_l rho_l E[d g_l^t/d u_l^s]`` with total derivatives through the memory
 ``h_l^t = m_l^t + u_l^t + rho_l sum_{s<t} R(t, s) g_l^s``.
@@ -10,15 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 
 import dotphase as dp
-from dotphase.dmft import kernel
+from dotphase.dmft.conditioned_descent import Inputs, UpdateRule
 from dotphase.dmft.ensemble import _first_fields
 from dotphase.dmft.initialization import limit_initialization
-from dotphase.dmft.kernel import Inputs, UpdateRule
 from dotphase.finite_d.initialization import start_components
 
 STEPS, CAPACITY, N, ALPHA, LR = 4, 8, 4096, 1.5, 6.0
 
-advance = eqx.filter_jit(kernel.advance)
+advance = eqx.filter_jit(conditioned_descent.advance)
 
 
 def test_integration_by_parts_agrees_with_the_derivative_recursion(paper):
@@ -27,7 +26,7 @@ def test_integration_by_parts_agrees_with_the_derivative_recursion(paper):
     )
     rule = UpdateRule(False, False, *map(jnp.asarray, (N / ALPHA, 0.0, 1.0)))
     heads, points = _first_fields(paper, N, False, np.random.default_rng(0))
-    state = eqx.filter_jit(kernel.initial_state)(
+    state = eqx.filter_jit(conditioned_descent.initial_state)(
         paper, initial, rule, heads, jnp.zeros((0, N)), points[0], CAPACITY, np.dtype(np.float64)
     )
     inputs = Inputs(paper, initial, rule, points, jnp.full(CAPACITY, LR), jax.random.key(0))

@@ -14,7 +14,7 @@ from dotphase.theory.locate import Located, locate
 from dotphase.theory.point_evaluator import PointEvaluator, ProxWarmStart
 from dotphase.theory.point_spec import PointSpec
 from dotphase.theory.settings import SolverSettings
-from dotphase.theory.solve_point import classify_point, refine, solve_point
+from dotphase.theory.solve_point import measure_stability, refine, solve_point
 
 SETTINGS = SolverSettings(log2_points=12)
 
@@ -53,7 +53,7 @@ def test_a_solve_is_its_three_steps(paper):
     fixed_point_map = StateEvolutionMap.from_initial(paper, 1.8, initial)
     located = locate(spec, PointEvaluator(fixed_point_map, SETTINGS, ProxWarmStart()), initial)
     refined = refine(located)
-    classified = classify_point(refined)
+    classified = measure_stability(refined)
     assert refined.converged and located.log2_points == 12
     assert refined.evaluated.train_loss == solved.solution.train_loss
     assert classified.multipliers.kind == solved.solution.stability.kind == "minimum"
@@ -76,6 +76,6 @@ def test_without_a_fixed_point_nothing_is_classified(paper):
     evaluator = PointEvaluator(fixed_point_map, SETTINGS, ProxWarmStart())
     x = fixed_point_map.coordinates.pack(initial_of(paper))
     refined = refine(Located(evaluator, FixedPoint(x, x, 1.0, 1, Outcome.CYCLE), 12, 12))
-    classified = classify_point(refined)
+    classified = measure_stability(refined)
     assert not refined.converged and evaluator.n_evaluations == 1
     assert classified.responses is None and classified.multipliers.kind == "unknown"

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from dotphase.dmft import kernel
-from dotphase.dmft.kernel import Initialization, Inputs, Records, UpdateRule
+from dotphase.dmft import conditioned_descent
+from dotphase.dmft.conditioned_descent import Initialization, Inputs, Records, UpdateRule
 from dotphase.dmft.test_error import field_rule, test_errors
 from dotphase.model import Model
 from dotphase.numerics.quadrature import normal_points
@@ -30,10 +30,10 @@ CAPACITY = 128
 #: up too large a part of the matrices.
 SENTENCES_PER_STEP = 4
 
-_initial_state = eqx.filter_jit(kernel.initial_state)
-_enlarge = eqx.filter_jit(kernel.enlarge)
+_initial_state = eqx.filter_jit(conditioned_descent.initial_state)
+_enlarge = eqx.filter_jit(conditioned_descent.enlarge)
 #: Reuses the memory of the state.
-_advance = eqx.filter_jit(kernel.advance, donate="all-except-first")
+_advance = eqx.filter_jit(conditioned_descent.advance, donate="all-except-first")
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Repetition:
 
     Attributes
     ----------
-    records : quantities of the kernel at every step
+    records : quantities at every step
     test_error : test error at every step
     """
 

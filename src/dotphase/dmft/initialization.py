@@ -1,4 +1,4 @@
-"""Initializations of the kernel: coordinates of the weights, and the zeros that symmetry keeps."""
+"""Initializations of the conditioned descent: coordinates of the weights, and zeros by symmetry."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from dotphase.dmft.kernel import Initialization
+from dotphase.dmft.conditioned_descent import Initialization
 from dotphase.finite_d.datasets import position_vectors
 from dotphase.finite_d.initialization import (
     StartComponents,

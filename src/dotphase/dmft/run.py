@@ -13,9 +13,9 @@ from jaxtyping import Array, Float
 from dotphase.config import validation
 from dotphase.config.settings import replace_fields
 from dotphase.config.step_sizes import StepSize, step_sizes
+from dotphase.dmft.conditioned_descent import Initialization
 from dotphase.dmft.ensemble import Descent, Repetition, run_repetitions
 from dotphase.dmft.initialization import finite_d_initialization, limit_initialization
-from dotphase.dmft.kernel import Initialization
 from dotphase.dmft.result import QUANTITIES, PathOverlaps, Trajectory
 from dotphase.dmft.settings import DynamicsFields, DynamicsSettings
 from dotphase.errors import InvalidInput

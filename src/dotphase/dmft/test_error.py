@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from dotphase.dmft.kernel import Records
+from dotphase.dmft.conditioned_descent import Records
 from dotphase.finite_d.test_error import count_fields
 from dotphase.model import Model
 from dotphase.numerics.linalg import matrix_sqrt

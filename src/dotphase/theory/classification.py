@@ -34,7 +34,7 @@ def classify(model: Model, overlaps: Overlaps) -> str:
 
 
 def matches_branch(requested: str, classified: str) -> bool:
-    """True if a fixed point that `classify` assigns to one branch is a point of another."""
+    """True if a fixed point of the classified branch counts as one of the requested branch."""
     if requested in (classified, CUSTOM):
         return True
     if requested not in BRANCHES:

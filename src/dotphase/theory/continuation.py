@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
 from dotphase.model import Model
 from dotphase.model.linear_layer import linear_test_error
-from dotphase.numerics.outcome import Outcome
 from dotphase.theory.arclength import ArclengthContinuation
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.fixed_point_map import StateEvolutionMap
-from dotphase.theory.locate import COARSE_LOG2_POINTS
-from dotphase.theory.overlaps import Overlaps
 from dotphase.theory.point_evaluator import PointEvaluator, ProxWarmStart
 from dotphase.theory.point_spec import PointSpec
 from dotphase.theory.seed_ensemble import solve_with_seeds
-from dotphase.theory.settings import MIN_LOG2_POINTS, SolverSettings
+from dotphase.theory.settings import SolverSettings
 from dotphase.theory.solution import Solution
 from dotphase.theory.solve_point import SolvedPoint, solve_point
 
@@ -29,8 +24,6 @@ from dotphase.theory.solve_point import SolvedPoint, solve_point
 APPROACH_FACTOR = 2.5
 #: Number of alphas on that way.
 APPROACH_STEPS = 8
-#: Largest number of evaluations of a point on that way; more of them precede a lost branch.
-APPROACH_MAX_STEPS = 100
 
 
 class BranchContinuation:
@@ -66,10 +59,12 @@ class BranchContinuation:
         """Solve at another alpha."""
         point = None
         if self._last is not None:
-            point = self._solve_from_last(alpha, careful=True)
+            point = self._solve_from_last(alpha, retry_damped=True)
         if point is None or not point.solution.on_branch:
-            self._warm_start, careful = ProxWarmStart(), not self._has_ended
-            fresh = solve_point(self._spec(alpha), self._initial, self._warm_start, careful=careful)
+            self._warm_start, retry_damped = ProxWarmStart(), not self._has_ended
+            fresh = solve_point(
+                self._spec(alpha), self._initial, self._warm_start, retry_damped=retry_damped
+            )
             point = fresh if point is None or fresh.solution.matches_branch else point
         self._keep(point)
         if self.seed_ensemble:
@@ -82,7 +77,7 @@ class BranchContinuation:
         Returns the solution and a continuation at that point; this one does not move.
         """
         advanced = copy(self)
-        return advanced._keep(advanced._solve_from_last(alpha, careful=False)), advanced
+        return advanced._keep(advanced._solve_from_last(alpha, retry_damped=False)), advanced
 
     def approach(self, alpha: float, *, minimum: bool = False) -> Solution | None:
         """Follow the branch to alpha from a distance, where its basin is wide.
@@ -98,7 +93,7 @@ class BranchContinuation:
         for step in map(float, np.geomspace(distant, alpha, APPROACH_STEPS)[1:]):
             if not solution.on_branch:
                 return None
-            solution = self._keep(self._solve_from_last(step, careful=False))
+            solution = self._keep(self._solve_from_last(step, retry_damped=False))
         is_lost = not solution.on_branch or (minimum and solution.stability.kind == "saddle")
         return None if is_lost else solution
 
@@ -118,11 +113,11 @@ class BranchContinuation:
             self._linear_test_error = linear_test_error(self.model, seed=self.settings.seed)
         return PointSpec(self.model, alpha, self.branch, self.settings, self._linear_test_error)
 
-    def _solve_from_last(self, alpha: float, careful: bool) -> SolvedPoint:
+    def _solve_from_last(self, alpha: float, retry_damped: bool) -> SolvedPoint:
         assert self._last is not None
         last, self._warm_start = self._last, self._warm_start.for_neighbor()
         spec, initial = self._spec(alpha), last.solution.overlaps
-        return solve_point(spec, initial, self._warm_start, last, careful=careful)
+        return solve_point(spec, initial, self._warm_start, last, retry_damped=retry_damped)
 
     def _keep(self, point: SolvedPoint) -> Solution:
         self._last = point if point.solution.on_branch else None
@@ -160,50 +155,3 @@ def continue_branch(
             if solution.on_branch:
                 solutions[missed] = solution
     return [solutions[index] for index in range(len(alphas))]
-
-
-def solve_one_point(
-    model: Model, alpha: float, branch: str, initial: Overlaps, settings: SolverSettings
-) -> Solution:
-    """Solve at one alpha from an initialization, or from a distant alpha if that misses the branch.
-
-    A saddle may be a weak look-alike of a minimum that the initialization has missed, so it is
-    approached from a distance as well.
-    """
-    start_time = time.perf_counter()
-    spec = PointSpec.of(model, alpha, branch, settings)
-    warm_start = ProxWarmStart()
-    solution = solve_point(spec, initial, warm_start, hasty=branch in BRANCHES).solution
-    if solution.message.startswith(Outcome.NOT_FINITE.message):
-        return solution  # Another initialization would fail, too.
-    missed = not solution.matches_branch
-    is_coarse = solution.log2_points < settings.initial_log2_points
-    if branch in BRANCHES and (missed or is_coarse or solution.stability.kind == "saddle"):
-        approached = _approach_from_far(spec, warm_start, want_minimum=not missed)
-        if approached is None and is_coarse and not missed:
-            approached = solve_point(spec, initial, ProxWarmStart()).solution
-        solution = approached or solution
-    solution = solve_with_seeds(spec, solution)
-    return replace(solution, seconds=time.perf_counter() - start_time)
-
-
-def _approach_from_far(
-    spec: PointSpec, warm_start: ProxWarmStart, *, want_minimum: bool
-) -> Solution | None:
-    """Follow a branch from an alpha where its basin is wide; None if it is lost on the way."""
-    log2_points = COARSE_LOG2_POINTS if want_minimum else MIN_LOG2_POINTS + 1
-    usual = spec.settings.iteration_on(log2_points)
-    # Only the last point must be precise.
-    loose = replace(
-        usual,
-        tolerance=max(usual.tolerance, usual.floor),
-        max_steps=min(usual.max_steps, APPROACH_MAX_STEPS),
-    )
-    settings = replace(spec.settings, log2_points=log2_points, iteration=loose)
-    continuation = BranchContinuation(spec.model, spec.branch, settings)
-    solution = continuation.approach(spec.alpha, minimum=want_minimum)
-    if solution is None:
-        return None
-    point = solve_point(spec, solution.overlaps, warm_start.for_neighbor(), continuation.last)
-    is_wanted = not want_minimum or point.solution.stability.kind == "minimum"
-    return point.solution if point.solution.on_branch and is_wanted else None

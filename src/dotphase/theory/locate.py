@@ -67,6 +67,7 @@ class Located:
     point : the fixed point, or the point at which the iteration failed
     log2_points : log2 of its number of points
     max_log2_points : log2 of the largest number of points that is worth using
+    is_provisional : whether to add no points: the branch was missed, or the map is almost flat
     newton_jacobian : Jacobian for further Newton steps
     error_jacobian : the same if it is precise enough for the error bars, else None
     """
@@ -77,6 +78,7 @@ class Located:
     max_log2_points: int
     newton_jacobian: Jacobian | None = None
     error_jacobian: Jacobian | None = None
+    is_provisional: bool = False
 
 
 def coarse_log2_points(settings: SolverSettings) -> int:
@@ -108,35 +110,44 @@ def locate(
     evaluator: PointEvaluator[StateEvolutionMap],
     initial: Overlaps,
     *,
-    careful: bool = True,
-    hasty: bool = False,
+    retry_damped: bool = True,
+    stop_if_flat: bool = False,
 ) -> Located:
     """Iterate from an initialization to the fixed point of a branch.
+
+    Where another branch is found, it stays provisional, on few points.
 
     Parameters
     ----------
     initial : Overlaps
         Overlaps in the basin of the branch.
-    careful : bool
-        Whether to try again with short damped steps where the branch is missed, and to solve
-        precisely for the branch that is found instead.
-    hasty : bool
-        Whether to leave a point on few points where the map is almost flat.
+    retry_damped : bool
+        Whether to try again with short damped steps where the branch is missed. A fixed number of
+        points then counts also for the branch that is found instead.
+    stop_if_flat : bool
+        Whether to stop at a provisional point, on few points, where the map is almost flat.
     """
     settings = spec.settings
     level, coarse = settings.initial_log2_points, coarse_log2_points(settings)
-    point = _iterate_on_branch(spec, evaluator, initial, coarse, careful)
+    point = _iterate_on_branch(spec, evaluator, initial, coarse, retry_damped)
     if point.outcome is Outcome.NOT_FINITE:
-        return Located(evaluator, point, coarse, coarse)
+        return Located(evaluator, point, coarse, coarse, is_provisional=True)
     is_on_branch = _is_on_branch(spec, evaluator.map, point)
-    if not is_on_branch and (settings.log2_points is None or not careful):
-        level = coarse  # Another branch was found: it need not be precise.
+    is_provisional = not is_on_branch and (settings.log2_points is None or not retry_damped)
+    level = coarse if is_provisional else level
     evaluator, point = _clear_decaying(evaluator, point)
     jacobian = measure_jacobian(evaluator, point.x, coarse)
-    located = Located(evaluator, point, level, settings.max_log2_points, jacobian)
+    located = Located(
+        evaluator,
+        point,
+        level,
+        settings.max_log2_points,
+        newton_jacobian=jacobian,
+        is_provisional=is_provisional,
+    )
     x = point.x
     if jacobian is not None and point.outcome.success and coarse < level < located.max_log2_points:
-        located = _choose_points(located, jacobian, coarse, hasty)
+        located = _choose_points(located, jacobian, coarse, stop_if_flat)
         if located.log2_points > coarse:
             x = single_newton_step(located.evaluator, x, located.log2_points - 2, jacobian)
     point, jacobian = newton_or_iterate(evaluator, x, located.log2_points, jacobian)
@@ -152,7 +163,7 @@ def _iterate_on_branch(
     evaluator: PointEvaluator[StateEvolutionMap],
     initial: Overlaps,
     log2_points: int,
-    careful: bool,
+    retry_damped: bool,
 ) -> FixedPoint:
     """Iterate on few points, from rescaled initializations where the first one fails."""
     pack = evaluator.map.coordinates.pack
@@ -168,7 +179,7 @@ def _iterate_on_branch(
         x = pack(_rescale(initial, size, share))
         point = iterate_patiently(evaluator, x, log2_points, iteration)
     if (
-        careful
+        retry_damped
         and point.outcome is not Outcome.NOT_FINITE
         and not _is_on_branch(spec, evaluator.map, point)
     ):
@@ -210,7 +221,9 @@ def iterate_patiently(
     return evaluator.iterate(x, log2_points, iteration)
 
 
-def _choose_points(located: Located, jacobian: Jacobian, coarse: int, hasty: bool) -> Located:
+def _choose_points(
+    located: Located, jacobian: Jacobian, coarse: int, stop_if_flat: bool
+) -> Located:
     """Choose the number of points from the errors on few points."""
     evaluator, settings = located.evaluator, located.evaluator.settings
     evaluated = evaluator.evaluate(located.point.x, coarse)
@@ -219,8 +232,8 @@ def _choose_points(located: Located, jacobian: Jacobian, coarse: int, hasty: boo
     if settings.log2_points is not None:
         return located
     error = relative_error(evaluated, jacobian)
-    if hasty and MAX_COARSE_ERROR < error < math.inf:
-        return replace(located, log2_points=coarse, max_log2_points=coarse)
+    if stop_if_flat and MAX_COARSE_ERROR < error < math.inf:
+        return replace(located, log2_points=coarse, max_log2_points=coarse, is_provisional=True)
     level = max(located.log2_points, required_log2_points(error, coarse, settings))
     return replace(located, log2_points=level)
 

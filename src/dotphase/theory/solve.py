@@ -1,7 +1,8 @@
 """Solve state evolution: one point, many points, or branches along alpha.
 
-These functions check their arguments. A single solve is in `dotphase.theory.solve_point`, a branch
-along alpha in `dotphase.theory.continuation`.
+These functions check their arguments. One point is solved by
+`dotphase.theory.solve_with_retries`, which calls `dotphase.theory.solve_point`; a branch along
+alpha by `dotphase.theory.continuation`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dotphase.runtime.progress import ProgressCallback, ProgressCounter
 from dotphase.theory.branch_processes import in_processes, worth_it
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.classification import CUSTOM
-from dotphase.theory.continuation import continue_branch, solve_one_point
+from dotphase.theory.continuation import continue_branch
 from dotphase.theory.driver import run_all, run_quietly
 from dotphase.theory.one_rsb.result import Broken, Complexity
 from dotphase.theory.one_rsb.solve import break_symmetry, count_minima
@@ -34,9 +35,10 @@ from dotphase.theory.settings import (
     with_changes,
 )
 from dotphase.theory.solution import Solution
+from dotphase.theory.solve_with_retries import solve_with_retries
 
 #: A model, alpha, and the branch or the overlaps to start from.
-Point = tuple[Model, float, str | Overlaps]
+SolveRequest = tuple[Model, float, str | Overlaps]
 
 
 @overload
@@ -120,7 +122,7 @@ def solve(
 
 @in_double_precision
 def solve_many_broken(
-    points: Iterable[Point],
+    points: Iterable[SolveRequest],
     *,
     inner: int | None = None,
     progress: ProgressCallback | None = None,
@@ -159,7 +161,7 @@ def _solve_and_break(
     return break_symmetry(solve_symmetric(), settings, inner)
 
 
-def _check_points(points: Iterable[Point]) -> list[Point]:
+def _check_points(points: Iterable[SolveRequest]) -> list[SolveRequest]:
     rule = "must be (model, alpha, start) for each point"
     try:
         checked = list(points)
@@ -220,7 +222,7 @@ def complexity(
 
 @in_double_precision
 def solve_many(
-    points: Iterable[Point],
+    points: Iterable[SolveRequest],
     *,
     progress: ProgressCallback | None = None,
     settings: SolverSettings | None = None,
@@ -356,7 +358,7 @@ def _solve_job(
         branch, initial = CUSTOM, check_overlaps(model, start)
     else:
         raise InvalidInput("start", start, "must be one of " + ", ".join(BRANCHES) + " or Overlaps")
-    return partial(solve_one_point, model, alpha, branch, initial, settings)
+    return partial(solve_with_retries, model, alpha, branch, initial, settings)
 
 
 def _continue_job(

@@ -1,9 +1,9 @@
-"""Solve for one fixed point: locate the branch, refine to the tolerance, classify.
+"""Solve for one fixed point: locate the branch, refine to the tolerance, measure the stability.
 
 1. `locate` finds the fixed point on few Gaussian points.
 2. `refine` moves it to more points with Newton steps until the standard errors meet the tolerance.
    They follow from the spread of independent scrambles and the Jacobian of the map.
-3. `classify_point` decides whether it is a minimum of the training loss or a saddle.
+3. `measure_stability` decides whether it is a minimum of the training loss or a saddle.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dotphase.numerics.fixed_point import Vector
 from dotphase.numerics.outcome import Outcome
 from dotphase.theory.classification import classify
 from dotphase.theory.fixed_point_map import StateEvolutionMap
-from dotphase.theory.locate import MAX_JUMP_FRACTION, Located, coarse_log2_points, locate, track
+from dotphase.theory.locate import MAX_JUMP_FRACTION, Located, locate, track
 from dotphase.theory.model_error import (
     LAWS,
     explained_variance,
@@ -104,7 +104,7 @@ class Refined:
 
 
 @dataclass(frozen=True, eq=False)
-class Classified:
+class MeasuredStability:
     """Response and stability of a fixed point; `responses` is None without one."""
 
     responses: Responses | None
@@ -118,8 +118,8 @@ def solve_point(
     warm_start: ProxWarmStart,
     neighbor: SolvedPoint | None = None,
     *,
-    careful: bool = True,
-    hasty: bool = False,
+    retry_damped: bool = True,
+    stop_if_flat: bool = False,
 ) -> SolvedPoint:
     """Solve for the fixed point of a branch.
 
@@ -131,7 +131,7 @@ def solve_point(
         Initial states of the proximal maps; updated.
     neighbor : SolvedPoint, optional
         A fixed point of the same branch at a nearby alpha.
-    careful, hasty : bool
+    retry_damped, stop_if_flat : bool
         See `locate`.
     """
     start_time = time.perf_counter()
@@ -142,11 +142,13 @@ def solve_point(
         predicted = neighbor.predict(fixed_point_map)
         located = track(spec, evaluator, predicted, neighbor.jacobian)
     if located is None:
-        located = locate(spec, evaluator, initial, careful=careful, hasty=hasty)
+        located = locate(
+            spec, evaluator, initial, retry_damped=retry_damped, stop_if_flat=stop_if_flat
+        )
     refined = refine(located)
-    classified = classify_point(refined)
-    solution = _solution(spec, refined, classified, time.perf_counter() - start_time)
-    return SolvedPoint(solution, refined.evaluated, classified.jacobian)
+    measured = measure_stability(refined)
+    solution = _solution(spec, refined, measured, time.perf_counter() - start_time)
+    return SolvedPoint(solution, refined.evaluated, measured.jacobian)
 
 
 def refine(located: Located) -> Refined:
@@ -162,7 +164,7 @@ def refine(located: Located) -> Refined:
             jacobian = measure_jacobian(evaluator, point.x, error_level)
         evaluated = evaluator.evaluate(point.x, level)
         is_final = settings.log2_points is not None or level >= settings.max_log2_points
-        if is_final or level == coarse_log2_points(settings):
+        if is_final or located.is_provisional:
             break
         required = required_log2_points(relative_error(evaluated, jacobian), level, settings)
         if required <= level:
@@ -177,15 +179,15 @@ def refine(located: Located) -> Refined:
     return Refined(located, evaluator.evaluate(point.x, level), jacobian)
 
 
-def classify_point(refined: Refined) -> Classified:
+def measure_stability(refined: Refined) -> MeasuredStability:
     """Measure the response and the multipliers; add points while minimum or saddle is undecided."""
     evaluator, evaluated, jacobian = refined.evaluator, refined.evaluated, refined.jacobian
-    without_response = Classified(None, Multipliers(), jacobian)
+    unknown = MeasuredStability(None, Multipliers(), jacobian)
     if not refined.converged:
-        return without_response
+        return unknown
     responses = evaluated.responses()
     if not np.isfinite(responses.jacobian).all() and evaluator.find_nonfinite_cause(evaluated):
-        return without_response
+        return unknown
     full = full_jacobian(evaluator, evaluated, jacobian, responses)
     jacobian = _with_exact_columns(jacobian, full)
     multipliers = measure_multipliers(evaluator.map, evaluated.x, full)
@@ -196,7 +198,7 @@ def classify_point(refined: Refined) -> Classified:
         finer = evaluator.evaluate(evaluated.x, level)
         full = full_jacobian(evaluator, finer, jacobian, finer.responses())
         multipliers = measure_multipliers(evaluator.map, finer.x, full)
-    return Classified(responses, multipliers, jacobian)
+    return MeasuredStability(responses, multipliers, jacobian)
 
 
 def _with_exact_columns(
@@ -211,13 +213,13 @@ def _with_exact_columns(
 
 
 def _solution(
-    spec: PointSpec, refined: Refined, classified: Classified, seconds: float
+    spec: PointSpec, refined: Refined, measured: MeasuredStability, seconds: float
 ) -> Solution:
     """Collect the results at a point."""
     point, evaluated = refined.located.point, refined.evaluated
-    samples = scramble_values(evaluated, classified.jacobian)
+    samples = scramble_values(evaluated, measured.jacobian)
     stderr = standard_errors(samples)
-    stability, changes = _verdict(spec, evaluated, classified)
+    stability, changes = _verdict(spec, evaluated, measured)
     return Solution(
         model=spec.model,
         alpha=spec.alpha,
@@ -230,8 +232,8 @@ def _solution(
         linear_test_error=spec.linear_test_error,
         residual=point.residual,
         iterations=refined.evaluator.n_evaluations,
-        converged=classified.responses is not None,
-        message=_message(spec, refined, classified, stderr),
+        converged=measured.responses is not None,
+        message=_message(spec, refined, measured, stderr),
         stderr=stderr,
         model_error=model_errors(
             evaluated.overlaps, evaluated.train_loss, evaluated.test_error, changes
@@ -246,26 +248,26 @@ def _solution(
 
 
 def _verdict(
-    spec: PointSpec, evaluated: EvaluatedPoint, classified: Classified
+    spec: PointSpec, evaluated: EvaluatedPoint, measured: MeasuredStability
 ) -> tuple[Stability, dict[str, float]]:
     """The stability, and the relative changes that symmetry breaking would make."""
-    responses = classified.responses
+    responses = measured.responses
     if responses is None:
         unknown = Stability(math.nan, math.nan, False, "the iteration did not converge")
         return unknown, dict.fromkeys(LAWS, math.nan)
     averages = (spec.model, spec.alpha, evaluated.overlaps, evaluated.mean, responses)
     signal = explained_variance(spec.model, evaluated.overlaps)
     changes = relative_errors(stiffness_lost(*averages), signal)
-    return assess_stability(*averages, classified.multipliers, changes), changes
+    return assess_stability(*averages, measured.multipliers, changes), changes
 
 
 def _message(
-    spec: PointSpec, refined: Refined, classified: Classified, stderr: dict[str, float]
+    spec: PointSpec, refined: Refined, measured: MeasuredStability, stderr: dict[str, float]
 ) -> str:
     """Why the solver stopped, and whether the errors meet the tolerance."""
     settings, evaluator, evaluated = spec.settings, refined.evaluator, refined.evaluated
     message = refined.located.point.outcome.message
-    if classified.responses is None:
+    if measured.responses is None:
         cause = evaluator.nonfinite_cause
         if evaluator.first_nonfinite is not None and cause is None:
             cause = diagnose_averages(evaluator.first_nonfinite) or unknown_cause(spec.model)

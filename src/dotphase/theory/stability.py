@@ -1,14 +1,15 @@
 """Decide if the replica-symmetric theory can be trusted at a fixed point.
 
 The fixed point must be a minimum of the training loss (`dotphase.theory.multipliers`), or training
-leaves it. At a minimum, two more conditions must hold. The replicon
+leaves it. At a minimum, two more conditions must hold. Breaking replica symmetry must change the
+loss and the overlaps by little (`dotphase.theory.model_error`). And the replicon
 
     Lambda = spectral radius of
         (M_l) -> (alpha sum_i w_i gamma_{l,i} R_i sum_{k,n} gamma_{k,i} E[G_kn M_n G_kn^T] R_i^T)
 
-with ``G_kn = dg_k/domega_n`` must be below one, or the minimum is one of many. And jumps of the
-proximal map must carry little of the response: their weight is the share by which the mean Jacobian
-of the map falls short of the response from integration by parts.
+with ``G_kn = dg_k/domega_n`` must be below one, or the minimum is one of many. The weight of the
+jumps of the proximal map is reported, too: the share by which the mean Jacobian of the map falls
+short of the response from integration by parts. Jumps are the cause of symmetry breaking.
 
 The squared response has a heavy tail (the map is steep next to its jumps). The replicon is thus the
 median of the values of the scrambles, not the value of their mean.
@@ -92,8 +93,8 @@ class Stability:
         if a symmetry fixes them at zero; above one at a saddle
     replicon : below one if replica symmetry is stable
     jump_weight : share of the response carried by jumps of the proximal map, in [0, 1]
-    trusted : True if the point is a minimum, and breaking replica symmetry would change the
-        training loss and the overlaps by less than 1%
+    trusted : True if the point is a minimum, the replicon is below one, and breaking replica
+        symmetry would change the training loss and the overlaps by less than 1%
     reason : the doubts, or a confirmation that there are none
     """
 
@@ -197,12 +198,13 @@ def assess_stability(
 def describe_undecided(measured: Multipliers) -> str:
     """The multipliers that are one within their errors."""
     parts = [
-        _step(name, measured.value[name], measured.stderr[name]) for name in measured.undecided
+        _describe_multiplier(name, measured.value[name], measured.stderr[name])
+        for name in measured.undecided
     ]
     return ", ".join(parts) or "no multipliers"
 
 
-def _step(name: str, value: float, error: float) -> str:
+def _describe_multiplier(name: str, value: float, error: float) -> str:
     if not np.isfinite(value):
         return f"the multiplier of {name} could not be measured"
     uncertainty = f" ± {error:.3f}" if np.isfinite(error) else ", with an unknown error"

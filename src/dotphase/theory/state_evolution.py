@@ -244,8 +244,9 @@ def conjugates(model: Model, alpha: float, overlaps: Overlaps, averages: Average
     )
 
 
-# Every eigendirection i of the covariances has a resolvent and a source of its own; the
-# overlaps average over them. White tokens are the case of a single eigenvalue sigma_l^2.
+# Every eigendirection i of the covariances has a resolvent R_i and a drive of its own; the overlaps
+# average over them. White tokens are the case of a single eigenvalue sigma_l^2. Th_i is the drive
+# along the teacher's columns, and c_j are the overlaps of direction j with these columns.
 
 
 def resolvent(model: Model, hats: Conjugates) -> Float[np.ndarray, "... atoms r r"]:
@@ -254,26 +255,26 @@ def resolvent(model: Model, hats: Conjugates) -> Float[np.ndarray, "... atoms r 
     return np.linalg.inv(float(model.ridge) * np.eye(model.student_rank) + weight)
 
 
-def lift(model: Model, hats: Conjugates) -> Float[np.ndarray, "... atoms r t"]:
+def teacher_drive(model: Model, hats: Conjugates) -> Float[np.ndarray, "... atoms r t"]:
     """``Th_i = sum_l gamma_{l,i} thetahat_l``."""
     return np.asarray(np.einsum("la,...lit->...ait", model.eigenvalues, hats.thetahat))
 
 
-def pull(model: Model, hats: Conjugates) -> Float[np.ndarray, "... atoms r t"]:
+def aligned_drive(model: Model, hats: Conjugates) -> Float[np.ndarray, "... atoms r t"]:
     """Source along the teacher's columns, ``Th_i + sum_j mhat_j c_j^T``.
 
     c_j are the overlaps of direction j with these columns.
     """
     if model.latent is None:
-        return lift(model, hats)
+        return teacher_drive(model, hats)
     along = np.einsum("...jr,jt->...rt", hats.mhat, model.teacher_overlaps)
-    return np.asarray(lift(model, hats) + along[..., None, :, :])
+    return np.asarray(teacher_drive(model, hats) + along[..., None, :, :])
 
 
-def source(model: Model, hats: Conjugates) -> Float[np.ndarray, "... atoms r r"]:
+def weight_drive(model: Model, hats: Conjugates) -> Float[np.ndarray, "... atoms r r"]:
     """``sum_l gamma_{l,i} qhat_l + Th_i Th_i^T + sum_kl P_kl mhat_k mhat_l^T``."""
     noise = np.einsum("la,...lij->...aij", model.eigenvalues, hats.qhat)
-    signal = lift(model, hats)
+    signal = teacher_drive(model, hats)
     position = np.einsum("kl,...ki,...lj->...ij", model.gram, hats.mhat, hats.mhat)
     drive = noise + signal @ transpose(signal) + position[..., None, :, :]
     if model.latent is None:
@@ -285,7 +286,7 @@ def source(model: Model, hats: Conjugates) -> Float[np.ndarray, "... atoms r r"]
 
 def weight_gram(model: Model, hats: Conjugates) -> Float[np.ndarray, "... atoms r r"]:
     """``W_i = R_i source_i R_i^T``, which is Q^T Q/d in the eigendirection i."""
-    return gram(resolvent(model, hats), source(model, hats))
+    return gram(resolvent(model, hats), weight_drive(model, hats))
 
 
 def gram(inverse: np.ndarray, drive: np.ndarray) -> np.ndarray:
@@ -302,8 +303,8 @@ def next_overlaps(model: Model, hats: Conjugates) -> Overlaps:
     The last one takes the positions to be spread evenly over the eigendirections.
     """
     inverse = resolvent(model, hats)
-    weight = gram(inverse, source(model, hats))
-    aligned = inverse @ pull(model, hats)
+    weight = gram(inverse, weight_drive(model, hats))
+    aligned = inverse @ aligned_drive(model, hats)
     q, V, theta = (per_token(model, each) for each in (weight, inverse, aligned))
     return Overlaps(q=q, m=mean_fields(model, inverse, hats), V=V, theta=theta)
 
@@ -322,7 +323,7 @@ def mean_fields(
     if model.latent is None:
         return mean
     return mean + np.einsum(
-        "...aij,...ajt,lt->...li", inverse, lift(model, hats), model.teacher_overlaps
+        "...aij,...ajt,lt->...li", inverse, teacher_drive(model, hats), model.teacher_overlaps
     )
 
 
@@ -354,7 +355,7 @@ def free_energy(
     paired = paired + np.sum(overlaps.theta * hats.thetahat, axis=(-3, -2, -1))
     paired = paired + 0.5 * np.sum(overlaps.V * hats.qhat, axis=(-3, -2, -1))
     paired = paired - 0.5 * np.sum(overlaps.q * hats.Vhat, axis=(-3, -2, -1))
-    entropy = np.trace(source(model, hats) @ resolvent(model, hats), axis1=-2, axis2=-1)
+    entropy = np.trace(weight_drive(model, hats) @ resolvent(model, hats), axis1=-2, axis2=-1)
     return alpha * averages.moreau + paired - 0.5 * entropy @ model.eigenweights
 
 

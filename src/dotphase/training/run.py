@@ -38,10 +38,10 @@ from dotphase.runtime.precision import use_precision
 from dotphase.runtime.progress import ProgressCallback, ProgressEvent, report_nothing
 from dotphase.storage.labels import add_labels
 from dotphase.storage.provenance import provenance
-from dotphase.training.kernel import Recipe, final_outcome, optimize, train_recording
 from dotphase.training.loop import RunState
 from dotphase.training.result import Training
 from dotphase.training.settings import TrainingFields, TrainingSettings
+from dotphase.training.single_run import Recipe, final_outcome, optimize, train_recording
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -14,9 +14,9 @@ from dotphase.config.step_sizes import StepSize, check_momentum, is_constant, st
 from dotphase.errors import InvalidInput
 from dotphase.finite_d.datasets import check_dtype
 from dotphase.finite_d.measurement import HELD_OUT
-from dotphase.training.kernel import Recipe
 from dotphase.training.loop import Optimizer
 from dotphase.training.optimizers import OPTIMIZERS
+from dotphase.training.single_run import Recipe
 
 #: Gradient norm over sqrt(d) at which training stops, by precision.
 TOLERANCE = {"float64": 1e-6, "float32": 1e-5}

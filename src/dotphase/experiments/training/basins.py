@@ -34,8 +34,8 @@ from dotphase.runtime import interrupt, memory_limit
 from dotphase.runtime.precision import in_double_precision
 from dotphase.runtime.progress import ProgressCallback, ProgressEvent, report_nothing
 from dotphase.storage.provenance import provenance
-from dotphase.training.kernel import Recipe, train_starts
 from dotphase.training.settings import TrainingFields, TrainingSettings
+from dotphase.training.single_run import Recipe, train_starts
 
 #: Default settings: coarse convergence, small mini-batches.
 SETTINGS = TrainingSettings(tolerance=1e-5, minibatch=32)

@@ -26,8 +26,8 @@ from dotphase.finite_d.prng_keys import Purpose, keys_at
 from dotphase.model.definition import Model, refuse
 from dotphase.runtime.precision import in_double_precision
 from dotphase.storage.provenance import provenance
-from dotphase.training.kernel import Recipe, train_recording
 from dotphase.training.settings import TrainingSettings
+from dotphase.training.single_run import Recipe, train_recording
 
 #: tau of one step, small against the time scale of the overlaps.
 STEP = 0.5

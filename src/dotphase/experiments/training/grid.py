@@ -42,9 +42,9 @@ from dotphase.runtime import memory_limit
 from dotphase.runtime.precision import in_double_precision
 from dotphase.runtime.progress import ProgressCallback, ProgressEvent, report_nothing
 from dotphase.storage.paths import check_writable
-from dotphase.training.kernel import Recipe, finish, initialize_training, optimize
 from dotphase.training.loop import RunState
 from dotphase.training.settings import TrainingFields, TrainingSettings
+from dotphase.training.single_run import Recipe, finish, initialize_training, optimize
 
 #: Data sets are padded to the largest size, or to half of it. The second size is worth its
 #: compilation if the tokens of all cells take more bytes than this, on a CPU and on an accelerator.

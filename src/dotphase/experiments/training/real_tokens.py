@@ -26,8 +26,8 @@ from dotphase.runtime import interrupt
 from dotphase.runtime.precision import in_double_precision
 from dotphase.runtime.progress import ProgressCallback, ProgressCounter
 from dotphase.storage.provenance import provenance
-from dotphase.training.kernel import Recipe, train_starts
 from dotphase.training.settings import TrainingFields, TrainingSettings
+from dotphase.training.single_run import Recipe, train_starts
 
 #: Default settings.
 SETTINGS = TrainingSettings(held_out=4096)

@@ -48,7 +48,6 @@ from dotphase.theory.state_evolution import (
     apply_each,
     draw_fields,
     gram,
-    lift,
     matrix_root,
     mean_fields,
     mean_of_scrambles,
@@ -57,8 +56,9 @@ from dotphase.theory.state_evolution import (
     prox_problem,
     remainder,
     resolvent,
-    source,
+    teacher_drive,
     transpose,
+    weight_drive,
 )
 
 
@@ -250,7 +250,7 @@ def broken_conjugates(
 def next_broken(model: Model, hats: BrokenConjugates, parisi: float) -> BrokenOverlaps:
     """New overlaps from the conjugates."""
     inner, outer = resolvent(model, hats.within), resolvent(model, hats.between)
-    common = gram(outer, source(model, hats.between))
+    common = gram(outer, weight_drive(model, hats.between))
     own = inner @ _noise_inside(model, hats) @ outer
     q0, more = per_token(model, common), per_token(model, (own + transpose(own)) / 2)
     return BrokenOverlaps(
@@ -258,7 +258,7 @@ def next_broken(model: Model, hats: BrokenConjugates, parisi: float) -> BrokenOv
         q1=q0 + more,
         m=mean_fields(model, outer, hats.between),
         V=per_token(model, inner),
-        theta=per_token(model, outer @ lift(model, hats.between)),
+        theta=per_token(model, outer @ teacher_drive(model, hats.between)),
         parisi=np.asarray(parisi),
     )
 
@@ -286,7 +286,7 @@ def broken_energy(
     hats = broken_conjugates(model, alpha, overlaps, averages)
     within, between = hats
     inner, outer = resolvent(model, within), resolvent(model, between)
-    noise, drive = _noise_inside(model, hats), source(model, between)
+    noise, drive = _noise_inside(model, hats), weight_drive(model, between)
     share = model.eigenweights
 
     def trace(one: AnyArray, other: AnyArray) -> np.ndarray:

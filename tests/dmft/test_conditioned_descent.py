@@ -1,4 +1,4 @@
-"""The kernel is gradient descent on matrices that could have been drawn."""
+"""Conditioned descent is gradient descent on matrices that could have been drawn."""
 
 import equinox as eqx
 import jax
@@ -7,19 +7,18 @@ import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase.dmft import kernel
+from dotphase.dmft.conditioned_descent import Inputs, UpdateRule
 from dotphase.dmft.initialization import (
     finite_d_initialization,
     free_directions,
     limit_initialization,
 )
-from dotphase.dmft.kernel import Inputs, UpdateRule
 from dotphase.finite_d.initialization import start_components
 
 STEPS, CAPACITY = 6, 8
 
-initial_state = eqx.filter_jit(kernel.initial_state)
-advance = eqx.filter_jit(kernel.advance)
+initial_state = eqx.filter_jit(conditioned_descent.initial_state)
+advance = eqx.filter_jit(conditioned_descent.advance)
 
 
 def descend(model, initial, n, d, *, exact=False, momentum=0.0, fraction=1.0, dtype=np.float64):
@@ -154,5 +153,7 @@ def test_the_capacity_can_grow_during_a_descent(paper):
         model, initial, rule, heads, heads[0, :0], points[0], 4, np.dtype(np.float64)
     )
     state = advance(inputs, state, jnp.asarray(3))
-    state = advance(inputs, kernel.enlarge(model, state, CAPACITY), jnp.asarray(STEPS + 1))
+    state = advance(
+        inputs, conditioned_descent.enlarge(model, state, CAPACITY), jnp.asarray(STEPS + 1)
+    )
     np.testing.assert_allclose(state.records.train_loss, expected.records.train_loss, rtol=1e-12)

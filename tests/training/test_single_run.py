@@ -10,8 +10,8 @@ import pytest
 
 import dotphase as dp
 from dotphase.finite_d.preparation import prepare
-from dotphase.training.kernel import objective, train_one, train_recording
 from dotphase.training.loop import Objective, Schedule
+from dotphase.training.single_run import objective, train_one, train_recording
 
 
 def test_padding_changes_no_mini_batch(paper):

@@ -1,0 +1,76 @@
+"""Solve at one alpha, with retries where the initialization misses the branch.
+
+1. Solve from the initialization (`dotphase.theory.solve_point`).
+2. If this misses the branch, finds a saddle, or stops where the map is almost flat: follow the
+   branch from a distant alpha, where its basin is wide.
+3. If one set of Gaussian points does not determine the result, solve with other seeds, too.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from dotphase.model import Model
+from dotphase.numerics.outcome import Outcome
+from dotphase.theory.branches import BRANCHES
+from dotphase.theory.continuation import BranchContinuation
+from dotphase.theory.locate import COARSE_LOG2_POINTS
+from dotphase.theory.overlaps import Overlaps
+from dotphase.theory.point_evaluator import ProxWarmStart
+from dotphase.theory.point_spec import PointSpec
+from dotphase.theory.seed_ensemble import solve_with_seeds
+from dotphase.theory.settings import MIN_LOG2_POINTS, SolverSettings
+from dotphase.theory.solution import Solution
+from dotphase.theory.solve_point import solve_point
+
+#: Largest number of iterations of a point on the way from a distant alpha; more of them precede a
+#: lost branch.
+APPROACH_MAX_STEPS = 100
+
+
+def solve_with_retries(
+    model: Model, alpha: float, branch: str, initial: Overlaps, settings: SolverSettings
+) -> Solution:
+    """Solve at one alpha from an initialization, or from a distant alpha if that misses the branch.
+
+    A saddle may be a weak look-alike of a minimum that the initialization has missed, so it is
+    approached from a distance as well.
+    """
+    start_time = time.perf_counter()
+    spec = PointSpec.of(model, alpha, branch, settings)
+    warm_start = ProxWarmStart()
+    solution = solve_point(spec, initial, warm_start, stop_if_flat=branch in BRANCHES).solution
+    if solution.message.startswith(Outcome.NOT_FINITE.message):
+        return solution  # Another initialization would fail, too.
+    missed = not solution.matches_branch
+    is_coarse = solution.log2_points < settings.initial_log2_points
+    if branch in BRANCHES and (missed or is_coarse or solution.stability.kind == "saddle"):
+        approached = _approach_from_far(spec, warm_start, want_minimum=not missed)
+        if approached is None and is_coarse and not missed:
+            approached = solve_point(spec, initial, ProxWarmStart()).solution
+        solution = approached or solution
+    solution = solve_with_seeds(spec, solution)
+    return replace(solution, seconds=time.perf_counter() - start_time)
+
+
+def _approach_from_far(
+    spec: PointSpec, warm_start: ProxWarmStart, *, want_minimum: bool
+) -> Solution | None:
+    """Follow a branch from an alpha where its basin is wide; None if it is lost on the way."""
+    log2_points = COARSE_LOG2_POINTS if want_minimum else MIN_LOG2_POINTS + 1
+    usual = spec.settings.iteration_on(log2_points)
+    # Only the last point must be precise.
+    loose = replace(
+        usual,
+        tolerance=max(usual.tolerance, usual.floor),
+        max_steps=min(usual.max_steps, APPROACH_MAX_STEPS),
+    )
+    settings = replace(spec.settings, log2_points=log2_points, iteration=loose)
+    continuation = BranchContinuation(spec.model, spec.branch, settings)
+    solution = continuation.approach(spec.alpha, minimum=want_minimum)
+    if solution is None:
+        return None
+    point = solve_point(spec, solution.overlaps, warm_start.for_neighbor(), continuation.last)
+    is_wanted = not want_minimum or point.solution.stability.kind == "minimum"
+    return point.solution if point.solution.on_branch and is_wanted else None
