@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import dotphase as dp
+from dotphase.dmft import conditioned_descent
 from dotphase.dmft.conditioned_descent import Inputs, UpdateRule
 from dotphase.dmft.initialization import (
     finite_d_initialization,

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import dotphase as dp
+from dotphase.dmft import conditioned_descent
 from dotphase.dmft.conditioned_descent import Inputs, UpdateRule
 from dotphase.dmft.ensemble import _first_fields
 from dotphase.dmft.initialization import limit_initialization

@@ -60,12 +60,19 @@ def test_a_solve_is_its_three_steps(paper):
     np.testing.assert_array_equal(classified.jacobian.matrix, solved.jacobian.matrix)
 
 
-def test_the_jacobian_of_a_neighbor_saves_evaluations(paper):
+def test_a_neighbor_saves_evaluations_and_its_averages_predict_the_point(paper):
     initial = initial_of(paper)
     first = solve_point(PointSpec.of(paper, 1.8, "semantic", SETTINGS), initial, ProxWarmStart())
     spec = PointSpec.of(paper, 1.78, "semantic", SETTINGS)
     alone = solve_point(spec, initial, ProxWarmStart()).solution
-    tracked = solve_point(spec, first.solution.overlaps, ProxWarmStart(), first.jacobian).solution
+    tracked = solve_point(spec, first.solution.overlaps, ProxWarmStart(), first).solution
+    target = StateEvolutionMap.from_initial(paper, 1.78, first.solution.overlaps)
+    solved = target.coordinates.pack(alone.overlaps)
+    distances = [
+        np.max(np.abs(x - solved) / target.scale(solved))
+        for x in (first.predict(target), first.evaluated.x)
+    ]
+    assert distances[0] < distances[1] / 5
     assert tracked.iterations < alone.iterations / 2
     np.testing.assert_allclose(tracked.train_loss, alone.train_loss, rtol=2e-4)
     assert tracked.stability.kind == alone.stability.kind
