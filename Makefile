@@ -50,7 +50,9 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Sphinx does not renew a page of source code when only the pages that link to it have changed.
 docs: $(READY)
+	rm -rf out/site/_modules
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --fresh-env --doctree-dir out/doctrees docs out/site
 	$(BIN)/python docs/check_site.py out/site
 
