@@ -1,5 +1,6 @@
-"""The pages say what the program does: their messages are the program's, the citation is whole."""
+"""The pages agree with the program: messages, file names, data; the citation is complete."""
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -15,9 +16,20 @@ ROOT = Path(__file__).resolve().parents[2]
     "message",
     [o.message for o in Outcome if not o.success and o is not Outcome.RUNNING],
 )
-def test_troubleshooting_knows_every_failure(message):
+def test_troubleshooting_explains_every_failure(message):
     page = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
     assert message in " ".join(page.split())
+
+
+def test_the_files_that_contributing_names_exist():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    # Fenced blocks have the files that a contributor adds.
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    names = re.findall(r"`([\w/]+\.(?:py|toml|html))`", prose)
+    package = ROOT / "src" / "dotphase"
+    folders = (ROOT, package, package / "theory")
+    assert len(names) > 20
+    assert not [name for name in names if not any((path / name).is_file() for path in folders)]
 
 
 def test_the_citation_file_is_complete():
@@ -39,7 +51,9 @@ def test_the_citation_file_is_complete():
 def test_the_table_of_critical_lines_is_that_of_the_data():
     lines = read_dataset(ROOT / "docs" / "data" / "critical_lines.nc")
     page = (ROOT / "docs" / "theory" / "trust.md").read_text(encoding="utf-8")
-    table = page.split("| omega | alpha_c | by breaking |")[1].split("\n\n")[0].splitlines()[2:]
+    table = (
+        page.split("| omega | alpha_c | shift by breaking |")[1].split("\n\n")[0].splitlines()[2:]
+    )
     assert len(table) == lines.sizes["omega"] == 10
     columns = ("alpha_c", "alpha_c_shift", "alpha_l", "alpha_l_shift")
     for text, omega in zip(table, lines["omega"].values, strict=True):
@@ -48,6 +62,6 @@ def test_the_table_of_critical_lines_is_that_of_the_data():
         assert float(first) == pytest.approx(omega)
         assert trusted == ("yes" if row["trusted"] else "no")
         for name, cell in zip(columns, cells, strict=True):
-            told = [float(part) for part in cell.split("±")] if "±" in cell else [0.0, 0.0]
-            known = [float(row[name]), float(row[f"{name}_stderr"])]
-            assert told == pytest.approx(known, abs=6e-5), (omega, name)
+            printed = [float(part) for part in cell.split("±")] if "±" in cell else [0.0, 0.0]
+            stored = [float(row[name]), float(row[f"{name}_stderr"])]
+            assert printed == pytest.approx(stored, abs=6e-5), (omega, name)
