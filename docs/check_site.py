@@ -1,13 +1,12 @@
-"""Check a built site: every link leads somewhere, nothing comes from another host.
+"""Check a built site: no broken links, and no files from other hosts.
 
     python docs/check_site.py out/site
 
-Goes through the HTML and the style sheets. Links within the site must lead to a file, and their
-fragments to an element of it; scripts, style sheets, images and fonts must be files of the site.
-Links to other hosts are listed and must be well formed; they are not followed. A name of the
-package that a page refers to must be documented, and every public
-name of the package must be in the index of the API reference. Prints what is wrong, one line
-each, and ends with 1 if anything is.
+Links within the site must lead to a file, and their fragments to an element of it. Scripts, style
+sheets, images and fonts must be files of the site. Links to other hosts must be well formed; they
+are listed, but not followed. Every name of the package to which a page refers must be documented,
+and every public name must be in the index of the API reference. Prints one line for each problem;
+the exit code is 1 if there is any.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ class Page(HTMLParser):
         self._in_style = tag == "style"
         if tag == "a":
             self._in_link = True
-        # Sphinx writes the name that a role refers to, but no link, if it does not know it.
+        # Sphinx writes the name of an unresolved reference without a link.
         kinds = values.get("class", "").split()
         if tag == "code":
             self._in_name = {"xref", "py"} <= set(kinds) and not self._in_link
@@ -103,21 +102,21 @@ class Site:
         self.outside: set[str] = set()
 
     def problems(self) -> Iterator[str]:
-        """What is wrong, one line each."""
+        """Describe every problem in one line."""
         if not self.pages:
             yield f"{self.folder}: no pages"
         for path, page in self.pages.items():
-            here = path.relative_to(self.folder)
+            name = path.relative_to(self.folder)
             for link in page.links:
-                yield from (f"{here}: {what}" for what in self._link(path, link))
+                yield from (f"{name}: {problem}" for problem in self._link(path, link))
             for asset in page.assets:
-                yield from (f"{here}: {what}" for what in self._asset(path, asset))
-            for name in page.unresolved:
-                yield f"{here}: no such name in the API reference: {name}"
+                yield from (f"{name}: {problem}" for problem in self._asset(path, asset))
+            for reference in page.unresolved:
+                yield f"{name}: no such name in the API reference: {reference}"
         for path in sorted(self.folder.rglob("*.css")):
-            here = path.relative_to(self.folder)
+            name = path.relative_to(self.folder)
             for asset in IN_STYLE.findall(path.read_text(encoding="utf-8")):
-                yield from (f"{here}: {what}" for what in self._asset(path, asset))
+                yield from (f"{name}: {problem}" for problem in self._asset(path, asset))
 
     def _link(self, page: Path, address: str) -> Iterator[str]:
         parts = urlsplit(address)
@@ -136,7 +135,7 @@ class Site:
         if parts.scheme == "data" or address.startswith("#"):
             return
         if parts.scheme or parts.netloc:
-            yield f"loaded from elsewhere: {address}"
+            yield f"loaded from another host: {address}"
         else:
             yield from self._inside(page, address)
 
@@ -146,15 +145,15 @@ class Site:
         if target.is_dir():
             target = target / "index.html"
         if not target.is_relative_to(self.folder) or not target.is_file():
-            yield f"leads nowhere: {address}"
+            yield f"no such file: {address}"
         elif parts.fragment and target in self.pages:
             anchors = self.pages[target].anchors
             if unquote(parts.fragment) not in anchors and parts.fragment not in anchors:
-                yield f"no such place on the page: {address}"
+                yield f"no such anchor on the page: {address}"
 
 
 def documented(inventory: Path) -> set[str]:
-    """Names in the index of the API reference (the inventory that Sphinx writes)."""
+    """Names in the index of the API reference, from the inventory that Sphinx writes."""
     raw = inventory.read_bytes().split(b"\n", 4)[4]
     lines = zlib.decompress(raw).decode().splitlines()
     return {line.split()[0] for line in lines if line.split()[1].startswith("py:")}
@@ -164,19 +163,19 @@ def main(folder: str) -> int:
     import dotphase
 
     site = Site(Path(folder))
-    wrong = list(site.problems())
+    problems = list(site.problems())
     missing = {f"dotphase.{name}" for name in dotphase.__all__} - documented(
         site.folder / "objects.inv"
     )
-    wrong += [f"not in the API reference: {name}" for name in sorted(missing)]
-    for line in wrong:
+    problems += [f"not in the API reference: {name}" for name in sorted(missing)]
+    for line in problems:
         print(line)
     links = sum(len(page.links) + len(page.assets) for page in site.pages.values())
-    print(f"{len(site.pages)} pages, {links} links and assets, {len(wrong)} problems")
-    print(f"not followed: {len(site.outside)} addresses elsewhere")
+    print(f"{len(site.pages)} pages, {links} links and assets, {len(problems)} problems")
+    print(f"not followed: {len(site.outside)} links to other hosts")
     for address in sorted(site.outside):
         print(f"  {address}")
-    return 1 if wrong else 0
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

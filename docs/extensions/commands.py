@@ -13,7 +13,7 @@ from dotphase.cli.main import cli
 
 
 def walk(command: click.Command, context: click.Context) -> Iterator[tuple[str, str]]:
-    """Commands and their help; those of a group instead of the group."""
+    """Yield every command with its help; of a group, its commands."""
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
             child = command.get_command(context, name)
@@ -25,6 +25,8 @@ def walk(command: click.Command, context: click.Context) -> Iterator[tuple[str, 
 
 
 class Commands(SphinxDirective):
+    """One section for each command."""
+
     def run(self) -> list[nodes.Node]:
         sections: list[nodes.Node] = []
         top = click.Context(cli, info_name="dotphase", terminal_width=88, show_default=True)

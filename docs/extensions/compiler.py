@@ -1,22 +1,23 @@
-"""What tests and pages tell the compiler: they run what it makes once or twice, at small size."""
+"""Options of the compiler for tests and pages, which run compiled code a few times."""
 
 import gc
 import os
 from importlib.metadata import version
 
-#: Options of XLA. One thread of code generation takes less time in all than several, and code that
-#: is little optimized is soon made; older emitters take less than newer ones, as long as there are
-#: both: an unknown option ends a program.
+#: Options of XLA. One thread of code generation takes less CPU time than several, and a low level
+#: of optimization compiles faster. The older emitters compile faster than the newer ones; the
+#: option exists only while JAX has both, and an unknown option ends the program.
 FLAGS = ["--xla_cpu_parallel_codegen_split_count=1", "--xla_backend_optimization_level=1"]
 if tuple(map(int, version("jaxlib").split(".")[:2])) < (0, 11):
     FLAGS.append("--xla_cpu_use_fusion_emitters=false")
 
 
 def compile_quickly() -> None:
-    """Take two thirds of the time, here and in programs that are started from here.
+    """Reduce the time of tests and pages to two thirds, in this program and its subprocesses.
 
-    To be called before JAX compiles anything; what the user has chosen stays.
+    Call it before JAX compiles anything. Options in the environment take precedence.
     """
-    # What is compiled stays, in millions of objects: looking through them often finds nothing.
+    # Compiled functions have millions of objects that stay alive, so that frequent garbage
+    # collections would only cost time.
     gc.set_threshold(50_000, 20, 100)
     os.environ.setdefault("XLA_FLAGS", " ".join(FLAGS))

@@ -1,4 +1,4 @@
-"""Figures that have a dark copy: each is shown on the page it was drawn for."""
+"""Figures with a dark copy, which is shown in the dark theme."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from sphinx.transforms import SphinxTransform
 
 
 class DarkFigures(SphinxTransform):
-    """Beside ``name.png`` shows ``name-dark.png`` on dark pages, if there is such a file."""
+    """Show ``name-dark.png`` instead of ``name.png`` in the dark theme, if the file exists."""
 
     # Before images are collected.
     default_priority = 200
@@ -16,15 +16,15 @@ class DarkFigures(SphinxTransform):
     def apply(self, **kwargs: object) -> None:
         folder = Path(self.env.doc2path(self.env.docname)).parent
         for image in list(self.document.findall(nodes.image)):
-            place = Path(image["uri"])
-            dark = place.with_name(f"{place.stem}-dark{place.suffix}")
+            path = Path(image["uri"])
+            dark = path.with_name(f"{path.stem}-dark{path.suffix}")
             if "://" in image["uri"] or not (folder / dark).is_file():
                 continue
-            other = image.deepcopy()
-            other["uri"] = dark.as_posix()
+            dark_image = image.deepcopy()
+            dark_image["uri"] = dark.as_posix()
             image["classes"].append("only-light")
-            other["classes"].append("only-dark")
-            image.parent.insert(image.parent.index(image) + 1, other)
+            dark_image["classes"].append("only-dark")
+            image.parent.insert(image.parent.index(image) + 1, dark_image)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

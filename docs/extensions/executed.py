@@ -1,12 +1,12 @@
 """Tutorials that are executed: the directives ``run`` and ``script``.
 
-The code of a ``run`` block is executed when the page is built, with the names of the blocks
-before it on the page, and what it prints stands below it. An exception ends the build. Options:
+The code of a ``run`` block is executed when the page is built, with the names of the earlier blocks
+of the page. Its output is shown below it. An exception ends the build. Options:
 
 ``figure``
-    The last line is a Matplotlib figure; it is shown, with this text for those who cannot see it.
+    The last line is a Matplotlib figure, which is shown; the value is its alternative text.
 ``hidden``
-    The block is executed but not shown: assertions that hold the prose to the numbers.
+    The block is executed but not shown, as assertions about numbers in the prose.
 
 ``script`` gives links to the code of the page as one file, and to the page as a notebook with
 its output.
@@ -34,11 +34,11 @@ from sphinx.util.docutils import SphinxDirective
 
 logger = logging.getLogger(__name__)
 
-#: Where figures, scripts and notebooks are written, under the folder of the sources.
+#: Folder of figures, scripts and notebooks, under the folder of the sources.
 FOLDER = "_generated"
-#: A directive of a page's source: its name and what is in it, options first.
+#: A directive in the source of a page: its name and its content, options first.
 FENCE = re.compile(r"^```\{(\w+)\}.*?\n(.*?)^```\n?", re.MULTILINE | re.DOTALL)
-#: ``{doc}`page``` and the like, which a notebook cannot follow.
+#: Roles such as ``{doc}`page```, which notebooks do not support.
 ROLE = re.compile(r"\{\w+\}`([^`<]*?)(?: ?<[^`]*>)?`")
 
 
@@ -52,21 +52,21 @@ class Page:
         self.printed: list[str] = []
         self.figures = 0
 
-    def execute(self, code: str, where: str) -> tuple[str, Any]:
-        """What the code prints, and the value of its last line if that is an expression."""
+    def execute(self, code: str, location: str) -> tuple[str, Any]:
+        """Return the output of the code, and the value of its last line if it is an expression."""
         printed = io.StringIO()
         value = None
         try:
-            tree = ast.parse(code, where)
+            tree = ast.parse(code, location)
             last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
             with redirect_stdout(printed):
-                exec(compile(tree, where, "exec"), self.names)
+                exec(compile(tree, location, "exec"), self.names)
                 if last is not None:
                     expression = ast.Expression(last.value)
-                    value = eval(compile(expression, where, "eval"), self.names)
+                    value = eval(compile(expression, location, "eval"), self.names)
         except Exception as error:
             raise ExtensionError(
-                f"the code at {where} failed:\n{code}\n\n{traceback.format_exc()}"
+                f"the code at {location} failed:\n{code}\n\n{traceback.format_exc()}"
             ) from error
         return printed.getvalue(), value
 
@@ -87,9 +87,9 @@ class Run(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         page = PAGES[self.env.docname]
         code = "\n".join(self.content)
-        began = time.perf_counter()
+        start_time = time.perf_counter()
         printed, value = page.execute(code, self.get_location())
-        logger.info("%s ran for %.1f s", self.get_location(), time.perf_counter() - began)
+        logger.info("%s ran for %.1f s", self.get_location(), time.perf_counter() - start_time)
         if "hidden" in self.options:
             return []
         page.blocks.append(code)
@@ -109,7 +109,7 @@ class Run(SphinxDirective):
 
 
 class Script(SphinxDirective):
-    """Links to the code of the page and to the page as a notebook."""
+    """Link to the code of the page, and to the page as a notebook."""
 
     def run(self) -> list[nodes.Node]:
         page = PAGES[self.env.docname]
@@ -122,7 +122,7 @@ class Script(SphinxDirective):
         return [line]
 
     def _file(self, name: str, text: str) -> nodes.Node:
-        """Write a file; a link to it."""
+        """Write a file and return a link to it."""
         (_folder(self.env.app) / name).write_text(text, encoding="utf-8")
         link = addnodes.download_reference(
             "", "", refdoc=self.env.docname, reftarget=f"/{FOLDER}/{name}", reftype="download"
@@ -132,20 +132,20 @@ class Script(SphinxDirective):
 
 
 def notebook(page: Page) -> dict[str, Any]:
-    """The page as a notebook of format 4: its text, the blocks that were run, what they printed."""
+    """Convert the page to a notebook of format 4, with its text, executed blocks and output."""
     cells: list[dict[str, Any]] = []
 
-    def add(kind: str, text: str, **more: Any) -> None:
+    def add(kind: str, text: str, **fields: Any) -> None:
         if text.strip():
             cell = {"cell_type": kind, "id": f"cell-{len(cells)}", "metadata": {}}
-            cells.append(cell | {"source": text.strip("\n").splitlines(keepends=True)} | more)
+            cells.append(cell | {"source": text.strip("\n").splitlines(keepends=True)} | fields)
 
-    ran, place = iter(zip(page.blocks, page.printed, strict=True)), 0
+    executed, position = iter(zip(page.blocks, page.printed, strict=True)), 0
     for fence in FENCE.finditer(page.source):
-        add("markdown", ROLE.sub(r"\1", page.source[place : fence.start()]))
-        place = fence.end()
+        add("markdown", ROLE.sub(r"\1", page.source[position : fence.start()]))
+        position = fence.end()
         if fence[1] == "run" and ":hidden:" not in fence[2]:
-            code, printed = next(ran, ("", ""))
+            code, printed = next(executed, ("", ""))
             shown = [{"output_type": "stream", "name": "stdout", "text": printed}]
             add("code", code, execution_count=None, outputs=shown if printed else [])
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}

@@ -1,4 +1,4 @@
-"""MathJax beside the pages: one script that needs no fonts, no further files and no network."""
+"""MathJax as a file of the site: one script without fonts, further files or network access."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -7,12 +7,12 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.util.fileutil import copy_asset_file
 
-#: The package that holds MathJax, and the build of it that draws with SVG paths.
+#: The package that contains MathJax, and its build that draws with SVG paths.
 PACKAGE, SCRIPT = "sphinx-mathjax-offline", "tex-svg-full.js"
 
 
 def script() -> Path:
-    """Where the script is installed."""
+    """Path of the installed script."""
     spec = find_spec(PACKAGE)
     if spec is None or spec.origin is None:
         raise ExtensionError(f"the maths of the site needs the package {PACKAGE}")
@@ -27,8 +27,7 @@ def copy_script(app: Sphinx, error: Exception | None) -> None:
 def setup(app: Sphinx) -> dict[str, bool]:
     app.setup_extension("sphinx.ext.mathjax")
     app.config.mathjax_path = SCRIPT
-    # No menu: it is the only part that would fetch further files. Only what Sphinx marks as
-    # maths is typeset.
+    # The menu is the only part that would fetch further files.
     app.config.mathjax3_config = {"options": {"enableMenu": False}}
     app.connect("build-finished", copy_script)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -25,21 +25,21 @@ import dotphase
 
 #: The group of the stub whose names are modules, each a group of its own.
 MODULES = "modules"
-#: What a page begins with.
+#: Names that come first on their page.
 FIRST = {"Model", "solve", "train", "run_study"}
 #: ``name : words`` in a section of attributes: the words are a description, not a type.
 ATTRIBUTE = re.compile(r"^(\w[\w, ]*?) : (.+)$")
 
 
 def read_groups(stub: str) -> dict[str, list[str]]:
-    """Names below each comment of a stub, by the comment in small letters and hyphens."""
-    found: dict[str, list[str]] = {}
+    """Names below each comment of a stub, by the comment in lower case with hyphens."""
+    groups: dict[str, list[str]] = {}
     for line in stub.splitlines():
         if line.startswith("# "):
-            names = found.setdefault(line[2:].lower().replace(" ", "-"), [])
+            names = groups.setdefault(line[2:].lower().replace(" ", "-"), [])
         elif line.startswith("from "):
             names.append(line.rsplit(" ", 1)[-1])
-    return found
+    return groups
 
 
 def public_groups() -> dict[str, list[str]]:
@@ -47,22 +47,25 @@ def public_groups() -> dict[str, list[str]]:
     stub = Path(dotphase.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
     groups = read_groups(stub)
     modules = groups.pop(MODULES)
-    found = {name: [f"dotphase.{one}" for one in in_order(names)] for name, names in groups.items()}
-    for name in modules:
-        # What is at the top is shown there.
-        names = [one for one in members(getattr(dotphase, name)) if one not in groups["model"]]
-        names.sort(key=lambda one: (one[0].islower(), one))
-        found[name] = [f"dotphase.{name}.{one}" for one in names]
-    return found
+    public = {
+        group: [f"dotphase.{name}" for name in in_order(names)] for group, names in groups.items()
+    }
+    for module in modules:
+        # Names of the package itself are documented there.
+        exported = members(getattr(dotphase, module))
+        names = [name for name in exported if name not in groups["model"]]
+        names.sort(key=lambda name: (name[0].islower(), name))
+        public[module] = [f"dotphase.{module}.{name}" for name in names]
+    return public
 
 
 def in_order(names: list[str]) -> list[str]:
-    """Names of a group as a reader wants them: what everything begins with, functions, classes."""
-    return sorted(names, key=lambda one: (one not in FIRST, one[0].isupper(), one))
+    """Sort the names of a group: the first name of the page, functions, classes."""
+    return sorted(names, key=lambda name: (name not in FIRST, name[0].isupper(), name))
 
 
 def members(module: ModuleType) -> list[str]:
-    """Public names of a module: those it lists, or the functions and classes it defines."""
+    """Public names of a module: its `__all__`, or the functions and classes that it defines."""
     listed = getattr(module, "__all__", None)
     return listed or [
         name
@@ -80,14 +83,14 @@ def resolve(name: str) -> Any:
 
 
 GROUPS = public_groups()
-#: Homes of the public names, and the other way round; the first name of a home is the one shown.
+#: Defining module and name of each public name, and the first public name of each definition.
 HOMES: dict[str, str] = {}
 PUBLIC: dict[str, str] = {}
 #: Public names by their last part.
 BARE: dict[str, str] = {}
-#: By module, the names under which what is defined there is shown: its own, and public ones.
+#: Modules under whose names the definitions of a module are documented.
 SHOWN_AS: dict[str, set[str]] = {}
-for _name in (one for names in GROUPS.values() for one in names):
+for _name in (name for names in GROUPS.values() for name in names):
     _value = resolve(_name)
     HOMES[_name] = f"{_value.__module__}.{_value.__qualname__}"
     PUBLIC.setdefault(HOMES[_name], _name)
@@ -96,7 +99,7 @@ for _name in (one for names in GROUPS.values() for one in names):
 
 
 class _Generated(SphinxDirective, ABC):
-    """Content in reStructuredText that is written by `lines`."""
+    """Directive whose content is the reStructuredText that `lines` returns."""
 
     required_arguments = 1
 
@@ -106,20 +109,24 @@ class _Generated(SphinxDirective, ABC):
 
     @abstractmethod
     def lines(self, names: list[str]) -> list[str]:
-        """What is shown of the names."""
+        """Lines that document the names."""
 
 
 class PublicNames(_Generated):
+    """Document every name of a group."""
+
     def lines(self, names: list[str]) -> list[str]:
         module = names[0].rpartition(".")[0]
         lines = [] if module == "dotphase" else [f".. py:module:: {module}", ""]
         for name in names:
             directive, options = _directive(resolve(name))
-            lines += [f".. {directive}:: {name}", *(f"   {one}" for one in options), ""]
+            lines += [f".. {directive}:: {name}", *(f"   {option}" for option in options), ""]
         return lines
 
 
 class PublicTable(_Generated):
+    """List the names of a group with their first lines."""
+
     def lines(self, names: list[str]) -> list[str]:
         return [
             ".. autosummary::",
@@ -140,7 +147,7 @@ def _directive(value: Any) -> tuple[str, list[str]]:
 def describe_attributes(
     app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]
 ) -> None:
-    """A section of attributes becomes a list of names with their descriptions."""
+    """Turn a section of attributes into a list of names with descriptions."""
     result: list[str] = []
     inside = False
     for number, line in enumerate(lines):
@@ -150,7 +157,7 @@ def describe_attributes(
             continue
         match = ATTRIBUTE.match(line) if inside else None
         if match:
-            names = ", ".join(f"``{one}``" for one in match[1].split(", "))
+            names = ", ".join(f"``{field}``" for field in match[1].split(", "))
             result += [names, f"    {match[2]}"]
         elif not (inside and line.startswith("---")):
             result.append(line)
@@ -158,7 +165,7 @@ def describe_attributes(
 
 
 def skip_fields(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any) -> Any:
-    """Fields of named tuples say nothing beyond what the section of attributes says."""
+    """Skip the fields of named tuples, which the section of attributes describes."""
     doc = getattr(obj, "__doc__", None) or ""
     return True if doc.startswith("Alias for field number") else None
 
@@ -166,13 +173,13 @@ def skip_fields(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options
 def shorten(
     app: Sphinx, what: str, name: str, obj: Any, options: Any, signature: str, returns: str
 ) -> tuple[str, ...]:
-    """Arrays by the name that programs know them by."""
+    """Shorten the name of JAX arrays to ``Array``."""
     long, short = "jaxlib._jax.Array", "Array"
     return tuple(part and part.replace(long, short) for part in (signature, returns))
 
 
 def public_name(text: str) -> str | None:
-    """The public name that a text means: in full, from ``dp`` on, by its home or its last part."""
+    """Find a public name from its full name, its definition, its last part, or ``dp.name``."""
     full = "dotphase." + text.removeprefix("dp.").removeprefix("dotphase.")
     return full if full in HOMES else PUBLIC.get(text) or BARE.get(text)
 
@@ -180,14 +187,14 @@ def public_name(text: str) -> str | None:
 def public_or_literal(
     name: str, rawtext: str, text: str, lineno: int, inliner: Any, *rest: Any
 ) -> tuple[list[nodes.Node], list[nodes.system_message]]:
-    """Single backquotes in docstrings: a link for a public name, plain code for anything else."""
+    """Render single backquotes in docstrings: a link for a public name, else code."""
     if public_name(text):
         return XRefRole()("py:obj", rawtext, text, lineno, inliner)
     return [nodes.literal(rawtext, text)], []
 
 
 def add_anchors(app: Sphinx, domain: str, kind: str, content: nodes.Element) -> None:
-    """Anchors under the other names too: pages of source link to any of those of their module."""
+    """Add anchors under the other names: pages of source code link to any name of the module."""
     for signature in content.parent.findall(desc_signature):
         full = signature.get("fullname", "")
         if domain != "py" or not full:
@@ -204,14 +211,14 @@ def add_anchors(app: Sphinx, domain: str, kind: str, content: nodes.Element) -> 
 def find_public(
     app: Sphinx, env: BuildEnvironment, node: pending_xref, contnode: nodes.TextElement
 ) -> nodes.reference | None:
-    """A reference to the home of a public name, or to its bare name, leads to the public name."""
+    """Resolve a reference to the definition or the bare name of a public name."""
     if node.get("refdomain") != "py":
         return None
-    found = public_name(str(node.get("reftarget", "")))
-    if found is None:
+    name = public_name(str(node.get("reftarget", "")))
+    if name is None:
         return None
     domain = env.domains["py"]
-    return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", found, node, contnode)
+    return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", name, node, contnode)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

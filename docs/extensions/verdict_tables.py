@@ -1,7 +1,7 @@
-"""Tables of verdicts as people read them: the verdict second, its reason as a note below.
+"""Tables of verdicts: the verdict in the second column, its reason in a note below the table.
 
 A report compares numbers in tables whose last columns are ``verdict`` and ``why``. Reasons are long
-and the same for many lines: on the site each is written once, under the table, and has a number.
+and often repeated. On the site each is a numbered note under the table.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ VERDICT, WHY = "verdict", "why"
 
 
 class VerdictTables(SphinxTransform):
-    """Rearranges tables with columns ``verdict`` and ``why``."""
+    """Rearrange tables with columns ``verdict`` and ``why``."""
 
     default_priority = 300
 
@@ -27,7 +27,7 @@ class VerdictTables(SphinxTransform):
 
 
 def rearrange(table: nodes.table, names: list[str]) -> None:
-    """Put the verdict into the second column, and what is in ``why`` below the table."""
+    """Move the verdict to the second column, and the reasons below the table."""
     why, verdict = names.index(WHY), names.index(VERDICT)
     rest = [index for index in range(len(names)) if index not in (why, verdict)]
     order = [rest[0], verdict, *rest[1:]]
@@ -41,8 +41,8 @@ def rearrange(table: nodes.table, names: list[str]) -> None:
         if isinstance(row.parent, nodes.tbody) and cells[why].astext():
             number, _ = reasons.setdefault(cells[why].astext(), (len(reasons) + 1, cells[why]))
             mark = f" {number}"
-            where = next(iter(cells[verdict].findall(nodes.paragraph)), cells[verdict])
-            where += nodes.superscript(mark, mark)
+            paragraph = next(iter(cells[verdict].findall(nodes.paragraph)), cells[verdict])
+            paragraph += nodes.superscript(mark, mark)
         row.clear()
         row.extend(cells[index] for index in order)
     table["classes"].append("verdicts")
