@@ -79,8 +79,8 @@ def optimal(
 ) -> Optimum:
     """Find the value of a positive parameter that minimizes a result of a branch.
 
-    The search is local: it follows the derivative (`Solution.derivative`) down from the model's
-    own value, by factors of two, until the derivative changes its sign, and then finds its root.
+    The search is local: from the model's own value it follows `Solution.derivative` down by
+    factors of two until its sign changes, and then finds its root.
 
     Parameters
     ----------
@@ -92,10 +92,8 @@ def optimal(
         Samples per dimension.
     of : {"test_error", "train_loss"}
         The result to minimize.
-    start : str
-        Name of the branch, as for `solve`.
-    settings, **changes
-        As for `dotphase.solve`; `log2_points` is 15 by default.
+    start, settings, **changes
+        As for `dotphase.solve`, `start` by name; `log2_points` is 15 by default.
 
     Examples
     --------

@@ -227,6 +227,28 @@ def _end_of(path: _Path, settings: SolverSettings, precise: SolverSettings) -> B
                 return BranchEnd(branch, f"merges with {parent}", root.position, root.stderr)
     if path.lost_at is None:
         return None
+    seeds = [settings.seed + number * SEED_STRIDE for number in range(1, ROOT_SEEDS)]
+    paths = [path] + [_follow_again(path, replace(settings, seed=seed)) for seed in seeds]
+    ends = [_last_point(one) for one in paths if one.solutions and one.lost_at is not None]
+    middle = sorted(ends, key=lambda end: end.alpha)[len(ends) // 2]
+    if len(ends) < 2:
+        return middle
+    # Jumping points move the end more than one seed's error tells.
+    _, spread = mean_and_error([end.alpha for end in ends])
+    return replace(middle, stderr=max(spread, middle.stderr))
+
+
+def _follow_again(path: _Path, settings: SolverSettings) -> _Path:
+    """The last part of a path with other settings."""
+    assert path.lost_at is not None
+    near = path.solutions[max(-3, -len(path.solutions))].alpha
+    outside = path.lost_at * path.lost_at / near
+    return _follow(path.continuation.model, path.continuation.branch, near, outside, settings)
+
+
+def _last_point(path: _Path) -> BranchEnd:
+    """The fold at the end of a path, or the bracket of the end where no fold is found."""
+    branch = path.continuation.branch
     last_alpha, lost_at, continuation = _narrow(path)
     width = abs(lost_at - last_alpha)
     fold = find_fold(continuation.arclength(lost_at - last_alpha), 2 * width / last_alpha)
