@@ -25,7 +25,7 @@ from reproduction.progress import show_progress
               help="The sizes of the paper (a GPU helps).")  # fmt: skip
 @click.option("--out", metavar="DIR",
               help="Folder of the report; finished parts in it are used again.")  # fmt: skip
-@click.option("--engine", type=click.Choice(("local", "dask", "here")), default="local",
+@click.option("--engine", type=click.Choice(("local", "dask", "serial")), default="local",
               help="Processes on this machine, a Dask cluster, or this process alone.")  # fmt: skip
 @click.option("--scheduler", metavar="ADDRESS",
               help="Existing Dask cluster; without it one is started here.")  # fmt: skip
@@ -57,7 +57,7 @@ def command(
     if out is None:
         raise dp.InvalidInput("--out", out, "must be the folder of the report")
     chosen = in_order(names)
-    where = {"on": engine, "scheduler": scheduler, "workers": workers}
+    where = {"engine": engine, "scheduler": scheduler, "workers": workers}
     settings: Any = {"scale": scale, "out": out, "where": where}
     # --help and --list do not wait for the numerical libraries.
     from reproduction.run import reproduce

@@ -94,7 +94,7 @@ def reproduce(
         Folder of the report. Stored parts with the same settings are used again, and other items
         of an earlier report of the same scale stay in it.
     where : mapping, optional
-        Where the points of studies are computed: the arguments ``on``, ``workers`` and
+        Where the points of studies are computed: the arguments ``engine``, ``workers`` and
         ``scheduler`` of `dotphase.run_study`. By default this process.
     progress : callable, optional
         Receives a `ProgressEvent` before a part of an item is computed, and one with the
@@ -110,7 +110,7 @@ def reproduce(
     chosen = in_order(names)
     if scale not in ("quick", "full"):
         raise dp.InvalidInput("scale", scale, "must be quick or full")
-    if where and where.get("scheduler") is not None and where["on"] != "dask":
+    if where and where.get("scheduler") is not None and where["engine"] != "dask":
         raise dp.InvalidInput("scheduler", where["scheduler"], "must be used with a Dask cluster")
     folder = _make_folder(out)
     outcomes: list[ItemResult] = []

@@ -34,7 +34,7 @@ class Parts:
     ) -> None:
         self.folder = folder
         self.report = report or (lambda text: None)
-        self.where = {"on": "here"} if where is None else dict(where)
+        self.where = {"engine": "serial"} if where is None else dict(where)
 
     def get(
         self, name: str, config: Mapping[str, Any], compute: Callable[[], xr.Dataset]
@@ -77,7 +77,7 @@ class Parts:
                 self.report(f"{name}, {now.done} of {now.total} points")
 
         # A single point has all cores of this process to itself.
-        where = self.where if study.size > 1 else {"on": "here"}
+        where = self.where if study.size > 1 else {"engine": "serial"}
         found = run_study(study, folder, progress=follow, **where)
         failed = int((~found["done"]).sum())
         if failed:

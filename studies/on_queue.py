@@ -77,7 +77,7 @@ def main() -> int:
         cluster.adapt(minimum_jobs=asked.jobs, maximum_jobs=asked.jobs)
         try:
             dataset = dp.run_study(
-                asked.spec, asked.out, on="dask", scheduler=cluster.scheduler_address
+                asked.spec, asked.out, engine="dask", scheduler=cluster.scheduler_address
             )
         except dp.InvalidInput as error:
             print(error, file=sys.stderr)

@@ -51,7 +51,7 @@ def helps(capsys, command, word):
 
 def value(task, name, **fixed):
     """A result of the one point of a study."""
-    outcome = compute_point(**dp.Study(task, fixed).question(0))
+    outcome = compute_point(**dp.Study(task, fixed).arguments(0))
     assert outcome.reason is None
     return outcome.values[name]
 
@@ -124,7 +124,7 @@ def test_a_model(add, answer, capsys):
     expected = dp.solve(dp.positional_semantic(ridge=0.05), 2.0, log2_points=12).train_loss
     assert answer("solve", "--alpha", "2", *arguments)["train_loss"] == expected
     study = dp.Study("theory", {"alpha": 2.0, "log2_points": 12, "softness": 20.0}, model="stiff")
-    assert compute_point(**study.question(0)).values["train_loss"] == expected
+    assert compute_point(**study.arguments(0)).values["train_loss"] == expected
     assert helps(capsys, "solve", "stiff")
 
 

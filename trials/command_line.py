@@ -59,7 +59,7 @@ COMMANDS = {
                    "--target": NUMBERS, "--sequence": WORDS, "--out": PATHS,
                    "--samples": ("0", "9", "1" + "0" * 15, *WHOLES[:16]),
                    "--emergence": GRIDS, "--weights": PATHS}),
-    "study run": (["spec.toml", "--out", "s", "--engine", "here"],
+    "study run": (["spec.toml", "--out", "s", "--engine", "serial"],
                   {"--out": PATHS, "--engine": WORDS, "--workers": WHOLES,
                    "--model": WORDS, "--set": WORDS}),
     "study status": (["nothing"], {}),

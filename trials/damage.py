@@ -66,7 +66,7 @@ def journals(trial: Trial, count: int, whole: xr.Dataset) -> None:
             except dp.InvalidInput as error:
                 require("\n" not in str(error), "more than one line")
             try:
-                again = dp.run_study(STUDY, "hurt", on="here")
+                again = dp.run_study(STUDY, "hurt", engine="serial")
             except dp.InvalidInput as error:
                 require("\n" not in str(error), "more than one line")
             else:
@@ -136,7 +136,7 @@ def texts(trial: Trial, count: int) -> None:
 
 
 def cases(trial: Trial) -> None:
-    whole = dp.run_study(STUDY, "whole", on="here")
+    whole = dp.run_study(STUDY, "whole", engine="serial")
     journals(trial, round(0.6 * trial.cases), whole)
     kept_files(trial, round(0.3 * trial.cases))
     texts(trial, trial.cases - trial.tried)

@@ -22,7 +22,7 @@ COMMANDS = (
     ("compare --alphas 1:1.5:2 --d 30 --seeds 2 --log2-points 12 --out p.nc --json", "p.nc", True),
     ("histogram --mechanism semantic --runs 1 --epochs 1 --samples 300 --out h --json", "h", False),
     ("reproduction quadrature --quick --out r --json", "r", False),
-    ("study run spec.toml --out s --engine here --json", "s", False),
+    ("study run spec.toml --out s --engine serial --json", "s", False),
 )  # fmt: skip
 SPEC = 'task = "regression"\n[sweep]\nalpha = [0.5, 1.0, 2.0]\n'
 

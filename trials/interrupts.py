@@ -21,7 +21,7 @@ COMMANDS = (
     "dynamics --alpha 1 --start semantic --lr 4 --steps 400",
     "compare --alphas 0.8:2:8 --d 200 --seeds 50",
     "histogram --runs 1 --samples 3000 --epochs 500 --out h",
-    "study run spec.toml --out s --engine here",
+    "study run spec.toml --out s --engine serial",
     "solve --alpha 1 --breaking 1",
     "reproduction transition --quick --out r",
 )

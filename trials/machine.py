@@ -41,7 +41,7 @@ small = {"log2_ensemble": 9, "repetitions": 3, "rtol": None}
 path = dp.dynamics(model, 1.5, steps=20, lr=4.0, seed=seed, **small)
 note("dynamics", loss=path.train_loss, theta=path.theta)
 study = dp.Study("theory", {"log2_points": 12}, {"alpha": [1.4, 1.8]}, seeds=[seed])
-note("study", loss=dp.run_study(study, "study", on="here")["train_loss"].values)
+note("study", loss=dp.run_study(study, "study", engine="serial")["train_loss"].values)
 print(json.dumps(found))
 """
 

@@ -169,7 +169,7 @@ def test_settings_of_a_study_on_the_command_line(tmp_path):
     from dotphase.study.spec import read_spec
 
     spec = tmp_path / "spec.toml"
-    spec.write_text('engine = "critical"\n[fixed]\npoints = 12\n[sweep]\nridge = [0.1]\n')
+    spec.write_text('task = "critical"\n[fixed]\nlog2_points = 12\n[sweep]\nridge = [0.1]\n')
     study = read_spec(spec, f"{FILE}:three_tokens", ["weight=0.4", "wide=true"])
     assert study.fixed["weight"] == 0.4 and study.fixed["wide"] is True
     assert study.task == "critical" and study.fixed["log2_points"] == 12

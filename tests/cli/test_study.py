@@ -115,11 +115,11 @@ def test_a_full_disk_keeps_what_is_done(tmp_path, spec):
     _, err = process.communicate(timeout=120)
     assert process.returncode == 2
     assert err.count("\n") == 1 and err.startswith("dotphase: out = ")
-    kept = read_journal(out).outcomes
+    kept = read_journal(out).points
     assert 0 < len(kept) < 2000
     spec.write_text(SPEC)
     assert read_status(out).state == "stopped"
-    assert kept == read_journal(out).outcomes
+    assert kept == read_journal(out).points
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -138,7 +138,7 @@ def test_an_interrupt_exits_with_130_and_keeps_what_is_done(tmp_path, spec, numb
         process.communicate()
     assert process.returncode == 130
     assert "interrupted" in err and err.count("\n") == 1
-    assert json.loads(shown)["done"] == len(read_journal(out).outcomes) >= 1
+    assert json.loads(shown)["done"] == len(read_journal(out).points) >= 1
 
 
 def _begun(out):

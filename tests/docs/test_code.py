@@ -190,7 +190,7 @@ def test_a_command(add):
 def test_a_task(add, tmp_path):
     name = add("study/tasks/linear.py")
     study = dp.Study(name, sweep={"omega": [0.2, 0.3]})
-    found = dp.run_study(study, tmp_path / "study", on="here")
+    found = dp.run_study(study, tmp_path / "study", engine="serial")
     assert found["linear_test_error"].sizes["omega"] == 2
 
 

@@ -108,7 +108,7 @@ def test_bad_input_is_refused_before_anything_is_written(tmp_path):
     with pytest.raises(InvalidInput, match="NAME = 'nonsense': must be one of"):
         reproduce(["nonsense"], out=tmp_path / "r")
     with pytest.raises(InvalidInput, match="scheduler"):
-        where = {"on": "local", "scheduler": "tcp://127.0.0.1:1"}
+        where = {"engine": "local", "scheduler": "tcp://127.0.0.1:1"}
         reproduce(["transition"], out=tmp_path / "r", where=where)
     assert not (tmp_path / "r").exists()
     file = tmp_path / "file"

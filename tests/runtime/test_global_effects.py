@@ -119,7 +119,7 @@ def test_a_call_that_fails_restores_all_settings(cache_of_its_own, tmp_path):
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            dp.run_study(study, tmp_path / "study", on="here", progress=stop)
+            dp.run_study(study, tmp_path / "study", engine="serial", progress=stop)
     assert settings[0] == (True, cache_of_its_own)
     assert read_state() == before
 
@@ -181,6 +181,6 @@ def test_workers_of_a_cluster_lose_the_environment_of_a_task(monkeypatch):
         cluster, "compute_point", lambda **_: seen.append(dict(os.environ)) or result
     )
     before = dict(os.environ)
-    assert cluster.compute_some([{}]) == [(0, {"value": 1.0}, None, 0.0)]
+    assert cluster.compute_chunk([{}]) == [(0, {"value": 1.0}, None, 0.0)]
     assert seen[0]["OMP_NUM_THREADS"] == "1" and seen[0]["NPROC"] == "3"
     assert dict(os.environ) == before

@@ -31,13 +31,13 @@ def test_points_are_kept_as_they_were(tmp_path):
     with Journal.open(tmp_path / "s", ASKED, ABOUT) as journal:
         assert journal.done == {0, 4} and journal.damaged == 0
     found = read_journal(tmp_path / "s")
-    assert found.asked == ASKED and found.about == ABOUT
+    assert found.config == ASKED and found.provenance == ABOUT
     assert not found.active and found.running == ()
-    assert [outcome.index for outcome in found.outcomes] == [0, 1, 4]
-    assert found.outcomes[1].reason == "why" and found.outcomes[2].values == values
-    assert str(found.outcomes[0].values["value"]) == "nan"
+    assert [outcome.index for outcome in found.points] == [0, 1, 4]
+    assert found.points[1].reason == "why" and found.points[2].values == values
+    assert str(found.points[0].values["value"]) == "nan"
     brief = read_journal(tmp_path / "s", values=False)
-    assert [outcome.values for outcome in brief.outcomes] == [{}, None, {}]
+    assert [outcome.values for outcome in brief.points] == [{}, None, {}]
 
 
 def test_points_being_computed_are_forgotten_by_the_next_run(tmp_path):
@@ -67,7 +67,7 @@ def test_another_question_is_refused_with_the_difference(tmp_path):
 
 def test_folders_with_something_else_are_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(InvalidInput, match=r"something else \(thesis.tex\)"):
+    with pytest.raises(InvalidInput, match=r"other files \(thesis.tex\)"):
         Journal.open(tmp_path, ASKED, ABOUT)
     assert [file.name for file in tmp_path.iterdir()] == ["thesis.tex"]
     with pytest.raises(InvalidInput, match="must be a folder"):
@@ -108,12 +108,12 @@ def test_a_row_that_has_changed_on_the_disk_is_computed_again(tmp_path):
         database.execute("UPDATE points SET result = substr(result, 1, 5) WHERE place = 0")
     database.close()
     found = read_journal(tmp_path)
-    assert [outcome.values for outcome in found.outcomes] == [{"value": 1.5}, {"value": 3.5}]
+    assert [outcome.values for outcome in found.points] == [{"value": 1.5}, {"value": 3.5}]
     assert found.damaged == 2
     with Journal.open(tmp_path, ASKED, ABOUT) as journal:
         assert journal.done == {1, 3} and journal.damaged == 2
         journal.record([PointResult(k, {"value": 0.5 + k}, None, 0.1) for k in (0, 2)])
-    assert len(read_journal(tmp_path).outcomes) == 4 and not read_journal(tmp_path).damaged
+    assert len(read_journal(tmp_path).points) == 4 and not read_journal(tmp_path).damaged
 
 
 def test_flipped_bits_never_become_data(tmp_path, rng):
@@ -134,9 +134,9 @@ def test_flipped_bits_never_become_data(tmp_path, rng):
             refused += 1
             continue
         dropped += found.damaged
-        assert found.asked == ASKED and found.about == ABOUT
-        assert len(found.outcomes) + found.damaged == len(truth)
-        assert all(truth[outcome.index] == outcome.values for outcome in found.outcomes)
+        assert found.config == ASKED and found.provenance == ABOUT
+        assert len(found.points) + found.damaged == len(truth)
+        assert all(truth[outcome.index] == outcome.values for outcome in found.points)
     assert refused and dropped
 
 
@@ -144,7 +144,7 @@ def test_a_folder_that_was_barely_begun_is_used(tmp_path):
     (tmp_path / LOCK).touch()
     (tmp_path / DATABASE).touch()
     Journal.open(tmp_path, ASKED, ABOUT).close()
-    assert read_journal(tmp_path).asked == ASKED
+    assert read_journal(tmp_path).config == ASKED
 
 
 def test_two_runs_at_once_are_refused(tmp_path):
@@ -166,7 +166,7 @@ def test_a_folder_that_cannot_be_written(tmp_path):
             Journal.open(folder, ASKED, ABOUT)
         with pytest.raises(InvalidInput, match=r"^out = "):
             Journal.open(folder / "new", ASKED, ABOUT)
-        assert len(read_journal(folder).outcomes) == 1
+        assert len(read_journal(folder).points) == 1
     finally:
         folder.chmod(0o755)
 
@@ -176,10 +176,10 @@ def test_a_database_that_refuses_to_grow(tmp_path):
     journal.record([PointResult(0, {"value": 1.0}, None, 0.1)])
     pages = journal._database.execute("PRAGMA page_count").fetchone()[0]
     journal._database.execute(f"PRAGMA max_page_count = {pages}")
-    with pytest.raises(InvalidInput, match=r"^out = .*full.*finished is kept"):
+    with pytest.raises(InvalidInput, match=r"^out = .*full.*finished points are kept"):
         journal.record([PointResult(1, {"label": "x" * 100_000}, None, 0.1)])
     journal.close()
-    assert [outcome.index for outcome in read_journal(tmp_path).outcomes] == [0]
+    assert [outcome.index for outcome in read_journal(tmp_path).points] == [0]
 
 
 def test_later_versions_are_remembered(tmp_path):

@@ -15,7 +15,7 @@ import xarray as xr
 
 import dotphase as dp
 import fake_task  # noqa: F401
-from dotphase.study.cluster import connected, on_dask
+from dotphase.study.cluster import connect, run_on_dask
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -50,7 +50,7 @@ def test_a_killed_worker_changes_nothing(tmp_path, cluster):
             os.kill(killed[0], signal.SIGKILL)
 
     there = dp.run_study(
-        STUDY, tmp_path / "there", on="dask", scheduler=cluster.scheduler_address, progress=kill
+        STUDY, tmp_path / "there", engine="dask", scheduler=cluster.scheduler_address, progress=kill
     )
     assert killed and bool(there["done"].all())
     here = dp.run_study(STUDY, tmp_path / "here", workers=1)
@@ -71,7 +71,7 @@ def knows_the_fake_task():
 def test_failures_and_deadly_points_stay_alone(tmp_path, knows_the_fake_task):
     sweep = {"kind": ["good", "bad", "deadly", "chatty", "vague"]}
     study = dp.Study("fake", {"x": 1.0}, sweep)
-    dataset = dp.run_study(study, tmp_path / "s", on="dask", workers=2)
+    dataset = dp.run_study(study, tmp_path / "s", engine="dask", workers=2)
     assert dataset["done"].sel(kind=["good", "chatty", "vague"]).all()
     reason = dataset["reason"].sel(seed=0)
     assert str(reason.sel(kind="bad").values) == "ArithmeticError: no answer at x = 1"
@@ -79,16 +79,16 @@ def test_failures_and_deadly_points_stay_alone(tmp_path, knows_the_fake_task):
 
 
 def test_workers_that_nobody_starts_again_are_replaced(knows_the_fake_task):
-    with connected(1, None) as client:
+    with connect(1, None) as client:
         client.cluster.sync(client.cluster.workers[0].close)
-        steps = list(on_dask(client, dp.Study("fake", sweep={"x": [3.0]}), [0]))
+        steps = list(run_on_dask(client, dp.Study("fake", sweep={"x": [3.0]}), [0]))
     assert [point.values["count"] for step in steps for point in step.finished] == [3]
 
 
 def test_a_cluster_without_workers_is_told(monkeypatch):
-    monkeypatch.setattr("dotphase.study.cluster.NOBODY", 0.0)
-    with connected(0, None) as client, pytest.raises(UserWarning, match="has no workers"):
-        list(on_dask(client, dp.Study("fake", sweep={"x": [3.0]}), [0]))
+    monkeypatch.setattr("dotphase.study.cluster.WARN_SECONDS", 0.0)
+    with connect(0, None) as client, pytest.raises(UserWarning, match="has no workers"):
+        list(run_on_dask(client, dp.Study("fake", sweep={"x": [3.0]}), [0]))
 
 
 @pytest.mark.parametrize(
@@ -104,9 +104,12 @@ def test_a_cluster_without_workers_is_told(monkeypatch):
     ],
 )
 def test_an_address_where_nobody_answers(tmp_path, monkeypatch, address):
-    monkeypatch.setattr("dotphase.study.cluster.CONNECT", 0.5)
-    asked = {"on": "dask", "scheduler": address}
-    with pytest.raises(dp.InvalidInput, match="answers") as caught, warnings.catch_warnings():
+    monkeypatch.setattr("dotphase.study.cluster.CONNECT_SECONDS", 0.5)
+    asked = {"engine": "dask", "scheduler": address}
+    with (
+        pytest.raises(dp.InvalidInput, match="Dask scheduler") as caught,
+        warnings.catch_warnings(),
+    ):
         warnings.simplefilter("ignore")
         dp.run_study(dp.Study("fake", sweep={"x": [1.0]}), tmp_path / "s", **asked)
     assert caught.value.field == "scheduler" and "\n" not in str(caught.value)
@@ -123,9 +126,9 @@ def test_a_scheduler_that_is_lost(tmp_path):
 
     scheduler = threading.Thread(target=asyncio.run, args=(serve(),))
     scheduler.start()
-    asked = {"on": "dask", "scheduler": address.get()}
+    asked = {"engine": "dask", "scheduler": address.get()}
     with (
-        pytest.warns(UserWarning, match="is not encrypted: whoever"),
+        pytest.warns(UserWarning, match="is not encrypted: everybody"),
         pytest.raises(dp.InvalidInput, match="was lost; 0 points are kept"),
     ):
         dp.run_study(dp.Study("fake", sweep={"x": [1.0]}), tmp_path / "s", **asked)
@@ -136,7 +139,7 @@ def test_a_cluster_that_is_started_talks_to_nobody_else():
     pytest.importorskip("cryptography")
     stranger = ssl.create_default_context()
     stranger.check_hostname, stranger.verify_mode = False, ssl.CERT_NONE
-    with connected(0, None) as client:
+    with connect(0, None) as client:
         address = client.scheduler.address
         assert address.startswith("tls://127.0.0.1:")
         plain = address.replace("tls://", "tcp://")
@@ -149,5 +152,5 @@ def test_a_cluster_that_is_started_talks_to_nobody_else():
 
 
 def test_two_clusters_stand_beside_each_other():
-    with connected(0, None) as one, connected(0, None) as other:
+    with connect(0, None) as one, connect(0, None) as other:
         assert one.scheduler.address != other.scheduler.address

@@ -7,7 +7,7 @@ import pytest
 import dotphase as dp
 import fake_task  # noqa: F401
 from dotphase.storage.journal import PointResult
-from dotphase.study.journal import RECENT, open_journal, rate_of, read_record, read_status
+from dotphase.study.journal import RECENT, open_journal, rate_of, read_contents, read_status
 
 ABOUT = {"software": "dotphase 1.0", "started": "now"}
 STUDY = dp.Study("fake", sweep={"x": [1.0, 2.0, 3.0], "kind": ["good"]}, seeds=2)
@@ -24,7 +24,7 @@ def test_status_counts_and_names_the_points(tmp_path):
         assert status.seconds_per_point == 0.5 and status.rate > 0
     status = read_status(tmp_path / "s")
     assert status.state == "stopped" and status.running == ()
-    assert read_record(tmp_path / "s")[0] == STUDY
+    assert read_contents(tmp_path / "s")[0] == STUDY
 
 
 def test_another_study_is_refused_with_the_difference(tmp_path):

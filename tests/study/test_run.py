@@ -50,7 +50,7 @@ def test_a_study_becomes_a_labelled_dataset(tmp_path, fake_workers):
         xr.testing.assert_identical(stored.load(), dataset)
     assert sorted(os.listdir(tmp_path)) == ["study.lock", "study.nc", "study.sqlite"]
     assert (seen[0].done, seen[0].total) == (0, 12)
-    assert seen[-1].done == 12 and seen[-1].rate > 0 and seen[-1].seconds_left == 0
+    assert seen[-1].done == 12 and seen[-1].result.rate > 0 and seen[-1].result.seconds_left == 0
 
 
 def test_a_finished_study_is_not_computed_again(tmp_path, fake_workers, monkeypatch):
@@ -75,11 +75,11 @@ def test_a_failed_point_does_not_stop_the_rest(tmp_path, fake_workers):
 
 def test_the_calling_process_gives_the_same_dataset(tmp_path, fake_workers):
     study = fake(kind=["good", "bad"])
-    here = dp.run_study(study, tmp_path / "here", on="here")
+    here = dp.run_study(study, tmp_path / "here", engine="serial")
     identical(here, dp.run_study(study, tmp_path / "local", workers=1))
     calls = []
-    dp.run_study(study, tmp_path / "here", on="here", progress=calls.append)
-    assert (calls[0].done, calls[-1].failed) == (6, 6)  # only what failed is tried again
+    dp.run_study(study, tmp_path / "here", engine="serial", progress=calls.append)
+    assert (calls[0].done, calls[-1].result.failed) == (6, 6)  # only what failed is tried again
 
 
 def test_a_point_that_kills_its_worker_fails_alone(tmp_path, fake_workers):
@@ -140,13 +140,13 @@ def test_status_while_running(tmp_path, fake_workers):
     status = seen[0]
     assert (status.state, status.done, status.pending) == ("running", 1, 1)
     assert status.rate > 0 and status.seconds_left > 0
-    assert "points a second" in str(status)
+    assert "points per second" in str(status)
 
 
 @pytest.mark.parametrize(
     ("change", "field"),
     [
-        ({"on": "slurm"}, "on"),
+        ({"engine": "slurm"}, "engine"),
         ({"workers": 0}, "workers"),
         ({"scheduler": "tcp://127.0.0.1:1"}, "scheduler"),
     ],
@@ -196,10 +196,10 @@ def test_a_killed_study_goes_on_and_loses_nothing(tmp_path, fake_workers):
             process.communicate()
         _, alive = psutil.wait_procs(workers, timeout=60)
         assert not alive, "workers outlive the study"
-        outcomes = {each.index: each for each in read_journal(out).outcomes}
+        outcomes = {each.index: each for each in read_journal(out).points}
         assert len(outcomes) < 40
         assert kept.items() <= outcomes.items()
         kept = outcomes
     whole = dp.run_study(spec, out, workers=2)
-    identical(whole, dp.run_study(spec, tmp_path / "uninterrupted", on="here"))
-    assert kept.items() <= {each.index: each for each in read_journal(out).outcomes}.items()
+    identical(whole, dp.run_study(spec, tmp_path / "uninterrupted", engine="serial"))
+    assert kept.items() <= {each.index: each for each in read_journal(out).points}.items()

@@ -37,13 +37,13 @@ def test_a_file_becomes_a_grid(tmp_path):
     assert study.fixed["omega"] == 0.3 and study.fixed["log2_points"] == 12
     parameters, seed = study.point(7)
     assert (parameters["alpha"], parameters["branch"], seed) == (1.5, "positional", 5)
-    assert study.place(7) == {"alpha": 1.5, "branch": "positional", "seed": 5}
+    assert study.labels(7) == {"alpha": 1.5, "branch": "positional", "seed": 5}
     assert dp.Study.restore(json.loads(json.dumps(study.to_dict()))) == study
 
 
 def test_every_point_is_met_once(tmp_path):
     study = dp.read_spec(write(tmp_path, GOOD))
-    places = {tuple(study.place(index).values()) for index in range(study.size)}
+    places = {tuple(study.labels(index).values()) for index in range(study.size)}
     assert len(places) == study.size
 
 

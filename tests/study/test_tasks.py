@@ -25,7 +25,7 @@ from dotphase.training.settings import TrainingSettings
     ],
 )
 def test_a_point_is_what_the_function_gives(task, given):
-    outcome = compute_point(**dp.Study(task, given, seeds=[3]).question(0))
+    outcome = compute_point(**dp.Study(task, given, seeds=[3]).arguments(0))
     assert outcome.reason is None
     values = outcome.values
     assert list(values) == list(TASKS[task].results)
@@ -54,7 +54,7 @@ def test_a_point_is_what_the_function_gives(task, given):
 
 def test_what_goes_wrong_is_told_in_one_line():
     study = dp.Study("train", {"alpha": 1.0, "d": 10, "lr": 0.1}, seeds=5)
-    outcome = compute_point(**study.question(4))
+    outcome = compute_point(**study.arguments(4))
     assert outcome.index == 4 and outcome.values is None
     assert outcome.reason == "lr = 0.1: must not be given: lbfgs chooses its own steps"
 

@@ -127,7 +127,7 @@ def branches_option(help: str) -> Callable[[F], F]:
 def where_options(function: F) -> F:
     """Add the options that choose the processes of a study."""
     options = [
-        click.option("--engine", type=Choice(("local", "dask", "here")), default="local",
+        click.option("--engine", type=Choice(("local", "dask", "serial")), default="local",
                      help="Local processes, a Dask cluster, or this process alone."),
         click.option("--scheduler", default=None, metavar="ADDRESS",
                      help="Existing Dask cluster [default: start one on this machine]."),

@@ -1,13 +1,13 @@
-"""Answers point by point: every finished one is safe before the next is begun.
+"""Journals: results of independent points, each on disk before the next one is started.
 
-A journal is a folder with an SQLite database in write-ahead mode. A point is one row, written
-in a transaction of its own that has reached the disk when the call returns; a process that is
-killed at any moment leaves all finished rows readable. Points that nobody has worked on have no
-row. The database says what was asked; another question is refused. A lock on a file beside it
-says whether somebody is at work.
+A journal is a folder with an SQLite database in write-ahead mode. Each point is one row, written
+in its own transaction, which has reached the disk when the call returns. A process that is killed
+at any moment leaves all finished rows readable. Points that were never started have no row. The
+database contains the configuration of the run; another configuration is refused. A locked file
+in the folder shows that a process is writing.
 
-Every row carries a mark made of its contents: a row that has changed on the disk is not believed,
-and its point is computed again.
+Every row contains a checksum. A row that has changed on disk is ignored, and its point is computed
+again.
 """
 
 from __future__ import annotations
@@ -28,10 +28,13 @@ from dotphase.errors import InvalidInput
 from dotphase.storage.paths import as_path, check_folder
 from dotphase.storage.run_config import config_diff, to_json
 
-#: Files of a journal's folder.
+#: Names of the files of a journal.
 DATABASE, LOCK = "study.sqlite", "study.lock"
-#: Marks our databases ("dotp"), and the version of their layout.
+#: SQLite's application id of journals ("dotp"), and the version of their layout.
 APPLICATION, LAYOUT = 0x646F7470, 3
+
+#: Rows of the table "about": the configuration and the provenance.
+CONFIG_KEYS = ("asked", "provenance")
 
 _SCHEMA = (
     "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL, mark TEXT NOT NULL)",
@@ -46,13 +49,14 @@ _SCHEMA = (
 
 @dataclass(frozen=True)
 class PointResult:
-    """What became of a point: its values, or the reason why there are none.
+    """Values of a computed point, or the reason of its failure.
 
     Attributes
     ----------
-    index : place of the point
-    values, reason : one of them is None
-    seconds : time it took
+    index : number of the point
+    values : results by name; None if the point failed
+    reason : error message; None if the point succeeded
+    seconds : computing time
     """
 
     index: int
@@ -62,15 +66,13 @@ class PointResult:
 
 
 class Journal:
-    """An open journal: its folder is locked and its database can be written.
-
-    Use `Journal.open`; then record what happens, and `close`.
+    """Journal open for writing, with a locked folder; create one with `Journal.open`.
 
     Attributes
     ----------
-    folder : where it is kept
-    done : places of the points that were done when it was opened
-    damaged : number of rows that had changed on the disk and were dropped
+    folder : folder of the journal
+    done : indices of the points that were finished before it was opened
+    damaged : number of rows that had changed on disk and were deleted
     """
 
     def __init__(
@@ -86,48 +88,49 @@ class Journal:
 
     @classmethod
     def open(
-        cls, folder: str | Path, asked: Mapping[str, Any], about: Mapping[str, Any]
+        cls, folder: str | Path, config: Mapping[str, Any], provenance: Mapping[str, Any]
     ) -> Journal:
-        """Begin in a new or empty folder, or go on where the same was asked.
+        """Create a journal in a new or empty folder, or resume one with the same configuration.
 
         Parameters
         ----------
-        asked : mapping
-            What is computed; anything that JSON can hold.
-        about : mapping
-            Provenance, kept from the time of the beginning, with the version as ``software``.
+        config : mapping
+            Configuration of the run, in values that JSON can represent.
+        provenance : mapping
+            Description of the run, with the version as ``software``. That of the first run is
+            stored.
         """
-        folder, asked = check_folder("out", folder), to_json(asked)
+        folder, config = check_folder("out", folder), to_json(config)
         with storage_errors(folder, ""):
-            _check_folder(folder, asked)
+            _check_folder(folder, config)
             folder.mkdir(exist_ok=True)
             with ExitStack() as stack:
                 lock = stack.enter_context(_lock(folder))
                 database = sqlite3.connect(folder / DATABASE, timeout=60)
                 stack.callback(database.close)
-                done, damaged = _begin(database, asked, about)
+                done, damaged = _start_run(database, config, provenance)
                 stack.pop_all()
         return cls(folder, lock, database, done, damaged)
 
     def record(self, finished: Iterable[PointResult] = (), started: Iterable[int] = ()) -> None:
-        """Write down what became of points and which are next; on disk when this returns."""
+        """Write finished and started points; they are on disk when this returns."""
         now = time.time()
-        rows = [_row(outcome, now) for outcome in finished]
-        rows += [_marked(place, "running", None, None, None, None) for place in started]
+        rows = [_encode_point(point, now) for point in finished]
+        rows += [_with_checksum(index, "running", None, None, None, None) for index in started]
         with storage_errors(self.folder), self._database:
             self._database.executemany(
                 "INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?, ?)", rows
             )
 
     def close(self) -> None:
-        """Points that were being computed are no longer; the folder is free for others."""
+        """Delete the rows of running points and release the folder."""
         try:
             with self._database:
                 self._database.execute("DELETE FROM points WHERE state = 'running'")
-            # One plain file, that can be copied and read where nothing can be written.
+            # A database in one file can be copied, and read from a read-only folder.
             self._database.execute("PRAGMA journal_mode = DELETE")
         except sqlite3.Error:
-            pass  # the disk may be full: a running point without a lock counts as pending
+            pass  # the disk may be full; running points of an unlocked journal count as pending
         finally:
             with self._lock:
                 self._database.close()
@@ -141,135 +144,135 @@ class Journal:
 
 @dataclass(frozen=True)
 class JournalContents:
-    """What a journal holds.
+    """Contents of a journal.
 
     Attributes
     ----------
-    asked, about : the question, and the provenance of the first run
-    software : versions that later runs were made with, if they differ from the first
-    outcomes : every finished or failed point, by its place
-    running : places of the points being computed
-    damaged : number of rows that have changed on the disk; they are left out
-    active : whether somebody is at work
-    begun : when the last run began
-    finished : when each of the outcomes was recorded
+    config, provenance : configuration, and description of the first run
+    software : versions of later runs that differ from the first
+    points : finished and failed points, in the order of their indices
+    running : indices of the points being computed
+    damaged : number of rows that have changed on disk; they are excluded
+    active : True if a process is writing
+    started : time at which the last run started
+    times : times at which the points were recorded
     """
 
-    asked: dict[str, Any]
-    about: dict[str, Any]
+    config: dict[str, Any]
+    provenance: dict[str, Any]
     software: tuple[str, ...]
-    outcomes: tuple[PointResult, ...]
+    points: tuple[PointResult, ...]
     running: tuple[int, ...]
     damaged: int
     active: bool
-    begun: float
-    finished: tuple[float, ...]
+    started: float
+    times: tuple[float, ...]
 
 
 def read_journal(folder: str | Path, *, values: bool = True) -> JournalContents:
-    """Everything in a journal's folder, also while somebody is at work.
+    """Read a journal, also while another process is writing.
 
     Parameters
     ----------
     values : bool
-        Whether to read the values of the points that are done; they are empty otherwise.
+        False leaves the values of finished points empty, which is faster.
     """
     folder = as_path("study", folder)
     active = _is_locked(folder)
-    with _reading(folder) as database:
-        about = _about(database)
-        runs, _ = _sound(database, "runs")
-        points, damaged = _sound(database, "points", "ORDER BY place")
-        finished = [row for row in points if row[1] != "running"]
+    with _open_to_read(folder) as database:
+        config, provenance = _read_config(database)
+        runs, _ = _read_rows(database, "runs")
+        rows, damaged = _read_rows(database, "points", "ORDER BY place")
+        finished = [row for row in rows if row[1] != "running"]
+        versions = dict.fromkeys(software for _, software in runs)
+        versions.pop(provenance.get("software"), None)
         return JournalContents(
-            asked=about["asked"],
-            about=about["provenance"],
-            software=tuple(
-                dict.fromkeys(one for _, one in runs if one != about["provenance"].get("software"))
-            ),
-            outcomes=tuple(_outcome(row, values) for row in finished),
-            running=tuple(row[0] for row in points if row[1] == "running") if active else (),
+            config=config,
+            provenance=provenance,
+            software=tuple(versions),
+            points=tuple(_decode_point(row, values) for row in finished),
+            running=tuple(row[0] for row in rows if row[1] == "running") if active else (),
             damaged=len(damaged),
             active=active,
-            begun=max((started for started, _ in runs), default=0.0),
-            finished=tuple(row[-1] for row in finished),
+            started=max((started for started, _ in runs), default=0.0),
+            times=tuple(row[-1] for row in finished),
         )
 
 
 @contextmanager
-def storage_errors(folder: Path, kept: str = "; what was finished is kept") -> Iterator[None]:
-    """Turn what the disk and the database complain of into one line."""
+def storage_errors(folder: Path, note: str = "; finished points are kept") -> Iterator[None]:
+    """Turn errors of the disk and the database into `InvalidInput` with one line."""
     try:
         yield
     except (sqlite3.Error, OSError) as error:
         reason = getattr(error, "strerror", None) or error
-        rule = f"cannot be used ({reason}){kept}"
+        rule = f"cannot be used ({reason}){note}"
         raise InvalidInput("out", str(folder), rule) from error
 
 
-def _row(outcome: PointResult, now: float) -> tuple[Any, ...]:
-    result = None if outcome.values is None else json.dumps(outcome.values)
-    state = "failed" if outcome.values is None else "done"
-    return _marked(outcome.index, state, result, outcome.reason, float(outcome.seconds), now)
+def _encode_point(point: PointResult, now: float) -> tuple[Any, ...]:
+    result = None if point.values is None else json.dumps(point.values)
+    state = "failed" if point.values is None else "done"
+    return _with_checksum(point.index, state, result, point.reason, float(point.seconds), now)
 
 
-def _outcome(row: tuple[Any, ...], values: bool) -> PointResult:
-    place, _, result, reason, seconds, _ = row
-    found = None if result is None else json.loads(result) if values else {}
-    return PointResult(place, found, reason, seconds)
+def _decode_point(row: tuple[Any, ...], with_values: bool) -> PointResult:
+    index, _, result, reason, seconds, _ = row
+    values = None if result is None else json.loads(result) if with_values else {}
+    return PointResult(index, values, reason, seconds)
 
 
-def _marked(*values: Any) -> tuple[Any, ...]:
-    """A row with the mark that tells whether it has changed."""
+def _with_checksum(*values: Any) -> tuple[Any, ...]:
+    """Append the checksum of a row."""
     return *values, hashlib.blake2b(json.dumps(values).encode(), digest_size=16).hexdigest()
 
 
-def _sound(
+def _read_rows(
     database: sqlite3.Connection, table: str, order: str = ""
 ) -> tuple[list[tuple[Any, ...]], list[int]]:
-    """The rows of a table that are as they were written, and the numbers of the others."""
-    # As bytes: text that is no longer UTF-8 must not end the reading.
+    """Return the intact rows of a table without checksums, and the ids of the damaged rows."""
+    # Read bytes, so that damaged UTF-8 raises no error.
     database.text_factory = bytes
     try:
         rows = database.execute(f"SELECT rowid, * FROM {table} {order}").fetchall()
     finally:
         database.text_factory = str
-    sound, damaged = [], []
-    for number, *stored in rows:
+    intact, damaged = [], []
+    for row_id, *stored in rows:
         row = tuple(
             value.decode("utf-8", "replace") if isinstance(value, bytes) else value
             for value in stored
         )
-        if _marked(*row[:-1]) == row:
-            sound.append(row[:-1])
+        if _with_checksum(*row[:-1]) == row:
+            intact.append(row[:-1])
         else:
-            damaged.append(number)
-    return sound, damaged
+            damaged.append(row_id)
+    return intact, damaged
 
 
-def _check_folder(folder: Path, asked: dict[str, Any]) -> None:
-    """Refuse a folder that is not ours, before anything is written."""
+def _check_folder(folder: Path, config: dict[str, Any]) -> None:
+    """Refuse a folder with other contents, before anything is written."""
     if not folder.exists():
         return
     names = sorted(entry.name for entry in folder.iterdir())
     size = (folder / DATABASE).stat().st_size if DATABASE in names else 0
-    # A run that was killed at the very start leaves a lock and perhaps an empty database.
+    # A run that is killed while it starts leaves a lock and perhaps an empty database.
     if set(names) <= {LOCK, DATABASE} and size == 0:
         return
     if DATABASE not in names:
         shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
-        raise InvalidInput("out", str(folder), f"holds something else ({shown}): use a new folder")
-    with _reading(folder) as database:
-        if not _is_begun(database):
+        raise InvalidInput("out", str(folder), f"contains other files ({shown}): use a new folder")
+    with _open_to_read(folder) as database:
+        if not _has_tables(database):
             return
-        other = config_diff(_about(database)["asked"], asked)
-    if other is not None:
-        rule = f"contains results of another configuration ({other}): use a new folder"
+        difference = config_diff(_read_config(database)[0], config)
+    if difference is not None:
+        rule = f"contains results of another configuration ({difference}): use a new folder"
         raise InvalidInput("out", str(folder), rule)
 
 
 def _lock(folder: Path) -> IO[bytes]:
-    """Hold the journal for this process, until it ends however it ends."""
+    """Lock the journal for this process; the system releases the lock when the process ends."""
     file = (folder / LOCK).open("ab")
     for attempt in range(10):
         try:
@@ -277,7 +280,7 @@ def _lock(folder: Path) -> IO[bytes]:
             return file
         except BlockingIOError:
             if attempt < 9:
-                time.sleep(0.05)  # someone who asks for the status holds it for a moment
+                time.sleep(0.05)  # a process that reads the status holds the lock briefly
     file.close()
     raise InvalidInput("out", str(folder), "is being run by another process")
 
@@ -291,74 +294,77 @@ def _is_locked(folder: Path) -> bool:
     return False
 
 
-def _begin(
-    database: sqlite3.Connection, asked: dict[str, Any], about: Mapping[str, Any]
+def _start_run(
+    database: sqlite3.Connection, config: dict[str, Any], provenance: Mapping[str, Any]
 ) -> tuple[frozenset[int], int]:
-    """The tables of a new journal, and a line for this run, in one transaction.
+    """Create the tables if necessary, delete unfinished rows and add a row for this run.
 
-    Returns the places of the points that are done and the number of rows that were damaged.
+    Returns the indices of the finished points and the number of damaged rows.
     """
     database.execute("PRAGMA journal_mode = WAL")
-    # Every commit reaches the disk, so that even a power cut loses no finished point.
+    # Every commit reaches the disk, so that a power cut loses no finished point.
     database.execute("PRAGMA synchronous = FULL")
     with database:
         database.execute("BEGIN IMMEDIATE")
-        if not _is_begun(database):
+        if not _has_tables(database):
             for statement in _SCHEMA:
                 database.execute(statement)
-            texts = {"asked": json.dumps(asked), "provenance": json.dumps(dict(about))}
-            rows = [_marked(*row) for row in texts.items()]
-            database.executemany("INSERT INTO about VALUES (?, ?, ?)", rows)
-        points, damaged = _sound(database, "points")
-        dropped = damaged + [row[0] for row in points if row[1] == "running"]
-        database.executemany("DELETE FROM points WHERE rowid = ?", [(one,) for one in dropped])
-        now = _marked(time.time(), about["software"])
-        database.execute("INSERT INTO runs VALUES (?, ?, ?)", now)
-    return frozenset(row[0] for row in points if row[1] == "done"), len(damaged)
+            texts = zip(CONFIG_KEYS, (config, dict(provenance)), strict=True)
+            about = [_with_checksum(name, json.dumps(value)) for name, value in texts]
+            database.executemany("INSERT INTO about VALUES (?, ?, ?)", about)
+        rows, damaged = _read_rows(database, "points")
+        unfinished = damaged + [row[0] for row in rows if row[1] == "running"]
+        database.executemany("DELETE FROM points WHERE rowid = ?", [(n,) for n in unfinished])
+        run = _with_checksum(time.time(), provenance["software"])
+        database.execute("INSERT INTO runs VALUES (?, ?, ?)", run)
+    return frozenset(row[0] for row in rows if row[1] == "done"), len(damaged)
 
 
-def _is_begun(database: sqlite3.Connection) -> bool:
+def _has_tables(database: sqlite3.Connection) -> bool:
     return bool(database.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0])
 
 
 @contextmanager
-def _reading(folder: Path) -> Iterator[sqlite3.Connection]:
-    """The database of a folder, to read; refuses what is not one of ours."""
+def _open_to_read(folder: Path) -> Iterator[sqlite3.Connection]:
+    """Open the database of a folder; `InvalidInput` if it is damaged or of another program."""
     file = folder / DATABASE
     if not file.is_file():
-        raise InvalidInput("study", str(folder), f"must be a folder that holds {DATABASE}")
-    place = f"file:{file.resolve().as_posix().replace('?', '%3f').replace('#', '%23')}?mode=ro"
-    # In a folder that is read-only SQLite cannot share the write-ahead log; without one
-    # the file does not change.
+        raise InvalidInput("study", str(folder), f"must be a folder with {DATABASE}")
+    address = f"file:{file.resolve().as_posix().replace('?', '%3f').replace('#', '%23')}?mode=ro"
+    # SQLite cannot share a write-ahead log in a read-only folder. Without a log, the file does not
+    # change.
     if not os.access(folder, os.W_OK) and not file.with_name(file.name + "-wal").exists():
-        place += "&immutable=1"
+        address += "&immutable=1"
     try:
-        with closing(sqlite3.connect(place, uri=True)) as database:
-            begun = _is_begun(database)
-            mark = database.execute("PRAGMA application_id").fetchone()[0]
+        with closing(sqlite3.connect(address, uri=True)) as database:
+            has_tables = _has_tables(database)
+            application = database.execute("PRAGMA application_id").fetchone()[0]
             layout = database.execute("PRAGMA user_version").fetchone()[0]
-            if begun and mark != APPLICATION:
-                raise InvalidInput("study", str(folder), f"holds a {DATABASE} of another program")
-            if begun and layout != LAYOUT:
+            if has_tables and application != APPLICATION:
+                rule = f"contains a {DATABASE} of another program"
+                raise InvalidInput("study", str(folder), rule)
+            if has_tables and layout != LAYOUT:
                 rule = "was written by another version of dotphase"
                 raise InvalidInput("study", str(folder), rule)
             (state,) = database.execute("PRAGMA integrity_check(1)").fetchone()
             if state != "ok":
-                raise InvalidInput("study", str(folder), _damaged(state))
+                raise InvalidInput("study", str(folder), _damage_rule(state))
             yield database
     except (sqlite3.Error, UnicodeDecodeError) as error:
-        raise InvalidInput("study", str(folder), _damaged(str(error))) from None
+        raise InvalidInput("study", str(folder), _damage_rule(str(error))) from None
 
 
-def _damaged(what: str) -> str:
-    shown = what.splitlines()[0] if what else "unreadable"
-    return f"cannot be read: {DATABASE} is damaged ({shown}); use a new folder"
+def _damage_rule(error: str) -> str:
+    reason = error.splitlines()[0] if error else "unreadable"
+    return f"cannot be read: {DATABASE} is damaged ({reason}); use a new folder"
 
 
-def _about(database: sqlite3.Connection) -> dict[str, dict[str, Any]]:
-    if not _is_begun(database):
-        raise InvalidInput("study", DATABASE, "holds nothing: the study was not begun")
-    rows, damaged = _sound(database, "about")
-    if damaged or {name for name, _ in rows} != {"asked", "provenance"}:
-        raise InvalidInput("study", DATABASE, _damaged("what was asked has changed"))
-    return {name: json.loads(value) for name, value in rows}
+def _read_config(database: sqlite3.Connection) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the configuration and the provenance of a journal."""
+    if not _has_tables(database):
+        raise InvalidInput("study", DATABASE, "is empty: the study was not started")
+    rows, damaged = _read_rows(database, "about")
+    if damaged or {name for name, _ in rows} != set(CONFIG_KEYS):
+        raise InvalidInput("study", DATABASE, _damage_rule("its configuration has changed"))
+    config, provenance = (json.loads(dict(rows)[name]) for name in CONFIG_KEYS)
+    return config, provenance

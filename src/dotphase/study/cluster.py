@@ -1,12 +1,12 @@
-"""Points on a Dask cluster: an existing one by its address, or one started for the purpose.
+"""Compute points on a Dask cluster: an existing one, or one started on this machine.
 
-Whoever can talk to a scheduler can run programs as its owner. One that is started here therefore
-talks only to those who have its keys, which are made for the purpose and never written down (TLS).
+Everybody who can connect to a scheduler can run programs as its owner. A cluster that is started on
+this machine therefore uses TLS, with keys that are created for it and never stored.
 
-A task is a run of neighbouring points, so that a worker uses again what it has compiled; it
-hands back what it has after a few seconds and the rest is sent out anew, so that finished
-points reach the journal soon. When a worker dies the scheduler gives its tasks to others, and of a
-cluster that is started here a new one takes its place.
+A task is a chunk of neighboring points, so that a worker reuses its compiled functions. After a few
+seconds it returns its finished points, and the others are sent again. Finished points therefore
+reach the journal soon. The tasks of a dead worker are assigned to other workers; in a cluster on
+this machine, the worker is replaced.
 """
 
 from __future__ import annotations
@@ -27,46 +27,47 @@ from importlib.util import find_spec
 from typing import Any
 
 from dotphase.errors import InvalidInput
-from dotphase.runtime import interrupt
 from dotphase.runtime.shared_setting import SharedSetting
 from dotphase.runtime.subprocesses import ENVIRONMENT
 from dotphase.storage.journal import PointResult
-from dotphase.study.local import Step, chunks_of
+from dotphase.study.local import Step, drain, split_into_chunks
 from dotphase.study.spec import Study
-from dotphase.study.tasks import compute_point, reason_of
+from dotphase.study.tasks import compute_point, describe_error
 
-#: Seconds after which a task hands back what it has.
-BUDGET = 5.0
-#: Seconds to wait for a scheduler to answer, and between two looks whether it still does.
-CONNECT, LOOK = 4, 0.5
-#: Seconds without any worker after which that is told.
-NOBODY = 30.0
-#: Seconds to wait for a result that is said to be there.
-FETCH = 5
-#: Reason of a point that workers die of.
+#: Seconds after which a task starts no further point.
+TASK_SECONDS = 5.0
+#: Seconds to wait for a connection to a scheduler.
+CONNECT_SECONDS = 4
+#: Seconds between two checks of the scheduler and its workers.
+POLL_SECONDS = 0.5
+#: Seconds without workers before a warning.
+WARN_SECONDS = 30.0
+#: Seconds to wait for the result of a finished task.
+FETCH_SECONDS = 5
+#: Reason of points whose workers die.
 DEADLY = "several workers died computing it"
-#: What addresses look like, and the port that Dask takes where none is said.
+#: Pattern of addresses, and Dask's default port.
 ADDRESS = r"((tcp|tls|ws|wss|ucx)://)?(?P<host>[\w.-]+|\[[0-9a-fA-F:.]+\])(:(?P<port>\d{1,5}))?"
 PORT = 8786
-#: Beginnings of the names of what Dask logs.
+#: Prefixes of the names of Dask's loggers.
 LOGGERS = ("distributed", "tornado", "asyncio")
-#: Tasks in flight for every thread of the cluster.
-AHEAD = 2
+#: Number of submitted tasks per thread of the cluster.
+TASKS_PER_THREAD = 2
 
 
 @contextmanager
-def connected(workers: int, scheduler: str | None) -> Iterator[Any]:
-    """A client of the cluster at an address, or of one of so many workers that is started here."""
+def connect(workers: int, scheduler: str | None) -> Iterator[Any]:
+    """Connect to the scheduler at an address, or start a cluster with a number of workers."""
     needed = ("distributed",) if scheduler is not None else ("distributed", "cryptography")
     missing = [name for name in needed if find_spec(name) is None]
     if missing:
         rule = f"needs {' and '.join(missing)}: pip install 'dotphase[cluster]'"
-        raise InvalidInput("on", "dask", rule)
+        raise InvalidInput("engine", "dask", rule)
     with _silent_loggers.hold(), ExitStack() as stack:
-        yield stack.enter_context(_closing(_start(stack, workers, scheduler)))
+        yield stack.enter_context(_closing(_make_client(stack, workers, scheduler)))
 
 
-def _start(stack: ExitStack, workers: int, scheduler: str | None) -> Any:
+def _make_client(stack: ExitStack, workers: int, scheduler: str | None) -> Any:
     from distributed import Client, LocalCluster, Security
 
     if scheduler is None:
@@ -77,41 +78,41 @@ def _start(stack: ExitStack, workers: int, scheduler: str | None) -> Any:
                 host="127.0.0.1",
                 protocol="tls://",
                 security=Security.temporary(),
-                # Dask's pages cannot be left out, only be for this machine, wherever there is room.
+                # The dashboard cannot be disabled; it gets a free port of this machine only.
                 scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
                 silence_logs=logging.CRITICAL,
                 env={name: os.environ.get(name, value) for name, value in ENVIRONMENT.items()},
             )
         )
         return Client(cluster, set_as_default=False)
-    found = re.fullmatch(ADDRESS, scheduler)
-    if found is None:
-        rule = "must be the address of a Dask scheduler that answers, as tls://host:port"
+    address = re.fullmatch(ADDRESS, scheduler)
+    if address is None:
+        rule = "must be the address of a running Dask scheduler, such as tls://host:port"
         raise InvalidInput("scheduler", scheduler, rule)
     if not scheduler.startswith(("tls://", "wss://")):
         warnings.warn(
-            f"{scheduler} is not encrypted: whoever reaches that scheduler can run programs on it "
-            "as its owner",
+            f"{scheduler} is not encrypted: everybody who can connect to that scheduler can run "
+            "programs as its owner",
             stacklevel=2,
         )
     try:
-        # A client that nobody answers is left half made: first see whether somebody is there.
-        place = found["host"].strip("[]"), int(found["port"] or PORT)
-        socket.create_connection(place, timeout=CONNECT).close()
-        return Client(scheduler, timeout=CONNECT, set_as_default=False)
-    except Exception as error:  # whatever Dask makes of an address that is none
-        rule = f"is not the address of a Dask scheduler that answers ({reason_of(error)})"
+        # A client without a scheduler is never cleaned up: test the connection first.
+        host = address["host"].strip("[]"), int(address["port"] or PORT)
+        socket.create_connection(host, timeout=CONNECT_SECONDS).close()
+        return Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
+    except Exception as error:  # Dask raises many types for a wrong address
+        rule = f"is not the address of a running Dask scheduler ({describe_error(error)})"
         raise InvalidInput("scheduler", scheduler, rule) from None
 
 
 @contextmanager
 def _closing(client: Any) -> Iterator[Any]:
-    """Close the client at the end, without waiting for a scheduler that is gone."""
+    """Close the client at the end, without waiting for a lost scheduler."""
     try:
         yield client
     finally:
         with suppress(Exception):
-            client.close(timeout=CONNECT if client.status == "running" else 0)
+            client.close(timeout=CONNECT_SECONDS if client.status == "running" else 0)
 
 
 def _silence_loggers() -> Callable[[], None]:
@@ -148,121 +149,116 @@ def _set_environment() -> Callable[[], None]:
 _worker_environment = SharedSetting(_set_environment)
 
 
-def on_dask(client: Any, study: Study, todo: Sequence[int]) -> Generator[Step, None, None]:
-    """Compute points on a Dask cluster; the next tasks are sent out when this is resumed."""
-    kept = study.size - len(todo)
+def run_on_dask(client: Any, study: Study, points: Sequence[int]) -> Generator[Step, None, None]:
+    """Compute points on a Dask cluster; each resumption submits the next tasks."""
+    n_stored = study.size - len(points)
     try:
-        for step in _compute(client, study, todo):
+        for step in _compute(client, study, points):
             yield step
-            kept += sum(outcome.values is not None for outcome in step.finished)
+            n_stored += sum(point.values is not None for point in step.finished)
     except Exception:
         if client.status == "running":
             raise
-        rule = f"was lost; {kept} points are kept"
+        rule = f"was lost; {n_stored} points are kept"
         raise InvalidInput("scheduler", client.scheduler.address, rule) from None
 
 
-def _compute(client: Any, study: Study, todo: Sequence[int]) -> Generator[Step, None, None]:
-    arrived: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    chunks = chunks_of(todo, _threads(client))
-    # The scheduler blames every task that a dying worker had, so that whoever was there each
-    # time is tried once more with nobody beside it.
+def _compute(client: Any, study: Study, points: Sequence[int]) -> Generator[Step, None, None]:
+    done_tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    chunks = split_into_chunks(points, _threads(client))
+    # When a worker dies, the scheduler gives up all its tasks. Their points are tried once more,
+    # one at a time, to find the one that kills workers.
     suspects: deque[int] = deque()
-    flying: dict[Any, list[int]] = {}
+    submitted: dict[Any, list[int]] = {}
     finished: list[PointResult] = []
     try:
         while True:
-            room = AHEAD * _threads(client) - len(flying)
-            sent = [list(chunks.popleft()) for _ in range(min(room, len(chunks)))]
-            alone = not sent and not flying and bool(suspects)
-            if alone:
-                sent = [[suspects.popleft()]]
-            yield Step(tuple(finished), tuple(place for chunk in sent for place in chunk))
+            n_free = TASKS_PER_THREAD * _threads(client) - len(submitted)
+            started = [list(chunks.popleft()) for _ in range(min(n_free, len(chunks)))]
+            is_alone = not started and not submitted and bool(suspects)
+            if is_alone:
+                started = [[suspects.popleft()]]
+            yield Step(tuple(finished), tuple(index for chunk in started for index in chunk))
             finished.clear()
-            for chunk in sent:
-                questions = [study.question(place) for place in chunk]
-                future = client.submit(compute_some, questions, pure=False)
-                flying[future] = chunk
-                future.add_done_callback(arrived.put)
-            if not flying:
+            for chunk in started:
+                arguments = [study.arguments(index) for index in chunk]
+                future = client.submit(compute_chunk, arguments, pure=False)
+                submitted[future] = chunk
+                future.add_done_callback(done_tasks.put)
+            if not submitted:
                 return
-            for future in _arrivals(client, arrived):
-                chunk = flying.pop(future)
-                outcomes, left = _harvest(future, chunk)
+            for future in _wait_for_tasks(client, done_tasks):
+                chunk = submitted.pop(future)
+                results, remaining = _fetch(future, chunk)
                 future.release()
-                if outcomes is None and alone:
-                    outcomes = [PointResult(chunk[0], None, DEADLY, 0.0)]
-                elif outcomes is None:
+                if results is None and is_alone:
+                    results = [PointResult(chunk[0], None, DEADLY, 0.0)]
+                elif results is None:
                     suspects.extend(chunk)
                     continue
-                finished += outcomes
-                if left:
-                    chunks.appendleft(deque(left))
+                finished += results
+                if remaining:
+                    chunks.appendleft(deque(remaining))
     finally:
         with suppress(Exception):
-            client.cancel(list(flying))
+            client.cancel(list(submitted))
 
 
 def _threads(client: Any) -> int:
     return max(1, sum(client.nthreads().values()))
 
 
-def _arrivals(client: Any, arrived: queue.SimpleQueue[Any]) -> list[Any]:
-    """Tasks that have come back, at least one."""
-    found: list[Any] = []
-    alone_since, told = None, False
-    missed: set[Any] = set()
-    while not found:
-        interrupt.check()
-        missed = _replace_dead(client.cluster, missed)
-        alone_since = (alone_since or time.monotonic()) if not client.nthreads() else None
-        if alone_since and not told and time.monotonic() - alone_since > NOBODY:
-            told = True
+def _wait_for_tasks(client: Any, done_tasks: queue.SimpleQueue[Any]) -> list[Any]:
+    """Wait until a task is done; return all that are."""
+    futures: list[Any] = []
+    idle_since, warned = None, False
+    dead: set[Any] = set()
+    while not futures:
+        dead = _replace_dead_workers(client.cluster, dead)
+        idle_since = (idle_since or time.monotonic()) if not client.nthreads() else None
+        if idle_since and not warned and time.monotonic() - idle_since > WARN_SECONDS:
+            warned = True
             warnings.warn(
-                f"{client.scheduler.address} has no workers; the study goes on when it has some",
+                f"{client.scheduler.address} has no workers; the study waits for them",
                 stacklevel=2,
             )
-        with suppress(queue.Empty):
-            found.append(arrived.get(timeout=LOOK))
-            while True:
-                found.append(arrived.get_nowait())
+        futures = drain(done_tasks, POLL_SECONDS)
         if client.status != "running":
             raise ConnectionError("the scheduler was lost")
-    return found
+    return futures
 
 
-def _replace_dead(cluster: Any, missed: set[Any]) -> set[Any]:
-    """Start workers anew of a cluster that is ours; those that are to be looked at once more.
+def _replace_dead_workers(cluster: Any, suspected: set[Any]) -> set[Any]:
+    """Replace workers that are dead in two checks; return those that are dead for the first time.
 
-    What watches over a worker starts another where it dies, but not where it dies while it is being
-    started; without workers the study would wait for ever.
+    Dask's nanny restarts a worker that dies, except while the worker is starting. Without workers
+    the study would never end. Clusters at an address (None) are managed by their owner.
     """
     if cluster is None:
         return set()
     size = len(cluster.worker_spec)
-    gone = {name for name, nanny in tuple(cluster.workers.items()) if _has_given_up(nanny)}
-    if gone & missed or len(cluster.workers) < size:
-        for name in gone & missed:
+    dead = {name for name, nanny in tuple(cluster.workers.items()) if _is_dead(nanny)}
+    if dead & suspected or len(cluster.workers) < size:
+        for name in dead & suspected:
             cluster.worker_spec.pop(name, None)
         cluster.scale(size)
-    return gone - missed
+    return dead - suspected
 
 
-def _has_given_up(nanny: Any) -> bool:
-    """Whether a worker is gone and nobody is starting it."""
-    alive = {"init", "starting", "running"}
-    watched = nanny.process
-    return nanny.status.name not in alive or watched is None or watched.status.name not in alive
+def _is_dead(nanny: Any) -> bool:
+    """Return True if a worker has ended and its nanny does not restart it."""
+    alive, process = {"init", "starting", "running"}, nanny.process
+    return nanny.status.name not in alive or process is None or process.status.name not in alive
 
 
-def _harvest(future: Any, chunk: list[int]) -> tuple[list[PointResult] | None, list[int]]:
-    """Outcomes of a task and the points to send out again; None if workers died of it."""
+def _fetch(future: Any, chunk: list[int]) -> tuple[list[PointResult] | None, list[int]]:
+    """Return the results of a task, None if it killed workers, and the points to send again."""
     from distributed import KilledWorker
 
     try:
         if future.status == "finished":
-            outcomes = [PointResult(*parts) for parts in future.result(timeout=FETCH)]
-            return outcomes, chunk[len(outcomes) :]
+            results = [PointResult(*parts) for parts in future.result(timeout=FETCH_SECONDS)]
+            return results, chunk[len(results) :]
         if future.status == "error":
             raise future.exception()
     except KilledWorker:
@@ -270,19 +266,24 @@ def _harvest(future: Any, chunk: list[int]) -> tuple[list[PointResult] | None, l
     except (TimeoutError, CancelledError):
         pass
     except Exception as error:
-        # Such as a worker that cannot import what it needs.
-        return [PointResult(place, None, reason_of(error), 0.0) for place in chunk], []
-    # The worker died with the result before it could be fetched, or the task was dropped.
+        # For example, a worker without the module of the task.
+        return [PointResult(index, None, describe_error(error), 0.0) for index in chunk], []
+    # The worker died before the result was fetched, or the task was dropped.
     return [], chunk
 
 
-def compute_some(questions: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    """Compute points in turn, the first of them at least, until the time is up."""
+def compute_chunk(points: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    """Compute points in turn, and start no other after `TASK_SECONDS`.
+
+    Parameters
+    ----------
+    points : arguments of `compute_point`
+    """
     started = time.monotonic()
     finished: list[tuple[Any, ...]] = []
     with _worker_environment.hold():
-        for question in questions:
-            finished.append(astuple(compute_point(**question)))
-            if time.monotonic() - started > BUDGET:
+        for arguments in points:
+            finished.append(astuple(compute_point(**arguments)))
+            if time.monotonic() - started > TASK_SECONDS:
                 break
     return finished

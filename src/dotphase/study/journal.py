@@ -1,4 +1,4 @@
-"""The record of a study on disk, and where the study stands."""
+"""Journal and status of a study."""
 
 from __future__ import annotations
 
@@ -10,31 +10,33 @@ from typing import Any
 from dotphase.storage.journal import Journal, JournalContents, read_journal
 from dotphase.study.spec import Study
 
-#: The dataset, beside the journal.
+#: Name of the dataset in the folder of the journal.
 DATASET = "study.nc"
-#: Points that the present rate is judged by.
+#: Number of latest points that determine the rate.
 RECENT = 100
-#: What is asked besides the parameters: the points are numbered in the order of the sweep.
+#: Number of failed points in the text of a status.
+MAX_FAILURES = 20
+#: Key of the order of swept parameters, which determines the indices of the points.
 ORDER = "order of sweep"
 
 
 @dataclass(frozen=True)
 class Status:
-    """Where a study stands.
+    """Progress of a study.
 
     Attributes
     ----------
-    folder, task : where it is kept and what it computes
+    folder, task : folder and task of the study
     state : "finished", "running" or "stopped"
     total, done, failed, pending : numbers of points; those being computed are pending
     running : swept values of the points being computed
-    damaged : rows that have changed on the disk; the next run computes these points again
-    failures : swept values and reason of the points that failed
-    rate : points finished per second of late; None if not known
-    seconds_left : at this rate; None if not known
-    seconds_per_point : mean time of the finished points; None if there are none
-    started : when the study was begun
-    dataset : path of the dataset, once it is written
+    damaged : rows that have changed on disk; the next run computes their points again
+    failures : swept values and reasons of the failed points
+    rate : finished points per second over the last points; None before the first
+    seconds_left : estimated seconds until the end; None without a rate
+    seconds_per_point : mean computing time of the finished points; None before the first
+    started : time at which the study was first started
+    dataset : path of the dataset; None before it is written
     """
 
     folder: str
@@ -54,7 +56,7 @@ class Status:
     dataset: str | None
 
     def to_dict(self) -> dict[str, Any]:
-        """The status as plain values, ready for JSON."""
+        """Return the status as values that JSON can represent."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -65,81 +67,84 @@ class Status:
             lines[0] += f", {len(self.running)} being computed"
         if self.damaged:
             lines.append(
-                f"  {self.damaged} rows are damaged on the disk and will be computed again"
+                f"  {self.damaged} rows are damaged on disk; the next run computes them again"
             )
         if self.rate and self.pending:
-            left = f"{self.seconds_left:.0f} s left" if self.seconds_left is not None else ""
-            lines.append(f"  {self.rate:.3g} points a second, {left}")
-        lines += [f"  failed at {_place(row)}: {row['reason']}" for row in self.failures[:20]]
-        if len(self.failures) > 20:
-            lines.append(f"  and {len(self.failures) - 20} more")
+            lines.append(f"  {self.rate:.3g} points per second, {self.seconds_left:.0f} s left")
+        for failure in self.failures[:MAX_FAILURES]:
+            values = [f"{name} = {value}" for name, value in failure.items() if name != "reason"]
+            lines.append(f"  failed at {', '.join(values)}: {failure['reason']}")
+        if len(self.failures) > MAX_FAILURES:
+            lines.append(f"  and {len(self.failures) - MAX_FAILURES} more")
         if self.dataset:
             lines.append(f"  {self.dataset}")
         return "\n".join(lines)
 
 
-def _place(row: dict[str, Any]) -> str:
-    return ", ".join(f"{name} = {value}" for name, value in row.items() if name != "reason")
+def open_journal(folder: str | Path, study: Study, provenance: dict[str, Any]) -> Journal:
+    """Open the journal of a study for writing; a folder with another study is refused."""
+    return Journal.open(folder, {**study.to_dict(), ORDER: list(study.sweep)}, provenance)
 
 
-def open_journal(folder: str | Path, study: Study, about: dict[str, Any]) -> Journal:
-    """The journal of a study, to write; refuses a folder that holds another one."""
-    return Journal.open(folder, {**study.to_dict(), ORDER: list(study.sweep)}, about)
-
-
-def read_record(folder: str | Path, *, values: bool = True) -> tuple[Study, JournalContents]:
-    """A study and everything that is finished in its folder, also while it is running."""
-    found = read_journal(folder, values=values)
-    spec = {name: value for name, value in found.asked.items() if name != ORDER}
-    return Study.restore(spec), found
+def read_contents(folder: str | Path, *, values: bool = True) -> tuple[Study, JournalContents]:
+    """Return the study in a folder and the contents of its journal, also while it is running."""
+    contents = read_journal(folder, values=values)
+    spec = {name: value for name, value in contents.config.items() if name != ORDER}
+    return Study.restore(spec), contents
 
 
 def read_status(folder: str | Path) -> Status:
-    """Where the study in a folder stands.
+    """Return the progress of a study.
 
     Parameters
     ----------
     folder : path
-        Where `run_study` works, or has worked.
+        Folder of the study, as in `run_study`.
 
     Examples
     --------
     >>> study = dp.Study("regression", sweep={"alpha": [0.5, 2.0]})
-    >>> found = dp.run_study(study, "kept", on="here")
-    >>> dp.read_status("kept").done
+    >>> dataset = dp.run_study(study, "ridge", engine="serial")
+    >>> dp.read_status("ridge").done
     2
     """
-    study, found = read_record(folder, values=False)
-    times = [outcome.seconds for outcome in found.outcomes if outcome.values is not None]
-    failures = [outcome for outcome in found.outcomes if outcome.values is None]
-    pending = study.size - len(found.outcomes)
-    recent = sorted((when for when in found.finished if when >= found.begun), reverse=True)
-    now = time.time() if found.active else max(recent, default=found.begun)
-    rate = rate_of(found.begun, recent[: RECENT + 1], now)
+    study, contents = read_contents(folder, values=False)
+    seconds = [point.seconds for point in contents.points if point.values is not None]
+    failures = [point for point in contents.points if point.values is None]
+    pending = study.size - len(contents.points)
+    times = sorted((t for t in contents.times if t >= contents.started), reverse=True)
+    now = time.time() if contents.active else max(times, default=contents.started)
+    rate = rate_of(contents.started, times[: RECENT + 1], now)
     dataset = Path(folder) / DATASET
     return Status(
         folder=str(folder),
         task=study.task,
-        state="running" if found.active else "stopped" if pending else "finished",
+        state="running" if contents.active else "stopped" if pending else "finished",
         total=study.size,
-        done=len(times),
+        done=len(seconds),
         failed=len(failures),
         pending=pending,
-        running=tuple(study.place(place) for place in found.running),
-        damaged=found.damaged,
-        failures=tuple(study.place(one.index) | {"reason": one.reason} for one in failures),
+        running=tuple(study.labels(index) for index in contents.running),
+        damaged=contents.damaged,
+        failures=tuple(study.labels(point.index) | {"reason": point.reason} for point in failures),
         rate=rate,
         seconds_left=pending / rate if rate else None,
-        seconds_per_point=sum(times) / len(times) if times else None,
-        started=found.about["started"],
+        seconds_per_point=sum(seconds) / len(seconds) if seconds else None,
+        started=contents.provenance["started"],
         dataset=str(dataset) if dataset.exists() else None,
     )
 
 
-def rate_of(begun: float, recent: list[float], now: float) -> float | None:
-    """Points per second over the last `RECENT` of them, latest first; None if not known."""
-    if not recent:
+def rate_of(started: float, times: list[float], now: float) -> float | None:
+    """Return the points per second over the last `RECENT` ones; None before the first.
+
+    Parameters
+    ----------
+    started : start of the run
+    times : times at which points were recorded, latest first
+    now : end of the interval
+    """
+    if not times:
         return None
-    whole = len(recent) > RECENT
-    count, since = (RECENT, recent[RECENT]) if whole else (len(recent), begun)
+    count, since = (RECENT, times[RECENT]) if len(times) > RECENT else (len(times), started)
     return count / (now - since) if now > since else None

@@ -1,8 +1,8 @@
-"""Points on this machine: in this process, or in workers that are asked one point at a time.
+"""Compute points on this machine: in this process, or in worker processes.
 
-A worker keeps what it has compiled, so neighbouring points go to the same worker; it is
-asked its next point once the last one is in the journal. A worker that dies takes the
-point it was computing with it, and nothing else: another is started in its place.
+Neighboring points go to the same worker, which reuses its compiled functions. A worker receives
+its next point once the previous one is in the journal. A worker that dies loses only the point that
+it was computing, and is replaced.
 """
 
 from __future__ import annotations
@@ -25,131 +25,131 @@ from dotphase.storage.journal import PointResult
 from dotphase.study.spec import Study
 from dotphase.study.tasks import compute_point
 
-#: What the Python of a worker runs.
+#: Arguments of Python in a worker.
 COMMAND = ("-m", "dotphase.study.worker")
-#: Workers that may die over a point before it counts as failed, or in a row at their start.
-DEATHS = 3
-#: Most neighbouring points that are set aside for a worker at a time.
-CHUNK = 32
-#: Seconds between two looks whether the study is to stop.
-LOOK = 0.2
+#: Number of dead workers after which a point fails; also of workers that die in a row at startup.
+MAX_DEATHS = 3
+#: Maximal number of neighboring points that are reserved for a worker.
+MAX_CHUNK = 32
+#: Seconds between two checks for an interruption.
+POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
 class Step:
-    """Points that have come back, and points that are sent out once those are recorded."""
+    """Finished points, and points that start once the finished ones are recorded."""
 
     finished: tuple[PointResult, ...]
     started: tuple[int, ...]
 
 
-def chunks_of(todo: Sequence[int], workers: int) -> deque[deque[int]]:
-    """Points in runs of neighbours, several runs for every worker."""
-    size = min(CHUNK, max(1, len(todo) // (4 * workers)))
-    return deque(deque(todo[k : k + size]) for k in range(0, len(todo), size))
+def split_into_chunks(points: Sequence[int], workers: int) -> deque[deque[int]]:
+    """Split points into chunks of neighbors, several per worker."""
+    size = min(MAX_CHUNK, max(1, len(points) // (4 * workers)))
+    return deque(deque(points[k : k + size]) for k in range(0, len(points), size))
 
 
-def in_this_process(study: Study, todo: Sequence[int]) -> Generator[Step, None, None]:
-    """Compute points one after another, where they are asked for."""
+def run_serially(study: Study, points: Sequence[int]) -> Generator[Step, None, None]:
+    """Compute points one after another in this process."""
     finished: tuple[PointResult, ...] = ()
-    for place in todo:
+    for index in points:
         interrupt.check()
-        yield Step(finished, (place,))
-        finished = (compute_point(**study.question(place)),)
+        yield Step(finished, (index,))
+        finished = (compute_point(**study.arguments(index)),)
     yield Step(finished, ())
 
 
-def on_processes(study: Study, todo: Sequence[int], workers: int) -> Generator[Step, None, None]:
-    """Compute points in worker processes; the next are sent out when this is resumed."""
+def run_on_processes(
+    study: Study, points: Sequence[int], n_workers: int
+) -> Generator[Step, None, None]:
+    """Compute points in worker processes; each resumption starts the next points."""
     messages: queue.SimpleQueue[tuple[_Worker, str | None]] = queue.SimpleQueue()
-    chunks = chunks_of(todo, workers)
-    crew: list[_Worker] = []
+    chunks = split_into_chunks(points, n_workers)
+    workers: list[_Worker] = []
     deaths: Counter[int] = Counter()
-    stillborn = 0
+    n_failed_starts = 0
     finished: list[PointResult] = []
     try:
         while True:
-            waiting = sum(map(len, chunks)) + sum(len(worker.chunk) for worker in crew)
-            for _ in range(min(workers - len(crew), waiting)):
-                crew.append(_Worker.start(messages))
-            sent = [
-                (worker, place)
-                for worker in crew
-                if (place := _next(worker, crew, chunks)) is not None
-            ]
-            yield Step(tuple(finished), tuple(place for _, place in sent))
+            waiting = sum(map(len, chunks)) + sum(len(worker.chunk) for worker in workers)
+            for _ in range(min(n_workers - len(workers), waiting)):
+                workers.append(_Worker.start(messages))
+            started = [worker for worker in workers if _assign_point(worker, workers, chunks)]
+            yield Step(
+                tuple(finished),
+                tuple(worker.point for worker in started if worker.point is not None),
+            )
             finished.clear()
-            for worker, place in sent:
-                worker.ask(study, place)
-            if not any(worker.place is not None or not worker.ready for worker in crew):
+            for worker in started:
+                worker.send(study)
+            if not any(worker.point is not None or not worker.ready for worker in workers):
                 return
-            for worker, line in _drain(messages):
+            for worker, line in drain(messages, POLL_SECONDS):
                 if line is None:
-                    crew.remove(worker)
-                    place, cause = worker.bury()
-                    stillborn = 0 if worker.ready else stillborn + 1
-                    if stillborn >= DEATHS:
-                        raise InvalidInput("workers", workers, f"cannot be started: {cause}")
-                    if place is not None:
-                        deaths[place] += 1
-                        if deaths[place] < DEATHS:
-                            worker.chunk.appendleft(place)
+                    workers.remove(worker)
+                    cause = worker.close()
+                    n_failed_starts = 0 if worker.ready else n_failed_starts + 1
+                    if n_failed_starts >= MAX_DEATHS:
+                        raise InvalidInput("workers", n_workers, f"cannot be started: {cause}")
+                    if worker.point is not None:
+                        deaths[worker.point] += 1
+                        if deaths[worker.point] < MAX_DEATHS:
+                            worker.chunk.appendleft(worker.point)
                         else:
-                            reason = f"{DEATHS} worker processes died computing it: {cause}"
-                            finished.append(PointResult(place, None, reason, 0.0))
+                            reason = f"{MAX_DEATHS} worker processes died computing it: {cause}"
+                            finished.append(PointResult(worker.point, None, reason, 0.0))
                     if worker.chunk:
                         chunks.appendleft(worker.chunk)
                 elif not worker.ready:
                     worker.ready = True
                 else:
                     finished.append(PointResult(**json.loads(line)))
-                    worker.place = None
+                    worker.point = None
     finally:
-        for worker in crew:
-            worker.bury()
+        for worker in workers:
+            worker.close()
 
 
-def _next(worker: _Worker, crew: list[_Worker], chunks: deque[deque[int]]) -> int | None:
-    """The point a worker should compute next; None if it is busy or nothing is left."""
-    if not worker.ready or worker.place is not None:
-        return None
+def _assign_point(worker: _Worker, workers: list[_Worker], chunks: deque[deque[int]]) -> bool:
+    """Assign the next point to an idle worker; return True if it has a new point."""
+    if not worker.ready or worker.point is not None:
+        return False
     if not worker.chunk and chunks:
         worker.chunk = chunks.popleft()
     if not worker.chunk:
-        # Nothing is left to hand out: help whoever has most.
-        slowest = max(crew, key=lambda other: len(other.chunk))
+        # All chunks are assigned: take a point from the longest one.
+        slowest = max(workers, key=lambda candidate: len(candidate.chunk))
         if slowest.chunk:
             worker.chunk.append(slowest.chunk.pop())
-    worker.place = worker.chunk.popleft() if worker.chunk else None
-    return worker.place
+    worker.point = worker.chunk.popleft() if worker.chunk else None
+    return worker.point is not None
 
 
-def _drain(messages: queue.SimpleQueue[Any]) -> list[Any]:
-    """All messages there are, at least one."""
-    found: list[Any] = []
-    while not found:
-        interrupt.check()
-        with suppress(queue.Empty):
-            found.append(messages.get(timeout=LOOK))
-            while True:
-                found.append(messages.get_nowait())
-    return found
+def drain(messages: queue.SimpleQueue[Any], timeout: float) -> list[Any]:
+    """Wait for a message and return all that have arrived; empty after `timeout` seconds."""
+    interrupt.check()
+    arrived: list[Any] = []
+    with suppress(queue.Empty):
+        arrived.append(messages.get(timeout=timeout))
+        while True:
+            arrived.append(messages.get_nowait())
+    return arrived
 
 
 @dataclass(eq=False)
 class _Worker:
-    """A worker process, the point it computes and the points set aside for it."""
+    """A worker process, the point that it computes and the points reserved for it."""
 
     process: subprocess.Popen[str]
     stderr: IO[bytes]
     listener: threading.Thread = field(init=False)
     ready: bool = False
-    place: int | None = None
+    point: int | None = None
     chunk: deque[int] = field(default_factory=deque)
 
     @classmethod
     def start(cls, messages: queue.SimpleQueue[Any]) -> _Worker:
-        stderr = tempfile.TemporaryFile()  # noqa: SIM115 (closed by bury)
+        stderr = tempfile.TemporaryFile()  # noqa: SIM115 (closed by close)
         options = {"text": True, "encoding": "utf-8"}
         process = start(*COMMAND, stderr=stderr, **options)
         worker = cls(process, stderr)
@@ -158,7 +158,7 @@ class _Worker:
         return worker
 
     def listen(self, messages: queue.SimpleQueue[Any]) -> None:
-        """Hand on its lines; one that a dying worker left unfinished is no answer."""
+        """Forward complete lines of the process, and None at the end."""
         assert self.process.stdout is not None
         with suppress(ValueError, OSError):
             for line in self.process.stdout:
@@ -166,16 +166,16 @@ class _Worker:
                     messages.put((self, line))
         messages.put((self, None))
 
-    def ask(self, study: Study, place: int) -> None:
-        """Send a point; if the worker has died meanwhile, its listener tells."""
-        assert self.process.stdin is not None
+    def send(self, study: Study) -> None:
+        """Send the assigned point; if the process has died, its listener reports that."""
+        assert self.process.stdin is not None and self.point is not None
         with suppress(BrokenPipeError):
-            self.process.stdin.write(json.dumps(study.question(place)) + "\n")
+            self.process.stdin.write(json.dumps(study.arguments(self.point)) + "\n")
             self.process.stdin.flush()
 
-    def bury(self) -> tuple[int | None, str]:
-        """End the process; the point it was computing, and in a few words why it ended."""
-        died = self.process.poll()
+    def close(self) -> str:
+        """End the process; return in a few words why it ended."""
+        exit_code = self.process.poll()
         self.process.kill()
         self.process.wait()
         self.listener.join()
@@ -184,8 +184,9 @@ class _Worker:
             self.process.stdin.close()
         self.process.stdout.close()
         self.stderr.seek(0)
-        said = self.stderr.read().decode("utf-8", "replace").strip().splitlines()
+        errors = self.stderr.read().decode("utf-8", "replace").strip().splitlines()
         self.stderr.close()
-        code = self.process.returncode if died is None else died
-        cause = f"signal {-code}" if code < 0 else f"exit code {code}"
-        return self.place, f"{cause}, {said[-1][:300]}" if said and code >= 0 else cause
+        code = self.process.returncode if exit_code is None else exit_code
+        if code < 0:
+            return f"signal {-code}"
+        return f"exit code {code}, {errors[-1][:300]}" if errors else f"exit code {code}"

@@ -1,4 +1,4 @@
-"""Running a study: what is left to do, on what, into the journal, and at the end a dataset."""
+"""Run the unfinished points of a study, record them in its journal and build its dataset."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,35 +20,34 @@ import xarray as xr
 from dotphase.config import validation
 from dotphase.errors import Interrupted, InvalidInput
 from dotphase.runtime import interrupt
+from dotphase.runtime.progress import ProgressCallback, ProgressEvent, report_nothing
 from dotphase.storage.files import remove_leftovers, write_dataset
 from dotphase.storage.journal import Journal, storage_errors
 from dotphase.storage.provenance import provenance
-from dotphase.study.cluster import connected, on_dask
-from dotphase.study.journal import DATASET, RECENT, open_journal, rate_of, read_record
-from dotphase.study.local import Step, in_this_process, on_processes
+from dotphase.study.cluster import connect, run_on_dask
+from dotphase.study.journal import DATASET, RECENT, open_journal, rate_of, read_contents
+from dotphase.study.local import Step, run_on_processes, run_serially
 from dotphase.study.spec import Study, read_spec
 from dotphase.study.tasks import TASKS
 
-#: Where points can be computed: processes of this machine, a Dask cluster, the calling process.
-PLACES = ("local", "dask", "here")
-#: What stands in a dataset for a point that failed.
+#: Processes of this machine, a Dask cluster, or the calling process.
+ENGINES = ("local", "dask", "serial")
+#: Values of failed points in a dataset, by type.
 MISSING = {float: np.nan, int: -1, bool: False, str: ""}
 
 
 @dataclass(frozen=True)
-class Progress:
-    """How far a study is.
+class StudyProgress:
+    """Result in the progress events of a study.
 
     Attributes
     ----------
-    total, done, failed : numbers of points
-    rate : points finished per second of late; None if not known
-    seconds_left : at this rate; None if not known
-    damaged : rows that had changed on the disk since they were written; they are computed again
+    failed : number of points that failed in this run
+    rate : finished points per second over the last points; None before the first
+    seconds_left : estimated seconds until the end; None without a rate
+    damaged : journal rows that changed on disk; their points are computed again
     """
 
-    total: int
-    done: int
     failed: int
     rate: float | None
     seconds_left: float | None
@@ -59,67 +58,67 @@ def run_study(
     study: Study | str | Path,
     folder: str | Path,
     *,
-    on: str = "local",
+    engine: str = "local",
     scheduler: str | None = None,
     workers: int | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: ProgressCallback | None = None,
 ) -> xr.Dataset:
-    """Compute every point of a study that is not done yet.
+    """Compute the unfinished points of a study.
 
     Parameters
     ----------
     study : Study or path
         The study, or the TOML file that describes it.
     folder : path
-        Where it is kept: a new or empty folder, or one that holds this same study, which
-        then goes on where it stopped. Points that failed are tried again.
-    on : {"local", "dask", "here"}
-        Processes on this machine, a Dask cluster, or the calling process itself.
+        Folder of the study: new, empty, or with unfinished results of the same study, which is
+        resumed. Failed points are tried again.
+    engine : {"local", "dask", "serial"}
+        Processes on this machine, a Dask cluster, or the calling process.
     scheduler : str, optional
-        Address of an existing Dask cluster; without it one is started on 127.0.0.1.
+        Address of an existing Dask cluster; by default one is started on 127.0.0.1.
     workers : int, optional
-        Processes to start; one for every core if not given.
+        Number of processes to start; by default one per core.
     progress : callable, optional
-        Called with a `Progress` at the beginning and whenever points are recorded.
+        Receives a `ProgressEvent` at the beginning and whenever points are recorded. Its ``done``
+        counts failed points too; its ``result`` has ``failed``, ``rate``, ``seconds_left``
+        and ``damaged``.
 
     Returns
     -------
     xarray.Dataset
-        With a dimension for every swept parameter and for the seed; also written to
-        ``study.nc`` in the folder. It is the same however the study was interrupted and
-        on however many workers it ran. ``done`` is false and ``reason`` says why where a
-        point failed.
+        With one dimension per swept parameter and one for the seed; also written to
+        ``study.nc`` in the folder. It depends neither on interruptions nor on the number of
+        workers. Where a point failed, ``done`` is false and ``reason`` contains the error.
 
     Raises
     ------
     Interrupted
-        A `KeyboardInterrupt`, also on SIGTERM, that carries the dataset of what is done.
+        A `KeyboardInterrupt`, also on SIGTERM, with the dataset of the finished points.
 
     Examples
     --------
     >>> study = dp.Study("regression", sweep={"alpha": [0.5, 2.0]})
-    >>> found = dp.run_study(study, "kept", on="here")
-    >>> found["V"].dims
+    >>> dataset = dp.run_study(study, "ridge", engine="serial")
+    >>> dataset["V"].dims
     ('alpha', 'seed')
     """
-    chosen = study if isinstance(study, Study) else read_spec(study)
-    count = check_where(on, scheduler, workers)
-    about = provenance(task=chosen.task)
-    with _terminable(), ExitStack() as stack:
-        # An address where nobody answers leaves no folder behind.
-        client = stack.enter_context(connected(count, scheduler)) if scheduler is not None else None
-        journal = stack.enter_context(open_journal(folder, chosen, about))
+    study = study if isinstance(study, Study) else read_spec(study)
+    count = check_engine(engine, scheduler, workers)
+    with _interrupt_on_sigterm(), ExitStack() as stack:
+        # Connect first: a wrong address must not leave an empty folder behind.
+        client = stack.enter_context(connect(count, scheduler)) if scheduler is not None else None
+        journal = stack.enter_context(open_journal(folder, study, provenance(task=study.task)))
         try:
             remove_leftovers(Path(folder) / DATASET)
-            todo = [place for place in range(chosen.size) if place not in journal.done]
-            if on == "here" or not todo:
-                steps = in_this_process(chosen, todo)
-            elif on == "local":
-                steps = on_processes(chosen, todo, count)
+            unfinished = [index for index in range(study.size) if index not in journal.done]
+            if engine == "serial" or not unfinished:
+                steps = run_serially(study, unfinished)
+            elif engine == "local":
+                steps = run_on_processes(study, unfinished, count)
             else:
-                client = client or stack.enter_context(connected(count, None))
-                steps = on_dask(client, chosen, todo)
-            _follow(steps, journal, chosen.size, progress)
+                client = client or stack.enter_context(connect(count, None))
+                steps = run_on_dask(client, study, unfinished)
+            _record(steps, journal, study, progress or report_nothing)
             dataset = read_study(folder)
             with storage_errors(Path(folder)):
                 write_dataset(dataset, Path(folder) / DATASET)
@@ -129,17 +128,21 @@ def run_study(
     return dataset
 
 
-def _follow(
-    steps: Generator[Step, None, None],
-    journal: Journal,
-    total: int,
-    progress: Callable[[Progress], None] | None,
+def _record(
+    steps: Generator[Step, None, None], journal: Journal, study: Study, report: ProgressCallback
 ) -> None:
-    """Write down what comes back, before anything new is sent out."""
-    report = progress or (lambda now: None)
-    done, failed, begun = len(journal.done), 0, time.time()
-    recent: deque[float] = deque(maxlen=RECENT + 1)
-    report(Progress(total, done, failed, None, None, journal.damaged))
+    """Record finished points in the journal before new ones are sent out."""
+    n_before, n_finished, failed, started = len(journal.done), 0, 0, time.time()
+    times: deque[float] = deque(maxlen=RECENT + 1)
+
+    def report_progress(now: float) -> None:
+        done = n_before + n_finished
+        rate = rate_of(started, list(times), now)
+        seconds_left = (study.size - done) / rate if rate else None
+        result = StudyProgress(failed, rate, seconds_left, journal.damaged)
+        report(ProgressEvent(f"{study.task} study", done, study.size, result))
+
+    report_progress(started)
     with closing(steps):
         for step in steps:
             if step.finished or step.started:
@@ -147,29 +150,28 @@ def _follow(
             if not step.finished:
                 continue
             now = time.time()
-            bad = sum(outcome.values is None for outcome in step.finished)
-            failed, done = failed + bad, done + len(step.finished) - bad
-            recent.extendleft([now] * len(step.finished))
-            rate = rate_of(begun, list(recent), now)
-            left = (total - done - failed) / rate if rate else None
-            report(Progress(total, done, failed, rate, left, journal.damaged))
+            n_finished += len(step.finished)
+            failed += sum(point.values is None for point in step.finished)
+            times.extendleft([now] * len(step.finished))
+            report_progress(now)
 
 
 def read_study(folder: str | Path) -> xr.Dataset:
-    """The dataset of what is finished in a study's folder, also while it is running.
+    """Return the dataset of a study's finished points, also while it is running.
 
     Parameters
     ----------
     folder : path
-        Where `run_study` works, or has worked.
+        Folder of the study, as in `run_study`.
 
     Examples
     --------
     >>> study = dp.Study("regression", sweep={"alpha": [0.5, 2.0]})
-    >>> found = dp.run_study(study, "kept", on="here")
-    >>> found = dp.read_study("kept")
+    >>> dataset = dp.run_study(study, "ridge", engine="serial")
+    >>> dp.read_study("ridge").identical(dataset)
+    True
     """
-    study, record = read_record(folder)
+    study, contents = read_contents(folder)
     results = TASKS[study.task].results
     kinds: dict[type, Any] = {float: np.float64, int: np.int64, bool: np.bool_, str: object}
     columns = {
@@ -178,24 +180,24 @@ def read_study(folder: str | Path) -> xr.Dataset:
     }
     done = np.zeros(study.size, bool)
     reason = np.full(study.size, "", object)
-    for outcome in record.outcomes:
-        if outcome.values is None:
-            reason[outcome.index] = outcome.reason
+    for point in contents.points:
+        if point.values is None:
+            reason[point.index] = point.reason
             continue
-        done[outcome.index] = True
+        done[point.index] = True
         for name in results:
-            columns[name][outcome.index] = outcome.values[name]
-    axes = tuple(study.dimensions)
+            columns[name][point.index] = point.values[name]
     dataset = xr.Dataset(
-        coords={name: _labels(values) for name, values in study.dimensions.items()},
-        attrs=_attributes(study, record.about, record.software),
+        coords={name: _coordinate(values) for name, values in study.dimensions.items()},
+        attrs=_attributes(study, contents.provenance, contents.software),
     )
-    described = {name: result.description for name, result in results.items()}
+    descriptions = {name: result.description for name, result in results.items()}
     columns |= {"done": done, "reason": reason}
-    described |= {"done": "whether the point was computed", "reason": "why it failed"}
+    descriptions |= {"done": "whether the point was computed", "reason": "why it failed"}
     for name, values in columns.items():
         text = values.astype(str) if values.dtype == object else values
-        dataset[name] = (axes, text.reshape(study.shape), {"description": described[name]})
+        attributes = {"description": descriptions[name]}
+        dataset[name] = (tuple(study.dimensions), text.reshape(study.shape), attributes)
     return dataset
 
 
@@ -211,17 +213,17 @@ def _attributes(study: Study, about: dict[str, Any], software: tuple[str, ...]) 
     return attributes
 
 
-def _labels(values: tuple[Any, ...]) -> list[Any]:
-    """Values as coordinates: numbers, or texts."""
+def _coordinate(values: tuple[Any, ...]) -> list[Any]:
+    """Convert swept values to numbers or texts, for the coordinate of a dataset."""
     if all(isinstance(value, int | float | str) for value in values):
         return list(values)
     return [value if isinstance(value, str) else json.dumps(value) for value in values]
 
 
-def check_where(on: str, scheduler: str | None = None, workers: int | None = None) -> int:
-    """How many processes to start, where it can be asked for; see `run_study`."""
-    validation.choice("on", on, PLACES)
-    if scheduler is not None and on != "dask":
+def check_engine(engine: str, scheduler: str | None = None, workers: int | None = None) -> int:
+    """Check the arguments of `run_study`; return the number of processes to start."""
+    validation.choice("engine", engine, ENGINES)
+    if scheduler is not None and engine != "dask":
         raise InvalidInput("scheduler", scheduler, "must be used with a Dask cluster")
     if workers is not None:
         return validation.integer("workers", workers, at_least=1, at_most=1024)
@@ -229,13 +231,13 @@ def check_where(on: str, scheduler: str | None = None, workers: int | None = Non
 
 
 @contextmanager
-def _terminable() -> Iterator[None]:
+def _interrupt_on_sigterm() -> Iterator[None]:
     """Treat SIGTERM, which schedulers of clusters send, like Ctrl-C.
 
     Only the main thread can set signal handlers; in other threads SIGTERM keeps its handler.
     """
     before = signal.getsignal(signal.SIGTERM)
-    # A handler that was not set by Python cannot be restored by it.
+    # Python cannot restore a handler that was not set by Python.
     if threading.current_thread() is not threading.main_thread() or before is None:
         yield
         return

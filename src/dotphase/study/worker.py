@@ -1,6 +1,6 @@
-"""A process that computes points: one question per line of its input, one answer per line.
+"""Worker process: reads one point per line in JSON and writes one result per line.
 
-It is started by `dotphase.study.local` as ``python -m dotphase.study.worker``.
+`dotphase.study.local` starts it as ``python -m dotphase.study.worker``.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from dotphase.runtime import subprocesses
 
 
 def main() -> None:
-    """Answer until the input ends."""
-    answers = os.fdopen(subprocesses.take_over_output(), "w", encoding="utf-8")
+    """Compute points until the input ends."""
+    output = os.fdopen(subprocesses.take_over_output(), "w", encoding="utf-8")
     from dotphase.study.tasks import compute_point
 
-    questions: queue.SimpleQueue[str] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(sys.stdin, questions), daemon=True).start()
-    _say(answers, {"ready": True})
+    requests: queue.SimpleQueue[str] = queue.SimpleQueue()
+    threading.Thread(target=_read, args=(sys.stdin, requests), daemon=True).start()
+    _write(output, {"ready": True})
     while True:
-        _say(answers, asdict(compute_point(**json.loads(questions.get()))))
+        _write(output, asdict(compute_point(**json.loads(requests.get()))))
 
 
-def _listen(source: IO[str], questions: queue.SimpleQueue[str]) -> None:
+def _read(source: IO[str], requests: queue.SimpleQueue[str]) -> None:
     for line in source:
-        questions.put(line)
-    # Whoever asked is gone, perhaps killed: nobody wants the answer.
+        requests.put(line)
+    # The parent process has ended: stop in the middle of a point.
     os._exit(0)
 
 
-def _say(answers: IO[str], value: object) -> None:
+def _write(output: IO[str], value: object) -> None:
     try:
-        answers.write(json.dumps(value) + "\n")
-        answers.flush()
+        output.write(json.dumps(value) + "\n")
+        output.flush()
     except BrokenPipeError:
         os._exit(0)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from dotphase.cli.options import json_option, model_reference_options, where_opt
 from dotphase.cli.output import print_json
 
 if TYPE_CHECKING:
-    from dotphase.study.run import Progress
+    from dotphase.runtime.progress import ProgressCallback, ProgressEvent
 
 #: Shortest time between two updates of the terminal, so that drawing does not delay the points.
 MIN_REDRAW_SECONDS = 0.1
@@ -60,7 +60,7 @@ def run(
     with _live_status(study.task) as show:
         try:
             dataset: Any = run_study(
-                study, out, on=engine, scheduler=scheduler, workers=workers, progress=show
+                study, out, engine=engine, scheduler=scheduler, workers=workers, progress=show
             )
         except Interrupted as stop:
             interrupted, dataset = True, stop.finished
@@ -97,15 +97,15 @@ def show_status(folder: str, as_json: bool) -> int:
 
 
 @contextmanager
-def _live_status(task: str) -> Iterator[Callable[[Progress], None]]:
+def _live_status(task: str) -> Iterator[ProgressCallback]:
     """Show finished points, rate and time left on a terminal; elsewhere only warnings."""
     warned = False
 
-    def warn(progress: Progress) -> None:
+    def warn(event: ProgressEvent) -> None:
         nonlocal warned
-        if progress.damaged and not warned:
-            text = "are damaged on the disk: these points are computed again"
-            click.echo(f"dotphase: {progress.damaged} rows of the journal {text}", err=True)
+        if event.result.damaged and not warned:
+            text = "are damaged on disk; their points are computed again"
+            click.echo(f"dotphase: {event.result.damaged} rows of the journal {text}", err=True)
         warned = True
 
     if not sys.stderr.isatty():
@@ -118,23 +118,24 @@ def _live_status(task: str) -> Iterator[Callable[[Progress], None]]:
     last_update = 0.0
     with Live(Text(f"{task} study"), console=Console(stderr=True), transient=True) as live:
 
-        def show(progress: Progress) -> None:
+        def show(event: ProgressEvent) -> None:
             nonlocal last_update
-            warn(progress)
-            complete = progress.done + progress.failed >= progress.total
-            if time.monotonic() - last_update < MIN_REDRAW_SECONDS and not complete:
+            warn(event)
+            if time.monotonic() - last_update < MIN_REDRAW_SECONDS and event.done != event.total:
                 return
             last_update = time.monotonic()
-            live.update(Text(_status_line(task, progress)))
+            live.update(Text(status_line(event)))
 
         yield show
 
 
-def _status_line(task: str, progress: Progress) -> str:
-    line = f"{task} study: {progress.done} of {progress.total} points"
+def status_line(event: ProgressEvent) -> str:
+    """Format finished and failed points, rate and time left of a study's progress event."""
+    progress = event.result
+    line = f"{event.stage}: {event.done - progress.failed} of {event.total} points"
     if progress.failed:
         line += f", {progress.failed} failed"
-    if progress.rate is not None and progress.seconds_left is not None:
+    if progress.rate is not None:
         line += f", {progress.rate:.3g} per second, {duration(progress.seconds_left)} left"
     return line
 

@@ -1,10 +1,10 @@
-"""What a point of a study computes: named parameters and a seed in, named results out.
+"""Tasks of studies: functions from named parameters and a seed to named results.
 
-A task is one file of this package with a `TASK`: a function, the parameters it takes besides the
-model's, and the results it gives. Validation, sweeps, the journal, the dataset and the options of
-the command of the same name follow from the tables. Points know nothing of each other, so that a
-study does not depend on the order in which they are computed. What a task needs is imported when a
-point is computed: the process that only hands out the points stays small.
+A task is one file of this package with a `TASK`: a function, its parameters besides those of the
+model, and its results. Validation, sweeps, the journal, the dataset and the options of the command
+of the same name follow from these tables. Points are independent of each other, so that a study
+does not depend on the order in which they are computed. A task imports its libraries when a point
+is computed, which keeps the process that only distributes points small.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Values = dict[str, Any]
 
 @dataclass(frozen=True)
 class Result:
-    """A result of a task: float, int, bool or str, and what it means."""
+    """Type (float, int, bool or str) and description of a result of a task."""
 
     kind: type
     description: str
@@ -38,14 +38,14 @@ class Result:
 
 @dataclass(frozen=True)
 class Task:
-    """What can be computed at a point.
+    """Computation at the points of a study.
 
     Attributes
     ----------
-    compute : function of (model, parameters, seed) that returns every one of `results`; without
-        the model if the task has its own
-    parameters, results : by name
-    takes_model : whether it is for any model
+    compute : function of (model, parameters, seed) that returns all `results`; without the model
+        if `takes_model` is False
+    parameters, results : tables by name
+    takes_model : False if the task has its own model
     """
 
     compute: Callable[..., Values]
@@ -70,42 +70,41 @@ def compute_point(
     seed: int,
     model: Mapping[str, Any] | None = None,
 ) -> PointResult:
-    """Compute one point; whatever it raises becomes the reason of its failure.
+    """Compute one point; an exception becomes the reason of its failure.
 
     Parameters
     ----------
-    task : name of a task
-    index : place of the point in the grid
-    parameters : of the task and of the model, by name
-    seed : of everything random
-    model : fields of a `Reference`; None if the task has a model of its own
+    task : name of the task
+    index : index of the point in the grid
+    parameters : parameters of the task and the model, by name
+    seed : root seed
+    model : fields of a `Reference`; None if the task has its own model
     """
     from dotphase.storage.journal import PointResult
 
-    began = time.perf_counter()
+    start = time.perf_counter()
     try:
-        chosen = TASKS[task]
-        own = {name: parameters[name] for name in chosen.parameters}
-        if model is None:
-            found = chosen.compute(own, seed)
-        else:
-            rest = {name: value for name, value in parameters.items() if name not in own}
-            made = _model(Reference(**model), json.dumps(rest))
-            found = chosen.compute(made, own, seed)
-        values = {name: result.kind(found[name]) for name, result in chosen.results.items()}
+        definition = TASKS[task]
+        own = {name: parameters[name] for name in definition.parameters}
+        arguments: list[Any] = [own, seed]
+        if model is not None:
+            of_model = {name: value for name, value in parameters.items() if name not in own}
+            arguments.insert(0, _model(Reference(**model), json.dumps(of_model)))
+        results = definition.compute(*arguments)
+        values = {name: result.kind(results[name]) for name, result in definition.results.items()}
     except Exception as error:
-        return PointResult(index, None, reason_of(error), time.perf_counter() - began)
-    return PointResult(index, values, None, time.perf_counter() - began)
+        return PointResult(index, None, describe_error(error), time.perf_counter() - start)
+    return PointResult(index, values, None, time.perf_counter() - start)
 
 
 @lru_cache(maxsize=64)
 def _model(reference: Reference, parameters: str) -> Model:
-    """The model of some points; one object for all of them, so that it is compiled once."""
+    """Return a model; points with equal parameters share one object, which is compiled once."""
     return reference.find().build(**json.loads(parameters))
 
 
-def reason_of(error: BaseException) -> str:
-    """An exception in one line."""
+def describe_error(error: BaseException) -> str:
+    """Describe an exception in one line."""
     text = " ".join(str(error).split())
     if isinstance(error, InvalidInput):
         return text

@@ -1,4 +1,4 @@
-"""Parameters and results that several tasks have."""
+"""Parameters and results that several tasks share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOSSES = {
 }
 LINEAR = {"linear_test_error": Result(float, "test error of the linear layer")}
 
-#: What is measured of a student at finite dimension.
+#: Results of a student at finite dimension.
 RUN = {
     **LOSSES,
     "test_error_sampled": Result(float, "test error on held-out sentences"),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def compute(model: Model, parameters: Mapping[str, Any], seed: int) -> Values:
-    """What is measured of the run."""
+    """Return the results of one run."""
     from dotphase.experiments.comparison.amp import amp
 
     return amp(model, seeds=1, seed=seed, **parameters).runs[0].to_dict()

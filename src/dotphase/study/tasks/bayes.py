@@ -1,4 +1,4 @@
-"""What the data allow, as `dotphase.bayes.optimal`."""
+"""Bayes-optimal estimation, as `dotphase.bayes.optimal`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 def compute(model: Model, parameters: Mapping[str, Any], seed: int) -> Values:
-    """The Bayes-optimal overlap and test error."""
+    """Return the Bayes-optimal overlap and test error."""
     from dotphase.theory.bayes import bayes_optimal
 
-    found = bayes_optimal(model, parameters["alpha"], seed=seed).to_dict()
-    return found | {"test_error_stderr": found["stderr"]}
+    results = bayes_optimal(model, parameters["alpha"], seed=seed).to_dict()
+    return results | {"test_error_stderr": results["stderr"]}
 
 
 TASK = Task(

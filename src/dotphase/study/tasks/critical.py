@@ -1,4 +1,4 @@
-"""Where the branches cross and where attention beats the linear layer, as `dotphase critical`."""
+"""Transition, ends of the branches and threshold against the linear layer: `dotphase critical`."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ if TYPE_CHECKING:
 
 
 def compute(model: Model, parameters: Mapping[str, Any], seed: int) -> Values:
-    """The critical points."""
+    """Return the critical values of alpha."""
     from dotphase.theory.critical import critical
 
-    found = critical(model, seed=seed, **parameters)
-    flat = {
-        f"{what}_{branch}": getattr(found, what).get(branch, math.nan)
-        for what in _LIMITS
+    result = critical(model, seed=seed, **parameters)
+    of_branches = {
+        f"{name}_{branch}": getattr(result, name).get(branch, math.nan)
+        for name in _BRANCH_EVENTS
         for branch in _BRANCHES
     }
-    return {**found.to_dict(), **flat}
+    return {**result.to_dict(), **of_branches}
 
 
-_LIMITS = {"stability_loss": "stops being a minimum", "branch_end": "ends"}
+#: Names of alphas of each branch, and the events at them.
+_BRANCH_EVENTS = {"stability_loss": "stops being a minimum", "branch_end": "ends"}
 _BRANCHES = ("semantic", "positional")
 
 TASK = Task(
@@ -46,8 +47,8 @@ TASK = Task(
         "alpha_l_stderr": Result(float, "quadrature standard error"),
         **LINEAR,
         **{
-            f"{what}_{branch}": Result(float, f"alpha where the {branch} branch {does}")
-            for what, does in _LIMITS.items()
+            f"{name}_{branch}": Result(float, f"alpha where the {branch} branch {event}")
+            for name, event in _BRANCH_EVENTS.items()
             for branch in _BRANCHES
         },
         "trusted": Result(bool, "whether the theory can be trusted there"),

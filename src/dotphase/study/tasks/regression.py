@@ -1,4 +1,4 @@
-"""Ridge regression by the solver and in closed form: L = 1 and two identities as links."""
+"""Ridge regression by the solver and in closed form: one token, and identities as links."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MODEL = MODELS["ridge-regression"]
 
 
 def compute(parameters: Mapping[str, Any], seed: int) -> Values:
-    """Both, side by side."""
+    """Return the solution by the solver and in closed form."""
     from dotphase.model.glm import ridge_regression
     from dotphase.theory.solve import solve
 

@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 
 def compute(model: Model, parameters: Mapping[str, Any], seed: int) -> Values:
-    """The solution, its errors and what is known of it."""
+    """Return the solution, its standard errors and its stability."""
     from dotphase.theory.solve import solve
 
-    rest = dict(parameters)
-    solution = solve(model, rest.pop("alpha"), rest.pop("branch"), seed=seed, **rest)
-    full = solution.to_dict()
+    settings = dict(parameters)
+    solution = solve(model, settings.pop("alpha"), settings.pop("branch"), seed=seed, **settings)
+    results = solution.to_dict()
     return {
-        **full,
-        **full["norms"],
-        **full["stability"],
-        **{f"{name}_stderr": error for name, error in full["stderr"].items()},
+        **results,
+        **results["norms"],
+        **results["stability"],
+        **{f"{name}_stderr": error for name, error in results["stderr"].items()},
         "on_branch": solution.on_branch,
     }
 

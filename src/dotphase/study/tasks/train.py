@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def compute(model: Model, parameters: Mapping[str, Any], seed: int) -> Values:
-    """What is measured of the run."""
+    """Return the results of one run."""
     from dotphase.training.run import train
 
     return train(model, seeds=1, runs_per_batch=1, seed=seed, **parameters).runs[0].to_dict()
