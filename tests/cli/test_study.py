@@ -13,11 +13,13 @@ from pathlib import Path
 import pytest
 
 import fake_task  # noqa: F401
-from dotphase.cli.commands.study import duration
+from dotphase.cli.commands.study import duration, status_line
 from dotphase.cli.main import _run
+from dotphase.runtime.progress import ProgressEvent
 from dotphase.storage.journal import read_journal
 from dotphase.study import local
 from dotphase.study.journal import read_status
+from dotphase.study.run import StudyProgress
 
 TESTS = Path(__file__).parents[1]
 SPEC = 'task = "fake"\nseeds = 2\n[sweep]\nx = [1.0, 2.0]\n'
@@ -150,3 +152,10 @@ def _begun(out):
 
 def test_durations_have_convenient_units():
     assert [duration(s) for s in (5, 300, 9000, 400_000)] == ["5 s", "5.0 min", "2.5 h", "4.6 days"]
+
+
+def test_the_live_line_is_made_from_the_event():
+    first = ProgressEvent("fake study", 2, 9, StudyProgress(0, None, None, 0))
+    assert status_line(first) == "fake study: 2 of 9 points"
+    later = ProgressEvent("fake study", 6, 9, StudyProgress(1, 0.25, 12.0, 0))
+    assert status_line(later) == "fake study: 5 of 9 points, 1 failed, 0.25 per second, 12 s left"

@@ -29,7 +29,7 @@ def test_arrays_of_another_question_are_refused(tmp_path):
     assert kept.arrays() is None
     kept.store_arrays({"x": np.arange(2)})
     assert list(kept.arrays()) == ["x"] and kept.arrays()["x"].tolist() == [0, 1]
-    other = CachedResult(kept.path, {**kept.asked, "n": 3}, "checkpoint")
+    other = CachedResult(kept.path, {**kept.config, "n": 3}, "checkpoint")
     with pytest.raises(InvalidInput, match=r"^checkpoint = .*\(n: 2 stored, 3 requested\)"):
         other.arrays()
     assert list(tmp_path.iterdir()) == [kept.path]

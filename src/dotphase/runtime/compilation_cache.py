@@ -129,7 +129,7 @@ def _enable() -> Callable[[], None]:
 
 
 def _restore(before: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
-    """Restore settings, except those that the host program has changed in the meantime."""
+    """Restore settings, except values that the host program has changed in the meantime."""
     _update({name: before[name] for name in before if _setting(name) == settings[name]})
 
 

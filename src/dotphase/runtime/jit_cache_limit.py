@@ -48,7 +48,7 @@ _state = _State()
 
 
 def track(function: CompiledFunction) -> None:
-    """Add a function to those that are dropped first."""
+    """Register a function whose compiled code is dropped first."""
     with _state.lock:
         _state.functions.add(function)
 

@@ -11,9 +11,10 @@ import jax
 
 from dotphase.errors import InvalidInput
 
-#: Arrays of the size of the data, or of all Hessians, that exist at once.
+#: Number of arrays of the size of the data, or of all Hessians, that exist at the same time.
 COPIES = 4
-SMALLER = "use a smaller d or alpha, or float32"
+#: Advice if a single run does not fit.
+ADVICE = "use a smaller d or alpha, or float32"
 
 
 def available_bytes() -> int:
@@ -22,10 +23,10 @@ def available_bytes() -> int:
     stats = device.memory_stats() if device.platform != "cpu" else None
     if stats and "bytes_limit" in stats:
         return int(stats["bytes_limit"] - stats.get("bytes_in_use", 0))
-    return min(_free(), _allowed())
+    return min(_free_bytes(), _container_limit())
 
 
-def _free() -> int:
+def _free_bytes() -> int:
     """Return the free memory of the machine in bytes."""
     try:
         for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
@@ -36,7 +37,7 @@ def _free() -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
 
 
-def _allowed() -> int:
+def _container_limit() -> int:
     """Return the memory limit of the container in bytes; 2^63 without a limit."""
     try:
         return int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii"))
@@ -44,29 +45,33 @@ def _allowed() -> int:
         return 2**63
 
 
-def check_batch(batch: int, each: int, room: int, d: int) -> None:
-    """Refuse a batch of runs of `each` bytes that does not fit into `room` bytes."""
-    if batch * each <= room:
+def check_batch(n_runs: int, bytes_per_run: int, available: int, d: int) -> None:
+    """Refuse a batch of runs at dimension `d` that needs more than the available bytes."""
+    if n_runs * bytes_per_run <= available:
         return
-    fits, free = room // each, f"and {format_size(room)} are free"
-    if fits < 1:
-        rule = f"one run needs about {format_size(each)} {free}: {SMALLER}"
+    max_runs, free = available // bytes_per_run, f"and {format_size(available)} are free"
+    if max_runs < 1:
+        rule = f"one run needs about {format_size(bytes_per_run)} {free}: {ADVICE}"
         raise InvalidInput("d", d, rule)
-    rule = f"needs about {format_size(batch * each)} {free}: use runs_per_batch {fits} or less"
-    raise InvalidInput("runs_per_batch", batch, rule)
+    needed = format_size(n_runs * bytes_per_run)
+    rule = f"needs about {needed} {free}: use runs_per_batch {max_runs} or less"
+    raise InvalidInput("runs_per_batch", n_runs, rule)
 
 
-def check_storage(field: str, count: int, each: int) -> int:
-    """Return `count`; `InvalidInput` if so many items of `each` bytes do not fit into memory."""
-    room = available_bytes()
-    if count * each > room:
-        rule = f"would keep about {format_size(count * each)} and {format_size(room)} are free"
-        raise InvalidInput(field, count, f"{rule}: use {max(room // each, 1)} or less")
+def check_storage(field: str, count: int, bytes_per_item: int) -> int:
+    """Return `count`; `InvalidInput` if that many items do not fit into memory."""
+    available = available_bytes()
+    if count * bytes_per_item > available:
+        needed, free = format_size(count * bytes_per_item), format_size(available)
+        rule = f"would keep about {needed} and {free} are free"
+        raise InvalidInput(
+            field, count, f"{rule}: use {max(available // bytes_per_item, 1)} or less"
+        )
     return count
 
 
 @contextmanager
-def explain_out_of_memory(batch: int) -> Iterator[None]:
+def explain_out_of_memory(n_runs: int) -> Iterator[None]:
     """Turn the runtime's out-of-memory error into one that names a batch size to use."""
     try:
         yield
@@ -76,11 +81,12 @@ def explain_out_of_memory(batch: int) -> Iterator[None]:
             "RESOURCE_EXHAUSTED" not in text and "ut of memory" not in text
         ):
             raise
-        rule = f"ran out of memory: use runs_per_batch {batch // 2} or less"
-        if batch == 1:
-            rule = f"ran out of memory with a single run: {SMALLER}"
-        raise InvalidInput("runs_per_batch", batch, rule) from error
+        rule = f"ran out of memory: use runs_per_batch {n_runs // 2} or less"
+        if n_runs == 1:
+            rule = f"ran out of memory with a single run: {ADVICE}"
+        raise InvalidInput("runs_per_batch", n_runs, rule) from error
 
 
 def format_size(count: int) -> str:
+    """Format a number of bytes in MiB or GiB."""
     return f"{count / 2**30:.2f} GiB" if count >= 2**28 else f"{count / 2**20:.0f} MiB"

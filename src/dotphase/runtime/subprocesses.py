@@ -26,7 +26,7 @@ ENVIRONMENT = {
 
 
 def start(*command: str, stderr: int | IO[bytes], **options: Any) -> subprocess.Popen[Any]:
-    """Start Python with pipes for requests and answers; `options` are those of `Popen`."""
+    """Start Python with pipes for requests and answers; `options` are passed to `Popen`."""
     package = Path(dotphase.__file__).parent.parent
     path = os.pathsep.join([str(package), *filter(None, [os.environ.get("PYTHONPATH")])])
     return subprocess.Popen(

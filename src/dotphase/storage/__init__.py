@@ -1,1 +1,1 @@
-"""What reaches the disk: where it came from, whole or not at all."""
+"""Results on disk: files written atomically, with their provenance."""

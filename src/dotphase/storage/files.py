@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and read without executing anything."""
+"""Write files atomically, and read them without executing code."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dotphase.errors import InvalidInput
-from dotphase.storage.paths import beside
+from dotphase.storage.paths import temporary_path
 from dotphase.storage.provenance import attribute
 
 if TYPE_CHECKING:
     import xarray as xr
 
-#: What reading a damaged file may raise: a header may ask for more memory than there is.
+#: Errors of damaged files; a damaged header may request more memory than the machine has.
 UNREADABLE = (
     OSError, ValueError, EOFError, KeyError, TypeError, AttributeError, RuntimeError, SyntaxError,
     NotImplementedError, MemoryError, zipfile.BadZipFile, zlib.error, struct.error,
 )  # fmt: skip
-#: Name of the entry of an .npz file that says what it holds.
+#: Name of the entry of an .npz file with its metadata in JSON.
 ABOUT = "about"
 
 
 class Damaged(InvalidInput):
-    """A file that is no longer, or never was, what it should be."""
+    """Error of a file with damaged or unexpected contents."""
 
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
-    """A path to write to instead, which becomes `path` at the end, once it is on the disk.
+    """Yield a temporary path, which replaces `path` at the end, once its data are on disk.
 
-    A kill at any moment leaves the old file or the new one.
+    A process that is killed at any moment leaves the old file or the new one.
     """
-    temporary = beside(path)
+    temporary = temporary_path(path)
     try:
         yield temporary
         with temporary.open("rb") as file:
@@ -56,46 +56,45 @@ def atomic_write(path: Path) -> Iterator[Path]:
 def write_dataset(dataset: xr.Dataset, path: str | Path) -> Path:
     """Write a netCDF file."""
     target = Path(path)
-    # Made in memory: HDF5 does not survive a disk that is full.
-    made = _as_bytes(dataset)
+    content = _to_bytes(dataset)  # in memory: HDF5 crashes on a full disk
     with atomic_write(target) as temporary:
-        temporary.write_bytes(made)
+        temporary.write_bytes(content)
     return target
 
 
-def _as_bytes(dataset: xr.Dataset) -> Any:
-    holds = {name: attribute(value) for name, value in dataset.attrs.items()}
-    return dataset.assign_attrs(holds).to_netcdf(engine="h5netcdf")
+def _to_bytes(dataset: xr.Dataset) -> Any:
+    attributes = {name: attribute(value) for name, value in dataset.attrs.items()}
+    return dataset.assign_attrs(attributes).to_netcdf(engine="h5netcdf")
 
 
-def as_read_back(dataset: xr.Dataset) -> xr.Dataset:
-    """A dataset as it comes back from a file: texts have other types there."""
+def round_trip(dataset: xr.Dataset) -> xr.Dataset:
+    """Encode a dataset as a file and decode it, which changes the types of texts."""
     import xarray as xr
 
-    with xr.open_dataset(io.BytesIO(_as_bytes(dataset)), engine="h5netcdf") as found:
-        return found.load()
+    with xr.open_dataset(io.BytesIO(_to_bytes(dataset)), engine="h5netcdf") as decoded:
+        return decoded.load()
 
 
-def digest_of(dataset: xr.Dataset) -> str:
-    """A mark that tells whether anything in a dataset has changed since it was written."""
-    mark = hashlib.blake2b(digest_size=16)
+def dataset_checksum(dataset: xr.Dataset) -> str:
+    """Return a checksum of the variables of a dataset and their attributes."""
+    checksum = hashlib.blake2b(digest_size=16)
     for name in sorted(map(str, dataset.variables)):
-        one = dataset[name]
-        values = np.ascontiguousarray(one.values)
-        told = [name, one.dims, one.shape, one.dtype.str, one.attrs]
-        mark.update(json.dumps(told, default=str, sort_keys=True).encode())
+        variable = dataset[name]
+        values = np.ascontiguousarray(variable.values)
+        header = [name, variable.dims, variable.shape, variable.dtype.str, variable.attrs]
+        checksum.update(json.dumps(header, default=str, sort_keys=True).encode())
         data = json.dumps(values.tolist()).encode() if values.dtype == object else values.tobytes()
-        mark.update(data)
-    return mark.hexdigest()
+        checksum.update(data)
+    return checksum.hexdigest()
 
 
 def read_dataset(path: Path) -> xr.Dataset:
-    """A dataset in memory, its file closed."""
+    """Load a dataset into memory and close its file."""
     import h5py
     import xarray as xr
 
     if path.suffix == ".nc":
-        h5py.File(path, "r").close()  # refuses a damaged file without a word on the terminal
+        h5py.File(path, "r").close()  # raises an error for a damaged file, and prints nothing
     with xr.open_dataset(path) as dataset:
         return dataset.load()
 
@@ -107,34 +106,34 @@ def write_text(text: str, path: Path) -> None:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove what writers of `path` that were killed have left beside it."""
+    """Remove the temporary files of `atomic_write` in processes that were killed."""
     pattern = f".{glob.escape(path.stem)}-{'[0-9a-f]' * 32}{path.suffix}"
     for file in path.parent.glob(pattern):
         file.unlink(missing_ok=True)
 
 
 def write_arrays(
-    path: Path, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any] | None = None
+    path: Path, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any] | None = None
 ) -> None:
-    """Write an .npz file, with what JSON can hold beside the arrays."""
-    text = {} if about is None else {ABOUT: np.asarray(json.dumps(dict(about)))}
+    """Write arrays and metadata for JSON to an .npz file."""
+    text = {} if metadata is None else {ABOUT: np.asarray(json.dumps(dict(metadata)))}
     with atomic_write(path) as temporary, temporary.open("wb") as file:
         np.savez(file, **arrays, **text)  # type: ignore[arg-type]
 
 
 def read_arrays(path: Path, field: str) -> dict[str, np.ndarray]:
-    """The arrays of an .npz, which must hold no pickled objects; `InvalidInput` otherwise."""
+    """Read the arrays of an .npz file; `InvalidInput` if it contains pickled objects."""
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as found:
-            return {name: found[name] for name in found.files}
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
     except UNREADABLE:
         raise Damaged(field, str(path), "must be an .npz file of plain arrays") from None
 
 
-def take_metadata(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-    """What was written beside arrays, taken out of them; nothing if it is not of our making."""
+def pop_metadata(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Remove the metadata of `write_arrays` from arrays and return them; empty without any."""
     try:
-        found = json.loads(str(arrays.pop(ABOUT, "{}")))
+        metadata = json.loads(str(arrays.pop(ABOUT, "{}")))
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return metadata if isinstance(metadata, dict) else {}

@@ -1,4 +1,4 @@
-"""Labels of datasets: what plots write at their axes."""
+"""Long names and units of variables in datasets, which plots show on their axes."""
 
 from __future__ import annotations
 

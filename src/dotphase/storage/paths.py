@@ -1,4 +1,4 @@
-"""Where something can be written, found out before it is computed. Light."""
+"""Check before a computation that its results can be written. Imports quickly."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 from dotphase.errors import InvalidInput
 
-#: Endings of figures.
+#: Suffixes of figures.
 FIGURES = (".png", ".svg", ".pdf")
 
 
 def as_path(field: str, path: Any) -> Path:
-    """`path` as a path, or `InvalidInput`."""
+    """Convert `path` to a path; `InvalidInput` if that is impossible."""
     try:
         return Path(path)
     except TypeError:
@@ -21,7 +21,10 @@ def as_path(field: str, path: Any) -> Path:
 
 
 def check_writable(field: str, path: str | Path, endings: tuple[str, ...]) -> Path:
-    """A path that can be written later, checked before any work is done: by writing beside it."""
+    """Return a path in which a file can be written; `InvalidInput` otherwise.
+
+    A temporary file in the same folder is written and removed.
+    """
     target = as_path(field, path)
     if target.suffix.lower() not in endings:
         raise InvalidInput(field, str(path), "must end in " + " or ".join(endings))
@@ -32,46 +35,46 @@ def check_writable(field: str, path: str | Path, endings: tuple[str, ...]) -> Pa
     except (OSError, ValueError) as error:
         if isinstance(error, InvalidInput):
             raise
-        raise InvalidInput(field, str(path), f"cannot be written ({_why(error)})") from None
+        raise InvalidInput(field, str(path), f"cannot be written ({_reason(error)})") from None
     return target
 
 
 def check_folder(field: str, path: str | Path, *, parents: bool = False) -> Path:
-    """A folder that is there or can be made, and can be written to later.
+    """Return a folder that exists or can be created, and is writable; `InvalidInput` otherwise.
 
-    With `parents` the folders around it can be made as well.
+    Its parent must exist, unless `parents` is True.
     """
     target = as_path(field, path)
     if not str(path).strip():
         raise InvalidInput(field, str(path), "must be the name of a folder")
     try:
-        around = [target, *target.absolute().parents]
-        level = next(k for k, folder in enumerate(around) if folder.exists())
-        if not around[level].is_dir():
+        folders = [target, *target.absolute().parents]
+        level = next(k for k, folder in enumerate(folders) if folder.exists())
+        if not folders[level].is_dir():
             raise InvalidInput(field, str(path), "must be a folder, or a new name for one")
         if level > 1 and not parents:
             raise InvalidInput(field, str(path), "must be in a folder that exists")
-        _try_writing(around[level - 1] if level else target / "file")
+        _try_writing(folders[level - 1] if level else target / "file")
     except (OSError, ValueError) as error:
         if isinstance(error, InvalidInput):
             raise
-        raise InvalidInput(field, str(path), f"cannot be written to ({_why(error)})") from None
+        raise InvalidInput(field, str(path), f"cannot be written to ({_reason(error)})") from None
     return target
 
 
 def _try_writing(target: Path) -> None:
-    """Raise what writing `target` would; leaves nothing behind and `target` as it is."""
-    target.exists()  # refuses names that are too long
-    tried = beside(target)
-    tried.open("xb").close()
-    tried.unlink()
+    """Raise the error of writing `target`, which is not changed."""
+    target.exists()  # raises an error for a name that is too long
+    temporary = temporary_path(target)
+    temporary.open("xb").close()
+    temporary.unlink()
 
 
-def _why(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
-def beside(path: Path) -> Path:
-    """A name in the same folder that nobody else uses, and that is short enough."""
+def temporary_path(path: Path) -> Path:
+    """Return a unique path in the same folder, with a name of allowed length."""
     stem = path.stem.encode()[:100].decode(errors="ignore")
     return path.with_name(f".{stem}-{uuid.uuid4().hex}{path.suffix}")

@@ -1,4 +1,4 @@
-"""Where a dataset came from, written into its attributes."""
+"""Provenance of datasets, for their attributes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 
 import dotphase
 
-if TYPE_CHECKING:  # whoever reads and writes files need not wait for JAX
+if TYPE_CHECKING:  # reading and writing files must not import JAX
     from dotphase.model import Model
 
 
-def provenance(model: Model | None = None, **asked: Any) -> dict[str, Any]:
-    """Attributes that say what was asked, of which version, on what, and when.
+def provenance(model: Model | None = None, **settings: Any) -> dict[str, Any]:
+    """Return attributes with versions, time, model and settings of a computation.
 
     Examples
     --------
@@ -34,12 +34,12 @@ def provenance(model: Model | None = None, **asked: Any) -> dict[str, Any]:
     if model is not None:
         attributes |= describe_model(model)
     return attributes | {
-        name: attribute(value) for name, value in asked.items() if value is not None
+        name: attribute(value) for name, value in settings.items() if value is not None
     }
 
 
 def describe_model(model: Model) -> dict[str, Any]:
-    """Everything that sets a model apart, as plain values.
+    """Describe a model completely in plain values.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def describe_model(model: Model) -> dict[str, Any]:
     2
     """
     sizes = ("length", "teacher_rank", "student_rank")
-    shown: dict[str, Any] = {
+    description: dict[str, Any] = {
         **{name: getattr(model, name) for name in sizes},
         "sigma": np.asarray(model.sigma).tolist(),
         "positions": np.asarray(model.positions).ravel().tolist(),
@@ -57,29 +57,29 @@ def describe_model(model: Model) -> dict[str, Any]:
         **_describe_channel(model),
     }
     if model.spectrum is not None:
-        shown["spectrum_values"] = np.asarray(model.spectrum.values).ravel().tolist()
-        shown["spectrum_weights"] = np.asarray(model.spectrum.weights).tolist()
-    return shown
+        description["spectrum_values"] = np.asarray(model.spectrum.values).ravel().tolist()
+        description["spectrum_weights"] = np.asarray(model.spectrum.weights).tolist()
+    return description
 
 
 def _describe_channel(model: Model) -> dict[str, Any]:
-    """What a model has besides attention with the squared loss."""
-    shown: dict[str, Any] = {
+    """Describe the parts of a model other than attention with the squared loss."""
+    description: dict[str, Any] = {
         name: describe(getattr(model, name))
         for name in ("loss", "metric", "proximal")
         if getattr(model, name) is not None
     }
     if model.noise:
-        shown |= {"noise": model.noise}
+        description |= {"noise": model.noise}
     if model.correlation is not None:
-        shown |= {"correlation": np.asarray(model.correlation).ravel().tolist()}
+        description |= {"correlation": np.asarray(model.correlation).ravel().tolist()}
     if model.latent is not None:
-        shown |= {"latent": describe(model.latent)}
-    return shown
+        description |= {"latent": describe(model.latent)}
+    return description
 
 
 def attribute(value: Any) -> Any:
-    """A value that every netCDF format can hold: no truth values, and no lists of words."""
+    """Convert bools and lists of texts to values that netCDF attributes can have."""
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, list | tuple) and all(isinstance(part, str) for part in value):
@@ -88,10 +88,10 @@ def attribute(value: Any) -> Any:
 
 
 def describe(function: Any) -> str:
-    """A readable name of an attention function, with its numbers if it has any."""
+    """Return a readable name of a function, with the numbers that it contains."""
     name = function if isinstance(function, str) else getattr(function, "__name__", None)
     if name is not None or function is None:
         return str(name)
-    numbers = {key: np.asarray(value).tolist() for key, value in vars(function).items()}
-    inside = ", ".join(f"{key}={value}" for key, value in numbers.items())
-    return f"{type(function).__name__}({inside})"
+    items = vars(function).items()
+    numbers = ", ".join(f"{key}={np.asarray(value).tolist()}" for key, value in items)
+    return f"{type(function).__name__}({numbers})"

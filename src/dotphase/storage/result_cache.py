@@ -1,8 +1,8 @@
-"""What was computed once and need not be computed again: a file that knows what was asked.
+"""Files with a result and its configuration, so that a result is computed only once.
 
-Everything that resumes is kept in this way, or, point by point, in a `storage.journal`. A file
-holds arrays or a dataset together with what was asked for, as JSON. It is read back only for the
-same question; the answer to another one is refused, or computed anew, as the caller chooses.
+Computations that can resume store their results in such files, or point by point in a
+`dotphase.storage.journal`. A file contains arrays or a dataset, and the configuration in JSON. It
+is read only for the same configuration; otherwise arrays are refused and datasets computed again.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from dotphase.errors import InvalidInput
 from dotphase.storage import files
 from dotphase.storage.run_config import config_diff, to_json
 
-#: Attributes of a dataset that say what was asked for, and whether it is as it was written.
-ASKED, MARK = "asked", "mark"
+#: Attributes of a dataset with its configuration and its checksum.
+CONFIG, CHECKSUM = "asked", "mark"
 
 
 @dataclass(frozen=True)
 class CachedResult:
-    """A file with an answer and the question it belongs to.
+    """A file with a result and its configuration.
 
     Attributes
     ----------
     path : an .npz file for arrays, an .nc file for a dataset
-    asked : what is asked for; anything that JSON can hold
-    field : what errors call the file
+    config : configuration of the result, in values that JSON can represent
+    field : name of the file in errors
 
     Examples
     --------
@@ -45,50 +45,48 @@ class CachedResult:
     """
 
     path: Path
-    asked: Mapping[str, Any]
+    config: Mapping[str, Any]
     field: str = "out"
 
     def arrays(self) -> dict[str, np.ndarray] | None:
-        """The arrays, None where there is no file yet; `InvalidInput` for another question."""
+        """Return the arrays, None without a file; `InvalidInput` for another configuration."""
         if not self.path.exists():
             return None
         arrays = files.read_arrays(self.path, self.field)
-        other = config_diff(files.take_metadata(arrays), to_json(self.asked))
-        if other is not None:
-            rule = (
-                f"contains results of another configuration ({other}): use another name or folder"
-            )
+        difference = config_diff(files.pop_metadata(arrays), to_json(self.config))
+        if difference is not None:
+            rule = f"contains results of another configuration ({difference}): use another path"
             raise InvalidInput(self.field, str(self.path), rule)
         return arrays
 
     def store_arrays(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Replace the file."""
-        files.write_arrays(self.path, arrays, about=to_json(self.asked))
+        """Write or replace the file of arrays."""
+        files.write_arrays(self.path, arrays, metadata=to_json(self.config))
 
     def dataset(self) -> xr.Dataset | None:
-        """The dataset; None where there is none for this question, or the file is damaged."""
+        """Return the dataset; None without a file, for another configuration or damaged data."""
         if not self.path.exists():
             return None
         try:
-            found = files.read_dataset(self.path)
-            asked = json.loads(found.attrs[ASKED])
-            # Files of earlier versions have no mark.
-            if found.attrs.get(MARK, digest := files.digest_of(found)) != digest:
-                return None
+            dataset = files.read_dataset(self.path)
+            config = json.loads(dataset.attrs[CONFIG])
+            checksum = files.dataset_checksum(dataset)
         except files.UNREADABLE:
             return None
-        return found if asked == to_json(self.asked) else None
+        # Files of earlier versions have no checksum.
+        is_intact = dataset.attrs.get(CHECKSUM, checksum) == checksum
+        return dataset if is_intact and config == to_json(self.config) else None
 
     def store_dataset(self, dataset: xr.Dataset) -> xr.Dataset:
-        """Replace the file; what was written is read back, as a later run will see it."""
+        """Write or replace the file of a dataset; return the dataset as later runs read it."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        asked = json.dumps(to_json(self.asked))
-        found = files.as_read_back(dataset)
-        about = {ASKED: asked, MARK: files.digest_of(found)}
-        files.write_dataset(found.assign_attrs(about), self.path)
+        dataset = files.round_trip(dataset)
+        config = json.dumps(to_json(self.config))
+        attributes = {CONFIG: config, CHECKSUM: files.dataset_checksum(dataset)}
+        files.write_dataset(dataset.assign_attrs(attributes), self.path)
         return files.read_dataset(self.path)
 
     def get(self, compute: Callable[[], xr.Dataset]) -> xr.Dataset:
-        """The dataset, computed and kept if it is not there."""
-        found = self.dataset()
-        return self.store_dataset(compute()) if found is None else found
+        """Return the stored dataset, or compute and store it."""
+        dataset = self.dataset()
+        return self.store_dataset(compute()) if dataset is None else dataset

@@ -231,9 +231,9 @@ def _check_header(file: Path, attributes: Mapping[str, Any]) -> type[Result]:
         rule = f"has format_version {version} ({software}); allowed is {FORMAT_VERSION}"
         raise InvalidInput("path", str(file), rule)
     if name not in SAVED_CLASSES:
-        near = get_close_matches(name, SAVED_CLASSES, n=1)
-        meant = f" (did you mean {near[0]}?)" if near else ""
-        rule = f"contains the unknown class {name!r}{meant}; allowed are {', '.join(SAVED_CLASSES)}"
+        matches = get_close_matches(name, SAVED_CLASSES, n=1)
+        hint = f" (did you mean {matches[0]}?)" if matches else ""
+        rule = f"contains the unknown class {name!r}{hint}; allowed are {', '.join(SAVED_CLASSES)}"
         raise InvalidInput("path", str(file), rule)
     return getattr(import_module(SAVED_CLASSES[name]), name)
 

@@ -229,7 +229,7 @@ def _wait_for_tasks(client: Any, done_tasks: queue.SimpleQueue[Any]) -> list[Any
 
 
 def _replace_dead_workers(cluster: Any, suspected: set[Any]) -> set[Any]:
-    """Replace workers that are dead in two checks; return those that are dead for the first time.
+    """Replace workers that were dead in two checks; return the newly dead ones.
 
     Dask's nanny restarts a worker that dies, except while the worker is starting. Without workers
     the study would never end. Clusters at an address (None) are managed by their owner.

@@ -53,7 +53,7 @@ TASK = Task(
         **{f"{name}_stderr": Result(float, "quadrature standard error") for name in _NUMBERS},
         **LINEAR,
         "found": Result(str, "branch that the fixed point belongs to"),
-        "on_branch": Result(bool, "whether it is the branch asked for"),
+        "on_branch": Result(bool, "whether it is the requested branch"),
         "converged": Result(bool, "whether the solver converged"),
         "trusted": Result(bool, "whether the theory can be trusted here"),
         "replicon": Result(float, "stable below 1"),
