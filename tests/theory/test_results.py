@@ -13,7 +13,7 @@ from result_checks import assert_is_a_result
 
 FEW = {"log2_points": 12}
 NAMES = ("Solution", "Broken", "Complexity", "Critical", "Transition", "Landscape", "BranchEnd",
-         "Flow", "BayesOptimal", "Baseline")  # fmt: skip
+         "Flow", "BayesOptimal", "Baseline", "Derivative", "Optimum")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +33,8 @@ def results():
         dp.flow.follow(model, 0.1, 0.03, 0.06, [0.0, 10.0]),
         dp.bayes.optimal(model, alpha=0.3),
         dp.baseline(model, alpha=2.0, d=40, seeds=2),
+        broken.symmetric.derivative("ridge"),
+        dp.results.Optimum("ridge", "test_error", 0.01, 0.001, broken.symmetric),
     ]
     return {type(result).__name__: result for result in listed}
 

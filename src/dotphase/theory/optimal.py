@@ -30,7 +30,7 @@ RTOL, SETTLED = 1e-4, 0.5
 TARGETS = ("test_error", "train_loss")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Optimum(Result):
     """The value of a parameter at which a result is smallest.
 

@@ -14,7 +14,7 @@ average over the points that jump. Errors are from leaving out one scramble at a
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -30,7 +30,7 @@ from dotphase.theory.expectations import Expectations, ProxStates
 from dotphase.theory.fixed_point_map import StateEvolutionMap
 from dotphase.theory.multipliers import step_jacobian
 from dotphase.theory.newton import DIFFERENCE_STEP
-from dotphase.theory.overlaps import Overlaps, is_zero
+from dotphase.theory.overlaps import DIMENSIONS, Overlaps, is_zero
 from dotphase.theory.point_evaluator import EvaluatedPoint
 from dotphase.theory.quadrature_error import STUDENT_T
 
@@ -45,7 +45,7 @@ MIN_STEP = 0.004
 WARM_UP = 4
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Derivative(Result):
     """Derivatives of a solution by one number.
 
@@ -63,6 +63,8 @@ class Derivative(Result):
     >>> solution.derivative("alpha").value["test_error"] < 0
     True
     """
+
+    dimensions: ClassVar = DIMENSIONS
 
     parameter: str
     at: float
@@ -150,7 +152,7 @@ def _per_scramble(shifted: _Shifted, x: Float[np.ndarray, " n"], name: str) -> n
 
 
 def _jackknife_error(values: list[float]) -> float:
-    return STUDENT_T * float(np.std(values)) * np.sqrt(len(values) - 1)
+    return float(STUDENT_T * np.std(values) * np.sqrt(len(values) - 1))
 
 
 def _warm_point(
