@@ -1,4 +1,4 @@
-"""Flipped bits, cut and emptied files: said and computed again, never taken for data."""
+"""Flipped bits, cut and emptied files are refused or computed again, and never used as data."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ STUDY = dp.Study("regression", sweep={"alpha": np.linspace(0.2, 3, 12).tolist()}
 
 
 def hurt(trial: Trial, file: Path) -> str:
-    """Damage a file somewhere; what was done."""
+    """Damage a file at random; return a description of the damage."""
     data = bytearray(file.read_bytes())
     kind = trial.rng.random()
-    place = int(trial.rng.integers(len(data)))
+    position = int(trial.rng.integers(len(data)))
     if kind < 0.8:
         bit = int(trial.rng.integers(8))
-        data[place] ^= 1 << bit
-        what = f"bit {bit} of byte {place}"
+        data[position] ^= 1 << bit
+        what = f"bit {bit} of byte {position}"
     elif kind < 0.9:
-        data = data[:place]
-        what = f"cut at {place}"
+        data = data[:position]
+        what = f"cut at {position}"
     elif kind < 0.95:
-        end = min(len(data), place + 4096)
-        data[place:end] = bytes(end - place)
-        what = f"zeros from {place}"
+        end = min(len(data), position + 4096)
+        data[position:end] = bytes(end - position)
+        what = f"zeros from {position}"
     else:
         data = bytearray()
         what = "emptied"
@@ -42,27 +42,27 @@ def hurt(trial: Trial, file: Path) -> str:
     return f"{file.name}, {what}"
 
 
-def same(found: xr.Dataset, whole: xr.Dataset) -> bool:
-    """Whether every point that is said to be done has its true values."""
-    if dict(found.sizes) != dict(whole.sizes):
+def same(dataset: xr.Dataset, expected: xr.Dataset) -> bool:
+    """Return True if all finished points have their true values."""
+    if dict(dataset.sizes) != dict(expected.sizes):
         return False
-    done = found["done"].values
+    done = dataset["done"].values
     return all(
-        np.array_equal(found[name].values[done], whole[name].values[done], equal_nan=True)
-        for name in whole.data_vars
-        if name not in ("done", "reason") and whole[name].dtype.kind in "fib"
+        np.array_equal(dataset[name].values[done], expected[name].values[done], equal_nan=True)
+        for name in expected.data_vars
+        if name not in ("done", "reason") and expected[name].dtype.kind in "fib"
     )
 
 
-def journals(trial: Trial, count: int, whole: xr.Dataset) -> None:
+def journals(trial: Trial, count: int, expected: xr.Dataset) -> None:
     """The journal of a study."""
     for _ in range(count):
         shutil.rmtree("hurt", ignore_errors=True)
-        shutil.copytree("whole", "hurt")
+        shutil.copytree("intact", "hurt")
         what = hurt(trial, Path("hurt") / DATABASE)
         with trial.case(what):
             try:
-                require(same(dp.read_study("hurt"), whole), "other numbers are read")
+                require(same(dp.read_study("hurt"), expected), "other numbers are read")
             except dp.InvalidInput as error:
                 require("\n" not in str(error), "more than one line")
             try:
@@ -71,29 +71,31 @@ def journals(trial: Trial, count: int, whole: xr.Dataset) -> None:
                 require("\n" not in str(error), "more than one line")
             else:
                 require(
-                    bool(again["done"].all()) and same(again, whole), "other numbers at the end"
+                    bool(again["done"].all()) and same(again, expected), "other numbers at the end"
                 )
 
 
-def kept_files(trial: Trial, count: int) -> None:
-    """Files that know what was asked, networks, and tables of tokens."""
+def other_files(trial: Trial, count: int) -> None:
+    """Cached results and networks."""
     true = xr.Dataset({"v": ("x", np.arange(500.0))})
     weights = load_network(save_network(dp.histogram.shipped("semantic"), Path("network.npz")))
     for _ in range(count):
         which = trial.choose(("dataset", "arrays", "network"))
         if which == "dataset":
-            kept = CachedResult(Path("kept.nc"), {"n": 1})
-            kept.store_dataset(true)
-            what = hurt(trial, kept.path)
+            cached = CachedResult(Path("cached.nc"), {"n": 1})
+            cached.store_dataset(true)
+            what = hurt(trial, cached.path)
             with trial.case(what):
-                found = kept.get(lambda: true)
-                require(bool(np.array_equal(found["v"].values, true["v"].values)), "other numbers")
+                dataset = cached.get(lambda: true)
+                require(
+                    bool(np.array_equal(dataset["v"].values, true["v"].values)), "other numbers"
+                )
         elif which == "arrays":
-            kept = CachedResult(Path("kept.npz"), {"n": 1})
-            kept.store_arrays({"v": true["v"].values})
-            what = hurt(trial, kept.path)
+            cached = CachedResult(Path("cached.npz"), {"n": 1})
+            cached.store_arrays({"v": true["v"].values})
+            what = hurt(trial, cached.path)
             with trial.case(what):
-                _arrays(kept, true["v"].values)
+                _arrays(cached, true["v"].values)
         else:
             save_network(weights, Path("network.npz"))
             what = hurt(trial, Path("network.npz"))
@@ -101,29 +103,29 @@ def kept_files(trial: Trial, count: int) -> None:
                 _network(Path("network.npz"), weights)
 
 
-def _arrays(kept: CachedResult, true: np.ndarray) -> None:
+def _arrays(cached: CachedResult, true: np.ndarray) -> None:
     try:
-        found = kept.arrays()
+        arrays = cached.arrays()
     except dp.InvalidInput as error:
         require("\n" not in str(error), "more than one line")
         return
-    require(found is not None and np.array_equal(found["v"], true), "other numbers")
+    require(arrays is not None and np.array_equal(arrays["v"], true), "other numbers")
 
 
 def _network(path: Path, true: Any) -> None:
     import jax
 
     try:
-        found = load_network(path)
+        network = load_network(path)
     except dp.InvalidInput as error:
         require("\n" not in str(error), "more than one line")
         return
-    pairs = zip(jax.tree.leaves(found), jax.tree.leaves(true), strict=True)
+    pairs = zip(jax.tree.leaves(network), jax.tree.leaves(true), strict=True)
     require(all(np.array_equal(a, b) for a, b in pairs), "other numbers")
 
 
 def texts(trial: Trial, count: int) -> None:
-    """Matrices in JSON: sound or refused, and then in one line."""
+    """Matrices in JSON are read correctly or refused in one line."""
     for _ in range(count):
         file = Path("mixing.json")
         file.write_text(json.dumps([[0.6, 0.4], [0.4, 0.6]]))
@@ -136,9 +138,9 @@ def texts(trial: Trial, count: int) -> None:
 
 
 def cases(trial: Trial) -> None:
-    whole = dp.run_study(STUDY, "whole", engine="serial")
-    journals(trial, round(0.6 * trial.cases), whole)
-    kept_files(trial, round(0.3 * trial.cases))
+    expected = dp.run_study(STUDY, "intact", engine="serial")
+    journals(trial, round(0.6 * trial.cases), expected)
+    other_files(trial, round(0.3 * trial.cases))
     texts(trial, trial.cases - trial.tried)
 
 

@@ -117,11 +117,11 @@ def test_a_full_disk_keeps_what_is_done(tmp_path, spec):
     _, err = process.communicate(timeout=120)
     assert process.returncode == 2
     assert err.count("\n") == 1 and err.startswith("dotphase: out = ")
-    kept = read_journal(out).points
-    assert 0 < len(kept) < 2000
+    stored = read_journal(out).points
+    assert 0 < len(stored) < 2000
     spec.write_text(SPEC)
     assert read_status(out).state == "stopped"
-    assert kept == read_journal(out).points
+    assert stored == read_journal(out).points
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

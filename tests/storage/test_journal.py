@@ -1,4 +1,4 @@
-"""Journals: what they keep and what they refuse."""
+"""Journals store points safely and refuse other contents."""
 
 from __future__ import annotations
 
@@ -10,70 +10,70 @@ import pytest
 from dotphase.errors import InvalidInput
 from dotphase.storage.journal import DATABASE, LOCK, Journal, PointResult, read_journal
 
-ABOUT = {"software": "dotphase 1.0", "started": "now"}
-ASKED = {"engine": "none", "sweep": {"x": [1.0, 2.0, 3.0]}, "seeds": [0, 1]}
+PROVENANCE = {"software": "dotphase 1.0", "started": "now"}
+CONFIG = {"engine": "none", "sweep": {"x": [1.0, 2.0, 3.0]}, "seeds": [0, 1]}
 
 
 def contents(folder):
     return {file.name: file.read_bytes() for file in folder.iterdir()}
 
 
-def test_points_are_kept_as_they_were(tmp_path):
+def test_points_are_stored_exactly(tmp_path):
     values = {"value": 0.1 + 0.2, "count": 2**60, "converged": True, "label": "größer '"}
     bad = {"value": float("nan"), "count": -1, "converged": False, "label": ""}
-    with Journal.open(tmp_path / "s", ASKED, ABOUT) as journal:
+    with Journal.open(tmp_path / "s", CONFIG, PROVENANCE) as journal:
         journal.record(
             [PointResult(4, values, None, 0.5), PointResult(1, None, "why", 0.1)], [0, 5]
         )
         journal.record([PointResult(0, bad, None, 0.5)])
-        found = read_journal(tmp_path / "s")
-        assert found.active and found.running == (5,)
-    with Journal.open(tmp_path / "s", ASKED, ABOUT) as journal:
+        stored = read_journal(tmp_path / "s")
+        assert stored.active and stored.running == (5,)
+    with Journal.open(tmp_path / "s", CONFIG, PROVENANCE) as journal:
         assert journal.done == {0, 4} and journal.damaged == 0
-    found = read_journal(tmp_path / "s")
-    assert found.config == ASKED and found.provenance == ABOUT
-    assert not found.active and found.running == ()
-    assert [outcome.index for outcome in found.points] == [0, 1, 4]
-    assert found.points[1].reason == "why" and found.points[2].values == values
-    assert str(found.points[0].values["value"]) == "nan"
+    stored = read_journal(tmp_path / "s")
+    assert stored.config == CONFIG and stored.provenance == PROVENANCE
+    assert not stored.active and stored.running == ()
+    assert [outcome.index for outcome in stored.points] == [0, 1, 4]
+    assert stored.points[1].reason == "why" and stored.points[2].values == values
+    assert str(stored.points[0].values["value"]) == "nan"
     brief = read_journal(tmp_path / "s", values=False)
     assert [outcome.values for outcome in brief.points] == [{}, None, {}]
 
 
 def test_points_being_computed_are_forgotten_by_the_next_run(tmp_path):
-    journal = Journal.open(tmp_path / "s", ASKED, ABOUT)
+    journal = Journal.open(tmp_path / "s", CONFIG, PROVENANCE)
     journal.record(started=[0, 1])
-    # As a killed process would leave it: no goodbye, only the lock is gone.
+    # A killed process only loses its lock.
     journal._lock.close()
     assert read_journal(tmp_path / "s").running == ()
-    with Journal.open(tmp_path / "s", ASKED, ABOUT):
+    with Journal.open(tmp_path / "s", CONFIG, PROVENANCE):
         assert read_journal(tmp_path / "s").running == ()
     journal._database.close()
 
 
-def test_another_question_is_refused_with_the_difference(tmp_path):
-    Journal.open(tmp_path, ASKED, ABOUT).close()
+def test_another_configuration_is_refused_with_the_difference(tmp_path):
+    Journal.open(tmp_path, CONFIG, PROVENANCE).close()
     before = contents(tmp_path)
-    other = {**ASKED, "sweep": {"x": [1.0, 2.0]}, "seeds": [0, 1, 2]}
+    other = {**CONFIG, "sweep": {"x": [1.0, 2.0]}, "seeds": [0, 1, 2]}
     with pytest.raises(InvalidInput) as caught:
-        Journal.open(tmp_path, other, ABOUT)
-    said = (
+        Journal.open(tmp_path, other, PROVENANCE)
+    difference = (
         "sweep.x: [1.0, 2.0, 3.0] stored, [1.0, 2.0] requested; "
         "seeds: [0, 1] stored, [0, 1, 2] requested"
     )
-    assert said in str(caught.value)
+    assert difference in str(caught.value)
     assert contents(tmp_path) == before
 
 
 def test_folders_with_something_else_are_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(InvalidInput, match=r"other files \(thesis.tex\)"):
-        Journal.open(tmp_path, ASKED, ABOUT)
+        Journal.open(tmp_path, CONFIG, PROVENANCE)
     assert [file.name for file in tmp_path.iterdir()] == ["thesis.tex"]
     with pytest.raises(InvalidInput, match="must be a folder"):
-        Journal.open(tmp_path / "thesis.tex", ASKED, ABOUT)
+        Journal.open(tmp_path / "thesis.tex", CONFIG, PROVENANCE)
     with pytest.raises(InvalidInput, match="in a folder that exists"):
-        Journal.open(tmp_path / "no" / "study", ASKED, ABOUT)
+        Journal.open(tmp_path / "no" / "study", CONFIG, PROVENANCE)
     with pytest.raises(InvalidInput, match=DATABASE):
         read_journal(tmp_path)
 
@@ -87,30 +87,30 @@ def test_other_databases_are_refused(tmp_path, kind):
         database.execute("CREATE TABLE recipes (name TEXT)")
         database.close()
     else:
-        Journal.open(tmp_path, ASKED, ABOUT).close()
+        Journal.open(tmp_path, CONFIG, PROVENANCE).close()
         database = sqlite3.connect(tmp_path / DATABASE)
         database.execute("PRAGMA user_version = 99")
         database.close()
     before = contents(tmp_path)
     with pytest.raises(InvalidInput):
-        Journal.open(tmp_path, ASKED, ABOUT)
+        Journal.open(tmp_path, CONFIG, PROVENANCE)
     with pytest.raises(InvalidInput):
         read_journal(tmp_path)
     assert contents(tmp_path) == before
 
 
 def test_a_row_that_has_changed_on_the_disk_is_computed_again(tmp_path):
-    with Journal.open(tmp_path, ASKED, ABOUT) as journal:
+    with Journal.open(tmp_path, CONFIG, PROVENANCE) as journal:
         journal.record([PointResult(k, {"value": 0.5 + k}, None, 0.1) for k in range(4)])
     database = sqlite3.connect(tmp_path / DATABASE)
     with database:
         database.execute("UPDATE points SET result = replace(result, '2.5', '6.5')")
         database.execute("UPDATE points SET result = substr(result, 1, 5) WHERE place = 0")
     database.close()
-    found = read_journal(tmp_path)
-    assert [outcome.values for outcome in found.points] == [{"value": 1.5}, {"value": 3.5}]
-    assert found.damaged == 2
-    with Journal.open(tmp_path, ASKED, ABOUT) as journal:
+    stored = read_journal(tmp_path)
+    assert [outcome.values for outcome in stored.points] == [{"value": 1.5}, {"value": 3.5}]
+    assert stored.damaged == 2
+    with Journal.open(tmp_path, CONFIG, PROVENANCE) as journal:
         assert journal.done == {1, 3} and journal.damaged == 2
         journal.record([PointResult(k, {"value": 0.5 + k}, None, 0.1) for k in (0, 2)])
     assert len(read_journal(tmp_path).points) == 4 and not read_journal(tmp_path).damaged
@@ -118,43 +118,46 @@ def test_a_row_that_has_changed_on_the_disk_is_computed_again(tmp_path):
 
 def test_flipped_bits_never_become_data(tmp_path, rng):
     folder = tmp_path / "s"
-    with Journal.open(folder, ASKED, ABOUT) as journal:
+    with Journal.open(folder, CONFIG, PROVENANCE) as journal:
         points = [PointResult(k, {"value": 1 / (k + 3)}, None, 0.1) for k in range(50)]
         journal.record(points)
     truth = {outcome.index: outcome.values for outcome in points}
-    sound = (folder / DATABASE).read_bytes()
+    intact = (folder / DATABASE).read_bytes()
     refused = dropped = 0
-    for place in rng.integers(8 * len(sound), size=200):
-        damaged = bytearray(sound)
-        damaged[place // 8] ^= 1 << (place % 8)
+    for bit in rng.integers(8 * len(intact), size=200):
+        damaged = bytearray(intact)
+        damaged[bit // 8] ^= 1 << (bit % 8)
         (folder / DATABASE).write_bytes(damaged)
         try:
-            found = read_journal(folder)
+            stored = read_journal(folder)
         except InvalidInput:
             refused += 1
             continue
-        dropped += found.damaged
-        assert found.config == ASKED and found.provenance == ABOUT
-        assert len(found.points) + found.damaged == len(truth)
-        assert all(truth[outcome.index] == outcome.values for outcome in found.points)
+        dropped += stored.damaged
+        assert stored.config == CONFIG and stored.provenance == PROVENANCE
+        assert len(stored.points) + stored.damaged == len(truth)
+        assert all(truth[outcome.index] == outcome.values for outcome in stored.points)
     assert refused and dropped
 
 
-def test_a_folder_that_was_barely_begun_is_used(tmp_path):
+def test_a_folder_of_an_interrupted_start_is_used(tmp_path):
     (tmp_path / LOCK).touch()
     (tmp_path / DATABASE).touch()
-    Journal.open(tmp_path, ASKED, ABOUT).close()
-    assert read_journal(tmp_path).config == ASKED
+    Journal.open(tmp_path, CONFIG, PROVENANCE).close()
+    assert read_journal(tmp_path).config == CONFIG
 
 
 def test_two_runs_at_once_are_refused(tmp_path):
-    with Journal.open(tmp_path, ASKED, ABOUT), pytest.raises(InvalidInput, match="another process"):
-        Journal.open(tmp_path, ASKED, ABOUT)
+    with (
+        Journal.open(tmp_path, CONFIG, PROVENANCE),
+        pytest.raises(InvalidInput, match="another process"),
+    ):
+        Journal.open(tmp_path, CONFIG, PROVENANCE)
 
 
 def test_a_folder_that_cannot_be_written(tmp_path):
     folder = tmp_path / "s"
-    with Journal.open(folder, ASKED, ABOUT) as journal:
+    with Journal.open(folder, CONFIG, PROVENANCE) as journal:
         journal.record([PointResult(0, {"value": 1.0}, None, 0.1)])
     for file in folder.iterdir():
         file.chmod(0o444)
@@ -163,16 +166,16 @@ def test_a_folder_that_cannot_be_written(tmp_path):
         if os.access(folder, os.W_OK):
             pytest.skip("this user may write anywhere")
         with pytest.raises(InvalidInput, match=r"^out = "):
-            Journal.open(folder, ASKED, ABOUT)
+            Journal.open(folder, CONFIG, PROVENANCE)
         with pytest.raises(InvalidInput, match=r"^out = "):
-            Journal.open(folder / "new", ASKED, ABOUT)
+            Journal.open(folder / "new", CONFIG, PROVENANCE)
         assert len(read_journal(folder).points) == 1
     finally:
         folder.chmod(0o755)
 
 
 def test_a_database_that_refuses_to_grow(tmp_path):
-    journal = Journal.open(tmp_path, ASKED, ABOUT)
+    journal = Journal.open(tmp_path, CONFIG, PROVENANCE)
     journal.record([PointResult(0, {"value": 1.0}, None, 0.1)])
     pages = journal._database.execute("PRAGMA page_count").fetchone()[0]
     journal._database.execute(f"PRAGMA max_page_count = {pages}")
@@ -182,7 +185,7 @@ def test_a_database_that_refuses_to_grow(tmp_path):
     assert [outcome.index for outcome in read_journal(tmp_path).points] == [0]
 
 
-def test_later_versions_are_remembered(tmp_path):
-    Journal.open(tmp_path, ASKED, ABOUT).close()
-    Journal.open(tmp_path, ASKED, ABOUT | {"software": "dotphase 2.0"}).close()
+def test_later_versions_are_stored(tmp_path):
+    Journal.open(tmp_path, CONFIG, PROVENANCE).close()
+    Journal.open(tmp_path, CONFIG, PROVENANCE | {"software": "dotphase 2.0"}).close()
     assert read_journal(tmp_path).software == ("dotphase 2.0",)

@@ -48,8 +48,8 @@ def test_names_up_to_the_limit_of_the_disk_are_taken(tmp_path):
 
 
 def test_a_figure_is_refused_before_it_is_drawn(tmp_path):
-    told = r"^path = .*must end in .png or .svg or .pdf"
-    with pytest.raises(dp.InvalidInput, match=told), new_figure(tmp_path / "a.txt", size=(1, 1)):
+    error = r"^path = .*must end in .png or .svg or .pdf"
+    with pytest.raises(dp.InvalidInput, match=error), new_figure(tmp_path / "a.txt", size=(1, 1)):
         raise AssertionError("something was drawn")
 
 

@@ -44,31 +44,34 @@ def cluster():
 def test_a_killed_worker_changes_nothing(tmp_path, cluster):
     killed = []
 
-    def kill(now):
-        if now.done >= 1 and not killed:
+    def kill(event):
+        if event.done >= 1 and not killed:
             killed.append(next(iter(cluster.workers.values())).pid)
             os.kill(killed[0], signal.SIGKILL)
 
-    there = dp.run_study(
-        STUDY, tmp_path / "there", engine="dask", scheduler=cluster.scheduler_address, progress=kill
+    on_cluster = dp.run_study(
+        STUDY,
+        tmp_path / "cluster",
+        engine="dask",
+        scheduler=cluster.scheduler_address,
+        progress=kill,
     )
-    assert killed and bool(there["done"].all())
-    here = dp.run_study(STUDY, tmp_path / "here", workers=1)
-    for dataset in (here, there):
+    assert killed and bool(on_cluster["done"].all())
+    local = dp.run_study(STUDY, tmp_path / "local", workers=1)
+    for dataset in (local, on_cluster):
         del dataset.attrs["started"]
-    xr.testing.assert_identical(here, there)
+    xr.testing.assert_identical(local, on_cluster)
 
 
 @pytest.fixture
-def knows_the_fake_task():
-    """Workers that are started know the task of these tests, and a task that two of them have died
-    of is not given to a third."""
+def workers_with_the_fake_task():
+    """New workers import the task of these tests; a task that killed two of them is given up."""
     settings = {"worker.preload": ["fake_task"], "scheduler.allowed-failures": 1}
     with dask.config.set({f"distributed.{name}": value for name, value in settings.items()}):
         yield
 
 
-def test_failures_and_deadly_points_stay_alone(tmp_path, knows_the_fake_task):
+def test_failures_and_deadly_points_stay_alone(tmp_path, workers_with_the_fake_task):
     sweep = {"kind": ["good", "bad", "deadly", "chatty", "vague"]}
     study = dp.Study("fake", {"x": 1.0}, sweep)
     dataset = dp.run_study(study, tmp_path / "s", engine="dask", workers=2)
@@ -78,14 +81,14 @@ def test_failures_and_deadly_points_stay_alone(tmp_path, knows_the_fake_task):
     assert str(reason.sel(kind="deadly").values) == "several workers died computing it"
 
 
-def test_workers_that_nobody_starts_again_are_replaced(knows_the_fake_task):
+def test_workers_that_nobody_starts_again_are_replaced(workers_with_the_fake_task):
     with connect(1, None) as client:
         client.cluster.sync(client.cluster.workers[0].close)
         steps = list(run_on_dask(client, dp.Study("fake", sweep={"x": [3.0]}), [0]))
     assert [point.values["count"] for step in steps for point in step.finished] == [3]
 
 
-def test_a_cluster_without_workers_is_told(monkeypatch):
+def test_a_cluster_without_workers_raises_a_warning(monkeypatch):
     monkeypatch.setattr("dotphase.study.cluster.WARN_SECONDS", 0.0)
     with connect(0, None) as client, pytest.raises(UserWarning, match="has no workers"):
         list(run_on_dask(client, dp.Study("fake", sweep={"x": [3.0]}), [0]))
@@ -105,13 +108,13 @@ def test_a_cluster_without_workers_is_told(monkeypatch):
 )
 def test_an_address_where_nobody_answers(tmp_path, monkeypatch, address):
     monkeypatch.setattr("dotphase.study.cluster.CONNECT_SECONDS", 0.5)
-    asked = {"engine": "dask", "scheduler": address}
+    arguments = {"engine": "dask", "scheduler": address}
     with (
         pytest.raises(dp.InvalidInput, match="Dask scheduler") as caught,
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore")
-        dp.run_study(dp.Study("fake", sweep={"x": [1.0]}), tmp_path / "s", **asked)
+        dp.run_study(dp.Study("fake", sweep={"x": [1.0]}), tmp_path / "s", **arguments)
     assert caught.value.field == "scheduler" and "\n" not in str(caught.value)
     assert not (tmp_path / "s").exists()
 
@@ -126,12 +129,12 @@ def test_a_scheduler_that_is_lost(tmp_path):
 
     scheduler = threading.Thread(target=asyncio.run, args=(serve(),))
     scheduler.start()
-    asked = {"engine": "dask", "scheduler": address.get()}
+    arguments = {"engine": "dask", "scheduler": address.get()}
     with (
         pytest.warns(UserWarning, match="is not encrypted: everybody"),
         pytest.raises(dp.InvalidInput, match="was lost; 0 points are kept"),
     ):
-        dp.run_study(dp.Study("fake", sweep={"x": [1.0]}), tmp_path / "s", **asked)
+        dp.run_study(dp.Study("fake", sweep={"x": [1.0]}), tmp_path / "s", **arguments)
     scheduler.join()
 
 

@@ -1,4 +1,4 @@
-"""Where a study stands, and which folder belongs to it."""
+"""Status of a study, and the studies that a folder accepts."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import fake_task  # noqa: F401
 from dotphase.storage.journal import PointResult
 from dotphase.study.journal import RECENT, open_journal, rate_of, read_contents, read_status
 
-ABOUT = {"software": "dotphase 1.0", "started": "now"}
+PROVENANCE = {"software": "dotphase 1.0", "started": "now"}
 STUDY = dp.Study("fake", sweep={"x": [1.0, 2.0, 3.0], "kind": ["good"]}, seeds=2)
 
 
 def test_status_counts_and_names_the_points(tmp_path):
-    with open_journal(tmp_path / "s", STUDY, ABOUT) as journal:
+    with open_journal(tmp_path / "s", STUDY, PROVENANCE) as journal:
         done = [PointResult(k, {"value": 1.0}, None, 0.5) for k in (0, 4)]
         journal.record([*done, PointResult(1, None, "why", 0.1)], [5])
         status = read_status(tmp_path / "s")
@@ -28,16 +28,16 @@ def test_status_counts_and_names_the_points(tmp_path):
 
 
 def test_another_study_is_refused_with_the_difference(tmp_path):
-    open_journal(tmp_path, STUDY, ABOUT).close()
+    open_journal(tmp_path, STUDY, PROVENANCE).close()
     other = dp.Study("fake", sweep={"x": [1.0, 2.0], "kind": ["good"]}, seeds=2)
     with pytest.raises(dp.InvalidInput, match=r"sweep.x: \[1.0, 2.0, 3.0\] stored, \[1.0, 2.0\]"):
-        open_journal(tmp_path, other, ABOUT)
+        open_journal(tmp_path, other, PROVENANCE)
     turned = dp.Study("fake", sweep=dict(reversed(STUDY.sweep.items())), seeds=2)
     with pytest.raises(dp.InvalidInput, match="order of sweep"):
-        open_journal(tmp_path, turned, ABOUT)
+        open_journal(tmp_path, turned, PROVENANCE)
 
 
-def test_rate_is_that_of_late():
+def test_rate_is_that_of_the_last_points():
     assert rate_of(0.0, [], 5.0) is None
     assert rate_of(0.0, [4.0, 2.0], 4.0) == 0.5
     times = [100.0 - k for k in range(RECENT + 1)]

@@ -1,4 +1,4 @@
-"""Running studies: the same dataset, whatever happens on the way."""
+"""A study has the same dataset in spite of interruptions, failures and killed workers."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def fake(**sweep):
     return dp.Study("fake", sweep={"x": [1.0, 2.0, 3.0], **sweep}, seeds=[0, 7])
 
 
-def identical(one: xr.Dataset, two: xr.Dataset) -> None:
-    parts = [dataset.copy() for dataset in (one, two)]
+def identical(first: xr.Dataset, second: xr.Dataset) -> None:
+    parts = [dataset.copy() for dataset in (first, second)]
     for part in parts:
         del part.attrs["started"]
     xr.testing.assert_identical(*parts)
 
 
-def test_a_study_becomes_a_labelled_dataset(tmp_path, fake_workers):
+def test_a_study_becomes_a_labeled_dataset(tmp_path, fake_workers):
     seen = []
     dataset = dp.run_study(fake(kind=["good", "chatty"]), tmp_path, workers=2, progress=seen.append)
     assert dict(dataset.sizes) == {"x": 3, "kind": 2, "seed": 2}
@@ -75,11 +75,14 @@ def test_a_failed_point_does_not_stop_the_rest(tmp_path, fake_workers):
 
 def test_the_calling_process_gives_the_same_dataset(tmp_path, fake_workers):
     study = fake(kind=["good", "bad"])
-    here = dp.run_study(study, tmp_path / "here", engine="serial")
-    identical(here, dp.run_study(study, tmp_path / "local", workers=1))
-    calls = []
-    dp.run_study(study, tmp_path / "here", engine="serial", progress=calls.append)
-    assert (calls[0].done, calls[-1].result.failed) == (6, 6)  # only what failed is tried again
+    serial = dp.run_study(study, tmp_path / "serial", engine="serial")
+    identical(serial, dp.run_study(study, tmp_path / "local", workers=1))
+    events = []
+    dp.run_study(study, tmp_path / "serial", engine="serial", progress=events.append)
+    assert (events[0].done, events[-1].result.failed) == (
+        6,
+        6,
+    )  # only failed points are tried again
 
 
 def test_a_point_that_kills_its_worker_fails_alone(tmp_path, fake_workers):
@@ -94,8 +97,8 @@ def test_workers_that_are_killed_take_no_result_with_them(tmp_path, fake_workers
     psutil = pytest.importorskip("psutil")
     killed, others = [], psutil.Process().children()
 
-    def kill(now):
-        if now.done >= 2 and not killed:
+    def kill(event):
+        if event.done >= 2 and not killed:
             # Other tests may have processes of their own, such as a server.
             killed.extend(child for child in psutil.Process().children() if child not in others)
             for worker in killed:
@@ -113,8 +116,8 @@ def test_workers_that_cannot_start(tmp_path, monkeypatch):
 
 
 def test_an_interrupt_hands_over_what_is_done(tmp_path, fake_workers):
-    def stop(now):
-        if now.done >= 2:
+    def stop(event):
+        if event.done >= 2:
             raise KeyboardInterrupt
 
     with pytest.raises(dp.Interrupted) as caught:
@@ -131,8 +134,8 @@ def test_status_while_running(tmp_path, fake_workers):
     study = dp.Study("fake", {"x": 1.0}, {"wait_for": ["", str(flag)]})
     seen = []
 
-    def look(now):
-        if now.done == 1:
+    def look(event):
+        if event.done == 1:
             seen.append(dp.read_status(folder))
             flag.touch()
 
@@ -180,7 +183,7 @@ def test_a_killed_study_goes_on_and_loses_nothing(tmp_path, fake_workers):
         'task = "fake"\nseeds = 2\n[fixed]\nseconds = 0.05\n'
         "[sweep]\nx = { start = 1, stop = 20, count = 20 }\n"
     )
-    kept: dict[int, object] = {}
+    stored: dict[int, object] = {}
     for number in range(3):
         process = start(spec, out)
         workers = []
@@ -196,10 +199,10 @@ def test_a_killed_study_goes_on_and_loses_nothing(tmp_path, fake_workers):
             process.communicate()
         _, alive = psutil.wait_procs(workers, timeout=60)
         assert not alive, "workers outlive the study"
-        outcomes = {each.index: each for each in read_journal(out).points}
-        assert len(outcomes) < 40
-        assert kept.items() <= outcomes.items()
-        kept = outcomes
-    whole = dp.run_study(spec, out, workers=2)
-    identical(whole, dp.run_study(spec, tmp_path / "uninterrupted", engine="serial"))
-    assert kept.items() <= {each.index: each for each in read_journal(out).points}.items()
+        points = {point.index: point for point in read_journal(out).points}
+        assert len(points) < 40
+        assert stored.items() <= points.items()
+        stored = points
+    resumed = dp.run_study(spec, out, workers=2)
+    identical(resumed, dp.run_study(spec, tmp_path / "uninterrupted", engine="serial"))
+    assert stored.items() <= {point.index: point for point in read_journal(out).points}.items()
