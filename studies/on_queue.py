@@ -3,12 +3,12 @@
     python studies/on_queue.py studies/branches.toml --out branches --jobs 10
     python studies/on_queue.py studies/branches.toml --out branches --system local --jobs 2
 
-The journal stays with this process; it may run on the login node, or as a small job of its
-own. If it or any job is killed, the same command goes on where it stopped. `--system local`
-starts the jobs on this machine, to try the set-up where there is no queue.
+This process writes the journal; it can run on the login node or in a small separate job. If it or
+any job is killed, the same command resumes the study. `--system local` starts the jobs on this
+machine, to test the setup without a queue.
 
-Jobs and scheduler talk to nobody without keys that are made for this run (TLS). Those of the jobs
-lie in the user's home, in files that nobody else can read, until the run ends.
+Jobs and scheduler accept only connections with keys that are created for this run (TLS). Until the
+run ends, the keys of the jobs are in files in the user's home that only the user can read.
 """
 
 from __future__ import annotations
@@ -43,41 +43,42 @@ def main() -> int:
     parser.add_argument("--memory", default="4GB", help="of each job; d = 10,000 needs 12GB")
     parser.add_argument("--walltime", default="04:00:00", help="of each job")
     parser.add_argument("--queue", default=None, help="queue or partition")
-    parser.add_argument("--logs", default=None, help="folder for what the jobs print")
-    asked = parser.parse_args()
-    # One thread for each worker; and the jobs find dotphase also when it is run from source.
-    needed = {"NPROC": "1", "PYTHONPATH": str(Path(dp.__file__).parents[1])}
-    if asked.system == "local":
-        os.environ.update(needed)
-        place = {}
+    parser.add_argument("--logs", default=None, help="folder for the output of the jobs")
+    options = parser.parse_args()
+    # One thread per worker; the path lets jobs import dotphase from its source.
+    environment = {"NPROC": "1", "PYTHONPATH": str(Path(dp.__file__).parents[1])}
+    if options.system == "local":
+        os.environ.update(environment)
+        job_options = {}
     else:
-        exports = [f"export {name}={value}" for name, value in needed.items()]
-        place = {"walltime": asked.walltime, "queue": asked.queue, "job_script_prologue": exports}
+        exports = [f"export {name}={value}" for name, value in environment.items()]
+        job_options = {"walltime": options.walltime, "queue": options.queue}
+        job_options["job_script_prologue"] = exports
     keys = Security.temporary()
-    own = {
+    dask_settings = {
         "distributed.comm.tls.ca-file": keys.tls_ca_file,
         "distributed.comm.tls.client.cert": keys.tls_client_cert,
         "distributed.comm.tls.client.key": keys.tls_client_key,
     }
     with (
-        SYSTEMS[asked.system](
+        SYSTEMS[options.system](
             cores=1,
             processes=1,
-            memory=asked.memory,
-            log_directory=asked.logs,
+            memory=options.memory,
+            log_directory=options.logs,
             scheduler_options={"dashboard_address": "127.0.0.1:0"},
             security=keys,
             protocol="tls://",
             shared_temp_directory=str(Path.home()),
-            **place,
+            **job_options,
         ) as cluster,
-        dask.config.set(own),
+        dask.config.set(dask_settings),
     ):
-        # Jobs that end, for want of time or otherwise, are replaced.
-        cluster.adapt(minimum_jobs=asked.jobs, maximum_jobs=asked.jobs)
+        # Jobs that end, for example at their time limit, are replaced.
+        cluster.adapt(minimum_jobs=options.jobs, maximum_jobs=options.jobs)
         try:
             dataset = dp.run_study(
-                asked.spec, asked.out, engine="dask", scheduler=cluster.scheduler_address
+                options.spec, options.out, engine="dask", scheduler=cluster.scheduler_address
             )
         except dp.InvalidInput as error:
             print(error, file=sys.stderr)

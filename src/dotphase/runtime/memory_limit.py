@@ -51,8 +51,9 @@ def check_batch(n_runs: int, bytes_per_run: int, available: int, d: int) -> None
         return
     max_runs, free = available // bytes_per_run, f"and {format_size(available)} are free"
     if max_runs < 1:
-        rule = f"one run needs about {format_size(bytes_per_run)} {free}: {ADVICE}"
-        raise InvalidInput("d", d, rule)
+        raise InvalidInput(
+            "d", d, f"one run needs about {format_size(bytes_per_run)} {free}: {ADVICE}"
+        )
     needed = format_size(n_runs * bytes_per_run)
     rule = f"needs about {needed} {free}: use runs_per_batch {max_runs} or less"
     raise InvalidInput("runs_per_batch", n_runs, rule)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +30,10 @@ def check_writable(field: str, path: str | Path, endings: tuple[str, ...]) -> Pa
     target = as_path(field, path)
     if target.suffix.lower() not in endings:
         raise InvalidInput(field, str(path), "must end in " + " or ".join(endings))
-    try:
+    with _explain_errors(field, path):
         if target.is_dir() or not target.parent.is_dir():
             raise InvalidInput(field, str(path), "must be a file in a folder that exists")
         _try_writing(target)
-    except (OSError, ValueError) as error:
-        if isinstance(error, InvalidInput):
-            raise
-        raise InvalidInput(field, str(path), f"cannot be written ({_reason(error)})") from None
     return target
 
 
@@ -47,7 +45,7 @@ def check_folder(field: str, path: str | Path, *, parents: bool = False) -> Path
     target = as_path(field, path)
     if not str(path).strip():
         raise InvalidInput(field, str(path), "must be the name of a folder")
-    try:
+    with _explain_errors(field, path):
         folders = [target, *target.absolute().parents]
         level = next(k for k, folder in enumerate(folders) if folder.exists())
         if not folders[level].is_dir():
@@ -55,11 +53,19 @@ def check_folder(field: str, path: str | Path, *, parents: bool = False) -> Path
         if level > 1 and not parents:
             raise InvalidInput(field, str(path), "must be in a folder that exists")
         _try_writing(folders[level - 1] if level else target / "file")
-    except (OSError, ValueError) as error:
-        if isinstance(error, InvalidInput):
-            raise
-        raise InvalidInput(field, str(path), f"cannot be written to ({_reason(error)})") from None
     return target
+
+
+@contextmanager
+def _explain_errors(field: str, path: str | Path) -> Iterator[None]:
+    """Turn errors of the file system into `InvalidInput`."""
+    try:
+        yield
+    except InvalidInput:
+        raise
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InvalidInput(field, str(path), f"cannot be written ({reason})") from None
 
 
 def _try_writing(target: Path) -> None:
@@ -68,10 +74,6 @@ def _try_writing(target: Path) -> None:
     temporary = temporary_path(target)
     temporary.open("xb").close()
     temporary.unlink()
-
-
-def _reason(error: Exception) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def temporary_path(path: Path) -> Path:

@@ -149,15 +149,9 @@ def save_result(result: Result, path: str | Path) -> Path:
         # Without a fill value every NaN keeps its bits.
         variables[name] = (dims, array, {}, {"_FillValue": None})
     root = result.dataset()
-    attributes = (
-        _provenance(result)
-        | dict(root.attrs)
-        | {
-            CLASS: type(result).__name__,
-            VERSION: FORMAT_VERSION,
-            CHECKSUM: _checksum(text, arrays),
-        }
-    )
+    header = {CLASS: type(result).__name__, VERSION: FORMAT_VERSION}
+    attributes = _provenance(result) | dict(root.attrs) | header
+    attributes |= {CHECKSUM: _checksum(text, arrays)}
     root = root.assign_attrs({name: attribute(value) for name, value in attributes.items()})
     tree = xr.DataTree.from_dict({"/": root, f"/{FIELDS}": xr.Dataset(variables)})
     content = tree.to_netcdf(engine="h5netcdf")  # in memory: HDF5 crashes on a full disk

@@ -120,13 +120,13 @@ def _silence_loggers() -> Callable[[], None]:
     import distributed  # noqa: F401 (creates the loggers)
 
     names = [name for name in logging.root.manager.loggerDict if name.startswith(LOGGERS)]
-    levels = {name: logging.getLogger(name).level for name in names}
-    for name in names:
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    levels = {logger: logger.level for logger in map(logging.getLogger, names)}
+    for logger in levels:
+        logger.setLevel(logging.CRITICAL + 1)
 
     def restore() -> None:
-        for name, level in levels.items():
-            logging.getLogger(name).setLevel(level)
+        for logger, level in levels.items():
+            logger.setLevel(level)
 
     return restore
 
@@ -166,8 +166,8 @@ def run_on_dask(client: Any, study: Study, points: Sequence[int]) -> Generator[S
 def _compute(client: Any, study: Study, points: Sequence[int]) -> Generator[Step, None, None]:
     done_tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
     chunks = split_into_chunks(points, _threads(client))
-    # When a worker dies, the scheduler gives up all its tasks. Their points are tried once more,
-    # one at a time, to find the one that kills workers.
+    # The scheduler counts a dead worker against all its tasks, and gives up harmless ones too.
+    # Their points are tried once more, one at a time, to find the point that kills workers.
     suspects: deque[int] = deque()
     submitted: dict[Any, list[int]] = {}
     finished: list[PointResult] = []

@@ -226,10 +226,7 @@ def read_spec(path: str | Path, model: str | None = None, settings: Iterable[str
 
 
 def _check_names(
-    task: str,
-    fixed: Mapping[str, Any],
-    sweep: Mapping[str, Any],
-    parameters: Mapping[str, Parameter],
+    task: str, fixed: Mapping[str, Any], sweep: Mapping[str, Any], parameters: Mapping[str, Any]
 ) -> None:
     """Refuse unknown, duplicate and missing names of parameters."""
     for field in [f"fixed.{name}" for name in fixed] + [f"sweep.{name}" for name in sweep]:
@@ -296,9 +293,8 @@ def _grid(field: str, table: Mapping[str, Any]) -> list[float]:
         if key not in table:
             raise InvalidInput(field, dict(table), f"must have {key} as well")
     count = validation.integer(f"{field}.count", table["count"], at_least=1, at_most=MAX_VALUES)
-    spacing = validation.choice(
-        f"{field}.spacing", table.get("spacing", "linear"), ("linear", "log")
-    )
+    spacing = table.get("spacing", "linear")
+    validation.choice(f"{field}.spacing", spacing, ("linear", "log"))
     bound = Number(above=0.0) if spacing == "log" else Number()
     first, last = (bound.check(f"{field}.{key}", table[key]) for key in ("start", "stop"))
     if count == 1 and first != last:

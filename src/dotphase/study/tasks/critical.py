@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from dotphase.config.parameters import Flag, Number, Parameter, table
@@ -19,12 +20,10 @@ def compute(model: Model, parameters: Mapping[str, Any], seed: int) -> Values:
     from dotphase.theory.critical import critical
 
     result = critical(model, seed=seed, **parameters)
-    of_branches = {
-        f"{name}_{branch}": getattr(result, name).get(branch, math.nan)
-        for name in _BRANCH_EVENTS
-        for branch in _BRANCHES
-    }
-    return {**result.to_dict(), **of_branches}
+    values = result.to_dict()
+    for name, branch in product(_BRANCH_EVENTS, _BRANCHES):
+        values[f"{name}_{branch}"] = getattr(result, name).get(branch, math.nan)
+    return values
 
 
 #: Names of alphas of each branch, and the events at them.
