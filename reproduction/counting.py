@@ -21,11 +21,11 @@ SIZES: dict[str, Mapping[str, Any]] = {
 
 
 def counting_networks(parts: Parts, sizes: Mapping[str, Any]) -> Experiment:
-    """The experiment from the disk if it is there; otherwise trained, epoch by epoch kept."""
+    """Load the stored experiment, or train it with a checkpoint after every epoch."""
     folder = parts.folder.parent / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / FILE
-    with suppress(dp.InvalidInput):  # not there or damaged: it is trained again
+    with suppress(dp.InvalidInput):  # missing or damaged: train again
         stored: Experiment = dp.load(path)
         config = {"runs": stored.runs, **stored.settings.to_dict()}
         if sizes.items() <= config.items():

@@ -18,14 +18,14 @@ class Fact:
 
     Attributes
     ----------
-    table : heading it stands under in `published.toml`
+    table : heading in `published.toml`
     quantity : what was measured
     at : conditions, such as ``{"omega": 0.3}``
     value : the number; the middle of a published range
     spread : standard deviation over runs, or half the width of a range; None if not published
-    runs : number of runs it is the mean of; None for solutions of equations
+    runs : number of averaged runs; None for solutions of equations
     kind : "equations", "runs" or "range"
-    source, note : where it is from, and what is known about how it was made
+    source, note : reference, and remarks on how the number was obtained
     """
 
     table: str
@@ -48,11 +48,11 @@ class Fact:
 
 @lru_cache(maxsize=1)
 def published() -> dict[str, tuple[Fact, ...]]:
-    """All published numbers, by the table they stand in."""
+    """All published numbers, by table."""
     text = files("reproduction").joinpath("published.toml").read_text("utf-8")
     return {
-        name: tuple(_fact(name, part, row) for row in part["rows"])
-        for name, part in tomllib.loads(text).items()
+        name: tuple(_fact(name, table_spec, row) for row in table_spec["rows"])
+        for name, table_spec in tomllib.loads(text).items()
     }
 
 
@@ -61,7 +61,7 @@ def facts(table: str) -> tuple[Fact, ...]:
     return published()[table]
 
 
-def _fact(table: str, part: dict[str, Any], row: dict[str, Any]) -> Fact:
+def _fact(table: str, table_spec: dict[str, Any], row: dict[str, Any]) -> Fact:
     if "value" in row:
         value, spread = float(row["value"]), row.get("spread")
     else:
@@ -72,8 +72,8 @@ def _fact(table: str, part: dict[str, Any], row: dict[str, Any]) -> Fact:
         at={name: number for name, number in row.items() if name not in _VALUES},
         value=value,
         spread=spread,
-        runs=part.get("runs"),
-        kind=part["kind"],
-        source=part["source"],
-        note=part.get("note", ""),
+        runs=table_spec.get("runs"),
+        kind=table_spec["kind"],
+        source=table_spec["source"],
+        note=table_spec.get("note", ""),
     )

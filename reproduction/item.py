@@ -13,12 +13,12 @@ from reproduction.store import Parts
 from reproduction.verdict import Row
 
 Scale = Literal["quick", "full"]
-#: What an item works with: datasets by name, or other results that can be kept.
+#: Results of an item by name: datasets, or other objects that can be stored.
 Datasets = dict[str, Any]
 
 
 def evenly(first: float, last: float, count: int) -> list[float]:
-    """Evenly spaced values, as a person would write them."""
+    """Evenly spaced values, rounded to four decimals."""
     return np.round(np.linspace(first, last, count), 4).tolist()
 
 
@@ -28,13 +28,13 @@ class Item:
 
     Attributes
     ----------
-    title : what it shows, in a line
+    title : one line for the heading of the report
     compute : the datasets behind it, from (parts on disk, sizes)
     draw : the figure, or several by name, from the datasets
     compare : lines of the report, from the datasets
     sizes : arguments of `compute` for each scale
-    remarks : what was seen, in sentences with numbers, from the datasets
-    tables : long tables that are written beside the report, by name, from the datasets
+    remarks : observations in sentences with numbers, from the datasets
+    tables : long tables to write next to the report, by name, from the datasets
     """
 
     title: str

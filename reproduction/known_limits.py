@@ -1,4 +1,4 @@
-"""Limits with a known answer, next to the result of the solver."""
+"""Limits with a known answer, compared with the solver."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NUMBERS = ("V", "theta", "q", "test_error", "train_loss")
 
 
 def paper_limits(log2_points: int = 14) -> xr.Dataset:
-    """Limits of the paper's model: the expected value and that of the solver.
+    """Expected and solved values of the limits of the paper's model.
 
     Without data ``V = sigma^2/ridge``. With many data and omega = 0 the student is the teacher,
     ``theta = sigma^2``; at omega = .3 it is c Q* with the c of least test error. At omega = 1
@@ -60,7 +60,7 @@ def _best_scale() -> float:
     h = sigma * points.T
 
     def attention(h: np.ndarray) -> np.ndarray:
-        """First entries of both rows of softmax(h h^T); the others follow."""
+        """First entries of both rows of softmax(h h^T); each row sums to one."""
         gap = h * (h[:, ::-1] - h)
         return 1 / (1 + np.exp(gap))
 

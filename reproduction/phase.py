@@ -53,7 +53,7 @@ def published_omegas() -> list[float]:
 
 
 def draw(datasets: Datasets) -> Any:
-    """Theory above, training below; loss difference left, gain in test error right."""
+    """Draw theory above training: loss difference left, gain in test error right."""
     return plot.phase_maps(datasets["theory"], datasets["runs"], datasets.get("lines"))
 
 
@@ -72,9 +72,9 @@ def compare(datasets: Datasets) -> list[Row]:
 def _evidence(fact: Fact, datasets: Datasets) -> str:
     """Evidence for our value at this omega, and the value of the released procedure."""
     text = "ours has its error from independent sets of points at this omega"
-    omega, known = fact.at["omega"], datasets["procedure"]
-    if omega in known["omega"].values:
-        value = float(known[fact.quantity].sel(omega=omega))
+    omega, procedure = fact.at["omega"], datasets["procedure"]
+    if omega in procedure["omega"].values:
+        value = float(procedure[fact.quantity].sel(omega=omega))
         text += f"; the released procedure gives {value:.3f}"
     if not bool(datasets["lines"]["trusted"].sel(omega=omega, method="nearest")):
         text += "; the theory is not trusted there"
@@ -99,7 +99,7 @@ def _trained_alpha_c(lines: xr.Dataset, runs: xr.Dataset) -> list[Row]:
 
 
 def _alpha_c_error(point: xr.Dataset) -> str:
-    """By how much the theory says its own alpha_c is off."""
+    """Reason for distrust, with the estimated model error of alpha_c."""
     name = "alpha_c_model_error"
     if name in point and np.isfinite(float(point[name])):
         return f"not trusted: symmetry breaking moves alpha_c by {float(point[name]):.2g}"
@@ -107,7 +107,7 @@ def _alpha_c_error(point: xr.Dataset) -> str:
 
 
 def agreement(theory: xr.Dataset, runs: xr.Dataset) -> tuple[int, float]:
-    """In how far training has the same lowest minimum as theory, where both branches exist.
+    """Agreement of training and theory on the lowest minimum, where both branches exist.
 
     Returns
     -------
@@ -117,18 +117,18 @@ def agreement(theory: xr.Dataset, runs: xr.Dataset) -> tuple[int, float]:
     """
     field = theory["loss_difference"]
     positions = {"alpha": runs["alpha"], "omega": runs["omega"]}
-    # Interpolation loses the neighbours of missing cells: what is on the grid is taken from it.
-    there = field.reindex(positions, method="nearest", tolerance=1e-9)
-    predicted = there.where(np.isfinite(there), field.interp(positions))
+    # Interpolation loses the neighbors of missing cells: grid cells keep their own value.
+    on_grid = field.reindex(positions, method="nearest", tolerance=1e-9)
+    predicted = on_grid.where(np.isfinite(on_grid), field.interp(positions))
     trained = paired_difference(runs).mean("seed")
     weight = abs(predicted)
     total = float(weight.sum())
-    same = weight.where(np.sign(trained) == np.sign(predicted)).sum()
-    return int(np.isfinite(predicted).sum()), float(same) / total if total else float("nan")
+    matching = weight.where(np.sign(trained) == np.sign(predicted)).sum()
+    return int(np.isfinite(predicted).sum()), float(matching) / total if total else float("nan")
 
 
 def remarks(datasets: Datasets) -> list[str]:
-    """Sizes, and how many cells could be compared."""
+    """Sizes of the grids, and the number of compared cells."""
     theory, runs = datasets["theory"], datasets["runs"]
     cells, share = agreement(theory, runs)
     lost = int((~theory["on_branch"].astype(bool)).any("branch").sum())
@@ -148,24 +148,24 @@ def _procedure_remarks(datasets: Datasets) -> list[str]:
     """Critical lines of the released procedure, the publication and our theory."""
     if "procedure" not in datasets:
         return []
-    known, ours = datasets["procedure"], datasets["lines"]
-    said = []
+    procedure, ours = datasets["procedure"], datasets["lines"]
+    sentences = []
     for name in ("alpha_c", "alpha_l"):
         printed = {fact.at["omega"]: fact.value for fact in facts(name)}
         positions = [
-            f"{omega:g}: {float(known[name].sel(omega=omega)):.4g}, {printed[omega]:g}, "
+            f"{omega:g}: {float(procedure[name].sel(omega=omega)):.4g}, {printed[omega]:g}, "
             f"{float(ours[name].sel(omega=omega, method='nearest')):.4g}"
-            for omega in known["omega"].values.tolist()
+            for omega in procedure["omega"].values.tolist()
             if omega in printed
         ]
         text = f"{name} by omega (released procedure, printed, ours): " + "; ".join(positions) + "."
-        said.append(text)
-    said.append(
-        "The procedure gives the printed alpha_l to about a percent, so its rules are the cause "
-        "of that difference from ours. It does not give the printed alpha_c: below omega = .35 it "
-        "errs to the other side. Where the printed alpha_c is from is not known."
+        sentences.append(text)
+    sentences.append(
+        "The procedure gives the printed alpha_l to about a percent. Its quadrature rules "
+        "explain the difference from our alpha_l. It does not give the printed alpha_c: below "
+        "omega = .35 it errs in the other direction. The origin of the printed alpha_c is unknown."
     )
-    return said
+    return sentences
 
 
 def phase_item(mixing: str, title: str) -> Item:

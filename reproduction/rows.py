@@ -13,9 +13,9 @@ from scipy.special import ndtr, stdtrit
 from dotphase.analysis import mean_and_error
 from reproduction.verdict import ERRORS, Row, between_engines
 
-#: The overlap by which a branch, and the start that leads to it, is known.
+#: The overlap that identifies a branch, and the start that leads to it.
 OVERLAP = {"semantic": "theta", "positional": "m"}
-#: Where the training losses and the test error are compared as well.
+#: Losses that are compared besides the overlap.
 LOSSES = ("train_loss", "test_error")
 
 Number = tuple[float, float]
@@ -29,8 +29,8 @@ def number(point: xr.Dataset, name: str) -> Number:
 def over_seeds(values: xr.DataArray) -> Number:
     """Mean over seeds and its standard error, as two numbers.
 
-    The error of few seeds is itself uncertain: it is widened so that `ERRORS` of it leave out as
-    little as they do of a normal law (Student's t; by 1.1 for 24 seeds, by 79 for two).
+    The error of few seeds is itself uncertain. Student's t widens it, so that `ERRORS` of it have
+    the coverage of a normal law: by 1.1 for 24 seeds, by 79 for two.
     """
     mean, error = mean_and_error(values)
     widened = float(error) * float(stdtrit(values.sizes["seed"] - 1, ndtr(ERRORS))) / ERRORS
@@ -44,7 +44,7 @@ def over_runs(values: Float[np.ndarray, " runs"]) -> Number:
 
 
 def shown(number: Number, digits: int = 4, missing: str = "none") -> str:
-    """A number with its error; `missing` where there is none."""
+    """Format a number with its error, or return `missing` if it is not finite."""
     value, error = number
     return f"{value:.{digits}f} ± {error:.{digits}f}" if np.isfinite(value) else missing
 
@@ -69,23 +69,23 @@ def theory_and_training(
     alphas: Iterable[float] | None = None,
     losses: bool = False,
 ) -> list[Row]:
-    """The overlap of each branch, and its losses, where the theory has it.
+    """Compare the overlap of each branch, and optionally its losses, with trained students.
 
-    Where the theory is not to be trusted the verdict is "outside the theory": how far it is off is
-    shown, and no agreement is claimed.
+    Points at which the theory is not trusted get the verdict "outside the theory": the report shows
+    the difference and claims no agreement.
 
     Parameters
     ----------
     theory, runs : xarray.Dataset
         Over branch and alpha; over alpha, start and seed.
     at : mapping
-        Conditions that all rows share.
+        Conditions of all rows.
     share : float
         Share of a number that may lie between the two besides their errors.
     alphas : iterable of float, optional
-        Where to compare; at the last alpha of the runs if not given.
+        Alphas to compare at; by default the last alpha of the runs.
     losses : bool
-        Whether to compare training loss and test error as well.
+        True to compare training loss and test error as well.
     """
     compared = [float(runs["alpha"][-1])] if alphas is None else alphas
     rows = []
@@ -104,10 +104,10 @@ def theory_and_training(
 
 
 def _model_error(point: xr.Dataset, name: str) -> str:
-    """Why the theory is not to be trusted, with its own estimate of how far it is off."""
-    known = f"{name}_model_error"
-    if known in point and np.isfinite(float(point[known])) and float(point[known]) > 0:
-        share = 100 * float(point[known]) / abs(float(point[name]))
+    """Reason for distrust, with the estimated model error of the theory."""
+    estimate = f"{name}_model_error"
+    if estimate in point and np.isfinite(float(point[estimate])) and float(point[estimate]) > 0:
+        share = 100 * float(point[estimate]) / abs(float(point[name]))
         return f"not trusted: symmetry breaking moves it by {share:.2g}%"
     return "not trusted: the minimum is unstable or the proximal map jumps"
 
@@ -119,9 +119,9 @@ def differences(
     origin: str,
     **share: float,
 ) -> list[Row]:
-    """Two kinds of runs on the same data sets, whose fluctuations drop out of the difference.
+    """Compare two kinds of runs on the same data sets, whose fluctuations cancel.
 
-    `origin` is what the first kind is called.
+    `origin` is the name of the first kind.
     """
     first, second = runs
     rows = []

@@ -1,4 +1,4 @@
-"""Run the reproduction: compute, draw and compare each item; one that fails stops no other."""
+"""Run the reproduction: compute, draw and compare each item; a failed item stops no other."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ItemResult:
     figures : paths under the folder of the report, in every format and shade
     tables : paths of long tables, under the same folder
     failure : reason of a failure, or None
-    seconds : time it took in this run; finished parts are not computed again
+    seconds : time of this run; finished parts are not computed again
     """
 
     name: str
@@ -94,7 +94,7 @@ def reproduce(
         Folder of the report. Stored parts with the same settings are used again, and other items
         of an earlier report of the same scale stay in it.
     where : mapping, optional
-        Where the points of studies are computed: the arguments ``engine``, ``workers`` and
+        Processes that compute the points of studies: the arguments ``engine``, ``workers`` and
         ``scheduler`` of `dotphase.run_study`. By default this process.
     progress : callable, optional
         Receives a `ProgressEvent` before a part of an item is computed, and one with the
@@ -133,7 +133,7 @@ def reproduce(
 
 
 def _make_folder(out: str | Path) -> Path:
-    """Make the folder of the report, or refuse its name."""
+    """Make the folder of the report; `InvalidInput` if that is impossible."""
     folder = Path(out)
     try:
         (folder / "figures").mkdir(parents=True, exist_ok=True)
@@ -173,7 +173,7 @@ def _reproduce_item(name: str, scale: Scale, folder: Path, parts: Parts) -> Item
         rows, remarks = item.compare(datasets), item.remarks(datasets)
         tables = _write_tables(item.tables(datasets), folder)
     except Exception as error:
-        # Other items go on after any error; the file has its traceback.
+        # The other items continue; the file has the traceback.
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text(traceback.format_exc())
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
@@ -184,7 +184,7 @@ def _reproduce_item(name: str, scale: Scale, folder: Path, parts: Parts) -> Item
 
 
 def _write_tables(tables: Mapping[str, xr.Dataset], folder: Path) -> tuple[str, ...]:
-    """Long tables as compressed text, the same bytes for the same numbers."""
+    """Write long tables as compressed text, the same bytes for the same numbers."""
     paths = []
     for name, table in tables.items():
         path = Path("tables") / f"{name}.csv.gz"

@@ -78,12 +78,12 @@ class Parts:
 
         # A single point has all cores of this process to itself.
         where = self.where if study.size > 1 else {"engine": "serial"}
-        found = run_study(study, folder, progress=follow, **where)
-        failed = int((~found["done"]).sum())
+        dataset = run_study(study, folder, progress=follow, **where)
+        failed = int((~dataset["done"]).sum())
         if failed:
-            reason = next(str(text) for text in found["reason"].values.ravel() if text)
+            reason = next(str(text) for text in dataset["reason"].values.ravel() if text)
             raise RuntimeError(f"{failed} of {study.size} points of {name} failed: {reason}")
-        return found if seeds else found.isel(seed=0, drop=True)
+        return dataset if seeds else dataset.isel(seed=0, drop=True)
 
     def path(self, name: str) -> Path:
         """Return a path for the unfinished work of a function that can resume."""

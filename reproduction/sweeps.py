@@ -26,11 +26,10 @@ def training_grid(
     rule: Mapping[str, Any] | None = None,
     **parameters: Any,
 ) -> xr.Dataset:
-    """Grid of `dotphase.experiments.training.grid` as a stored part; its cells survive a stop.
+    """Grid of `dotphase.grid` as a stored part; finished cells survive an interruption.
 
-    `sizes` has d and the seeds, `rule` the optimizer and its steps, if they are to differ from
-    those of a grid; `parameters` are those of the models besides omega, as in
-    `positional_semantic`.
+    `sizes` has d and the seeds. `rule` replaces the default optimizer and its steps. `parameters`
+    are those of `positional_semantic` besides omega.
     """
     d, seeds, rule = sizes["d"], sizes["seeds"], dict(rule or {})
     config = {"alphas": alphas, "omegas": omegas, "d": d, "seeds": seeds, **rule, **parameters}
@@ -47,7 +46,7 @@ def training_grid(
 
 
 def theory_curve(parts: Parts, name: str, model: Model, sizes: Mapping[str, Any]) -> xr.Dataset:
-    """Both branches along the alphas of `sizes`, with its precision, as a stored part."""
+    """Both branches at the alphas and the precision of `sizes`, as a stored part."""
     config = {
         key: sizes[key]
         for key in ("alphas", "rtol", "max_log2_points", "log2_points")
@@ -71,6 +70,6 @@ def descended(
 
 
 def _descended(model: Model, alphas: Sequence[float], d: int, **rule: Any) -> xr.Dataset:
-    """From both starts of `dotphase.train`."""
+    """Gradient descent at large d from both starts of `dotphase.train`."""
     starts = training_starts(model, ("semantic", "positional"), d)
     return curve(model, alphas, theory="dynamics", start=starts, **rule)

@@ -1,9 +1,8 @@
 """Verdicts: does our number agree with the published one, or with another engine's?
 
-A verdict must be able to fail. Every comparison knows its noise (the standard error of the
-difference), the largest difference that it calls agreement, and from these the smallest that it
-would catch; it says what difference matters. "Agrees" is only said where twice that would have
-been caught.
+A verdict must be able to fail. Every comparison has a noise (the standard error of the difference)
+and a largest difference that counts as agreement. Both give its detection limit. The verdict
+"agrees" requires that the comparison would have detected twice the difference that matters.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ AGREES, DIFFERS = "agrees", "differs"
 OFF = "published is off"
 #: The theory is not trusted at this point: the difference is its model error.
 OUTSIDE = "outside the theory"
-#: The comparison is too coarse to have failed: a number without a verdict.
+#: The comparison is too coarse to fail: a number without a verdict.
 UNDECIDED = "no verdict"
 
-#: Default difference that matters, as a fraction of the reference, and that of published means,
-#: which have the noise of few runs.
+#: Default difference that matters, as a fraction of the reference. Published means have the noise
+#: of few runs and a larger one.
 MATTERS, NOISY = 0.03, 0.05
 #: A true difference of `allowed` plus this number of standard errors is caught 39 times in 40.
 CAUGHT = 2.0
@@ -45,8 +44,8 @@ class Row:
     ----------
     quantity, at : what is compared, and under which conditions
     reference : the number compared with
-    reference_error : its standard error, as far as it is known
-    origin : where the reference is from: a publication, or another engine of this package
+    reference_error : its standard error, or None if unknown
+    origin : source of the reference: a publication, or another engine of this package
     ours, stderr : our number
     allowed : largest difference that counts as agreement
     verdict : `AGREES`, `OFF`, `DIFFERS`, `OUTSIDE` or `UNDECIDED`
@@ -84,7 +83,7 @@ class Row:
         return self.catches <= 2 * self.tolerance * (1 + 1e-9)
 
     def judged(self) -> Row:
-        """The row with the verdict that its numbers give."""
+        """The row with the verdict of its numbers."""
         # A difference of NaN does not agree.
         verdict = AGREES if abs(self.difference) <= self.allowed else DIFFERS
         if verdict == AGREES and not self.has_power:
@@ -92,7 +91,7 @@ class Row:
         return replace(self, verdict=verdict)
 
     def outside(self, why: str) -> Row:
-        """The same numbers where the theory is not to be trusted."""
+        """The row with the verdict for points at which the theory is not trusted."""
         return replace(self, verdict=OUTSIDE, why=why)
 
     def to_dict(self) -> dict[str, Any]:
@@ -101,10 +100,10 @@ class Row:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Row:
-        """The row that `to_dict` gave; a number that JSON could not hold is NaN again."""
-        known = {field.name: values[field.name] for field in fields(cls)}
-        lost = {name: math.nan for name in ("ours", "stderr", "noise") if known[name] is None}
-        return cls(**known | lost)
+        """Invert `to_dict`; null becomes NaN again."""
+        columns = {field.name: values[field.name] for field in fields(cls)}
+        missing = [name for name in ("ours", "stderr", "noise") if columns[name] is None]
+        return cls(**columns | dict.fromkeys(missing, math.nan))
 
 
 def against_runs(
@@ -122,24 +121,24 @@ def against_runs(
     ours, stderr : float
         Our mean and its standard error.
     spread : float
-        Our standard deviation over runs; stands in for the published one where there is none.
+        Our standard deviation over runs; replaces the published one where there is none.
     tolerance : float, optional
         Difference that matters, `NOISY` of the published number if not given.
     share : float
-        Share of the number that may lie between the two besides their errors.
+        Allowed relative difference besides the errors.
     """
     runs = fact.runs or 1
     error = (spread if fact.spread is None else fact.spread) / math.sqrt(runs)
     allowed = allowed_difference(fact.value, stderr, error, share=share) + fact.rounding
     why = f"at most {ERRORS:g} combined standard errors plus {100 * share:g}% apart"
     tolerance = NOISY * abs(fact.value) if tolerance is None else tolerance
-    # An error that was not published is not shown as if it had been.
-    shown = None if fact.spread is None else error
+    # Do not show our estimate as a published error.
+    reference_error = None if fact.spread is None else error
     noise = math.hypot(stderr, error)
-    return _row(fact, shown, (ours, stderr), allowed, why, noise, tolerance)
+    return _row(fact, reference_error, (ours, stderr), allowed, why, noise, tolerance)
 
 
-def within_range(fact: Fact, ours: float, stderr: float, other: float) -> Row:
+def within_range(fact: Fact, ours: float, stderr: float, alternative: float) -> Row:
     """Compare with a published range of rounded numbers.
 
     `other` is the value that would mean something else, uniform attention say; a quarter of the way
@@ -148,7 +147,7 @@ def within_range(fact: Fact, ours: float, stderr: float, other: float) -> Row:
     noise = 0.0 if math.isnan(stderr) else stderr
     allowed = (fact.spread or 0.0) + fact.rounding + ERRORS * noise
     why = f"within the published range, its rounding and {ERRORS:g} standard errors"
-    tolerance = abs(other - fact.value) / 4
+    tolerance = abs(alternative - fact.value) / 4
     return _row(fact, fact.spread, (ours, stderr), allowed, why, noise, tolerance)
 
 
@@ -156,20 +155,20 @@ def against_equations(fact: Fact, ours: float, stderr: float, settled: str | Non
     """Compare with a published solution of the same equations.
 
     Both solve the same equations, so a difference beyond our error and the rounding of the
-    printed digits is an error of one of them. Ours is taken to be right if `settled` says why.
+    printed digits is an error of one of them. Ours counts as correct if `settled` gives evidence.
 
     Parameters
     ----------
     settled : str or None
-        Evidence that our number has converged at this very point; None if there is none.
+        Evidence that our number has converged at this point; None without evidence.
     """
     allowed = ERRORS * stderr + fact.rounding
     why = f"at most {ERRORS:g} standard errors plus rounding apart"
     row = _row(fact, None, (ours, stderr), allowed, why, stderr, None)
     if not math.isfinite(ours):
-        return replace(row, why="we find no such point")
+        return replace(row, why="our theory has no such point")
     if row.verdict == DIFFERS and settled is None:
-        return replace(row, why="no evidence on which of the two is off")
+        return replace(row, why="no evidence which of the two is off")
     if row.verdict == DIFFERS:
         percent = 100 * (fact.value / ours - 1)
         reason = f" ({fact.note})" if fact.note else ""
@@ -188,7 +187,7 @@ def between_engines(
 ) -> Row:
     """Compare two engines of this package, each given as (value, standard error).
 
-    `origin` is the one that `reference` is from; `tolerance` as in `against_runs`.
+    `origin` names the engine of `reference`; `tolerance` as in `against_runs`.
     """
     allowed = allowed_difference(reference[0], reference[1], ours[1], share=share)
     why = f"at most {ERRORS:g} combined standard errors plus {100 * share:g}% apart"

@@ -23,8 +23,8 @@ MARKS = {
     OUTSIDE: "~ outside the theory",
     UNDECIDED: "· no verdict",
 }
-#: Columns of the power of the lines of an item: smallest differences that are caught, the finest,
-#: the middle and the coarsest line, and how many lines would differ by chance.
+#: Columns of the power of an item: detection limits of its finest, middle and coarsest line, and
+#: the number of lines expected to differ by chance.
 POWER = ("catches, finest", "middle", "coarsest", "would differ by chance")
 #: Share of a normal law beyond three standard errors.
 BY_CHANCE = 0.0027
@@ -41,7 +41,7 @@ def write_report(report: Report) -> None:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Replace a file at once: a process that is killed leaves the old file or the new one."""
+    """Replace a file atomically: a killed process leaves the old file or the new one."""
     temporary = path.with_name(f".{path.name}-new")
     temporary.write_text(text, encoding="utf-8")
     temporary.replace(path)
@@ -64,7 +64,7 @@ def _document(report: Report) -> dict[str, Any]:
 
 
 def markdown(report: Report) -> str:
-    """The whole report as Markdown."""
+    """The report as Markdown."""
     lines = [
         "# Reproduction report for arXiv:2402.03902",
         "",
@@ -73,16 +73,17 @@ def markdown(report: Report) -> str:
         "",
         "Each line compares one number. *Published* rows come from the paper (every source is in",
         "`published.toml` of the package); *theory* or *training* rows compare two engines of this",
-        "package with each other. After ± stands one standard error; for the histogram task the",
-        "published one is the standard deviation over runs, or half of a published range. Numbers",
-        "of the paper that solve the same equations as ours and differ by more than our error bar",
-        "are called off where the last column gives evidence that ours has settled.",
+        "package with each other. The number after ± is one standard error. For the histogram task",
+        "the published error is the standard deviation over runs, or half of a published range.",
+        "Some numbers of the paper solve the same equations as ours. If they differ by more than",
+        "our error bar, and the last column gives evidence that ours has converged, the verdict",
+        "is that the published number is off.",
         "",
-        "*Catches* is the smallest true difference that the line would have caught, 39 times",
-        "out of 40. A line says that numbers agree only if it would have caught twice the",
-        "difference that matters there; where it would not, it is a number without a verdict.",
-        "Where the theory fails its own checks, the line is outside the",
-        "theory: the difference is shown without a verdict on agreement.",
+        "*Catches* is the detection limit: the smallest true difference that the line would catch,",
+        '39 times out of 40. The verdict "agrees" requires that the line would catch twice the',
+        "difference that matters; a coarser line has no verdict. Where the theory fails its own",
+        "checks, the line is outside the theory: it shows the difference without a verdict on",
+        "agreement.",
         "",
         _power(report),
         "",
@@ -91,10 +92,10 @@ def markdown(report: Report) -> str:
     ]
     for outcome in report.outcomes:
         counts = [sum(row.verdict == verdict for row in outcome.rows) for verdict in MARKS]
-        shown = ["failed"] * len(MARKS) if outcome.failure else [str(count) for count in counts]
-        shown += _power_cells(outcome.rows)
+        cells = ["failed"] * len(MARKS) if outcome.failure else [str(count) for count in counts]
+        cells += _power_cells(outcome.rows)
         link = f"[{outcome.title}](#{outcome.name})"
-        lines.append(f"| {link} | " + " | ".join(shown) + " |")
+        lines.append(f"| {link} | " + " | ".join(cells) + " |")
     for outcome in report.outcomes:
         lines += ["", *_section(outcome)]
     return "\n".join(lines) + "\n"
@@ -107,9 +108,9 @@ def _summary(report: Report) -> str:
 
 
 def _caught(rows: Iterable[Row]) -> list[float]:
-    """Smallest differences that lines with a verdict would catch, in percent, in order.
+    """Detection limits of the lines with a verdict, in percent, sorted.
 
-    Without those that compare with zero.
+    Comparisons with zero are left out.
     """
     decided = [row for row in rows if row.verdict in (AGREES, DIFFERS) and row.reference]
     return sorted(100 * row.catches / abs(row.reference) for row in decided)
@@ -140,7 +141,7 @@ def _power(report: Report) -> str:
 
 
 def _section(outcome: ItemResult) -> list[str]:
-    # Headings carry the name, so that the links of the summary work on every renderer.
+    # The heading is the name, so that the links of the summary work on every renderer.
     lines = [f"## {outcome.name}", "", f"**{outcome.title}.**", ""]
     if outcome.failure:
         return [*lines, f"This item failed: {outcome.failure}"]

@@ -24,7 +24,7 @@ from dotphase.plot.style import (
 
 
 def plot_concentration(theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None = None) -> Any:
-    """Mean and standard deviation over runs against d, and how the latter falls.
+    """Draw mean and standard deviation over runs against d.
 
     Parameters
     ----------

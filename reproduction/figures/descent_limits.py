@@ -23,7 +23,7 @@ from dotphase.plot.style import (
 
 #: Colors of Okabe and Ito for the members of a column.
 SHADES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9")
-#: What is shown of each start.
+#: Overlap and axis label of each start.
 ROWS = {
     "semantic": ("theta", r"semantic start: $\theta/\sigma^2$"),
     "positional": ("m", "positional start: $|m|$"),
@@ -37,8 +37,8 @@ def plot_descent_limits(
 ) -> Any:
     """Overlaps that gradient descent reaches against alpha, from both starts.
 
-    Full lines: the dynamics in the limit of large d; dashed: minima of replica-symmetric theory,
-    where it has them; points: students trained by the same steps.
+    Full lines: the dynamics in the limit of large d. Dashed lines: minima of replica-symmetric
+    theory. Points: students trained with the same steps.
 
     Parameters
     ----------
@@ -53,17 +53,17 @@ def plot_descent_limits(
     ):
         for column, (title, members) in zip(axes.T, columns.items(), strict=True):
             for color, (label, minima, ends, runs) in zip(SHADES, members, strict=False):
-                for axis, (start, (part, _)) in zip(column, ROWS.items(), strict=True):
-                    scale = overlap_scale(ends) if part == "theta" else 1.0
+                for axis, (start, (overlap, _)) in zip(column, ROWS.items(), strict=True):
+                    scale = overlap_scale(ends) if overlap == "theta" else 1.0
                     hollow = {"marker": MARKERS[start], "ms": 3.5}
                     end = ends.sortby("alpha").sel(branch=start)
                     plot_branch(
-                        axis, end, end[part] / scale, hollow=hollow, color=color, label=label
+                        axis, end, end[overlap] / scale, hollow=hollow, color=color, label=label
                     )
                     branch = minima.sortby("alpha").sel(branch=start)
-                    shown = branch[part].where(branch["on_branch"].astype(bool)) / scale
-                    axis.plot(branch["alpha"], shown, color=color, ls=(0, (3, 2)), lw=1.0)
-                    trained = squeeze_parameter(runs)[part].sel(start=start) / scale
+                    values = branch[overlap].where(branch["on_branch"].astype(bool)) / scale
+                    axis.plot(branch["alpha"], values, color=color, ls=(0, (3, 2)), lw=1.0)
+                    trained = squeeze_parameter(runs)[overlap].sel(start=start) / scale
                     style = {"fmt": MARKERS[start], "ms": 4.5, "mec": ink_color(), "mew": 0.5}
                     plot_seed_means(axis, trained, color=color, **style)
             column[0].set_title(title)

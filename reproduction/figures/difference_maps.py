@@ -1,4 +1,4 @@
-"""Differences from released numbers in standard errors: where they are."""
+"""Maps of the differences from released numbers in standard errors."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def plot_difference_maps(rows: xr.Dataset, path: str | Path | None = None) -> An
         Values along ``row`` with ``table``, ``start``, ``quantity``, ``omega``, ``alpha`` and
         ``difference``.
     """
-    words = zip(*(rows[name].values.tolist() for name in ("table", "start")), strict=True)
-    kinds = [pair for pair in dict.fromkeys(words) if _is_map(rows, pair)]
+    labels = zip(*(rows[name].values.tolist() for name in ("table", "start")), strict=True)
+    kinds = [pair for pair in dict.fromkeys(labels) if _is_map(rows, pair)]
     size = (4.0 * len(SHOWN), 2.1 * max(len(kinds), 1) + 0.4)
     shared = {"squeeze": False, "sharey": True}
     with new_figure(path, max(len(kinds), 1), len(SHOWN), size=size, **shared) as (
@@ -32,10 +32,10 @@ def plot_difference_maps(rows: xr.Dataset, path: str | Path | None = None) -> An
         axes,
     ):
         mesh = None
-        for line, (name, start) in zip(axes, kinds, strict=False):
-            for axis, quantity in zip(line, SHOWN, strict=True):
-                same = (rows["table"] == name) & (rows["start"] == start)
-                subset = rows.isel(row=np.flatnonzero(same & (rows["quantity"] == quantity)))
+        for axis_row, (name, start) in zip(axes, kinds, strict=False):
+            for axis, quantity in zip(axis_row, SHOWN, strict=True):
+                matches = (rows["table"] == name) & (rows["start"] == start)
+                subset = rows.isel(row=np.flatnonzero(matches & (rows["quantity"] == quantity)))
                 axis.grid(False)
                 axis.set_title(f"{name}, {start} start: {quantity}", fontsize=8)
                 if not subset.sizes["row"]:
@@ -45,7 +45,7 @@ def plot_difference_maps(rows: xr.Dataset, path: str | Path | None = None) -> An
                     field["alpha"], field["omega"], field, cmap="RdBu_r", vmin=-LIMIT, vmax=LIMIT,
                     shading="nearest", rasterized=True,
                 )  # fmt: skip
-            line[0].set_ylabel(r"$\omega$")
+            axis_row[0].set_ylabel(r"$\omega$")
         for axis in axes[-1]:
             axis.set_xlabel(ALPHA)
         if mesh is not None:

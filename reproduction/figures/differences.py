@@ -1,4 +1,4 @@
-"""Differences from released numbers in standard errors: how they are distributed."""
+"""Histograms of the differences from released numbers in standard errors."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import xarray as xr
 
 from dotphase.plot.style import COLORS, ink_color, new_figure
 
-#: Where histograms end, and how many bars they have.
+#: Range and number of bars of the histograms.
 LIMIT, BARS = 4.5, 45
 
 
 def plot_differences(rows: xr.Dataset, path: str | Path | None = None) -> Any:
-    """A histogram for each table, with the unit normal that it should be.
+    """Draw a histogram for each table, with the expected unit normal.
 
     Parameters
     ----------

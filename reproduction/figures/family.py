@@ -31,12 +31,12 @@ def plot_family(
     lines: xr.Dataset | None = None,
     path: str | Path | None = None,
 ) -> Any:
-    """Theory as lines (hollow where it is not trusted), trained students as points.
+    """Draw theory as lines, hollow if it is not trusted, and trained students as points.
 
     Parameters
     ----------
     members : sequence of (label, theory, runs)
-        For each model what it is called, the theory of `dotphase.curve` and the runs of
+        For each model its label, the theory of `dotphase.curve` and the runs of
         `dotphase.grid` at one value.
     lines : xarray.Dataset, optional
         ``alpha_c`` and ``alpha_l`` over ``length``, with errors, and ``trained`` crossings: one
@@ -53,7 +53,7 @@ def plot_family(
         for panel, text in zip(panels, (LOSS_GAP, OVERLAPS, TEST_ERROR), strict=True):
             panel.set(xlabel=ALPHA, ylabel=text)
         panels[0].legend()
-        # What colors do not say, for all panels, where it covers none of them.
+        # One legend outside the panels for the styles that are not colors.
         add_slice_entries(panels[1], members[0][2])
         handles = panels[1].get_legend_handles_labels()
         figure.legend(*handles, loc="outside lower center", ncols=3)

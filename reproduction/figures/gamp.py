@@ -23,8 +23,10 @@ def plot_gamp(runs: Mapping[str, xr.Dataset], path: str | Path | None = None) ->
     size = (4.4 * len(runs), 3.4)
     with new_figure(path, 1, len(runs), size=size, squeeze=False) as (figure, axes):
         for axis, (start, data) in zip(axes[0], runs.items(), strict=True):
-            shown = {name: [data[f"{name}_{part}"] for part in AMP_FIELDS] for name in AMP_OVERLAPS}
-            plot_message_passing(axis, data["iteration"], shown)
+            overlaps = {
+                name: [data[f"{name}_{field}"] for field in AMP_FIELDS] for name in AMP_OVERLAPS
+            }
+            plot_message_passing(axis, data["iteration"], overlaps)
             d, alpha = data.attrs["d"], data.attrs["alpha"]
             axis.set_title(rf"{start} start, $d = {d}$, $\alpha = {alpha:g}$")
         axes[0, 0].set_ylabel("overlaps (lines: state evolution,\npoints: measured)")

@@ -22,7 +22,7 @@ from dotphase.plot.style import (
 #: Colors of Okabe and Ito, and markers, one for each rule.
 SHADES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
 MARKERS = ("o", "s", "D", "^")
-#: Points that are shown of a training.
+#: Number of points of a training.
 SHOWN = 10
 
 
@@ -34,22 +34,22 @@ def plot_optimizers(
     Parameters
     ----------
     paths : mapping
-        By label, what `dotphase.dynamics` gives as a dataset, and the `path` of what
-        `dotphase.train` gives with ``record=True`` and the same rule, or None.
+        By label, the dataset of `dotphase.dynamics`, and the `path` of `dotphase.train` with
+        ``record=True`` and the same rule, or None.
     """
     with new_figure(path, 1, 2, size=(8.6, 3.5)) as (figure, axes):
         for color, marker, (label, (theory, runs)) in zip(
             SHADES, MARKERS, paths.items(), strict=False
         ):
-            parts = (("train_loss", 1.0), ("theta", overlap_scale(theory)))
-            for axis, (name, scale) in zip(axes, parts, strict=True):
-                shown = {"color": color, "label": label if axis is axes[0] else None}
-                axis.plot(theory["step"][1:], theory[name][1:] / scale, **shown)
+            quantities = (("train_loss", 1.0), ("theta", overlap_scale(theory)))
+            for axis, (name, scale) in zip(axes, quantities, strict=True):
+                style = {"color": color, "label": label if axis is axes[0] else None}
+                axis.plot(theory["step"][1:], theory[name][1:] / scale, **style)
                 if runs is None:
                     continue
-                last = runs.sizes["step"] - 1
-                marked = np.unique(np.geomspace(1, last, SHOWN).round().astype(int))
-                points = runs[name].isel(step=marked) / scale
+                final_step = runs.sizes["step"] - 1
+                steps = np.unique(np.geomspace(1, final_step, SHOWN).round().astype(int))
+                points = runs[name].isel(step=steps) / scale
                 count = points.sizes["seed"]
                 error = points.std("seed", ddof=1) / np.sqrt(count) if count > 1 else None
                 axis.errorbar(

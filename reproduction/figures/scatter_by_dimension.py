@@ -34,20 +34,20 @@ def plot_scatter_by_dimension(
         Dimensions ``d``, ``start`` and ``seed``.
     """
     scale, d = overlap_scale(theory), runs["d"].values
-    ends = {"vmin": np.log10(d[0]), "vmax": np.log10(d[-1]) + 1e-9}
+    color_range = {"vmin": np.log10(d[0]), "vmax": np.log10(d[-1]) + 1e-9}
     with new_figure(path, 1, 2, size=(8.6, 3.7)) as (figure, (plane, error)):
-        shown = None
+        markers = None
         for start in ORDER_PARAMETERS:
-            some = runs.sel(start=start).transpose("d", "seed")
-            shown = plane.scatter(
-                some["m"] / scale, some["theta"] / scale, s=10, marker=MARKERS[start], alpha=0.8,
-                c=np.repeat(np.log10(d), some.sizes["seed"]), cmap="viridis", lw=0, zorder=2,
-                **ends,
+            ends = runs.sel(start=start).transpose("d", "seed")
+            markers = plane.scatter(
+                ends["m"] / scale, ends["theta"] / scale, s=10, marker=MARKERS[start], alpha=0.8,
+                c=np.repeat(np.log10(d), ends.sizes["seed"]), cmap="viridis", lw=0, zorder=2,
+                **color_range,
             )  # fmt: skip
             plane.plot([], [], MARKERS[start], ls="none", color=ink_color(), label=f"{start} start")
         plot_overlap_plane(plane, theory, scale)
         plane.set_ylabel(r"$|\theta|/\sigma^2$")
-        figure.colorbar(shown, ax=plane, label=r"$\log_{10} d$")
+        figure.colorbar(markers, ax=plane, label=r"$\log_{10} d$")
         plot_against_dimension(error, theory, runs, dict.fromkeys(ORDER_PARAMETERS, "test_error"))
         error.set_ylabel(TEST_ERROR)
         use_scientific_ticks(error)

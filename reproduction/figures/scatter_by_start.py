@@ -16,7 +16,7 @@ from dotphase.plot.style import (
     plot_overlap_plane,
 )
 
-#: Sizes that are said above each panel.
+#: Parameters in the title of each panel.
 SIZES = {"d": "d", "alpha": r"\alpha"}
 
 
@@ -45,7 +45,7 @@ def plot_scatter_by_start(
                 axis.plot(
                     chosen["m"] / scale, chosen["theta"] / scale, ls="none", alpha=0.8,
                     marker=MARKERS.get(str(start), "v"), color=COLORS[str(start)],
-                    # Random starts often end on top of others: hollow and larger.
+                    # Random starts often end at the same points: hollow and larger.
                     ms=9 if start == "random" else 5, mfc="none" if start == "random" else None,
                     label=f"{start} start",
                 )  # fmt: skip

@@ -49,8 +49,10 @@ def plot_slices(columns: Mapping[str, Sequence[Slice]], path: str | Path | None 
             column[2].set_xlabel(ALPHA)
         for axis, text in zip(axes[:, 0], (LOSS_GAP, OVERLAPS, TEST_ERROR), strict=True):
             axis.set_ylabel(text)
-        first = axes[1, 0]
-        add_slice_entries(first, runs)
-        first.plot([], [], " ", label="lines end where a branch ends")
-        figure.legend(*first.get_legend_handles_labels(), loc="outside upper center", ncols=4)
+        overlap_axis = axes[1, 0]
+        add_slice_entries(overlap_axis, runs)
+        overlap_axis.plot([], [], " ", label="lines end where a branch ends")
+        figure.legend(
+            *overlap_axis.get_legend_handles_labels(), loc="outside upper center", ncols=4
+        )
     return figure

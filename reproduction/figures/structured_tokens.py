@@ -1,4 +1,4 @@
-"""Tokens that are not white: test errors, critical points, real tokens beside Gaussian ones."""
+"""Structured tokens: test errors, critical points, real and Gaussian tokens."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Real = Mapping[str, tuple[xr.Dataset, ...]]
 def plot_structured_tokens(
     spectra: Spectra, critical: xr.Dataset, real: Real, path: str | Path | None = None
 ) -> Any:
-    """Three panels; the last one only where there are runs on real tokens.
+    """Draw three panels, or two without runs on real tokens.
 
     Parameters
     ----------
@@ -81,9 +81,9 @@ def _critical(axis: Any, critical: xr.Dataset) -> None:
     exponents = critical["exponent"].values
     missing = exponents[~np.isfinite(critical["alpha_c"].values)]
     if missing.size:
-        left = (missing[0] + exponents[exponents < missing[0]].max(initial=0.0)) / 2
+        edge = (missing[0] + exponents[exponents < missing[0]].max(initial=0.0)) / 2
         axis.axvspan(
-            left, exponents[-1] + 0.04, color=empty_color(), lw=0, label="losses do not cross"
+            edge, exponents[-1] + 0.04, color=empty_color(), lw=0, label="losses do not cross"
         )
         axis.set_xlim(exponents[0] - 0.04, exponents[-1] + 0.04)
     for name, label, color, marker in (
@@ -99,15 +99,15 @@ def _critical(axis: Any, critical: xr.Dataset) -> None:
 
 
 def _tokens(axis: Any, real: Real) -> None:
-    """Test errors at the largest alpha, kinds side by side."""
+    """Draw test errors at the largest alpha, one group for each kind of tokens."""
     alpha = 0.0
-    for position, (theory, like, rows) in enumerate(real.values()):
-        alpha = float(rows["alpha"].max())
+    for position, (theory, gaussian, trained) in enumerate(real.values()):
+        alpha = float(trained["alpha"].max())
         for branch in LINE_STYLES:
             color = COLORS[branch]
             level = float(theory["test_error"].sel(branch=branch).sel(alpha=alpha))
             axis.plot([position - 0.3, position + 0.3], [level, level], color=color)
-            for shift, runs, fill in ((-0.12, like, page_color()), (0.12, rows, color)):
+            for shift, runs, fill in ((-0.12, gaussian, page_color()), (0.12, trained, color)):
                 values = runs["test_error"].sel(start=branch).sel(alpha=[alpha])
                 plot_seed_means(
                     axis, values, [position + shift], fmt=MARKERS[branch], ms=4.5, color=color,

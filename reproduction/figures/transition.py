@@ -34,7 +34,7 @@ from dotphase.plot.style import (
     use_scientific_ticks,
 )
 
-#: Look of the other theory, where there are two.
+#: Style of replica-symmetric minima next to the theory of gradient descent.
 MINIMUM: dict[str, Any] = {"ls": (0, (3, 2)), "lw": 1.0}
 
 
@@ -47,8 +47,8 @@ def plot_transition(
 ) -> Any:
     """Theory as lines, trained students as points, alpha_c and alpha_l as vertical lines.
 
-    With `ends` there are two theories: full lines are where gradient descent has come to in the
-    limit of large d, dashed ones the minima of replica-symmetric theory.
+    With `ends` there are two theories. Full lines are the ends of gradient descent in the limit of
+    large d, dashed lines the minima of replica-symmetric theory.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def plot_transition(
         _difference(difference, theory, runs, ends)
         for name in ORDER_PARAMETERS:
             branch, color = theory.sel(branch=name), COLORS[name]
-            shown = (
+            panels = (
                 (
                     overlap,
                     ORDER_PARAMETERS[name],
@@ -77,17 +77,17 @@ def plot_transition(
                 ),
                 (error, "test_error", 1.0, name),
             )
-            for axis, part, size, label in shown:
+            for axis, quantity, size, label in panels:
                 hollow = {"marker": MARKERS[name], "ms": 4}
                 style: dict[str, Any] = {"color": color, "label": label}
                 if ends is not None:
                     end = ends.sortby("alpha").sel(branch=name)
-                    plot_branch(axis, end, end[part] / size, hollow=hollow, **style)
+                    plot_branch(axis, end, end[quantity] / size, hollow=hollow, **style)
                     style = {"color": color} | MINIMUM
-                plot_branch(axis, branch, branch[part] / size, hollow=hollow, **style)
+                plot_branch(axis, branch, branch[quantity] / size, hollow=hollow, **style)
                 if runs is not None:
                     plot_seed_means(
-                        axis, runs[part].sel(start=name) / size, fmt=MARKERS[name], ms=5,
+                        axis, runs[quantity].sel(start=name) / size, fmt=MARKERS[name], ms=5,
                         color=color, mec=ink_color(), mew=0.6,
                     )  # fmt: skip
         plot_linear_baseline(error, critical["linear_test_error"], "linear layer")

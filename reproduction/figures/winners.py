@@ -1,4 +1,4 @@
-"""Which mechanism wins, over alpha and omega."""
+"""Mechanism with the lowest training loss, over alpha and omega."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAMES = ("positional", "semantic", "mixed")
 
 
 def plot_winners(maps: Sequence[tuple[str, xr.Dataset]], path: str | Path | None = None) -> Any:
-    """Which mechanism has the lowest training loss, over alpha and omega.
+    """Draw the mechanism with the lowest training loss, over alpha and omega.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The figures and tables of the reproduction: one file each, which defines its `ITEM`."""
+"""The figures and tables of the reproduction: each file defines one `ITEM`."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ ITEMS = Items()
 
 
 def in_order(names: Iterable[str]) -> tuple[str, ...]:
-    """The requested items, or all of the paper, in the order of the report."""
+    """Sort the requested items, by default those of the paper, in the order of the report."""
     requested = tuple(names) or PAPER
     for name in requested:
         if name not in list(ITEMS):

@@ -1,4 +1,4 @@
-"""Beyond the paper: what learners without attention, or with half of it, do on the same data."""
+"""Beyond the paper: learners without attention, or with half of it, on the same data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reproduction.store import Parts
 from reproduction.verdict import Row, between_engines
 
 OMEGA = 0.3
-#: Attention students: whether they see positions, and where they begin.
+#: Attention students: visibility of positions, and initialization.
 ATTENTION = {
     "attention, semantic start": (True, "semantic"),
     "attention, positional start": (True, "positional"),
@@ -31,7 +31,7 @@ FITTED = {
     "linear layer": "linear",
 }
 
-#: Its weights grow with the square of d, and its training with the cube: it has a d of its own.
+#: A learner with its own d: its weights grow as d^2 and its training time as d^3.
 PERCEPTRON = "perceptron on tokens"
 
 
@@ -45,28 +45,30 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
 
 
 def together(datasets: Datasets) -> xr.Dataset:
-    """All learners by their label; that of the perceptron has its d."""
-    errors, alone = datasets["errors"], datasets["perceptron"]
-    d = alone.attrs["d"]
+    """All learners by label; the label of the perceptron contains its d."""
+    errors, perceptron = datasets["errors"], datasets["perceptron"]
+    d = perceptron.attrs["d"]
     name = PERCEPTRON if d == errors.attrs["d"] else f"{PERCEPTRON}, $d = {d}$"
-    alone = alone[["test_error"]].assign_coords(learner=[name])
-    results = xr.concat([errors[["test_error"]], alone], "learner", combine_attrs="override")
+    perceptron = perceptron[["test_error"]].assign_coords(learner=[name])
+    results = xr.concat([errors[["test_error"]], perceptron], "learner", combine_attrs="override")
     return results.assign(linear_limit=errors["linear_limit"])
 
 
 def _perceptron(model: Model, alphas: Sequence[float], d: int, seeds: int) -> xr.Dataset:
     """Test errors of the perceptron that sees the tokens."""
     fitted = [baseline(model, alpha, d, "perceptron", seeds=seeds) for alpha in alphas]
-    values = [[test for _, test in some.runs] for some in fitted]
+    values = [[test for _, test in result.runs] for result in fitted]
     return _dataset(model, {PERCEPTRON: values}, alphas, d)
 
 
 def _errors(model: Model, alphas: Sequence[float], d: int, seeds: int) -> xr.Dataset:
-    blind = model.replace(positions=np.zeros((model.length, model.length)))
+    without_positions = model.replace(positions=np.zeros((model.length, model.length)))
     table: dict[str, list[Any]] = {name: [] for name in (*ATTENTION, *FITTED)}
     for alpha in alphas:
-        for name, (sees, start) in ATTENTION.items():
-            runs = train(model if sees else blind, alpha, d, seeds=seeds, start=start).runs
+        for name, (sees_positions, start) in ATTENTION.items():
+            runs = train(
+                model if sees_positions else without_positions, alpha, d, seeds=seeds, start=start
+            ).runs
             table[name].append([run.test_error for run in runs])
         for name, kind in FITTED.items():
             fitted = baseline(model, alpha, d, kind, seeds=seeds)
@@ -91,26 +93,26 @@ def draw(datasets: Datasets) -> Any:
 
 
 def compare(datasets: Datasets) -> list[Row]:
-    """The linear layer against its limit: nothing that sees positions alone can do better."""
+    """Compare the linear layer with its limit."""
     errors = datasets["errors"]
-    last = errors["test_error"].isel(alpha=-1)
+    final = errors["test_error"].isel(alpha=-1)
     at = {"alpha": float(errors["alpha"][-1])}
-    pair = (float(errors["linear_limit"]), 0.0), over_seeds(last.sel(learner="linear layer"))
+    pair = (float(errors["linear_limit"]), 0.0), over_seeds(final.sel(learner="linear layer"))
     share = finite_size(errors)
     return [between_engines("test error of the linear layer", at, *pair, share=share)]
 
 
 def remarks(datasets: Datasets) -> list[str]:
-    """Every learner in words."""
+    """Test errors of every learner in words."""
     errors = together(datasets)
     lines = [
         f"Test errors at d = {errors.attrs['d']}, {errors.sizes['seed']} data sets a point, by "
         f"alpha; the linear layer tends to {float(errors['linear_limit']):.6f}."
     ]
     for name in errors["learner"].values.tolist():
-        some = errors["test_error"].sel(learner=name)
+        values = errors["test_error"].sel(learner=name)
         numbers = [
-            f"{float(alpha):g}: {shown(over_seeds(some.sel(alpha=alpha)), 5)}"
+            f"{float(alpha):g}: {shown(over_seeds(values.sel(alpha=alpha)), 5)}"
             for alpha in errors["alpha"]
         ]
         lines.append(f"{name}: " + "; ".join(numbers) + ".")

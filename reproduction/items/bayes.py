@@ -19,18 +19,18 @@ from reproduction.sweeps import theory_curve
 from reproduction.verdict import Row, between_engines
 
 OMEGA = 0.3
-#: Where the overlap is compared with an average sampled from its definition.
+#: Alphas at which the overlap is compared with an average sampled from its definition.
 CHECKED = (0.3, 0.45)
 
 
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
-    """Both branches, the Bayes-optimal line, and its overlap by two more ways."""
+    """Both branches, the Bayes-optimal line, and its overlap by two other methods."""
     model = positional_semantic(omega=OMEGA)
-    best = parts.study("theory-bayes", "bayes", {"omega": OMEGA}, {"alpha": sizes["lines"]})
+    optimal = parts.study("theory-bayes", "bayes", {"omega": OMEGA}, {"alpha": sizes["lines"]})
     weak, exact = transitions(model.length)
     return {
         "theory": theory_curve(parts, "theory", model, sizes),
-        "theory-bayes": best.assign(weak_recovery_alpha=weak, exact_recovery_alpha=exact),
+        "theory-bayes": optimal.assign(weak_recovery_alpha=weak, exact_recovery_alpha=exact),
         "theory-checks": parts.call("theory-checks", _checks, model, samples=sizes["samples"]),
     }
 
@@ -42,15 +42,17 @@ def _checks(model: Model, samples: int) -> xr.Dataset:
     results["overlap"] = ("alpha", [bayes_optimal(model, alpha).overlap for alpha in CHECKED])
     results["sampled"] = ("alpha", [row[0] for row in rows])
     results["sampled_stderr"] = ("alpha", [row[1] for row in rows])
-    # The fixed-point equation near both ends, continued to them in a straight line.
+    # Linear extrapolation of the fixed-point equation to both ends.
     results["weak"] = 2 * alpha_of_overlap(1e-3, 2) - alpha_of_overlap(2e-3, 2)
     results["exact"] = 2 * alpha_of_overlap(1 - 1e-3, 2) - alpha_of_overlap(1 - 2e-3, 2)
     return results
 
 
 def _sampled(alpha: float, samples: int, groups: int = 8) -> tuple[float, float]:
-    """The root of the equation in `dotphase.theory.bayes` with its average over two tokens sampled
-    in four dimensions, and its spread over groups."""
+    """Root of the Bayes-optimal equation with a sampled average, and its error over groups.
+
+    The average over two tokens is four-dimensional; see `dotphase.theory.bayes` for the equation.
+    """
     roots = []
     for group in range(groups):
         a, z = np.random.default_rng(group).normal(size=(2, samples, 2))
@@ -86,16 +88,17 @@ def compare(datasets: Datasets) -> list[Row]:
 
 def remarks(datasets: Datasets) -> list[str]:
     """Distance of trained attention from the Bayes-optimal line."""
-    theory, best = datasets["theory"], datasets["theory-bayes"]
+    theory, optimal = datasets["theory"], datasets["theory-bayes"]
     linear = float(theory["linear_test_error"])
-    last = theory.sel(branch="semantic", alpha=theory["alpha"].max())
-    point = best.sel(alpha=0.45, method="nearest")
+    largest_alpha = theory.sel(branch="semantic", alpha=theory["alpha"].max())
+    point = optimal.sel(alpha=0.45, method="nearest")
     return [
         f"At alpha = {float(point['alpha']):.3g} the Bayes-optimal test error is "
-        f"{shown(number(point, 'test_error'), 6)}; the linear "
-        f"layer has {linear:.6f}. From alpha = 1/2 on nothing is left.",
-        f"The semantic minimum still has {shown(number(last, 'test_error'), 6)} at alpha = "
-        f"{float(last['alpha']):g}.",
+        f"{shown(number(point, 'test_error'), 6)}; "
+        f"it vanishes from alpha = 1/2 on. The linear layer has {linear:.6f}.",
+        f"The semantic minimum still has {shown(number(largest_alpha, 'test_error'), 6)} at "
+        "alpha = "
+        f"{float(largest_alpha['alpha']):g}.",
     ]
 
 

@@ -18,7 +18,7 @@ from reproduction.store import Parts
 from reproduction.verdict import Row, between_engines
 
 OMEGA, ALPHA = 0.3, 1.5
-#: How many dimensions, the largest, are fitted: means, and spreads.
+#: Number of the largest dimensions in the fits of means and of spreads.
 FITTED, SPREADS = 4, 7
 QUANTITIES = ("train_loss", "test_error", "theta", "m")
 
@@ -30,8 +30,8 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
         trained(parts, grid)[list(QUANTITIES)].isel(alpha=0, omega=0, drop=True)
         for grid in grids.values()
     ]
-    asked = {"alphas": [ALPHA], "rtol": sizes["rtol"], "max_log2_points": 18}
-    theory = parts.call("theory", curve, positional_semantic(omega=OMEGA), **asked)
+    config = {"alphas": [ALPHA], "rtol": sizes["rtol"], "max_log2_points": 18}
+    theory = parts.call("theory", curve, positional_semantic(omega=OMEGA), **config)
     runs = xr.concat(rows, xr.Variable("d", list(grids)), combine_attrs="drop_conflicts")
     return {"theory": theory.isel(alpha=0), "runs": runs}
 
@@ -46,7 +46,7 @@ def spread_exponent(runs: xr.Dataset, start: str, name: str) -> tuple[float, flo
     """Exponent with which the spread over runs falls with d, and its error from the fit."""
     values = runs[name].sel(start=start).isel(d=slice(-SPREADS, None))
     x, y = np.log(values["d"].values), np.log(values.std("seed", ddof=1).values)
-    # The spread of n runs is itself known to 1/sqrt(2 n - 2).
+    # The relative error of the spread of n runs is 1/sqrt(2 n - 2).
     error = 1 / np.sqrt(2 * values.sizes["seed"] - 2)
     slope = np.polyfit(x, y, 1)[0]
     return float(slope), float(error / np.sqrt(np.sum((x - x.mean()) ** 2)))
@@ -55,8 +55,8 @@ def spread_exponent(runs: xr.Dataset, start: str, name: str) -> tuple[float, flo
 def limit(runs: xr.Dataset, start: str, name: str) -> tuple[float, float]:
     """Value for d to infinity and its error: a fit of ``a + b/d`` to the means at the largest d.
 
-    The spread over runs is taken to be ``c/sqrt(d)`` with one c for all d: those of single
-    dimensions, from a handful of runs each, are too uncertain to weigh by.
+    The weights assume a spread ``c/sqrt(d)`` with one c for all d. Spreads of single dimensions
+    come from a few runs each and are too uncertain.
     """
     values = runs[name].sel(start=start).isel(d=slice(-FITTED, None))
     d, count = values["d"].values, values.sizes["seed"]
@@ -93,13 +93,13 @@ def remarks(datasets: Datasets) -> list[str]:
     runs = datasets["runs"]
     dims = ", ".join(str(d) for d in runs["d"].values)
     ends = runs.sel(start="positional")
-    left = (ends["theta"] > ends["m"]).mean("seed")
+    escaped = (ends["theta"] > ends["m"]).mean("seed")
     return [
         f"d = {dims}, {runs.sizes['seed']} data sets each, both starts on the same data.",
         f"Means at the {FITTED} largest d are fitted by a + b/d; a is compared with the theory.",
-        "Bars of the spread are its own standard error, from the fourth moment; at small d runs "
-        "from the positional start that end semantic make it large. Their share by d: "
-        + "; ".join(f"{d}: {float(left.sel(d=d)):.2f}" for d in runs["d"].values)
+        "Bars of the spread are its own standard error, from the fourth moment. At small d some "
+        "runs from the positional start end semantic and make it large. Their share by d: "
+        + "; ".join(f"{d}: {float(escaped.sel(d=d)):.2f}" for d in runs["d"].values)
         + ".",
     ]
 

@@ -20,16 +20,16 @@ from reproduction.sweeps import DESCENT, descended, theory_curve, training_grid
 from reproduction.verdict import Row, between_engines
 
 OMEGA = 0.3
-#: Members of the columns, besides the paper's model.
+#: Models of the columns, besides the paper's.
 SLICES: dict[str, dict[str, float]] = {
     "sigma-0.3": {"sigma": 0.3},
     "sigma-0.7": {"sigma": 0.7},
     "ridge-0.1": {"ridge": 0.1},
     "ridge-0.001": {"ridge": 0.001},
 }
-#: Where the curvature, of order sigma^4, asks for smaller steps.
+#: Smaller steps for models with a large curvature, which is of order sigma^4.
 RULE_OF = {"sigma-0.7": {"lr": 1.0}}
-#: Rules that are compared, by name: what they are called, and how they differ.
+#: Compared rules by name: label, and changes from plain gradient descent.
 RULES: dict[str, tuple[str, dict[str, float]]] = {
     "plain": ("gradient descent", {}),
     "momentum": ("momentum .8", {"momentum": 0.8}),
@@ -39,7 +39,7 @@ RULES: dict[str, tuple[str, dict[str, float]]] = {
 
 
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
-    """Ends of descents beside minima and students, outcomes of random starts, and rules."""
+    """Ends of descents with minima and students, outcomes of random starts, and rules."""
     results: Datasets = {}
     members = {name: SLICES[name] for name in sizes["slices"]}
     members |= {f"length-{length}": {"length": length} for length in sizes["lengths"]}
@@ -87,7 +87,7 @@ def _trained(
     batch_fraction: float = 1.0,
     **rule: Any,
 ) -> xr.Dataset:
-    """The same at finite d."""
+    """Train from the semantic start at finite d."""
     optimizer = "sgd" if batch_fraction < 1 else "momentum" if momentum else "gd"
     rule |= {"momentum": momentum} if momentum else {}
     rule |= {"minibatch": round(batch_fraction * round(alpha * d))} if batch_fraction < 1 else {}
@@ -99,14 +99,14 @@ def _trained(
 
 
 def draw(datasets: Datasets) -> dict[str, Any]:
-    """Ends, outcomes and rules."""
+    """Draw ends of descents, outcomes of random starts, and rules."""
     columns: dict[str, list[Any]] = {}
     for name in _members(datasets):
         parameter, value = name.split("-")
         title = {"length": "tokens $L$"}.get(parameter, f"${SYMBOLS.get(parameter)}$")
         label = f"{title[:-1]} = {value}$"
-        parts = (datasets[f"{kind}-{name}"] for kind in ("minima", "ends", "runs"))
-        columns.setdefault(title, []).append((label, *parts))
+        members = (datasets[f"{kind}-{name}"] for kind in ("minima", "ends", "runs"))
+        columns.setdefault(title, []).append((label, *members))
     random = {
         f"training, $d = {results.attrs['d']}$" if name == "random-trained"
         else f"dynamics, $d = 10^{round(np.log10(results.attrs['d']))}$": results
@@ -129,24 +129,24 @@ def _members(datasets: Datasets) -> list[str]:
 
 
 def compare(datasets: Datasets) -> list[Row]:
-    """The overlaps that descents reach, and where the rules end, theory against training.
+    """Compare overlaps after descent, and the ends of the rules, in theory and training.
 
-    Among the students that are still what they began as: at finite d the other overlap grows from
-    1/sqrt d, and where the start is unstable it wins in time.
+    Only students that kept the mechanism of their start count. At finite d the other overlap grows
+    from 1/sqrt d, and wins in time if the start is unstable.
     """
     rows = []
     for name in _members(datasets):
         ends, runs = datasets[f"ends-{name}"], datasets[f"runs-{name}"].isel(omega=0)
-        for start, part in OVERLAP.items():
+        for start, overlap in OVERLAP.items():
             for alpha in (ends["alpha"].values.min(), ends["alpha"].values.max()):
                 end = ends.sel(branch=start, alpha=alpha)
-                mine = runs.sel(start=start, alpha=alpha)
-                stayed = np.flatnonzero(mine["mechanism"].values == start)
-                if stayed.size < 2 or float(end[part]) < LEAST:
+                students = runs.sel(start=start, alpha=alpha)
+                stayed = np.flatnonzero(students["mechanism"].values == start)
+                if stayed.size < 2 or float(end[overlap]) < LEAST:
                     continue
                 at = {"model": name, "start": start, "alpha": float(alpha), "runs": stayed.size}
-                pair = number(end, part), over_seeds(mine[part].isel(seed=stayed))
-                rows.append(between_engines(part, at, *pair, "dynamics", finite_size(runs)))
+                pair = number(end, overlap), over_seeds(students[overlap].isel(seed=stayed))
+                rows.append(between_engines(overlap, at, *pair, "dynamics", finite_size(runs)))
     for name, (label, _) in RULES.items():
         theory, runs = datasets[f"path-{name}"].isel(step=-1), datasets[f"trained-{name}"]
         ours = over_seeds(runs["theta"].isel(step=-1))
@@ -157,7 +157,7 @@ def compare(datasets: Datasets) -> list[Row]:
 
 
 def remarks(datasets: Datasets) -> list[str]:
-    """Shares of the outcomes, and how long the rules take."""
+    """Shares of the outcomes, and the number of steps of the rules."""
     lines = []
     for name, results in datasets.items():
         if not name.startswith("random-"):
@@ -220,4 +220,4 @@ SIZES = {
         "rule": {"alpha": 1.0, "lr": 4.0, "steps": 127},
     },
 }  # fmt: skip
-ITEM = Item("What gradient descent finds", compute, draw, compare, SIZES, remarks)
+ITEM = Item("Ends of gradient descent", compute, draw, compare, SIZES, remarks)

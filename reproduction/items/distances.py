@@ -46,7 +46,7 @@ def _distances(result: Experiment, mechanism: str) -> dict[str, np.ndarray]:
 
 
 def compare(datasets: Datasets) -> list[Row]:
-    """Distances, where training was as long as published."""
+    """Compare distances if training was as long as published."""
     result: Experiment = datasets["experiment"]
     settings = result.settings
     as_long = (settings.epochs, settings.release_epochs) == EPOCHS
@@ -69,15 +69,15 @@ def remarks(datasets: Datasets) -> list[str]:
         f"Released and trained on by SGD for {result.settings.release_epochs} epochs. As "
         "published, distances add up those of the parameter arrays."
     ]
-    for name, shown in result.summary().items():
-        by_stage = _distances(result, name)
-        ratio = 100 * float(np.mean(by_stage["after release"] / by_stage["from initialisation"]))
+    for name, statistics in result.summary().items():
+        distances = _distances(result, name)
+        ratio = 100 * float(np.mean(distances["after release"] / distances["from initialisation"]))
         lines.append(
-            f"{name}: the release moves it by {ratio:.2f}% of the way from its initialisation, "
-            f"accuracy {shown['accuracy']['mean']:.5f} before and "
-            f"{shown['accuracy_after_release']['mean']:.5f} after the release; Euclidean distance "
-            f"moved {shown['distance_after_release']['mean']:.3f}, from the initialisation "
-            f"{shown['distance_from_start']['mean']:.1f}."
+            f"{name}: the release moves it by {ratio:.2f}% of the distance from its "
+            f"initialization, accuracy {statistics['accuracy']['mean']:.5f} before and "
+            f"{statistics['accuracy_after_release']['mean']:.5f} after the release; Euclidean "
+            f"distance moved {statistics['distance_after_release']['mean']:.3f}, from the "
+            f"initialization {statistics['distance_from_start']['mean']:.1f}."
         )
     if result.landscape is not None:
         lines.append(

@@ -31,15 +31,15 @@ OVERLAPS = ("m", "theta", "q")
 
 
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
-    """Basins, gradient descent on many sentences, the flow beside it, and flow fields."""
-    asked = {name: sizes[name] for name in ("alphas", "scales", "d", "seeds", "steps")}
+    """Basins, gradient descent on many sentences, the population flow, and flow fields."""
+    config = {name: sizes[name] for name in ("alphas", "scales", "d", "seeds", "steps")}
     dataset: Datasets = {
-        "runs-basins": parts.call("runs-basins", basins, positional_semantic(omega=OMEGA), **asked)
+        "runs-basins": parts.call("runs-basins", basins, positional_semantic(omega=OMEGA), **config)
     }
-    many = {name: sizes[name] for name in ("many", "dimensions", "paths", "records")}
-    dataset["runs-descent"] = parts.call("runs-descent", _descent, **many)
-    for place, alpha in enumerate(FIELDS):
-        name = f"theory-field-{place}"
+    sizes_of_descent = {name: sizes[name] for name in ("many", "dimensions", "paths", "records")}
+    dataset["runs-descent"] = parts.call("runs-descent", _descent, **sizes_of_descent)
+    for index, alpha in enumerate(FIELDS):
+        name = f"theory-field-{index}"
         dataset[name] = parts.call(name, _field, alpha=alpha, count=sizes["grid"])
     dataset["theory-flow"] = parts.call("theory-flow", _flow, many=sizes["many"])
     return dataset
@@ -55,15 +55,17 @@ def _descent(many: float, dimensions: list[int], paths: int, records: int) -> xr
     a = dimensions[1] / (dimensions[1] - dimensions[0])
     dataset = xr.Dataset(attrs={"alpha": many, "dimensions": dimensions, "seeds": paths})
     for name in OVERLAPS:
-        (first, below), (second, above) = (mean_and_error(runs[name]) for runs in (small, large))
-        dataset[name] = a * second - (a - 1) * first
-        dataset[f"{name}_stderr"] = np.hypot(a * above, (a - 1) * below)
-        dataset[f"{name}_large"] = second
+        (small_mean, small_error), (large_mean, large_error) = (
+            mean_and_error(runs[name]) for runs in (small, large)
+        )
+        dataset[name] = a * large_mean - (a - 1) * small_mean
+        dataset[f"{name}_stderr"] = np.hypot(a * large_error, (a - 1) * small_error)
+        dataset[f"{name}_large"] = large_mean
     return dataset
 
 
 def _flow(many: float) -> xr.Dataset:
-    """The flow from the same start, and where the positional point stops being a minimum."""
+    """The flow from the same start, and the largest alpha with a positional minimum."""
     model = positional_semantic(omega=OMEGA)
     times = np.linspace(0, UNTIL, 81)
     path = population_flow(model, START["m"], START["theta"], START["q"], times, alpha=many)
@@ -104,7 +106,7 @@ def draw(datasets: Datasets) -> Any:
 
 
 def compare(datasets: Datasets) -> list[Row]:
-    """Flow against gradient descent, in the limit of large d, half way and at the end."""
+    """Compare flow and gradient descent at large d, at half the time and at the end."""
     alpha, rows = float(datasets["runs-descent"].attrs["alpha"]), []
     for tau in (UNTIL / 2, UNTIL):
         flow, runs = (
@@ -120,28 +122,28 @@ def compare(datasets: Datasets) -> list[Row]:
 
 
 def remarks(datasets: Datasets) -> list[str]:
-    """Shares at the corners of the maps, and the fixed points of the flow."""
+    """Shares at the corners of the maps, and fixed points of the flow, in words."""
     runs = datasets["runs-basins"]
     shares, lines = basin_shares(runs), []
     for name in runs["optimizer"].values:
-        parts = []
+        corners = []
         for scale in (runs["scale"].values[0], runs["scale"].values[-1]):
             for alpha in (runs["alpha"].values[0], runs["alpha"].values[-1]):
                 cell = shares.sel(optimizer=name, scale=scale, alpha=alpha, mechanism="semantic")
-                parts.append(
+                corners.append(
                     f"{100 * float(cell['share']):.0f} ± {100 * float(cell['stderr']):.0f}% at "
                     f"s = {scale:g}, alpha = {alpha:g}"
                 )
         lines.append(
-            f"{OPTIMIZER_LABELS[str(name)]} ends in the semantic minimum in " + "; ".join(parts)
+            f"{OPTIMIZER_LABELS[str(name)]} ends in the semantic minimum in " + "; ".join(corners)
             + f" ({runs.sizes['seed']} data sets each, d = {runs.attrs['d']})."
         )  # fmt: skip
-    # Mini-batches never let the gradient vanish.
+    # With mini-batches the gradient never vanishes.
     settled = float((runs["outcome"].sel(optimizer=runs["optimizer"] != "sgd") == 1).mean())
     lines.append(f"{100 * settled:.1f}% of the runs other than those of SGD converged.")
-    for place, alpha in enumerate(FIELDS):
-        field = datasets[f"theory-field-{place}"]
-        shown = [
+    for index, alpha in enumerate(FIELDS):
+        field = datasets[f"theory-field-{index}"]
+        descriptions = [
             f"({x:.3f}, {y:.3f}) {'minimum' if stable else 'unstable'}, fastest rate {rate:+.4f}"
             for x, y, stable, rate in zip(
                 *(field[f"point_{name}"].values for name in ("m", "theta", "stable", "rate")),
@@ -149,11 +151,13 @@ def remarks(datasets: Datasets) -> list[str]:
             )
         ]
         where = "without ridge" if np.isinf(alpha) else f"with ridge/alpha as at alpha = {alpha:g}"
-        lines.append(f"Fixed points (m, theta) of the population flow {where}: " + "; ".join(shown))
+        lines.append(
+            f"Fixed points (m, theta) of the population flow {where}: " + "; ".join(descriptions)
+        )
     ends = float(datasets["theory-flow"]["positional_ends"])
     lines.append(
         f"In the population flow the positional point is a minimum only below alpha = {ends:.2f}, "
-        "where the ridge holds it; beyond, a saddle that leads to the semantic minimum."
+        "where the ridge stabilizes it. Above, it is a saddle that leads to the semantic minimum."
     )
     return lines
 

@@ -30,8 +30,10 @@ def _run(start: str, d: int, seeds: int, iterations: int) -> xr.Dataset:
         positional_semantic(omega=OMEGA), ALPHA, d, seeds=seeds, start=start, iterations=iterations,
         held_out=2,
     )  # fmt: skip
-    parts = [f"{name}_{part}" for name in OVERLAPS for part in ("measured", "predicted", "stderr")]
-    dataset = result.dataset()[parts].drop_vars("seed", errors="ignore")
+    variables = [
+        f"{name}_{suffix}" for name in OVERLAPS for suffix in ("measured", "predicted", "stderr")
+    ]
+    dataset = result.dataset()[variables].drop_vars("seed", errors="ignore")
     dataset = dataset.isel(iteration=dataset["q_predicted"].notnull().values)
     gradients = [run.gradient_norm / np.sqrt(d) for run in result.runs]
     overlaps = [run.overlap_with_trained for run in result.runs]
@@ -48,17 +50,17 @@ def draw(datasets: Datasets) -> Any:
 
 
 def compare(datasets: Datasets) -> list[Row]:
-    """The last iteration against state evolution, and the fixed point against training."""
+    """Compare the last iteration with state evolution, and the fixed point with training."""
     rows = []
-    for start, own in OVERLAP.items():
-        last = datasets[start].isel(iteration=-1)
-        for name in ("q", own):
-            measured, error = float(last[f"{name}_measured"]), float(last[f"{name}_stderr"])
+    for start, overlap in OVERLAP.items():
+        final = datasets[start].isel(iteration=-1)
+        for name in ("q", overlap):
+            measured, error = float(final[f"{name}_measured"]), float(final[f"{name}_stderr"])
             if not np.isfinite(error):
-                # Fluctuations between data sets where there is one run only: of order 1/sqrt(d).
-                error = abs(measured) / float(last.attrs["d"]) ** 0.5
-            quantity = f"{name} at iteration {int(last['iteration'])}"
-            pair = (float(last[f"{name}_predicted"]), 0.0), (measured, error)
+                # A single run has no spread: fluctuations between data sets are of order 1/sqrt(d).
+                error = abs(measured) / float(final.attrs["d"]) ** 0.5
+            quantity = f"{name} at iteration {int(final['iteration'])}"
+            pair = (float(final[f"{name}_predicted"]), 0.0), (measured, error)
             origin = "state evolution"
             rows.append(
                 between_engines(
@@ -66,11 +68,11 @@ def compare(datasets: Datasets) -> list[Row]:
                 )
             )
     cosine = float(datasets["semantic"]["overlap_with_trained"].min())
-    same = within(
+    cosine_row = within(
         "cosine with the trained student", {"start": "semantic"}, 1.0, (cosine, 0.0), 1e-6,
         "training, this run", "same data, same minimum", tolerance=1e-6,
     )  # fmt: skip
-    return [*rows, same]
+    return [*rows, cosine_row]
 
 
 def remarks(datasets: Datasets) -> list[str]:
@@ -87,14 +89,14 @@ def remarks(datasets: Datasets) -> list[str]:
     overshoot = datasets["positional"]["m_predicted"]
     when = int(overshoot.idxmax("iteration"))
     lines.append(
-        "The first iteration from the positional start overshoots, in state evolution as in the "
+        "The first iteration from the positional start overshoots in state evolution and in the "
         f"runs: m = {float(overshoot.max()):.2f} at iteration {when}, "
         f"{float(overshoot[-1]):.2f} in the end."
     )
     if not datasets["positional"]["converged"].astype(bool).all():
         lines.append(
-            "From the positional start message passing stands at a small gradient and goes no "
-            "further: the proximal map jumps there."
+            "From the positional start message passing stalls at a small gradient, because the "
+            "proximal map jumps."
         )
     return lines
 

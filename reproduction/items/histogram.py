@@ -43,19 +43,19 @@ def compare(datasets: Datasets) -> list[Row]:
     for fact in facts("histogram_accuracy"):
         values = result.trained.final_accuracy[result.rows(fact.at["mechanism"])]
         mean, error = over_runs(values)
-        # A single run has no spread of its own: the published one stands in.
+        # A single run has no spread: use the published one.
         error = error if values.size > 1 else fact.spread or 0.0
         # An error rate of half a percent more matters.
         spread = float(np.std(values))
         rows.append(against_runs(fact, mean, error, spread, tolerance=0.005, share=0.0))
     for fact in facts("histogram_attention"):
         shares = published_shares(result, fact.at["mechanism"])[fact.quantity]
-        # Networks differ, and the published shares are of one of them: the spread over runs counts.
+        # The published shares are of one network, so the spread over runs is the error.
         mean, error = over_runs(shares)
         spread = max(error * np.sqrt(shares.size), 0.0)
-        row = within_range(fact, mean, spread, other=1 / len(SEQUENCE))
+        row = within_range(fact, mean, spread, alternative=1 / len(SEQUENCE))
         if shares.size == 1:
-            row = replace(row, verdict=UNDECIDED, why="one network, whose like differ by more")
+            row = replace(row, verdict=UNDECIDED, why="one network; others differ by more")
         rows.append(row)
     return rows
 
@@ -66,13 +66,13 @@ def published_shares(result: Experiment, mechanism: str) -> dict[str, np.ndarray
     maps = np.stack([attention(result.network(mechanism, run), SEQUENCE) for run in range(count)])
     letters = np.array(list(SEQUENCE))
     diagonal = np.eye(len(letters), dtype=bool)
-    same = letters[:, None] == letters[None, :]
-    is_b = (letters == "B")[:, None] & same
+    same_letter = letters[:, None] == letters[None, :]
+    is_b = (letters == "B")[:, None] & same_letter
     return {
         "diagonal": maps[:, diagonal].mean(axis=1),
         "off the diagonal": maps[:, ~diagonal].mean(axis=1),
         "B on each B": maps[:, is_b].mean(axis=1),
-        "C on each C, D on each D": maps[:, same & ~is_b].mean(axis=1),
+        "C on each C, D on each D": maps[:, same_letter & ~is_b].mean(axis=1),
     }
 
 
@@ -84,12 +84,16 @@ def remarks(datasets: Datasets) -> list[str]:
         f"epochs, {result.trained.seconds_per_epoch:.2f} s per epoch for all of them on "
         f"{result.device}."
     ]
-    for name, shown in result.summary().items():
+    for name, statistics in result.summary().items():
         lines.append(
-            f"{name}: held-out accuracy {shown['accuracy']['mean']:.5f}"
-            + (f" ± {shown['accuracy']['std']:.5f} (std)" if shown["accuracy"]["std"] else "")
-            + f", positional score {shown['positional_score']['mean']:.3f}, semantic score "
-            f"{shown['semantic_score']['mean']:.3f}."
+            f"{name}: held-out accuracy {statistics['accuracy']['mean']:.5f}"
+            + (
+                f" ± {statistics['accuracy']['std']:.5f} (std)"
+                if statistics["accuracy"]["std"]
+                else ""
+            )
+            + f", positional score {statistics['positional_score']['mean']:.3f}, semantic score "
+            f"{statistics['semantic_score']['mean']:.3f}."
         )
     return lines
 

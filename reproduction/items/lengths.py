@@ -1,4 +1,4 @@
-"""Longer sentences and students of higher rank: how alpha_c moves, when a mixture wins."""
+"""Longer sentences and students of higher rank: shift of alpha_c, and mixed minima."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def lines(datasets: Datasets) -> xr.Dataset:
 
 def passes_linear(theory: xr.Dataset) -> tuple[float, float]:
     """alpha_l, where the semantic test error falls below the linear layer's, and its error."""
-    part = theory.sel(branch="semantic")
-    is_minimum = part["on_branch"].astype(bool)
-    if "kind" in part:
-        is_minimum &= part["kind"] != "saddle"
-    part = part.isel(alpha=np.flatnonzero(is_minimum.values))
-    gap = part["test_error"] - part["linear_test_error"]
-    return locate_fall(part["alpha"].values, gap.values, part["test_error_stderr"].values)
+    semantic = theory.sel(branch="semantic")
+    is_minimum = semantic["on_branch"].astype(bool)
+    if "kind" in semantic:
+        is_minimum &= semantic["kind"] != "saddle"
+    semantic = semantic.isel(alpha=np.flatnonzero(is_minimum.values))
+    gap = semantic["test_error"] - semantic["linear_test_error"]
+    return locate_fall(semantic["alpha"].values, gap.values, semantic["test_error_stderr"].values)
 
 
 def _trusted_around(theory: xr.Dataset, alpha: float) -> float:
@@ -76,8 +76,8 @@ def _trusted_around(theory: xr.Dataset, alpha: float) -> float:
         return 0.0
     grid = theory["alpha"].values
     right = int(np.clip(np.searchsorted(grid, alpha), 1, grid.size - 1))
-    pair = theory["trusted"].isel(alpha=slice(right - 1, right + 1))
-    return float(bool(pair.astype(bool).all()))
+    adjacent = theory["trusted"].isel(alpha=slice(right - 1, right + 1))
+    return float(bool(adjacent.astype(bool).all()))
 
 
 def draw(datasets: Datasets) -> dict[str, Any]:
@@ -101,22 +101,24 @@ def _maps(datasets: Datasets) -> list[tuple[str, xr.Dataset]]:
 
 
 def stayed(runs: xr.Dataset, branch: str) -> xr.DataArray:
-    """Which runs ended in the minimum they started at; at finite d they may escape from it."""
-    part = runs.sel(start=branch)
-    semantic: xr.DataArray = part["theta"] > part["m"]
+    """True for runs that ended in the minimum of their start; at finite d some escape."""
+    ends = runs.sel(start=branch)
+    semantic: xr.DataArray = ends["theta"] > ends["m"]
     return semantic if branch == "semantic" else ~semantic
 
 
 def both_minima(runs: xr.Dataset) -> xr.Dataset:
-    """The alphas at which most runs stayed where they began: elsewhere losses cannot cross."""
-    there = [stayed(runs, branch).mean("seed") > 0.5 for branch in ("semantic", "positional")]
-    return runs.isel(alpha=np.flatnonzero((there[0] & there[1]).values))
+    """Select alphas at which most runs kept their minimum: only their losses can cross."""
+    majority_stayed = [
+        stayed(runs, branch).mean("seed") > 0.5 for branch in ("semantic", "positional")
+    ]
+    return runs.isel(alpha=np.flatnonzero((majority_stayed[0] & majority_stayed[1]).values))
 
 
 def compare(datasets: Datasets) -> list[Row]:
-    """Theory against training at the largest alpha at which the theory is trusted.
+    """Compare theory and training at the largest alpha at which the theory is trusted.
 
-    Among the runs that ended in the minimum they started at.
+    Only runs that ended in the minimum of their start count.
     """
     rows = []
     for length in _lengths(datasets):
@@ -124,10 +126,10 @@ def compare(datasets: Datasets) -> list[Row]:
         for branch, overlap in OVERLAP.items():
             branch_theory = theory.sel(branch=branch)
             trusted = theory["alpha"].values[usable(branch_theory).values]
-            both = [a for a in runs["alpha"].values if a in trusted]
-            if not both:
+            common_alphas = [a for a in runs["alpha"].values if a in trusted]
+            if not common_alphas:
                 continue
-            alpha = float(max(both))
+            alpha = float(max(common_alphas))
             point = branch_theory.sel(alpha=alpha)
             ended = np.flatnonzero(stayed(runs, branch).sel(alpha=alpha).values)
             if ended.size < 2:
@@ -140,26 +142,28 @@ def compare(datasets: Datasets) -> list[Row]:
 
 
 def remarks(datasets: Datasets) -> list[str]:
-    """Critical points, and alphas at which a mixture has the lowest loss."""
+    """Critical points by length, and the lowest minima by rank, in words."""
     results = lines(datasets)
     texts = []
     for name in ("alpha_c", "alpha_l", "trained"):
-        places = "; ".join(
+        values = "; ".join(
             f"L = {int(length)}: {shown(number(results.sel(length=length), name), 3)}"
             for length in results["length"]
         )
-        of = "crossing of the training losses at finite d" if name == "trained" else name
-        texts.append(f"{of}, by length: {places}.")
+        label = "crossing of the training losses at finite d" if name == "trained" else name
+        texts.append(f"{label}, by length: {values}.")
     doubtful = [str(int(n)) for n in results["length"][results["trusted"].values == 0]]
     if doubtful:
         texts.append(
             "At alpha_c one of the branches is not trusted for L = " + ", ".join(doubtful) + "."
         )
     for length in _lengths(datasets):
-        left = ~stayed(datasets[f"runs-{length}"].isel(omega=0), "positional")
-        shares = [f"{float(a):g}: {float(left.sel(alpha=a).mean()):.2f}" for a in left["alpha"]]
+        escaped = ~stayed(datasets[f"runs-{length}"].isel(omega=0), "positional")
+        shares = [
+            f"{float(a):g}: {float(escaped.sel(alpha=a).mean()):.2f}" for a in escaped["alpha"]
+        ]
         texts.append(
-            f"L = {length}: share of the runs from the positional start that leave it, by alpha: "
+            f"L = {length}: share of runs that leave the positional start, by alpha: "
             + "; ".join(shares)
             + "."
         )

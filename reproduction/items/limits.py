@@ -1,4 +1,4 @@
-"""Beyond the paper: limits in which the answer is known from somewhere else."""
+"""Beyond the paper: limits with a known answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reproduction.rows import number
 from reproduction.store import Parts
 from reproduction.verdict import Row, between_engines
 
-#: Share of a number that may be missed: the solver's own tolerance, and how far the limits are.
+#: Allowed relative difference: tolerance of the solver, and distance from the limits.
 SHARE = 1e-3
 
 
@@ -34,7 +34,7 @@ def draw(datasets: Datasets) -> Any:
 
 
 def compare(datasets: Datasets) -> list[Row]:
-    """All numbers of ridge regression where it is hardest, and all limits of the paper's model."""
+    """Compare ridge regression at its hardest point, and all limits of the paper's model."""
     ridge, paper, rows = datasets["theory-ridge"], datasets["theory-paper"], []
     point = ridge.isel(ridge=0).sel(alpha=1.0)
     at = {"alpha": 1.0, "ridge": float(point["ridge"])}
@@ -44,7 +44,7 @@ def compare(datasets: Datasets) -> list[Row]:
         rows.append(between_engines(quantity, at, *pair, "closed form", share=SHARE))
     for name in paper["limit"].values:
         row = paper.sel(limit=name)
-        # An expected zero leaves no share; rounding is what may be left.
+        # For an expected zero only rounding errors are allowed.
         error = float(row["stderr"]) if float(row["expected"]) else 1e-12
         pair = (float(row["expected"]), 0.0), (float(row["found"]), error)
         origin = "closed form or one variable"
@@ -53,7 +53,7 @@ def compare(datasets: Datasets) -> list[Row]:
 
 
 def remarks(datasets: Datasets) -> list[str]:
-    """The known number of ridge regression, and the largest miss on the grid."""
+    """One closed form of ridge regression, and the largest relative error on the grid."""
     ridge = datasets["theory-ridge"]
     lines = []
     if 0.01 in ridge["ridge"].values and 1.0 in ridge["alpha"].values:
@@ -65,8 +65,8 @@ def remarks(datasets: Datasets) -> list[str]:
     worst = {
         name: float(np.abs(ridge[name] / ridge[f"{name}_exact"] - 1).max()) for name in NUMBERS
     }
-    shown = ", ".join(f"{name} {100 * value:.3f}%" for name, value in worst.items())
-    lines.append(f"Largest relative miss of the solver over the grid: {shown}.")
+    misses = ", ".join(f"{name} {100 * value:.3f}%" for name, value in worst.items())
+    lines.append(f"Largest relative error of the solver over the grid: {misses}.")
     return lines
 
 
@@ -81,5 +81,10 @@ SIZES = {
     },
 }  # fmt: skip
 ITEM = Item(
-    "Limits that are known: ridge regression and others", compute, draw, compare, SIZES, remarks
+    "Limits with a known answer: ridge regression and others",
+    compute,
+    draw,
+    compare,
+    SIZES,
+    remarks,
 )

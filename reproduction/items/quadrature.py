@@ -63,32 +63,32 @@ def _published() -> Fact:
 def compare(datasets: Datasets) -> list[Row]:
     """The published value."""
     points, rules = datasets["points"], datasets["rules"]
-    last, before = points.isel(nodes=-1), points.isel(nodes=-2)
+    finest, second = points.isel(nodes=-1), points.isel(nodes=-2)
     settled = (
-        f"ours moves by {abs(float(last['alpha_c'] - before['alpha_c'])):.4f} from 2^"
-        f"{int(np.log2(before['nodes']))} to 2^{int(np.log2(last['nodes']))} points, the released "
-        f"procedure gives {float(rules['alpha_c'][0]):.4f}, Gauss-Hermite with "
+        f"ours moves by {abs(float(finest['alpha_c'] - second['alpha_c'])):.4f} from 2^"
+        f"{int(np.log2(second['nodes']))} to 2^{int(np.log2(finest['nodes']))} points, the "
+        f"released procedure gives {float(rules['alpha_c'][0]):.4f}, Gauss-Hermite with "
         f"{int(rules['nodes'][-1])} nodes {float(rules['alpha_c'][-1]):.4f}"
     )
-    return [against_equations(_published(), *number(last, "alpha_c"), settled)]
+    return [against_equations(_published(), *number(finest, "alpha_c"), settled)]
 
 
 def remarks(datasets: Datasets) -> list[str]:
     """Every rule in words."""
     rules = datasets["rules"]
-    last = rules["alpha_c"][-3:]
-    shown = [
+    largest_rules = rules["alpha_c"][-3:]
+    values = [
         f"{rule}: {float(value):.4f}"
         for rule, value in zip(rules["rule"].values, rules["alpha_c"].values, strict=True)
     ]
     return [
-        f"alpha_c at omega = {OMEGA:g} with fixed rules: " + "; ".join(shown) + ".",
-        "The released procedure has 12 nodes for each pair of fields in the fixed point, 28 in the "
-        "loss, and a local minimisation from X = 0; the others have the global proximal map. "
-        "Products of Gauss-Hermite rules know nothing of our points; the largest three lie between "
-        f"{float(last.min()):.4f} and {float(last.max()):.4f}, and go on moving as nodes are "
-        "added: the proximal map jumps, so that the integrands are not smooth. None of these "
-        "gives the printed value.",
+        f"alpha_c at omega = {OMEGA:g} with fixed rules: " + "; ".join(values) + ".",
+        "The released procedure has 12 nodes for each pair of fields in the fixed point and 28 in "
+        "the loss, and a local minimization from X = 0. The others use the global proximal map. "
+        "Products of Gauss-Hermite rules are independent of our points. The largest three lie "
+        f"between {float(largest_rules.min()):.4f} and {float(largest_rules.max()):.4f}, "
+        "and still move as nodes are added: the proximal map jumps, and the integrands are not "
+        "smooth. None of these gives the printed value.",
     ]
 
 
@@ -96,4 +96,4 @@ SIZES = {
     "quick": {"log2": [12, 14, 16], "orders": [4, 5, 7]},
     "full": {"log2": [12, 13, 14, 15, 16, 17, 18, 19], "orders": [3, 4, 5, 6, 7, 8, 9, 10, 11]},
 }
-ITEM = Item("What the quadrature does to alpha_c", compute, draw, compare, SIZES, remarks)
+ITEM = Item("Quadrature rules and alpha_c", compute, draw, compare, SIZES, remarks)

@@ -18,7 +18,7 @@ from reproduction.verdict import Row, between_engines
 
 INFORMED = ("mixed", "semantic")
 SIGMA = 0.5
-#: From this alpha on a random start finds the lowest minimum; below it often ends elsewhere.
+#: Smallest alpha at which random starts reach the lowest minimum reliably.
 FOUND = 3.0
 
 
@@ -28,8 +28,8 @@ def _family(omega: float) -> Any:
 
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     """The branches on the grid, and students trained from random starts, as released."""
-    asked = {"alphas": sizes["alphas"], "values": sizes["omegas"], "informed": INFORMED}
-    theory = parts.call("theory", diagram, _family, log2_points=sizes["log2_points"], **asked)
+    config = {"alphas": sizes["alphas"], "values": sizes["omegas"], "informed": INFORMED}
+    theory = parts.call("theory", diagram, _family, log2_points=sizes["log2_points"], **config)
     return {"theory": theory, "runs": trained(parts, sizes["grid"]).isel(start=0)}
 
 
@@ -49,18 +49,22 @@ def draw(datasets: Datasets) -> Any:
 
 
 def compare(datasets: Datasets) -> list[Row]:
-    """Overlaps of the lowest minimum against the run with the lowest loss, averaged over cells
-    with so many sentences that random starts find it."""
+    """Compare overlaps of the lowest minimum with the run of lowest loss, averaged over cells.
+
+    Only cells with so many sentences that random starts reach the minimum count.
+    """
     theory = datasets["theory"].sel(branch="semantic").sel(alpha=slice(FOUND, None))
     runs = datasets["runs"]
-    usable_there = usable(theory)
-    best = runs.isel(seed=runs["train_loss"].argmin("seed"))
+    is_usable = usable(theory)
+    lowest_runs = runs.isel(seed=runs["train_loss"].argmin("seed"))
     rows = []
     for name in ("theta", "m"):
-        predicted = theory[name].where(usable_there)
-        own = best[name].sel(alpha=theory["alpha"], omega=theory["omega"], method="nearest")
-        own = own.assign_coords(alpha=theory["alpha"], omega=theory["omega"])
-        gap = (own.where(usable_there) - predicted).values
+        predicted = theory[name].where(is_usable)
+        trained_values = lowest_runs[name].sel(
+            alpha=theory["alpha"], omega=theory["omega"], method="nearest"
+        )
+        trained_values = trained_values.assign_coords(alpha=theory["alpha"], omega=theory["omega"])
+        gap = (trained_values.where(is_usable) - predicted).values
         gap = gap[np.isfinite(gap)]
         mean = float(predicted.mean())
         # Cells are independent data sets: their scatter gives the error of the mean.
@@ -71,39 +75,40 @@ def compare(datasets: Datasets) -> list[Row]:
     return rows
 
 
-def _both(runs: xr.Dataset) -> xr.DataArray:
-    """Runs that ended with both overlaps."""
+def _has_both_overlaps(runs: xr.Dataset) -> xr.DataArray:
+    """True for runs that ended with both overlaps."""
     mechanisms: xr.DataArray = (runs["theta"] > 0.02) & (runs["m"] > 0.05)
     return mechanisms
 
 
 def remarks(datasets: Datasets) -> list[str]:
-    """Alphas at which the mixed mechanism exists and wins; training finds it from every start."""
+    """Cells with a mixed minimum, and the share of runs that end with both overlaps."""
     theory, runs = datasets["theory"], datasets["runs"]
     mechanisms = theory["found"].sel(branch="semantic")
-    usable_there = theory["on_branch"].astype(bool).sel(branch="semantic")
-    mixed = (mechanisms == "mixed") & usable_there
+    exists = theory["on_branch"].astype(bool).sel(branch="semantic")
+    mixed = (mechanisms == "mixed") & exists
     wins = mixed & (theory["winner"] == "semantic")
     total = theory.sizes["alpha"] * theory.sizes["omega"]
     lines = [
         "The mixed minimum (one direction semantic, one positional) exists in "
         f"{int(mixed.sum())} of {total} cells of the theory and has the lowest training loss in "
-        f"{int(wins.sum())} of these: with two directions there is nothing to choose between.",
+        f"{int(wins.sum())} of these: two directions can learn both mechanisms.",
     ]
-    places = []
+    first_alphas = []
     for omega in theory["omega"].values:
         row = wins.sel(omega=omega)
         if bool(row.any()):
-            places.append(f"{omega:g}: {float(theory['alpha'].values[row.values][0]):g}")
+            first_alphas.append(f"{omega:g}: {float(theory['alpha'].values[row.values][0]):g}")
     lines.append(
-        "First alpha of the grid with a mixed minimum, by omega: " + "; ".join(places) + "."
+        "First alpha of the grid with a mixed minimum, by omega: " + "; ".join(first_alphas) + "."
     )
-    both = _both(runs)
-    late = both.sel(alpha=slice(2.0, None))
+    mixed_runs = _has_both_overlaps(runs)
+    large_alphas = mixed_runs.sel(alpha=slice(2.0, None))
     lines.append(
         f"Trained at d = {runs.attrs['d']} from random starts, {runs.sizes['seed']} data sets a "
-        f"cell: {100 * float(both.mean()):.0f}% of all runs end with both overlaps (theta above "
-        f".02, m above .05), {100 * float(late.mean()):.0f}% of those at alpha of 2 and more."
+        f"cell: {100 * float(mixed_runs.mean()):.0f}% of all runs end with both overlaps (theta "
+        f"above .02, m above .05), {100 * float(large_alphas.mean()):.0f}% of those at "
+        "alpha of 2 and more."
     )
     return lines
 

@@ -18,7 +18,7 @@ from reproduction.verdict import Row
 BASE = {"omega": 0.3, "sigma": 0.5, "ridge": 0.01}
 SLICES = {"omega": (0.2, 0.3, 0.7), "sigma": (0.3, 0.5, 0.7, 1.0), "ridge": (0.1, 0.01, 0.001)}
 
-#: Overlap m from which on there is a positional minimum to leave.
+#: Smallest median overlap m that indicates a positional minimum.
 POSITIONAL = 0.1
 
 
@@ -46,11 +46,11 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
 
 
 def _grid(scale: str, omega: float, sigma: float, ridge: float) -> Grid:
-    """The grid that has the students of a slice; quick slices have small ones of their own."""
+    """Grid with the students of a slice; quick slices have separate small grids."""
     if (sigma, ridge) != (BASE["sigma"], BASE["ridge"]):
         return slice_grid(scale, sigma, ridge)
-    whole = MAPS[scale]["standard"]
-    return whole if omega in whole.omegas else replace(whole, omegas=(omega,), d=200)
+    full_grid = MAPS[scale]["standard"]
+    return full_grid if omega in full_grid.omegas else replace(full_grid, omegas=(omega,), d=200)
 
 
 def draw(datasets: Datasets) -> Any:
@@ -83,18 +83,18 @@ def remarks(datasets: Datasets) -> list[str]:
         lines.append(
             f"alpha_c against {parameter}, read off the curves: " + "; ".join(positions) + "."
         )
-    return lines + [text for name in _names(datasets) for text in _left(name, datasets)]
+    return lines + [text for name in _names(datasets) for text in _escaped_runs(name, datasets)]
 
 
-def _left(name: str, datasets: Datasets) -> list[str]:
-    """Points with long bars: single runs that leave the positional minimum, far below the rest."""
+def _escaped_runs(name: str, datasets: Datasets) -> list[str]:
+    """Points with long bars: single runs far below the others have left the positional minimum."""
     runs = datasets[f"runs-{name}"].isel(omega=0).sel(start="positional")
-    loss, there = runs["train_loss"], runs["m"].median("seed") > POSITIONAL
-    left = (loss < 0.5 * loss.median("seed")).sum("seed").where(there, 0)
+    loss, has_minimum = runs["train_loss"], runs["m"].median("seed") > POSITIONAL
+    escaped = (loss < 0.5 * loss.median("seed")).sum("seed").where(has_minimum, 0)
     return [
-        f"Slice {name}, alpha = {float(alpha):.3g}: {int(left.sel(alpha=alpha))} of "
+        f"Slice {name}, alpha = {float(alpha):.3g}: {int(escaped.sel(alpha=alpha))} of "
         f"{loss.sizes['seed']} runs from the positional start have left it, hence the long bars."
-        for alpha in loss["alpha"][left.values > 0]
+        for alpha in loss["alpha"][escaped.values > 0]
     ]
 
 

@@ -40,7 +40,7 @@ def draw(datasets: Datasets) -> Any:
 
 
 def compare(datasets: Datasets) -> list[Row]:
-    """Both optimizers must end in the same place from an informed start."""
+    """Compare the training losses of both optimizers from informed starts."""
     rows = []
     for start in OVERLAP:
         pair = [datasets["runs"].sel(start=start, optimizer=name) for name in OPTIMIZERS]

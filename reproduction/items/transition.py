@@ -22,16 +22,16 @@ from reproduction.verdict import Row, against_equations, against_runs
 OMEGA, SIGMA = 0.3, 0.5
 #: Alphas at which numbers of runs were published.
 PUBLISHED = (1.005, 1.5025, 2.0)
-#: Descent in the limit of large d: the flow of the released runs, for as long, in larger steps.
+#: Descent in the limit of large d: the flow and time of the released runs, in larger steps.
 FLOW = {"lr": 4.0, "steps": steps_of(4.0, 0.01)}
-#: Where critical points are looked for.
+#: Interval of the search for critical points.
 SEARCHED = {"alpha_min": 0.5, "alpha_max": 2.5, "limits": False}
 
 
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     """Both branches along alpha, the critical points, and students trained as released.
 
-    Besides, where gradient descent is after the same time in the limit of large d.
+    Includes gradient descent after the same time in the limit of large d.
     """
     model = positional_semantic(omega=OMEGA, sigma=SIGMA)
     fixed = {"omega": OMEGA, "sigma": SIGMA, "log2_points": sizes["critical_points"]} | SEARCHED
@@ -51,14 +51,14 @@ def draw(datasets: Datasets) -> Any:
 
 
 def measured(runs: xr.Dataset, quantity: str) -> xr.DataArray:
-    """A quantity of the runs under its published name."""
+    """Select a quantity of the runs by its published name."""
     if quantity == "theta/sigma^2":
         return runs["theta"] / SIGMA**2
     return runs[quantity]
 
 
 def compare(datasets: Datasets) -> list[Row]:
-    """Published critical points and runs, and theory against training."""
+    """Compare published critical points and runs, and theory with training."""
     lines, runs, theory = datasets["critical"], datasets["runs"], datasets["theory"]
     settled = "ours has its error from independent sets of points at this omega"
     rows = [
@@ -86,7 +86,7 @@ def _published_run(runs: xr.Dataset, fact: Fact) -> Row:
 
 
 def remarks(datasets: Datasets) -> list[str]:
-    """The jump in words."""
+    """Critical points and the training in words."""
     lines, runs = datasets["critical"], datasets["runs"]
     return [
         f"alpha_c = {shown(number(lines, 'alpha_c'))}, alpha_l = "
@@ -94,16 +94,16 @@ def remarks(datasets: Datasets) -> list[str]:
         f"Trained at d = {runs.attrs['d']}, {runs.sizes['seed']} data sets a point, both starts on "
         "the same data and |Q*|^2 = d, by gradient descent for the time of the released runs, 5000 "
         "steps of .15; the full lines of the figure are the same flow in the limit of large d.",
-        "Where the semantic runs differ from the minimum of the theory at the smallest alpha, they "
-        "have not got there: the theory of gradient descent, the full line, has them.",
+        "At the smallest alpha the semantic runs have not reached the minimum of the theory. "
+        "The theory of gradient descent, the full line, agrees with them.",
     ]
 
 
 def _alphas(count: int, first: float = 0.2) -> list[float]:
-    """The published ones, and evenly spaced ones that do not stand beside them."""
-    even = np.asarray(evenly(first, 2.0, count))
-    apart = np.abs(even[:, None] - PUBLISHED).min(axis=1) > 0.01
-    return np.union1d(even[apart], PUBLISHED).tolist()
+    """Published alphas, and evenly spaced ones that are not too close to them."""
+    spaced = np.asarray(evenly(first, 2.0, count))
+    distance = np.abs(spaced[:, None] - PUBLISHED).min(axis=1) > 0.01
+    return np.union1d(spaced[distance], PUBLISHED).tolist()
 
 
 SIZES = {

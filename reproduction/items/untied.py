@@ -1,4 +1,4 @@
-"""Separate queries and keys: is there still a jump, and where?"""
+"""Separate queries and keys: position and size of the jump."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STUDENTS = {"tied": False, "untied": True}
 
 
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
-    """Both students: trained from both starts on the same data, and both branches."""
+    """Runs from both starts on the same data, and both branches, for both students."""
     results: Datasets = {}
     for student in sizes["students"]:
         name, trained = f"runs-{student}", sizes["trained"]
@@ -35,10 +35,10 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
 
 
 def per_column(dataset: xr.Dataset, name: str) -> xr.Dataset:
-    """Overlaps of an untied student for one of its two columns, to stand beside a tied one.
+    """Overlaps of an untied student for one of its two columns, comparable with a tied student.
 
-    Norms run over queries and keys; these have equal sizes at every minimum, since the loss is
-    the same for (c Q, K/c) and only the ridge tells them apart.
+    Norms sum over queries and keys. Both have equal norms at every minimum: the loss is the same
+    for (c Q, K/c), and the ridge selects the symmetric one.
     """
     if name == "tied":
         return dataset
@@ -65,7 +65,7 @@ def draw(datasets: Datasets) -> Any:
 
 
 def compare(datasets: Datasets) -> list[Row]:
-    """Theory against training at the largest alpha, and the two crossings."""
+    """Compare theory and training at the largest alpha, and both values of alpha_c."""
     rows = []
     for name in _students(datasets):
         theory, runs = datasets[f"theory-{name}"], datasets[f"runs-{name}"].isel(omega=0)
@@ -88,9 +88,9 @@ def remarks(datasets: Datasets) -> list[str]:
             f"{shown(trained_alpha_c(runs), 3, 'nan')} trained at d = {runs.attrs['d']}."
         )
         if np.isfinite(at):
-            both = per_column(theory, name).sortby("alpha").interp(alpha=at)
-            theta = float(both["theta"].sel(branch="semantic"))
-            m = float(both["m"].sel(branch="positional"))
+            at_transition = per_column(theory, name).sortby("alpha").interp(alpha=at)
+            theta = float(at_transition["theta"].sel(branch="semantic"))
+            m = float(at_transition["m"].sel(branch="positional"))
             lines.append(
                 f"{name}: there the lowest minimum jumps from m = {m:.3f} per column and "
                 f"theta = 0 to m = 0 and theta = {theta:.3f} per column."

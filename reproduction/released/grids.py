@@ -1,4 +1,4 @@
-"""Grids of students trained as released, kept once for all items that look at them."""
+"""Grids of students trained as released, stored once for all items that use them."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Grid:
 
     Attributes
     ----------
-    alphas, omegas : where students are trained
+    alphas, omegas : axes of the grid
     runs : data sets of each cell
     d : dimension
     sigma, ridge, mixing, rank : of the model and its student
-    starts : where training begins, all on the same data
+    starts : initializations, all on the same data
     """
 
     alphas: Sequence[float]
@@ -53,22 +53,22 @@ class Grid:
     starts: Sequence[str] = BOTH
 
     def config(self) -> dict[str, Any]:
-        """The grid in plain values."""
+        """The configuration of the grid in plain values."""
         return asdict(self)
 
     @property
     def seed(self) -> int:
-        """Data of different settings are independent; more alphas or runs are other data."""
+        """Seed of the data, a hash of the configuration: different grids have independent data."""
         return zlib.crc32(config_hash(self.config()).encode())
 
     def train(self, progress: Any = None) -> xr.Dataset:
-        """Train all of it; over alpha, omega, seed and start."""
+        """Train all cells; the result is over alpha, omega, seed and start."""
         indices = list(product(self.alphas, self.omegas, range(self.runs)))
         cells = [
             Cell(omega, self.sigma, self.ridge, self.mixing, alpha, run)
             for alpha, omega, run in indices
         ]
-        # Cells of one size share compiled code whatever their order is.
+        # Cells of one size share compiled code, in any order.
         trained_runs = train_cells(
             cells, self.d, rank=self.rank, starts=self.starts, seed=self.seed, progress=progress
         )
@@ -96,7 +96,7 @@ class Grid:
 
 
 def trained(parts: Parts, grid: Grid) -> xr.Dataset:
-    """The students of a grid, from the disk if any item has trained them before."""
+    """The students of a grid, loaded if an item has trained them before."""
     config = grid.config()
     shared = Parts(parts.folder.parent / FOLDER, parts.report, parts.where)
     name = f"d{grid.d}-{grid.mixing}-rank{grid.rank}-{config_hash(config)}"
@@ -107,22 +107,22 @@ def trained(parts: Parts, grid: Grid) -> xr.Dataset:
 
 
 def _report_tenths(parts: Parts, name: str) -> Any:
-    """Progress in tenths."""
-    last = -1
+    """Callback that reports each tenth of the data sets."""
+    reported = -1
 
-    def tell(done: int, total: int) -> None:
-        nonlocal last
-        if (tenth := 10 * done // total) > last:
-            last = tenth
+    def report(done: int, total: int) -> None:
+        nonlocal reported
+        if (tenth := 10 * done // total) > reported:
+            reported = tenth
             parts.report(f"{name}, {done} of {total} data sets")
 
-    return tell
+    return report
 
 
 #: Alphas of the quick report: four of the released ones.
 FEW = tuple(ALPHAS[k] for k in (6, 12, 18, 24))
 
-#: Grids of every scale, by what they show; quick ones have few cells, or a smaller d.
+#: Grids by scale and matrix A; quick ones have few cells, or a smaller d.
 MAPS = {
     "quick": {
         "standard": Grid(FEW, (0.2, 0.3, 0.4), 2),

@@ -2,9 +2,9 @@
 
 From its description (github.com/SPOC-group/positional-and-semantic-attention): averages over each
 pair of fields by a planar rule, of degree 7 with 12 nodes for the fixed point and of degree 11 with
-28 nodes for the training loss; the proximal point by a local minimisation that begins at X = 0; the
-overlaps iterated with damping .8 from a fixed start until they move by less than 1e-4. It has no
-error bar: that is what it is here for. Model of the paper, two tokens, rank one, where with
+28 nodes for the training loss; the proximal point by a local minimization from X = 0; the overlaps
+iterated with damping .8 from a fixed start until they change by less than 1e-4. It has no error
+bar; the comparison shows its bias. Model of the paper, two tokens, rank one, where with
 ``u = X_1 - X_2`` row i of the attention is ``(s, 1 - s)``, ``s = 1/(1 + exp(-X_i u))``.
 """
 
@@ -21,15 +21,15 @@ from scipy.special import expit
 from dotphase import positional_semantic
 from dotphase.analysis import Rule, first_rise, locate_fall
 
-#: Damping, largest change of an overlap at the end, most iterations.
+#: Damping, change of an overlap at convergence, and largest number of iterations.
 DAMPING, TOLERANCE, MOST = 0.8, 1e-4, 300
-#: Where the iteration begins: q, m, V, theta.
+#: Initial q, m, V and theta of the iteration.
 STARTS = {
     "semantic": (0.906838, 0.0002, 14.575, 0.3472),
     "positional": (0.0206838, 0.2, 14.575, 0.0),
     "uninformed": (0.0206838, 0.0, 14.575, 0.0),
 }
-#: Longest step of the local minimisation, most steps, and the step at which it ends.
+#: Longest step of the local minimization, largest number of steps, and step of convergence.
 RADIUS, STEPS, SMALL = 0.2, 200, 1e-8
 
 Values = Float[np.ndarray, " points"]
@@ -55,7 +55,7 @@ class Conjugates(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """Points that are solved together: alpha, omega, sigma^2 and ridge, and A's first column."""
+    """Points to solve together: alpha, omega, sigma^2, ridge, and the first column of A."""
 
     alpha: Values
     omega: Values
@@ -76,11 +76,11 @@ class Solved(NamedTuple):
 def problem(
     alpha: Any, omega: Any, sigma: Any = 0.5, ridge: Any = 0.01, mixing: str = "standard"
 ) -> Problem:
-    """Points of the paper's model; numbers or arrays that broadcast."""
-    broadcast = (np.atleast_1d(np.asarray(part, float)) for part in (alpha, omega, sigma, ridge))
+    """Make points of the paper's model from numbers or arrays that broadcast."""
+    broadcast = (np.atleast_1d(np.asarray(value, float)) for value in (alpha, omega, sigma, ridge))
     alpha, omega, sigma, ridge = np.broadcast_arrays(*broadcast)
-    first = np.asarray(positional_semantic(mixing=mixing).teacher.mixing)[:, 0]
-    columns = np.repeat(first[:, None], alpha.size, axis=1)
+    mixing_column = np.asarray(positional_semantic(mixing=mixing).teacher.mixing)[:, 0]
+    columns = np.repeat(mixing_column[:, None], alpha.size, axis=1)
     return Problem(alpha, omega, sigma**2, ridge, columns)
 
 
@@ -104,8 +104,11 @@ def degree_seven() -> Rule:
 
 @lru_cache(maxsize=1)
 def degree_eleven() -> Rule:
-    """28 nodes with the moments up to degree 11: one orbit on the axes, two on the diagonals and
-    two elsewhere, whose 12 numbers solve the 12 equations of the even moments."""
+    """28 nodes with the moments of a standard normal pair up to degree 11.
+
+    One orbit is on the axes, two are on the diagonals and two elsewhere. Their 12 numbers solve the
+    12 equations of the even moments.
+    """
     return planar(
         (0.8905390917138978, 0.0, 0.1710593320902806),
         (1.341066378997229, 1.341066378997229, 0.03985112885790786),
@@ -116,7 +119,7 @@ def degree_eleven() -> Rule:
 
 
 def product_rule(first: Rule, second: Rule) -> Rule:
-    """One rule for the student's pair of fields, another for the teacher's: four dimensions."""
+    """Product in four dimensions of a rule for the student's fields and one for the teacher's."""
     nodes = [
         np.repeat(first.points, second.weights.size, axis=1),
         np.tile(second.points, (1, first.weights.size)),
@@ -132,30 +135,30 @@ def solve(
     Parameters
     ----------
     points : Problem
-        Where to solve.
+        Parameters of the points.
     branch : {"semantic", "positional", "uninformed"}
-        Which fixed start to iterate from.
+        Name of the fixed start.
     fixed, loss : Rule, optional
-        Planar rules of the fixed point and of the losses, if not the released ones.
+        Planar rules of the fixed point and of the losses; by default the released ones.
     """
     fixed, loss = fixed or degree_seven(), loss or degree_eleven()
     rule = product_rule(fixed, fixed)
     state = State(*(np.full(points.alpha.size, value) for value in STARTS[branch]))
-    open_, iterations = np.arange(points.alpha.size), np.full(points.alpha.size, float(MOST))
+    active, iterations = np.arange(points.alpha.size), np.full(points.alpha.size, float(MOST))
     averages = [np.empty(points.alpha.size) for _ in range(5)]
     for count in range(MOST):
-        orbit, now = _at(points, open_), State(*(part[open_] for part in state))
-        hats = _conjugates(orbit, now, rule)
-        new = _overlaps(orbit, hats)
+        active_points, now = _at(points, active), State(*(values[active] for values in state))
+        hats = _conjugates(active_points, now, rule)
+        new = _overlaps(active_points, hats)
         change = np.max([np.abs(new[k] - now[k]) for k in (0, 1, 3)], axis=0)
         done = (change < TOLERANCE) | (count == MOST - 1)
-        for store, part in zip(averages, hats, strict=True):
-            store[open_] = part
-        iterations[open_[done]] = np.where(change[done] < TOLERANCE, count, MOST)
-        for k, (old, part) in enumerate(zip(now, new, strict=True)):
-            state[k][open_] = np.where(done, old, DAMPING * old + (1 - DAMPING) * part)
-        open_ = open_[~done]
-        if not open_.size:
+        for store, values in zip(averages, hats, strict=True):
+            store[active] = values
+        iterations[active[done]] = np.where(change[done] < TOLERANCE, count, MOST)
+        for k, (old, values) in enumerate(zip(now, new, strict=True)):
+            state[k][active] = np.where(done, old, DAMPING * old + (1 - DAMPING) * values)
+        active = active[~done]
+        if not active.size:
             break
     return Solved(
         state,
@@ -169,31 +172,31 @@ def linear_error(points: Problem) -> Values:
     """Test error of the linear layer by the same rules: its weights with the coarser one."""
 
     def target(rule: Rule) -> Any:
-        first = _attention(np.sqrt(points.rho)[:, None] * rule.points[:, None])
+        attention = _attention(np.sqrt(points.rho)[:, None] * rule.points[:, None])
         omega = points.omega[:, None]
-        return [(1 - omega) * first[k] + omega * points.mixing[k][:, None] for k in (0, 1)]
+        return [(1 - omega) * attention[k] + omega * points.mixing[k][:, None] for k in (0, 1)]
 
     fine = degree_eleven()
-    layer = [part @ degree_seven().weights for part in target(degree_seven())]
-    miss = [part - mean[:, None] for part, mean in zip(target(fine), layer, strict=True)]
-    return np.asarray(points.rho * (sum(part**2 for part in miss) @ fine.weights))
+    layer = [column @ degree_seven().weights for column in target(degree_seven())]
+    miss = [column - mean[:, None] for column, mean in zip(target(fine), layer, strict=True)]
+    return np.asarray(points.rho * (sum(column**2 for column in miss) @ fine.weights))
 
 
 def critical(omega: float, near: float, width: float = 0.3, count: int = 17) -> tuple[float, float]:
     """alpha_c and alpha_l of the procedure at one omega.
 
-    Both are looked for from ``(1 - width) near`` to ``(1 + width) near``, for a known alpha_c.
+    The search runs from ``(1 - width) near`` to ``(1 + width) near``, with `near` close to alpha_c.
     """
     alphas = near * np.linspace(1 - width, 1 + width, count)
-    both = {name: solve(problem(alphas, omega), name) for name in ("semantic", "positional")}
-    gap = both["semantic"].train_loss - both["positional"].train_loss
-    gain = linear_error(problem(alphas, omega)) - both["semantic"].test_error
+    solutions = {name: solve(problem(alphas, omega), name) for name in ("semantic", "positional")}
+    gap = solutions["semantic"].train_loss - solutions["positional"].train_loss
+    gain = linear_error(problem(alphas, omega)) - solutions["semantic"].test_error
     alpha_c, _ = locate_fall(alphas, gap, np.zeros(len(alphas)))
     return alpha_c, first_rise(alphas, gain, alpha_c if np.isfinite(alpha_c) else None)
 
 
-def _at(points: Problem, places: Any) -> Problem:
-    return Problem(*(part[..., places] for part in points))
+def _at(points: Problem, indices: Any) -> Problem:
+    return Problem(*(values[..., indices] for values in points))
 
 
 def _attention(x: Any) -> tuple[Any, Any]:
@@ -206,21 +209,21 @@ def _fields(points: Problem, now: State, rule: Rule) -> tuple[Any, Any, Any]:
     """Centers of the proximal problem, the teacher's first column, and the remainder of h*."""
     xi, y = rule.points[:2], rule.points[2:]
     q, m, theta = (np.sqrt(now.q)[:, None], now.m[:, None], now.theta[:, None])
-    rest = np.sqrt(points.rho[:, None] - theta**2 / q**2)
+    remainder = np.sqrt(points.rho[:, None] - theta**2 / q**2)
     center = q * xi[0] + m, q * xi[1] - m
-    first = _attention([theta / q * xi[k] + rest * y[k] for k in (0, 1)])
+    attention = _attention([theta / q * xi[k] + remainder * y[k] for k in (0, 1)])
     omega = points.omega[:, None]
-    target = [(1 - omega) * first[k] + omega * points.mixing[k][:, None] for k in (0, 1)]
-    return center, target, rest
+    target = [(1 - omega) * attention[k] + omega * points.mixing[k][:, None] for k in (0, 1)]
+    return center, target, remainder
 
 
 def _conjugates(points: Problem, now: State, rule: Rule) -> Conjugates:
-    center, target, rest = _fields(points, now, rule)
+    center, target, remainder = _fields(points, now, rule)
     rho, V = points.rho[:, None], now.V[:, None]
     x, energy = local_minimum(center, target, V, rho)
     force = [(x[k] - center[k]) / V for k in (0, 1)]
     xi, y, weights, alpha = rule.points[:2], rule.points[2:], rule.weights, points.alpha
-    theta = alpha * (((force[0] * y[0] + force[1] * y[1]) / rest) @ weights)
+    theta = alpha * (((force[0] * y[0] + force[1] * y[1]) / remainder) @ weights)
     response = ((force[0] * xi[0] + force[1] * xi[1]) @ weights) / np.sqrt(now.q)
     return Conjugates(
         q=alpha * ((force[0] ** 2 + force[1] ** 2) @ weights),
@@ -253,11 +256,11 @@ def _test_error(points: Problem, now: State, fixed: Rule, loss: Rule) -> Values:
     """``E tr[(T-S) rho (T-S)^T]``; squares with the finer rule, the product with both."""
 
     def square(first: Any) -> Any:
-        return sum(part**2 + (1 - part) ** 2 for part in first)
+        return sum(column**2 + (1 - column) ** 2 for column in first)
 
     lone = Rule(np.concatenate([loss.points, loss.points]), loss.weights)
-    own = now._replace(theta=np.zeros_like(now.theta))
-    center, target, _ = _fields(points, own, lone)
+    no_alignment = now._replace(theta=np.zeros_like(now.theta))
+    center, target, _ = _fields(points, no_alignment, lone)
     squares = (square(target) + square(_attention(center))) @ lone.weights
     mixed = product_rule(loss, fixed)
     center, target, _ = _fields(points, now, mixed)
@@ -267,11 +270,12 @@ def _test_error(points: Problem, now: State, fixed: Rule, loss: Rule) -> Values:
 
 
 def local_minimum(center: Any, target: Any, V: Any, rho: Any) -> tuple[Any, Any]:
-    """Descend from X = 0 by damped Newton steps of bounded length: a local minimum of
+    """Descend from X = 0 by damped Newton steps of bounded length.
 
-    ``|X - centre|^2/(2V) + rho [(s_1 - t_1)^2 + (s_2 - t_2)^2]``, not the global one.
+    The result is a local, not the global, minimum of
+    ``|X - center|^2/(2V) + rho [(s_1 - t_1)^2 + (s_2 - t_2)^2]``.
     """
-    x = [np.zeros(np.broadcast_shapes(part.shape, V.shape)) for part in center]
+    x = [np.zeros(np.broadcast_shapes(values.shape, V.shape)) for values in center]
 
     def value(x: Any) -> Any:
         s = _attention(x)
@@ -300,7 +304,7 @@ def local_minimum(center: Any, target: Any, V: Any, rho: Any) -> tuple[Any, Any]
 def _newton(x: Any, center: Any, target: Any, V: Any, rho: Any) -> tuple[Any, Any]:
     """Newton's step with the Hessian shifted to be positive."""
     s = _attention(x)
-    slope = [part * (1 - part) for part in s]
+    slope = [column * (1 - column) for column in s]
     miss = [2 * rho * (s[k] - target[k]) * slope[k] for k in (0, 1)]
     curve = [2 * rho * slope[k] ** 2 + miss[k] * (1 - 2 * s[k]) for k in (0, 1)]
     # Derivatives of the scores X_1 u and X_2 u in X_1 and X_2.

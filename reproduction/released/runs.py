@@ -2,12 +2,12 @@
 
 The released runs take 5000 steps of .15 on the full batch and stop there, converged or not: with
 few sentences the weights have only decayed by ``(1 - .15 ridge)^5000``. Steps of another size h
-follow the same flow; as many are taken as make that decay the same,
+follow the same flow, and their number gives the same decay:
 
     steps(h) = 5000 log(1 - .15 ridge)/log(1 - h ridge).
 
-Two things differ from the released runs, and take noise away without moving the mean: all starts of
-a cell have the same data, and Q* is scaled to ``|Q*|^2 = d``.
+Two differences from the released runs reduce noise without a shift of the mean: all starts of a
+cell have the same data, and Q* is scaled to ``|Q*|^2 = d``.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from dotphase.custom_training import (
 
 #: The released steps: their size and number.
 LR, STEPS = 0.15, 5000
-#: Step that is taken instead, at the variance of the tokens of most runs; larger tokens curve the
-#: loss more, with the fourth power of their size.
+#: Our step, at the variance of the tokens of most runs. The curvature of the loss grows with the
+#: fourth power of sigma.
 STEP, SIGMA = 2.0, 0.5
-#: Data sets are padded to one of so many sizes, or to the largest where all of them together have
-#: few tokens: each size is compiled on its own.
+#: Data sets are padded to this number of sizes, each compiled separately. Below this total of
+#: numbers all are padded to the largest.
 SIZES, WORTH = 3, 2**30
-#: Number that is folded into the key of a cell for the initialization; the key draws the data.
+#: Constant folded into the key of a cell for the initialization; the key itself draws the data.
 START_STREAM = 101
 #: Cells trained at once, on an accelerator and on a CPU.
 LANES, CPU_LANES = 192, 1
@@ -67,7 +67,7 @@ class Cell:
     run: int
 
     def model(self, rank: int) -> Model:
-        """The model, with a student of so many columns."""
+        """The model with a student of this rank."""
         return positional_semantic(
             self.omega, self.sigma, self.ridge, mixing=self.mixing, student_rank=rank
         )
@@ -99,22 +99,22 @@ def train_cells(
     Parameters
     ----------
     cells : sequence of Cell
-        What to train; cell k has data of its own, by its place in the list.
+        Trainings; the index of a cell in the list determines its data.
     d, rank : int
         Dimension, and columns of the student.
     starts : names of starts
-        They share the data of a cell.
+        Initializations; they share the data of a cell.
     seed, dtype : int, str
         Seed of everything random, and precision; the released runs are in single precision.
     lr : float, optional
-        Size of the steps, `step_size` if not given.
+        Size of the steps; by default `step_size`.
 
     Returns
     -------
     dict of arrays
         ``train_loss``, ``test_error``, ``linear_test_error`` of the layer fitted to the same data,
         the norms ``m`` and ``theta`` as in the theory, the larger and the smaller of the columns of
-        the student in each, and the ``gradient`` that is left, over ``sqrt d``.
+        the student in each, and the norm of the final ``gradient`` over ``sqrt d``.
     """
     with jax.enable_x64(dtype == "float64"):
         return _train_cells(cells, d, rank, starts, seed, dtype, lr, progress)
@@ -131,7 +131,7 @@ def _train_cells(
     progress: Callable[[int, int], None] | None,
 ) -> dict[str, Float[np.ndarray, "cells starts"]]:
     model = cells[0].model(rank)
-    begins = tuple(resolve_start(model, start) for start in starts)
+    initializations = tuple(resolve_start(model, start) for start in starts)
     sizes = np.asarray([count_sentences(model, cell.alpha, d) for cell in cells])
     quantum = -(-int(sizes.max()) // (SIZES if sizes.sum() * d > WORTH else 1))
     padded = -(-sizes // quantum) * quantum
@@ -140,14 +140,14 @@ def _train_cells(
     root, done = jax.random.key(seed), 0
     results: dict[str, np.ndarray] = {}
     for batch_indices, padded_batch, size in _batches(padded, lanes):
-        batch = [cells[place] for place in padded_batch]
-        arrays, rest = _stacked([cell.model(rank) for cell in batch], dtype)
+        batch = [cells[index] for index in padded_batch]
+        arrays, static = _stacked([cell.model(rank) for cell in batch], dtype)
         rates = np.asarray([step_size(cell.sigma) if lr is None else lr for cell in batch])
         steps = np.asarray([steps_of(h, cell.ridge) for h, cell in zip(rates, batch, strict=True)])
         keys = jax.vmap(lambda number: jax.random.fold_in(root, number))(jnp.asarray(padded_batch))
         out = _train(
-            rest, begins, quadrature(model), size, positions, arrays, keys, sizes[padded_batch],
-            rates.astype(dtype), steps,
+            static, initializations, quadrature(model), size, positions, arrays, keys,
+            sizes[padded_batch], rates.astype(dtype), steps,
         )  # fmt: skip
         for name, values in jax.device_get(out).items():
             all_values = results.setdefault(name, np.full((len(cells), len(starts)), np.nan))
@@ -159,11 +159,11 @@ def _train_cells(
 
 
 def _batches(padded: np.ndarray, lanes: int) -> Iterator[tuple[Any, Any, int]]:
-    """Places of cells of one size, beside them filled up to a full batch, and the size."""
+    """Yield indices of cells of one size, the same padded to a full batch, and the size."""
     for size in sorted(set(padded.tolist()), reverse=True):
         indices = np.flatnonzero(padded == size).tolist()
-        for first in range(0, len(indices), lanes):
-            batch = indices[first : first + lanes]
+        for offset in range(0, len(indices), lanes):
+            batch = indices[offset : offset + lanes]
             yield batch, [*batch, *[batch[-1]] * (lanes - len(batch))], size
 
 
@@ -176,7 +176,7 @@ def _stacked(models: Sequence[Model], dtype: str) -> tuple[Any, Any]:
 
 @eqx.filter_jit
 def _train(
-    rest: Any,
+    static: Any,
     starts: tuple[Callable[..., Array], ...],
     rule: Rule,
     size: int,
@@ -187,15 +187,15 @@ def _train(
     rates: Array | np.ndarray,
     steps: Array | np.ndarray,
 ) -> dict[str, Array]:
-    def one(arrays: Any, key: Array, n: Any, lr: Any, count: Any) -> dict[str, Array]:
-        model = eqx.combine(arrays, rest)
+    def train_cell(arrays: Any, key: Array, n: Any, lr: Any, count: Any) -> dict[str, Array]:
+        model = eqx.combine(arrays, static)
         data = draw_dataset(model, size, key, positions)
         q = data.teacher_weights
         data = data._replace(teacher_weights=q / jnp.sqrt(jnp.mean(q**2)))
         used = (jnp.arange(size) < n).astype(positions.dtype)
         reduced = reduce(model, data)._replace(used=used)
         key = jax.random.fold_in(key, START_STREAM)
-        first = jnp.stack(
+        initial = jnp.stack(
             [
                 initial_weights(model, start, key, data.teacher_weights, positions)
                 for start in starts
@@ -206,12 +206,12 @@ def _train(
             gradients = jax.vmap(lambda w: value_and_gradient(model, reduced, w)[1])(weights)
             return weights - lr * gradients
 
-        ends = jax.lax.fori_loop(0, count, step, first)
+        ends = jax.lax.fori_loop(0, count, step, initial)
 
-        def measured(weights: Array) -> dict[str, Array]:
+        def measure(weights: Array) -> dict[str, Array]:
             loss, gradient = value_and_gradient(model, reduced, weights)
-            own = token_overlaps(model, weights, data.teacher_weights, positions)
-            m, theta = jnp.abs(own.m), jnp.abs(own.theta[:, 0])
+            overlaps = token_overlaps(model, weights, data.teacher_weights, positions)
+            m, theta = jnp.abs(overlaps.m), jnp.abs(overlaps.theta[:, 0])
             return {
                 "train_loss": loss / weights.shape[0],
                 "gradient": jnp.linalg.norm(gradient) / np.sqrt(weights.shape[0]),
@@ -223,20 +223,22 @@ def _train(
                 "theta_larger": jnp.max(theta), "theta_smaller": jnp.min(theta),
             }  # fmt: skip
 
-        results = jax.lax.map(measured, ends)
+        results = jax.lax.map(measure, ends)
         layer = _linear_layer(model, data.tokens, data.teacher_weights, used)
         linear = linear_error(model, layer, data.teacher_weights, rule)
         return {**results, "linear_test_error": jnp.broadcast_to(linear, (len(starts),))}
 
-    # One lane is compiled without the axis: on a CPU that is quicker.
+    # A single cell is compiled without the batch axis, which is faster on a CPU.
     if counts.shape[0] == 1:
-        alone = one(jax.tree.map(lambda x: x[0], arrays), keys[0], counts[0], rates[0], steps[0])
-        return jax.tree.map(lambda x: x[None], alone)
-    return jax.vmap(one)(arrays, keys, counts, rates, steps)
+        single = train_cell(
+            jax.tree.map(lambda x: x[0], arrays), keys[0], counts[0], rates[0], steps[0]
+        )
+        return jax.tree.map(lambda x: x[None], single)
+    return jax.vmap(train_cell)(arrays, keys, counts, rates, steps)
 
 
 def _linear_layer(model: Model, tokens: Array, teacher_weights: Array, used: Array) -> Array:
-    """``W = (sum T x x^T)(sum x x^T)^{-1}`` over the sentences that count."""
+    """``W = (sum T x x^T)(sum x x^T)^{-1}`` over the used sentences."""
     target = jax.vmap(model.teacher, in_axes=-1, out_axes=-1)(project(tokens, teacher_weights))
     xx = token_products(tokens) * used
     labels, inputs = jnp.einsum("ikn,kln->il", target, xx), jnp.sum(xx, axis=-1)

@@ -1,4 +1,4 @@
-"""The released tables, and ours beside them: value, spread, ours, difference in standard errors."""
+"""The released tables compared with our runs: values, spreads, differences in standard errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 from scipy import stats
 
-#: Released quantities of runs, and what they are called here.
+#: Our name of each released quantity of runs.
 RUNS = {
     "train_loss": "train_loss",
     "test_error": "test_error",
@@ -31,9 +31,9 @@ PAIRS = {
 }
 #: Runs behind each released number.
 COUNTS = {"maps": 24, "slices": 24, "dimensions": 80, "rank2": 10}
-#: How far alphas of a table and of a grid may lie apart: tables have five digits.
+#: Tolerance for alphas of tables, which have five digits.
 SAME = 1e-3
-#: What every compared value is known by.
+#: Labels of every compared value.
 LABELS = ("table", "mixing", "omega", "sigma", "ridge", "d", "alpha", "start", "quantity")
 
 
@@ -47,76 +47,78 @@ def table(name: str) -> xr.Dataset:
 def beside(
     name: str, released: xr.Dataset, ours: xr.Dataset, quantities: Mapping[str, str], **labels: Any
 ) -> xr.Dataset:
-    """A released table and our runs at the same places, as a list of values.
+    """List the values of a released table with those of our runs at the same settings.
 
     Parameters
     ----------
     name : str
-        What the table is called.
+        Name of the table.
     released, ours : xarray.Dataset
-        Numbers with their ``_std``; runs over ``seed``. Ours may be a part of the released grid.
+        Numbers with their ``_std``; runs over ``seed``. Ours may cover a part of the released grid.
     quantities : mapping
         Released names, and ours.
     **labels
-        What else the values are known by.
+        Further labels of the values.
     """
     axes = [axis for axis in ("alpha", "omega") if axis in ours.dims and axis in released.dims]
     coordinates = {axis: ours[axis] for axis in axes}
     nearest = released.sel(coordinates, method="nearest", tolerance=SAME).assign_coords(coordinates)
-    parts = []
-    for quantity, own in quantities.items():
-        size = float(labels["sigma"]) ** 2 if quantity.startswith("theta") else 1.0
-        ours_here = ours[own].drop_vars("seed") / size
-        value, count = nearest[quantity], ours_here.sizes["seed"]
-        none = xr.full_like(value, np.nan)
-        spread = nearest.get(f"{quantity}_std", none)
-        part = xr.Dataset(
-            {"value": value, "spread": spread, "ours": ours_here.mean("seed"),
-             "ours_spread": ours_here.std("seed", ddof=1)}
+    comparisons = []
+    for quantity, our_name in quantities.items():
+        scale = float(labels["sigma"]) ** 2 if quantity.startswith("theta") else 1.0
+        our_runs = ours[our_name].drop_vars("seed") / scale
+        value, count = nearest[quantity], our_runs.sizes["seed"]
+        no_spread = xr.full_like(value, np.nan)
+        spread = nearest.get(f"{quantity}_std", no_spread)
+        comparison = xr.Dataset(
+            {"value": value, "spread": spread, "ours": our_runs.mean("seed"),
+             "ours_spread": our_runs.std("seed", ddof=1)}
         )  # fmt: skip
-        part = part.assign(runs=COUNTS[name.split()[0]], ours_runs=count)
-        parts.append(part.expand_dims(quantity=[quantity]))
-    both = xr.concat(parts, "quantity").assign_coords(table=name, **labels)
-    return _list(both)
+        comparison = comparison.assign(runs=COUNTS[name.split()[0]], ours_runs=count)
+        comparisons.append(comparison.expand_dims(quantity=[quantity]))
+    combined = xr.concat(comparisons, "quantity").assign_coords(table=name, **labels)
+    return _list(combined)
 
 
-def _list(both: xr.Dataset) -> xr.Dataset:
-    """All values of a dataset along one axis, each with all of its labels."""
-    rows = both.stack(row=list(both.dims), create_index=False)
+def _list(comparison: xr.Dataset) -> xr.Dataset:
+    """Stack all values of a dataset along one axis, each with all of its labels."""
+    rows = comparison.stack(row=list(comparison.dims), create_index=False)
     rows = rows.drop_vars([name for name in rows.coords if name not in LABELS])
-    full = {name: ("row", np.broadcast_to(rows[name].values, rows.sizes["row"])) for name in LABELS}
+    labels = {
+        name: ("row", np.broadcast_to(rows[name].values, rows.sizes["row"])) for name in LABELS
+    }
     numbers = {
         name: ("row", np.broadcast_to(rows[name].values, rows.sizes["row"]))
         for name in rows.data_vars
     }
-    return xr.Dataset(numbers | full)
+    return xr.Dataset(numbers | labels)
 
 
 def together(parts: Iterable[xr.Dataset]) -> xr.Dataset:
     """All compared values in one list, with the difference in standard errors."""
     rows = xr.concat(list(parts), "row")
-    # Where no spread was released ours stands in, with a mark.
+    # Our spread replaces a missing one, with a mark.
     stands_in = rows["spread"].isnull()
     spread = rows["spread"].where(~stands_in, rows["ours_spread"])
-    square, own = spread**2 / rows["runs"], rows["ours_spread"] ** 2 / rows["ours_runs"]
+    square, our_square = spread**2 / rows["runs"], rows["ours_spread"] ** 2 / rows["ours_runs"]
     rows["stands_in"] = stands_in.astype(np.int8)
-    rows["error"] = np.sqrt(square + own)
+    rows["error"] = np.sqrt(square + our_square)
     rows["difference"] = (rows["ours"] - rows["value"]) / rows["error"]
     # Spreads are estimates themselves: Welch's degrees of freedom.
-    rows["freedom"] = (square + own) ** 2 / (
-        square**2 / (rows["runs"] - 1) + own**2 / (rows["ours_runs"] - 1)
+    rows["freedom"] = (square + our_square) ** 2 / (
+        square**2 / (rows["runs"] - 1) + our_square**2 / (rows["ours_runs"] - 1)
     )
     return rows
 
 
 def expected_width(rows: xr.Dataset) -> float:
-    """Standard deviation that the differences should have: that of Student's distributions."""
+    """Expected standard deviation of the differences, by Student's distributions."""
     freedom = np.maximum(rows["freedom"].values, 2.5)
     return float(np.sqrt(np.mean(freedom / (freedom - 2))))
 
 
 def by_chance(rows: xr.Dataset, errors: Any) -> np.ndarray:
-    """Probability that a difference lies beyond so many standard errors, by Student's law."""
+    """Probability of a difference beyond a number of standard errors, by Student's law."""
     return np.asarray(2 * stats.t.sf(np.abs(errors), rows["freedom"].values))
 
 

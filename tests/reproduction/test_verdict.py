@@ -72,10 +72,10 @@ def test_published_solutions_are_off_only_with_evidence():
 
 def test_ranges_tell_a_value_from_the_one_that_would_mean_something_else():
     wide = fact(0.42, spread=0.01, kind="range")
-    assert within_range(wide, 0.436, 0.001, other=0.1).verdict == AGREES
-    assert within_range(wide, 0.44, 0.001, other=0.1).verdict == DIFFERS
-    assert within_range(wide, 0.1, 0.001, other=0.1).verdict == DIFFERS
-    assert within_range(wide, 0.42, 0.05, other=0.1).verdict == UNDECIDED
+    assert within_range(wide, 0.436, 0.001, alternative=0.1).verdict == AGREES
+    assert within_range(wide, 0.44, 0.001, alternative=0.1).verdict == DIFFERS
+    assert within_range(wide, 0.1, 0.001, alternative=0.1).verdict == DIFFERS
+    assert within_range(wide, 0.42, 0.05, alternative=0.1).verdict == UNDECIDED
 
 
 def test_engines_are_compared_with_both_errors():
@@ -94,7 +94,7 @@ def rules():
     equations = fact(1.241, kind="equations")
     return {
         "runs": (2.0, lambda x: against_runs(one, x, 0.004, 0.0)),
-        "range": (0.42, lambda x: within_range(wide, x, 0.002, other=0.1)),
+        "range": (0.42, lambda x: within_range(wide, x, 0.002, alternative=0.1)),
         "equations": (1.241, lambda x: against_equations(equations, x, 0.001, None)),
         "engines": (2.0, lambda x: between_engines("x", {}, (2.0, 0.003), (x, 0.004))),
         "given": (0.0, lambda x: within("x", {}, 0.0, (x, 0.1), 0.3, "s", "why", tolerance=0.3)),
