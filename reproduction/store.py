@@ -12,6 +12,12 @@ import xarray as xr
 from dotphase import Model, Study, run_study
 from dotphase.results import CachedResult, config_hash, describe_model
 
+#: Parameters of functions under their names in stored configurations. The committed full report was
+#: computed with them.
+STORED_PARAMETERS = {"curve": {"max_log2_points": "most"}, "outcomes": {"seeds": "draws"}}
+#: Variables of datasets of that report, and their names today.
+STORED_VARIABLES = {"crossing": "alpha_c", "crossing_stderr": "alpha_c_stderr"}
+
 
 class Parts:
     """The datasets of one item, stored in a folder.
@@ -45,7 +51,9 @@ class Parts:
             self.report(name)
             return compute()
 
-        return CachedResult(self.folder / f"{name}.nc", config).get(work)
+        dataset = CachedResult(self.folder / f"{name}.nc", config).get(work)
+        renamed = {old: new for old, new in STORED_VARIABLES.items() if old in dataset}
+        return dataset.rename(renamed)
 
     def call(
         self, name: str, function: Callable[..., xr.Dataset], *arguments: Any, **config: Any
@@ -53,7 +61,9 @@ class Parts:
         """Return the dataset of a function call; models and keywords are its configuration."""
         models = [describe_model(argument) for argument in arguments if isinstance(argument, Model)]
         compute = partial(function, *arguments, **config)
-        return self.get(name, {**config, "models": models}, compute)
+        stored_names = STORED_PARAMETERS.get(getattr(function, "__name__", ""), {})
+        stored = {stored_names.get(key, key): value for key, value in config.items()}
+        return self.get(name, {**stored, "models": models}, compute)
 
     def study(
         self,

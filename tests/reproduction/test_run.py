@@ -15,6 +15,7 @@ from reproduction.item import Item
 from reproduction.items import BEYOND, ITEMS, PAPER, in_order
 from reproduction.run import reproduce
 from reproduction.store import Parts
+from reproduction.sweeps import theory_curve
 from reproduction.verdict import between_engines
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -190,6 +191,17 @@ def test_stored_part_of_another_model_is_not_used(tmp_path, paper):
     import dotphase as dp
 
     assert float(parts.call("x", compute, dp.positional_semantic(ridge=0.5), a=1)["v"]) == 1.5
+
+
+def test_parts_of_the_full_report_are_found_under_new_names(tmp_path, paper):
+    from dotphase.results import CachedResult, describe_model
+
+    config = {"alphas": [1.0], "most": 17, "models": [describe_model(paper)]}
+    stored = CachedResult(tmp_path / "theory.nc", config)
+    stored.store_dataset(xr.Dataset({"crossing": 1.2, "crossing_stderr": 0.1}))
+    sizes = {"alphas": [1.0], "max_log2_points": 17}
+    dataset = theory_curve(Parts(tmp_path), "theory", paper, sizes)
+    assert (float(dataset["alpha_c"]), float(dataset["alpha_c_stderr"])) == (1.2, 0.1)
 
 
 def test_small_figures_keep_the_colours_of_maps(tmp_path):
