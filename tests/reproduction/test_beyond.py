@@ -230,7 +230,7 @@ def test_the_error_of_a_spread_is_that_of_its_law():
     np.testing.assert_allclose(error, spread / np.sqrt(8000), rtol=0.1)
 
 
-def test_runs_that_leave_a_minimum_are_told():
+def test_runs_that_leave_a_minimum_are_reported():
     over = ("omega", "start", "alpha", "seed")
     loss, m = np.ones((1, 1, 2, 3)), np.full((1, 1, 2, 3), 0.2)
     loss[..., 1, 0], loss[..., 0, 0], m[..., 0, :] = 0.1, 0.1, 0.01
@@ -238,5 +238,5 @@ def test_runs_that_leave_a_minimum_are_told():
         {"train_loss": (over, loss), "m": (over, m)},
         {"omega": [0.3], "start": ["positional"], "alpha": [0.01, 2.0]},
     )
-    (line,) = slices._left("sigma-1", {"runs-sigma-1": runs})
+    (line,) = slices._escaped_runs("sigma-1", {"runs-sigma-1": runs})
     assert "alpha = 2: 1 of 3 runs" in line  # at .01 there is no positional minimum to leave

@@ -220,7 +220,7 @@ def test_training_on_structured_tokens_agrees_with_theory(tmp_path, monkeypatch)
     white = dp.solve(dp.positional_semantic(), 2.0, log2_points=12).train_loss
     assert abs(rows[0].ours - white) > rows[0].allowed  # white tokens would not have passed
     lines = structured.remarks(datasets)
-    assert "alpha_c = 1.2" in lines[0] and "left out" in lines[1]
+    assert "alpha_c = 1.2" in lines[0] and "are missing" in lines[1]
     assert len(structured.draw(datasets).axes) == 2
 
 
