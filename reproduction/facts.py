@@ -19,7 +19,7 @@ class Fact:
     Attributes
     ----------
     table : heading in `published.toml`
-    quantity : what was measured
+    quantity : name of the measured quantity
     at : conditions, such as ``{"omega": 0.3}``
     value : the number; the middle of a published range
     spread : standard deviation over runs, or half the width of a range; None if not published

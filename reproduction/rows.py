@@ -43,7 +43,7 @@ def over_runs(values: Float[np.ndarray, " runs"]) -> Number:
     return float(np.mean(values)), float(error)
 
 
-def shown(number: Number, digits: int = 4, missing: str = "none") -> str:
+def format_number(number: Number, digits: int = 4, missing: str = "none") -> str:
     """Format a number with its error, or return `missing` if it is not finite."""
     value, error = number
     return f"{value:.{digits}f} ± {error:.{digits}f}" if np.isfinite(value) else missing

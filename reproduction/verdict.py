@@ -42,7 +42,7 @@ class Row:
 
     Attributes
     ----------
-    quantity, at : what is compared, and under which conditions
+    quantity, at : compared quantity, and its conditions
     reference : the number compared with
     reference_error : its standard error, or None if unknown
     origin : source of the reference: a publication, or another engine of this package

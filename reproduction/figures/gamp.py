@@ -1,4 +1,4 @@
-"""Message passing from several starts beside its state evolution."""
+"""Message passing from several starts with its state evolution."""
 
 from __future__ import annotations
 

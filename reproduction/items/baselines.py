@@ -12,7 +12,7 @@ from dotphase import Model, baseline, positional_semantic, train
 from dotphase.analysis import linear_test_error
 from reproduction.figures.baselines import plot_baselines
 from reproduction.item import Datasets, Item
-from reproduction.rows import finite_size, over_seeds, shown
+from reproduction.rows import finite_size, format_number, over_seeds
 from reproduction.store import Parts
 from reproduction.verdict import Row, between_engines
 
@@ -44,7 +44,7 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     return {"errors": errors, "perceptron": perceptron}
 
 
-def together(datasets: Datasets) -> xr.Dataset:
+def combine(datasets: Datasets) -> xr.Dataset:
     """All learners by label; the label of the perceptron contains its d."""
     errors, perceptron = datasets["errors"], datasets["perceptron"]
     d = perceptron.attrs["d"]
@@ -89,7 +89,7 @@ def _dataset(
 
 def draw(datasets: Datasets) -> Any:
     """Test errors against alpha; the linear layer is its limit."""
-    return plot_baselines(together(datasets).drop_sel(learner="linear layer"))
+    return plot_baselines(combine(datasets).drop_sel(learner="linear layer"))
 
 
 def compare(datasets: Datasets) -> list[Row]:
@@ -104,7 +104,7 @@ def compare(datasets: Datasets) -> list[Row]:
 
 def remarks(datasets: Datasets) -> list[str]:
     """Test errors of every learner in words."""
-    errors = together(datasets)
+    errors = combine(datasets)
     lines = [
         f"Test errors at d = {errors.attrs['d']}, {errors.sizes['seed']} data sets a point, by "
         f"alpha; the linear layer tends to {float(errors['linear_limit']):.6f}."
@@ -112,7 +112,7 @@ def remarks(datasets: Datasets) -> list[str]:
     for name in errors["learner"].values.tolist():
         values = errors["test_error"].sel(learner=name)
         numbers = [
-            f"{float(alpha):g}: {shown(over_seeds(values.sel(alpha=alpha)), 5)}"
+            f"{float(alpha):g}: {format_number(over_seeds(values.sel(alpha=alpha)), 5)}"
             for alpha in errors["alpha"]
         ]
         lines.append(f"{name}: " + "; ".join(numbers) + ".")

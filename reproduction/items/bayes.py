@@ -13,7 +13,7 @@ from dotphase import Model, plot, positional_semantic
 from dotphase.bayes import alpha_of_overlap, transitions
 from dotphase.bayes import optimal as bayes_optimal
 from reproduction.item import Datasets, Item, evenly
-from reproduction.rows import number, shown
+from reproduction.rows import format_number, number
 from reproduction.store import Parts
 from reproduction.sweeps import theory_curve
 from reproduction.verdict import Row, between_engines
@@ -90,15 +90,15 @@ def remarks(datasets: Datasets) -> list[str]:
     """Distance of trained attention from the Bayes-optimal line."""
     theory, optimal = datasets["theory"], datasets["theory-bayes"]
     linear = float(theory["linear_test_error"])
-    largest_alpha = theory.sel(branch="semantic", alpha=theory["alpha"].max())
+    final = theory.sel(branch="semantic", alpha=theory["alpha"].max())
     point = optimal.sel(alpha=0.45, method="nearest")
     return [
         f"At alpha = {float(point['alpha']):.3g} the Bayes-optimal test error is "
-        f"{shown(number(point, 'test_error'), 6)}; "
+        f"{format_number(number(point, 'test_error'), 6)}; "
         f"it vanishes from alpha = 1/2 on. The linear layer has {linear:.6f}.",
-        f"The semantic minimum still has {shown(number(largest_alpha, 'test_error'), 6)} at "
-        "alpha = "
-        f"{float(largest_alpha['alpha']):g}.",
+        f"The semantic minimum still has {format_number(number(final, 'test_error'), 6)} "
+        "at alpha = "
+        f"{float(final['alpha']):g}.",
     ]
 
 

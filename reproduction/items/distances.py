@@ -56,7 +56,7 @@ def compare(datasets: Datasets) -> list[Row]:
     for fact in facts("histogram_distance"):
         values = _distances(result, fact.at["mechanism"])[fact.quantity]
         mean, error = over_runs(values)
-        # A fifth of a distance matters: not moving at all must be told from moving.
+        # The comparison must distinguish a moved network from one that stayed.
         spread = error * math.sqrt(len(values))
         rows.append(against_runs(fact, mean, error, spread, tolerance=fact.value / 4))
     return rows

@@ -14,7 +14,7 @@ from dotphase.analysis import locate_fall, trained_alpha_c
 from reproduction.figures.family import plot_family
 from reproduction.figures.winners import mechanism, plot_winners
 from reproduction.item import Datasets, Item
-from reproduction.rows import OVERLAP, finite_size, number, over_seeds, shown, usable
+from reproduction.rows import OVERLAP, finite_size, format_number, number, over_seeds, usable
 from reproduction.store import Parts
 from reproduction.sweeps import theory_curve, training_grid
 from reproduction.verdict import Row, between_engines
@@ -147,7 +147,7 @@ def remarks(datasets: Datasets) -> list[str]:
     texts = []
     for name in ("alpha_c", "alpha_l", "trained"):
         values = "; ".join(
-            f"L = {int(length)}: {shown(number(results.sel(length=length), name), 3)}"
+            f"L = {int(length)}: {format_number(number(results.sel(length=length), name), 3)}"
             for length in results["length"]
         )
         label = "crossing of the training losses at finite d" if name == "trained" else name

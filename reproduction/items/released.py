@@ -26,11 +26,11 @@ from reproduction.released.grids import (
 from reproduction.released.tables import (
     PAIRS,
     RUNS,
-    beside,
+    combine,
     expected_beyond,
     expected_width,
+    list_values,
     table,
-    together,
     worst,
 )
 from reproduction.store import Parts
@@ -137,17 +137,17 @@ def compared(runs: Mapping[str, xr.Dataset]) -> xr.Dataset:
         if name.startswith("dimension"):
             released = table("dimensions").sel(d=d).drop_vars("d")
             ours = ours.isel(alpha=0, omega=0)
-            lists.append(beside("dimensions", released, ours, RUNS, **labels))
+            lists.append(list_values("dimensions", released, ours, RUNS, **labels))
         elif d != 1000:
             continue
         elif int(ours.attrs["rank"]) == 2:
             released = table("rank2").assign(linear_test_error_std=_linear_spread())
             ours = ours.isel(start=0)
-            lists.append(beside("rank2", released, ours, PAIRS, **labels))
+            lists.append(list_values("rank2", released, ours, PAIRS, **labels))
         elif (sigma, ridge) == (0.5, 0.01):
             released = table("maps").sel(mixing=labels.pop("mixing"))
             lists.append(
-                beside(f"maps {released['mixing'].item()}", released, ours, RUNS, **labels)
+                list_values(f"maps {released['mixing'].item()}", released, ours, RUNS, **labels)
             )
         else:
             released, slices = table("slices"), table("slices")[["sigma", "ridge"]]
@@ -155,8 +155,8 @@ def compared(runs: Mapping[str, xr.Dataset]) -> xr.Dataset:
             released = released.isel(slice=int(np.argmax(matches.values))).drop_vars(
                 ("sigma", "ridge")
             )
-            lists.append(beside("slices", released, ours.isel(omega=0), RUNS, **labels))
-    rows = together(lists)
+            lists.append(list_values("slices", released, ours.isel(omega=0), RUNS, **labels))
+    rows = combine(lists)
     borrowed = (rows["table"] == "rank2") & (rows["quantity"] == "linear_test_error")
     return rows.assign(stands_in=(rows["stands_in"].astype(bool) | borrowed).astype(np.int8))
 

@@ -10,7 +10,7 @@ from dotphase import positional_semantic
 from reproduction.figures.slices import plot_slices
 from reproduction.item import Datasets, Item, evenly
 from reproduction.released.grids import MAPS, Grid, slice_grid, trained
-from reproduction.rows import finite_size, number, shown, theory_and_training
+from reproduction.rows import finite_size, format_number, number, theory_and_training
 from reproduction.store import Parts
 from reproduction.sweeps import theory_curve
 from reproduction.verdict import Row
@@ -79,7 +79,9 @@ def remarks(datasets: Datasets) -> list[str]:
         positions = []
         for value in values:
             crossing = number(datasets[f"theory-{key(parameter, value)}"], "alpha_c")
-            positions.append(f"{value:g}: {shown(crossing, 3, 'no crossing of two branches')}")
+            positions.append(
+                f"{value:g}: {format_number(crossing, 3, 'no crossing of two branches')}"
+            )
         lines.append(
             f"alpha_c against {parameter}, read off the curves: " + "; ".join(positions) + "."
         )

@@ -24,9 +24,9 @@ from reproduction.rows import (
     OVERLAP,
     differences,
     finite_size,
+    format_number,
     number,
     over_seeds,
-    shown,
     theory_and_training,
 )
 from reproduction.store import Parts
@@ -139,7 +139,7 @@ def remarks(datasets: Datasets) -> list[str]:
     for exponent in critical["exponent"].values:
         point = critical.sel(exponent=exponent)
         numbers = [
-            f"{name} = {shown(number(point, name))}"
+            f"{name} = {format_number(number(point, name))}"
             for name in ("alpha_c", "alpha_l")
             if np.isfinite(float(point[name]))
         ]

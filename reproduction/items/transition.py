@@ -14,7 +14,7 @@ from reproduction.figures.transition import plot_transition
 from reproduction.item import Datasets, Item, evenly
 from reproduction.released.grids import MAPS, trained
 from reproduction.released.runs import steps_of
-from reproduction.rows import finite_size, number, over_seeds, shown, theory_and_training
+from reproduction.rows import finite_size, format_number, number, over_seeds, theory_and_training
 from reproduction.store import Parts
 from reproduction.sweeps import descended, theory_curve
 from reproduction.verdict import Row, against_equations, against_runs
@@ -89,8 +89,8 @@ def remarks(datasets: Datasets) -> list[str]:
     """Critical points and the training in words."""
     lines, runs = datasets["critical"], datasets["runs"]
     return [
-        f"alpha_c = {shown(number(lines, 'alpha_c'))}, alpha_l = "
-        f"{shown(number(lines, 'alpha_l'))} ({lines['message'].item()}).",
+        f"alpha_c = {format_number(number(lines, 'alpha_c'))}, alpha_l = "
+        f"{format_number(number(lines, 'alpha_l'))} ({lines['message'].item()}).",
         f"Trained at d = {runs.attrs['d']}, {runs.sizes['seed']} data sets a point, both starts on "
         "the same data and |Q*|^2 = d, by gradient descent for the time of the released runs, 5000 "
         "steps of .15; the full lines of the figure are the same flow in the limit of large d.",

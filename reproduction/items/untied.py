@@ -12,7 +12,7 @@ from dotphase import positional_semantic
 from dotphase.analysis import trained_alpha_c
 from reproduction.figures.family import plot_family
 from reproduction.item import Datasets, Item, evenly
-from reproduction.rows import finite_size, number, shown, theory_and_training
+from reproduction.rows import finite_size, format_number, number, theory_and_training
 from reproduction.store import Parts
 from reproduction.sweeps import theory_curve, training_grid
 from reproduction.verdict import Row, between_engines
@@ -84,8 +84,8 @@ def remarks(datasets: Datasets) -> list[str]:
         at = float(theory["alpha_c"])
         lines.append(
             f"{name}: the training losses cross at alpha_c = "
-            f"{shown(number(theory, 'alpha_c'), 3, 'nan')} in theory and "
-            f"{shown(trained_alpha_c(runs), 3, 'nan')} trained at d = {runs.attrs['d']}."
+            f"{format_number(number(theory, 'alpha_c'), 3, 'nan')} in theory and "
+            f"{format_number(trained_alpha_c(runs), 3, 'nan')} trained at d = {runs.attrs['d']}."
         )
         if np.isfinite(at):
             at_transition = per_column(theory, name).sortby("alpha").interp(alpha=at)

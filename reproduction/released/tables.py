@@ -44,7 +44,7 @@ def table(name: str) -> xr.Dataset:
         return xr.load_dataset(path, group=name)
 
 
-def beside(
+def list_values(
     name: str, released: xr.Dataset, ours: xr.Dataset, quantities: Mapping[str, str], **labels: Any
 ) -> xr.Dataset:
     """List the values of a released table with those of our runs at the same settings.
@@ -94,7 +94,7 @@ def _list(comparison: xr.Dataset) -> xr.Dataset:
     return xr.Dataset(numbers | labels)
 
 
-def together(parts: Iterable[xr.Dataset]) -> xr.Dataset:
+def combine(parts: Iterable[xr.Dataset]) -> xr.Dataset:
     """All compared values in one list, with the difference in standard errors."""
     rows = xr.concat(list(parts), "row")
     # Our spread replaces a missing one, with a mark.

@@ -214,9 +214,9 @@ def test_baselines_are_judged_by_the_limit_of_the_linear_layer():
 
 def test_the_perceptron_says_its_dimension():
     assert (
-        baselines.together(learners(0.002)).learner.values[-1] == "perceptron on tokens, $d = 100$"
+        baselines.combine(learners(0.002)).learner.values[-1] == "perceptron on tokens, $d = 100$"
     )
-    assert baselines.together(learners(0.002, d=1000)).learner.values[-1] == "perceptron on tokens"
+    assert baselines.combine(learners(0.002, d=1000)).learner.values[-1] == "perceptron on tokens"
     lines = baselines.remarks(learners(0.002))
     assert len(lines) == 4 and lines[1].startswith("attention, semantic start: 2: 0.00310 ±")
     labels = [text.get_text() for text in baselines.draw(learners(0.002)).legends[0].get_texts()]

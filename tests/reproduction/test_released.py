@@ -8,7 +8,7 @@ from reproduction.items import released
 from reproduction.released import procedure
 from reproduction.released.grids import MAPS, Grid
 from reproduction.released.runs import LR, STEPS, step_size, steps_of
-from reproduction.released.tables import beside, expected_width, table, together, worst
+from reproduction.released.tables import combine, expected_width, list_values, table, worst
 
 
 def test_the_released_tables_are_all_there():
@@ -59,7 +59,7 @@ def test_differences_are_a_unit_normal_and_a_shift_is_seen(shift, verdict):
 
     def rows_of(shift):
         names = {"train_loss": "train_loss"}
-        return together([beside("maps", there, like(*parts, shift=shift), names, **labels)])
+        return combine([list_values("maps", there, like(*parts, shift=shift), names, **labels)])
 
     rows = rows_of(0.0)
     mean, width = released._distribution(rows, {}, "train_loss")
