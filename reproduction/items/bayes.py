@@ -94,11 +94,10 @@ def remarks(datasets: Datasets) -> list[str]:
     point = optimal.sel(alpha=0.45, method="nearest")
     return [
         f"At alpha = {float(point['alpha']):.3g} the Bayes-optimal test error is "
-        f"{format_number(number(point, 'test_error'), 6)}; "
-        f"it vanishes from alpha = 1/2 on. The linear layer has {linear:.6f}.",
+        f"{format_number(number(point, 'test_error'), 6)}; it vanishes "
+        f"from alpha = 1/2 on. The linear layer has {linear:.6f}.",
         f"The semantic minimum still has {format_number(number(final, 'test_error'), 6)} "
-        "at alpha = "
-        f"{float(final['alpha']):g}.",
+        f"at alpha = {float(final['alpha']):g}.",
     ]
 
 
