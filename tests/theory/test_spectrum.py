@@ -7,7 +7,13 @@ import dotphase as dp
 from dotphase.model.spectrum import Spectrum, power_law
 from dotphase.theory.overlaps import Conjugates
 from dotphase.theory.stability import replicon_operator
-from dotphase.theory.state_evolution import lift, next_overlaps, resolvent, source, weight_gram
+from dotphase.theory.state_evolution import (
+    next_overlaps,
+    resolvent,
+    teacher_drive,
+    weight_drive,
+    weight_gram,
+)
 
 VALUES = np.array([[2.0, 1.0, 0.4], [0.5, 1.5, 1.0]])
 WEIGHTS = np.array([0.2, 0.3, 0.5])
@@ -73,7 +79,11 @@ def test_overlaps_are_those_of_weights_in_the_eigenbasis(hats, rng):
     np.testing.assert_allclose(found.V, mean, rtol=1e-9)
     gram = np.einsum("aij,a->ij", weight_gram(model, hats), WEIGHTS)
     np.testing.assert_allclose(gram, Q.T @ Q / d, atol=0.03)
-    assert lift(model, hats).shape == (3, 2, 1) and source(model, hats).shape == (3, 2, 2)
+    assert teacher_drive(model, hats).shape == (3, 2, 1) and weight_drive(model, hats).shape == (
+        3,
+        2,
+        2,
+    )
 
 
 @pytest.mark.parametrize("spectrum", [power_law(1.0, 8), Spectrum(VALUES, WEIGHTS)])
