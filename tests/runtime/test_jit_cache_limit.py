@@ -79,7 +79,7 @@ def test_checks_are_not_repeated_at_once(cleared, monkeypatch):
 
 
 def test_models_in_a_long_list_are_solved_while_functions_are_dropped(cleared, monkeypatch):
-    set_fractions(monkeypatch, 0.8)
+    set_fractions(monkeypatch, *[0.8] * 8, 0.3)
     models = [dp.scalar_link(lambda h, a=a: a * h, lambda h: h, ridge=0.1) for a in (1.0, 2.0)]
     solutions = dp.solve_many([(model, 1.0, "semantic") for model in models], log2_points=12)
     assert all(solution.converged for solution in solutions) and len(cleared) >= 2
