@@ -1,5 +1,7 @@
 """Compiled functions are dropped before the process runs out of memory maps."""
 
+from weakref import WeakSet
+
 import jax
 import numpy as np
 import pytest
@@ -12,8 +14,9 @@ from dotphase.runtime.precision import in_double_precision
 
 @pytest.fixture
 def cleared(monkeypatch):
-    """Calls of `jax.clear_caches`, with a check at every call."""
+    """Calls of `jax.clear_caches`; every call checks, and functions of other tests are kept."""
     calls = []
+    monkeypatch.setattr(jit_cache_limit._state, "functions", WeakSet())
     monkeypatch.setattr(jax, "clear_caches", lambda: calls.append("all"))
     monkeypatch.setattr(jit_cache_limit, "CHECK_INTERVAL", 0.0)
     monkeypatch.setattr(jit_cache_limit._state, "next_check", 0.0)

@@ -38,6 +38,8 @@ def test_the_optimal_ridge_of_the_paper_beats_its_neighbors(paper):
 def test_a_result_without_a_minimum_and_bad_names_are_refused(paper):
     with pytest.raises(dp.InvalidInput, match=r"ridge = .* has no minimum"):
         dp.optimal(paper, "ridge", alpha=2.0, of="train_loss", log2_points=12)
+    with pytest.raises(dp.InvalidInput, match=r"omega = 1\.2: is outside \[0, 1\]"):
+        dp.optimal(paper, "omega", alpha=2.0, of="train_loss", start="positional", log2_points=12)
     with pytest.raises(dp.InvalidInput, match=r"^of = 'loss'"):
         dp.optimal(paper, "ridge", alpha=2.0, of="loss")
     with pytest.raises(dp.InvalidInput, match=r"^parameter = 'beta'"):

@@ -15,11 +15,11 @@ def semantic_end(paper):
 
 
 def test_the_semantic_branch_merges_with_the_uninformed_one(semantic_end):
-    """Where one step multiplies theta by one on the uninformed branch: .717 on many points."""
+    """There one step multiplies theta by one: .715 ± .003 on 2^18 points."""
     assert isinstance(semantic_end, BranchEnd)
     assert semantic_end.kind == "merges with uninformed"
     assert 0 < semantic_end.stderr < 0.06
-    assert abs(semantic_end.alpha - 0.717) < 3 * semantic_end.stderr
+    assert abs(semantic_end.alpha - 0.715) < 3 * semantic_end.stderr
 
 
 def test_the_branch_exists_above_its_end_only(paper, semantic_end):
@@ -30,14 +30,20 @@ def test_the_branch_exists_above_its_end_only(paper, semantic_end):
 
 
 def test_a_branch_that_jumps_ends_at_a_fold():
-    """With little ridge theta jumps where the uninformed branch is stable: .866 on 2^16 points."""
+    """With little ridge theta jumps, at .857 ± .006 on 2^16 points."""
     model = dp.positional_semantic(sigma=1.0, ridge=0.001)
     end = dp.analysis.branch_end(model, "semantic", 1.2, 0.7, log2_points=14)
     assert end.kind == "fold"
     assert 0 < end.stderr < 0.05
-    assert abs(end.alpha - 0.866) < 3 * end.stderr
+    assert abs(end.alpha - 0.857) < 3 * end.stderr
     parent = dp.solve(model, end.alpha, "uninformed", log2_points=14)
     assert parent.stability.multipliers["theta"] < 1
+
+
+def test_an_alpha_without_the_branch_is_refused(paper):
+    for trusted in (False, True):
+        with pytest.raises(dp.InvalidInput, match=r"^inside = 0.2: must be on the semantic branch"):
+            dp.analysis.branch_end(paper, "semantic", 0.2, 0.1, trusted=trusted, log2_points=12)
 
 
 def test_no_end_between_two_alphas_on_the_branch(paper):
@@ -53,7 +59,7 @@ def test_trust_is_lost_before_the_branch_ends(paper, semantic_end):
 
 
 def test_the_positional_branch_ends_towards_many_samples():
-    """At omega = .1 m vanishes where the uninformed branch becomes stable to it."""
+    """At omega = .1, m vanishes at 1.291 ± .004 on 2^18 points."""
     model = dp.positional_semantic(omega=0.1)
     settings = SolverSettings(log2_points=14)
     with np.errstate(all="ignore"):
@@ -61,5 +67,5 @@ def test_the_positional_branch_ends_towards_many_samples():
             model, "positional", 0.9, 1.6, settings, settings
         )
     assert limits.end_kind == "merges with uninformed"
-    assert abs(limits.end - 1.294) < 3 * limits.end_stderr
+    assert abs(limits.end - 1.291) < 3 * limits.end_stderr
     assert 0.95 < limits.stability_loss < limits.end

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -157,6 +157,9 @@ class Attention(eqx.Module):
 
 class Mixture(eqx.Module):
     """``(1 - omega) S(h) + omega A``: any attention mixed with a fixed matrix."""
+
+    #: Ranges of the numbers, see `dotphase.model.parameter_values`.
+    ranges: ClassVar = {"omega": (0.0, 1.0)}
 
     attention: Attention
     omega: Strength

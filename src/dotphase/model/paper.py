@@ -16,7 +16,7 @@ of rank one can represent A exactly for two kinds at any length, but not for mor
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import numpy as np
@@ -32,6 +32,9 @@ from dotphase.model.untied import untied as untie
 
 class MixedTeacher(eqx.Module):
     """Teacher ``T(h) = (1 - omega) softmax(h h^T) + omega A``."""
+
+    #: Ranges of the numbers, see `dotphase.model.parameter_values`.
+    ranges: ClassVar = {"omega": (0.0, 1.0)}
 
     omega: Float[np.ndarray, ""]
     mixing: Float[np.ndarray, "tokens tokens"]

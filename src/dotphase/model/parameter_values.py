@@ -1,7 +1,12 @@
-"""Numbers of a model by name: read them, and change them."""
+"""Numbers of a model by name: read them, and change them.
+
+A teacher, student or loss that is an `equinox.Module` may have a class attribute ``ranges``, the
+smallest and the largest value of its numbers by name. Without it a number may be any.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
@@ -29,6 +34,18 @@ def parameter_names(model: Model) -> list[str]:
 def parameter_value(model: Model, name: str) -> float:
     """The value of a number; sigma is that of the first token."""
     return float(np.ravel(_selector(model, name)(model))[0])
+
+
+def parameter_range(model: Model, name: str) -> tuple[float, float]:
+    """Smallest and largest value of a number."""
+    if name in ("ridge", "sigma"):
+        return 0.0, math.inf
+    for part in PARTS:
+        ranges = getattr(getattr(model, part), "ranges", {})
+        if name in ranges:
+            low, high = ranges[name]
+            return low, high
+    return -math.inf, math.inf
 
 
 def with_parameter(model: Model, name: str, value: float) -> Model:

@@ -11,7 +11,7 @@ from dotphase.config import validation
 from dotphase.config.formatting import Description, format_value
 from dotphase.errors import InvalidInput
 from dotphase.model import Model
-from dotphase.model.parameter_values import parameter_value, with_parameter
+from dotphase.model.parameter_values import parameter_range, parameter_value, with_parameter
 from dotphase.numerics.crossings import Sample, find_root, straight_root
 from dotphase.runtime.precision import in_double_precision
 from dotphase.storage.results import Result
@@ -106,11 +106,15 @@ def optimal(
     first = parameter_value(model, parameter)
     if first <= 0:
         raise InvalidInput(parameter, first, "must be positive at the beginning of the search")
+    lowest, highest = parameter_range(model, parameter)
     solutions: dict[float, Solution] = {}
 
     def slope_at(log_value: float) -> Sample:
         """Derivative of the result by the log of the parameter."""
         value = math.exp(log_value)
+        if not lowest <= value <= highest:
+            rule = f"is outside [{lowest:g}, {highest:g}], where {of} has no minimum inside"
+            raise InvalidInput(parameter, float(f"{value:.6g}"), rule)
         changed = with_parameter(model, parameter, value)
         solution = solve(changed, alpha, start, settings=settings)
         if not solution.on_branch:

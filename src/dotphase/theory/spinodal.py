@@ -18,6 +18,7 @@ from typing import Unpack
 import numpy as np
 
 from dotphase.config import validation
+from dotphase.errors import InvalidInput
 from dotphase.model import Model
 from dotphase.numerics.crossings import Root, Sample, find_root, straight_root
 from dotphase.numerics.statistics import mean_and_error
@@ -228,12 +229,13 @@ def _end_of(path: _Path, settings: SolverSettings, precise: SolverSettings) -> B
     if path.lost_at is None:
         return None
     seeds = [settings.seed + number * SEED_STRIDE for number in range(1, ROOT_SEEDS)]
-    paths = [path] + [_follow_again(path, replace(settings, seed=seed)) for seed in seeds]
-    ends = [_last_point(one) for one in paths if one.solutions and one.lost_at is not None]
-    middle = sorted(ends, key=lambda end: end.alpha)[len(ends) // 2]
+    repeated = [path] + [_follow_again(path, replace(settings, seed=seed)) for seed in seeds]
+    lost = [one for one in repeated if one.solutions and one.lost_at is not None]
+    ends = sorted(map(_last_point, lost), key=lambda end: end.alpha)
+    middle = ends[len(ends) // 2]
     if len(ends) < 2:
         return middle
-    # Jumping points move the end more than one seed's error tells.
+    # Jumping points move the end by more than the error from one seed.
     _, spread = mean_and_error([end.alpha for end in ends])
     return replace(middle, stderr=max(spread, middle.stderr))
 
@@ -338,7 +340,7 @@ def branch_end(
     Returns
     -------
     BranchEnd or None
-        None if there is no end between the two.
+        None if there is no end between the two, or no trust at `inside`.
 
     Examples
     --------
@@ -357,9 +359,17 @@ def branch_end(
         if trusted:
             return _loss_of_trust(model, branch, inside, outside, chosen)
         path = _follow(model, branch, inside, outside, chosen)
-        return _end_of(path, chosen, chosen) if path.solutions else None
+        _check_inside(path, branch, inside, chosen)
+        return _end_of(path, chosen, chosen)
 
     return run_quietly(find)
+
+
+def _check_inside(path: _Path, branch: str, inside: float, settings: SolverSettings) -> None:
+    if not path.solutions:
+        points = f"2^{settings.initial_log2_points} points"
+        rule = f"must be on the {branch} branch, which is not found there on {points}"
+        raise InvalidInput("inside", inside, rule)
 
 
 def _loss_of_trust(
@@ -367,8 +377,9 @@ def _loss_of_trust(
 ) -> BranchEnd | None:
     """Bisect for the alpha at which a branch stops being trusted; None if there is none."""
     path = _follow(model, branch, inside, outside, settings)
+    _check_inside(path, branch, inside, settings)
     trust = [solution.stability.trusted for solution in path.solutions]
-    if not any(trust[:1]) or (all(trust) and path.lost_at is None):
+    if not trust[0] or (all(trust) and path.lost_at is None):
         return None
     alphas = [solution.alpha for solution in path.solutions] + [path.lost_at or outside]
     first = trust.index(False) if not all(trust) else len(trust)
