@@ -25,7 +25,7 @@ DOCS = Path(__file__).parent.parent / "docs"
 HISTORY = DOCS / "data" / "benchmarks.jsonl"
 GPU = Path(__file__).parent / "data" / "training_grid.json"
 CALIBRATION, EXPLORER = GPU.with_name("calibration.json"), GPU.with_name("explorer.json")
-PAGE, FIGURE = DOCS / "benchmarks.md", DOCS / "images" / "benchmarks.png"
+PAGE, FIGURE = DOCS / "research-notes" / "benchmarks.md", DOCS / "images" / "benchmarks.png"
 #: Figures of the history by name, and what they say.
 RATIOS = {
     "textbook_default": "textbook / default settings",
@@ -188,7 +188,7 @@ over ours in float64; and ours over reading the tokens twice, which is the least
 ## History
 
 {table(["figure", "this run", "against earlier runs"], kept)}
-![Ratios of all runs, and the cost of a solve against its points](images/benchmarks.png)
+![Ratios of all runs, and the cost of a solve against its points](../images/benchmarks.png)
 
 *Left: the ratios of every run kept, in their order. Right: cost of a solve against its points.*
 """

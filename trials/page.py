@@ -1,4 +1,4 @@
-"""The table of `docs/trials.md`, from the figures of the last runs."""
+"""The table of `docs/research-notes/trials.md`, from the figures of the last runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-FIGURES, PAGE = DOCS / "data" / "trials.json", DOCS / "trials.md"
+FIGURES, PAGE = DOCS / "data" / "trials.json", DOCS / "research-notes" / "trials.md"
 MARK = "<!-- figures -->"
 
 

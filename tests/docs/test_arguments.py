@@ -9,7 +9,7 @@ import pytest
 
 import dotphase as dp
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "arguments.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "arguments.md"
 ROW = re.compile(r"^\| `(dp\.[\w.]+)` \| (.*) \| (.*) \| (.*) \|$", re.MULTILINE)
 #: Functions with all these names must be in the table.
 FUNCTIONS = ("solve", "solve_many", "curve", "critical", "critical_line", "optimal", "diagram",

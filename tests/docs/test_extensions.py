@@ -20,7 +20,7 @@ from extensions.public_names import (
 )
 from extensions.verdict_tables import rearrange
 
-API = Path(__file__).resolve().parents[2] / "docs" / "api"
+API = Path(__file__).resolve().parents[2] / "docs" / "reference" / "api"
 
 
 def test_blocks_of_a_page_share_their_names():

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
     [o.message for o in Outcome if not o.success and o is not Outcome.RUNNING],
 )
 def test_troubleshooting_explains_every_failure(message):
-    page = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "troubleshooting.md").read_text(encoding="utf-8")
     assert message in " ".join(page.split())
 
 
@@ -50,7 +50,7 @@ def test_the_citation_file_is_complete():
 
 def test_the_table_of_critical_lines_is_that_of_the_data():
     lines = read_dataset(ROOT / "docs" / "data" / "critical_lines.nc")
-    page = (ROOT / "docs" / "theory" / "trust.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "explanation" / "trust.md").read_text(encoding="utf-8")
     table = (
         page.split("| omega | alpha_c | shift by breaking |")[1].split("\n\n")[0].splitlines()[2:]
     )
