@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -189,3 +191,31 @@ def test_later_versions_are_stored(tmp_path):
     Journal.open(tmp_path, CONFIG, PROVENANCE).close()
     Journal.open(tmp_path, CONFIG, PROVENANCE | {"software": "dotphase 2.0"}).close()
     assert read_journal(tmp_path).software == ("dotphase 2.0",)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["p%20q", "p%2fq", "a#b", "a?mode=memory", "it's \"so\"", "two\nlines", "größer-図", "n" * 250,
+     "%00", "file:x", ":memory:", " space "],
+)  # fmt: skip
+def test_each_folder_has_its_own_journal(tmp_path, monkeypatch, name):
+    decoded = tmp_path / unquote(name).replace("\0", "").replace("/", "")
+    for folder, value in ((decoded, 1.0), (tmp_path / name, 2.0)):
+        if value == 1.0 and folder in (tmp_path, tmp_path / name):
+            continue
+        with Journal.open(folder, CONFIG | {"engine": value}, PROVENANCE) as journal:
+            journal.record([PointResult(0, {"value": value}, None, 0.1)])
+    (tmp_path / "link").symlink_to(tmp_path / name, target_is_directory=True)
+    monkeypatch.chdir(tmp_path)
+    for folder in (tmp_path / name, Path(name), Path("link"), f"/{tmp_path}/{name}"):
+        stored = read_journal(folder)
+        assert stored.config["engine"] == 2.0 and stored.points[0].values == {"value": 2.0}
+
+
+def test_the_configuration_is_checked_after_the_folder_is_locked(tmp_path, monkeypatch):
+    # As if another process created the journal between the check of the folder and the lock.
+    Journal.open(tmp_path, CONFIG, PROVENANCE).close()
+    monkeypatch.setattr("dotphase.storage.journal._check_folder", lambda *_: None)
+    with pytest.raises(InvalidInput, match="another configuration"):
+        Journal.open(tmp_path, CONFIG | {"seeds": [5]}, PROVENANCE)
+    Journal.open(tmp_path, CONFIG, PROVENANCE).close()

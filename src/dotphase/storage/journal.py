@@ -23,6 +23,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
+from urllib.parse import quote
 
 from dotphase.errors import InvalidInput
 from dotphase.storage.paths import as_path, check_folder
@@ -108,7 +109,7 @@ class Journal:
                 lock = stack.enter_context(_lock(folder))
                 database = sqlite3.connect(folder / DATABASE, timeout=60)
                 stack.callback(database.close)
-                done, damaged = _start_run(database, config, provenance)
+                done, damaged = _start_run(database, folder, config, provenance)
                 stack.pop_all()
         return cls(folder, lock, database, done, damaged)
 
@@ -263,9 +264,13 @@ def _check_folder(folder: Path, config: dict[str, Any]) -> None:
         shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
         raise InvalidInput("out", str(folder), f"contains other files ({shown}): use a new folder")
     with _open_to_read(folder) as database:
-        if not _has_tables(database):
-            return
-        difference = config_diff(_read_config(database)[0], config)
+        if _has_tables(database):
+            _check_config(database, folder, config)
+
+
+def _check_config(database: sqlite3.Connection, folder: Path, config: dict[str, Any]) -> None:
+    """Refuse results of another configuration."""
+    difference = config_diff(_read_config(database)[0], config)
     if difference is not None:
         rule = f"contains results of another configuration ({difference}): use a new folder"
         raise InvalidInput("out", str(folder), rule)
@@ -295,7 +300,10 @@ def _is_locked(folder: Path) -> bool:
 
 
 def _start_run(
-    database: sqlite3.Connection, config: dict[str, Any], provenance: Mapping[str, Any]
+    database: sqlite3.Connection,
+    folder: Path,
+    config: dict[str, Any],
+    provenance: Mapping[str, Any],
 ) -> tuple[frozenset[int], int]:
     """Create the tables if necessary, delete unfinished rows and add a row for this run.
 
@@ -312,6 +320,8 @@ def _start_run(
             texts = zip(CONFIG_KEYS, (config, dict(provenance)), strict=True)
             about = [_with_checksum(name, json.dumps(value)) for name, value in texts]
             database.executemany("INSERT INTO about VALUES (?, ?, ?)", about)
+        # Another process may have created the journal since the folder was checked.
+        _check_config(database, folder, config)
         rows, damaged = _read_rows(database, "points")
         unfinished = damaged + [row[0] for row in rows if row[1] == "running"]
         database.executemany("DELETE FROM points WHERE rowid = ?", [(n,) for n in unfinished])
@@ -330,7 +340,8 @@ def _open_to_read(folder: Path) -> Iterator[sqlite3.Connection]:
     file = folder / DATABASE
     if not file.is_file():
         raise InvalidInput("study", str(folder), f"must be a folder with {DATABASE}")
-    address = f"file:{file.resolve().as_posix().replace('?', '%3f').replace('#', '%23')}?mode=ro"
+    # SQLite decodes an address: a name such as "a%20b" must not lead to another folder.
+    address = f"file:///{quote(os.fsencode(file.resolve())).lstrip('/')}?mode=ro"
     # SQLite cannot share a write-ahead log in a read-only folder. Without a log, the file does not
     # change.
     if not os.access(folder, os.W_OK) and not file.with_name(file.name + "-wal").exists():
