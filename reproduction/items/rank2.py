@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from dotphase import diagram, plot, positional_semantic
-from dotphase.plot.style import Panel
+from dotphase.plot.style import GAIN_COLORS, GAIN_MEANING, Panel
 from reproduction.item import Datasets, Item
 from reproduction.released.grids import MORE_ALPHAS, RANK_TWO, trained
 from reproduction.rows import finite_size, usable
@@ -43,7 +43,7 @@ def draw(datasets: Datasets) -> Any:
         Panel(r"$|\theta|/\sigma^2$", "viridis", lowest["theta"] / scale,
               runs["theta"].mean("seed") / scale, centered=False),
         Panel(r"$|m|$", "viridis", lowest["m"], runs["m"].mean("seed"), centered=False),
-        Panel(label, "RdBu", 1e3 * theory["test_gain"], gain),
+        Panel(label, GAIN_COLORS, 1e3 * theory["test_gain"], gain, meaning=GAIN_MEANING),
     ]  # fmt: skip
     return plot.map_columns(columns, theory, runs, theory)
 

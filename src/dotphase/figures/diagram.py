@@ -6,11 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import xarray as xr
+from matplotlib.colors import Colormap
 
 from dotphase.experiments.dynamics.filled_diagram import filled_difference
 from dotphase.figures.parts.lines import ALPHA, LOSS_GAP, SYMBOLS
 from dotphase.figures.parts.maps import (
     CRITICAL_LINES,
+    GAIN_COLORS,
+    GAIN_MEANING,
+    LOSS_GAP_COLORS,
+    LOSS_GAP_MEANING,
     add_kind_entries,
     add_missing_entry,
     mark_filled_cells,
@@ -23,14 +28,13 @@ from dotphase.figures.parts.style import ink_color, new_figure, page_color
 from dotphase.theory.critical_line import CriticalLine
 
 #: Field, label, color map, and the meaning of its upper and lower half.
-PANELS = (
-    ("loss_difference", LOSS_GAP, "PuOr", "positional\nis lower", "semantic\nis lower"),
+PANELS: tuple[tuple[str, str, str | Colormap, tuple[str, str]], ...] = (
+    ("loss_difference", LOSS_GAP, LOSS_GAP_COLORS, LOSS_GAP_MEANING),
     (
         "test_gain",
         r"$\epsilon_{\rm lin} - \epsilon_g$ of the lowest minimum",
-        "RdBu",
-        "attention\nis better",
-        "linear layer\nis better",
+        GAIN_COLORS,
+        GAIN_MEANING,
     ),
 )
 
@@ -59,7 +63,7 @@ def diagram(dataset: xr.Dataset | CriticalLine, path: str | Path | None = None) 
     parameter = str(dataset.attrs["parameter"])
     gap, reached = filled_difference(dataset)
     with new_figure(path, 2, 2, size=(9.6, 7.4), sharex=True, sharey=True) as (figure, axes):
-        for axis, (name, title, colors, upper, lower) in zip(axes[0], PANELS, strict=True):
+        for axis, (name, title, colors, (upper, lower)) in zip(axes[0], PANELS, strict=True):
             field = 1e3 * (gap if name == "loss_difference" else dataset[name])
             limit = max_abs(field)
             mesh = plot_map(axis, field, parameter, colors, -limit, limit)

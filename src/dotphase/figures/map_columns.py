@@ -65,7 +65,9 @@ def map_columns(
             any_untrusted = hatch_untrusted(column[0], theory, "omega")
             if panel.reached is not None:
                 mark_filled_cells(column[0], panel.reached, "omega")
-            figure.colorbar(mesh, ax=column)
+            bar = figure.colorbar(mesh, ax=column)
+            bar.ax.set_title(panel.meaning[0], fontsize="small")
+            bar.ax.set_xlabel(panel.meaning[1], fontsize="small")
             column[0].set_title(panel.title)
             column[1].set_xlabel(ALPHA)
         first = axes[0, 0]

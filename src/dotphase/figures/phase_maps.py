@@ -10,7 +10,7 @@ import xarray as xr
 from dotphase.experiments.dynamics.filled_diagram import filled_difference
 from dotphase.figures.map_columns import map_columns
 from dotphase.figures.parts.lines import LOSS_GAP, loss_gap
-from dotphase.figures.parts.maps import Panel, gain_panel
+from dotphase.figures.parts.maps import LOSS_GAP_COLORS, LOSS_GAP_MEANING, Panel, gain_panel
 
 
 def phase_maps(
@@ -36,7 +36,10 @@ def phase_maps(
     label = LOSS_GAP + r"  $[10^{-3}]$"
     gap, reached = filled_difference(theory)
     columns = [
-        Panel(label, "PuOr", 1e3 * gap, 1e3 * difference, comparison=True, reached=reached),
+        Panel(
+            label, LOSS_GAP_COLORS, 1e3 * gap, 1e3 * difference, comparison=True, reached=reached,
+            meaning=LOSS_GAP_MEANING,
+        ),
         gain_panel(theory, runs),
-    ]
+    ]  # fmt: skip
     return map_columns(columns, theory, runs, lines, path)

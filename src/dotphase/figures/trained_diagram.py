@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from dotphase.figures.parts.lines import ALPHA, LOSS_GAP, SYMBOLS, add_hollow_entry
-from dotphase.figures.parts.maps import max_abs, plot_map
+from dotphase.figures.parts.maps import LOSS_GAP_COLORS, max_abs, plot_map
 from dotphase.figures.parts.style import MAP_INK, ink_color, new_figure, page_color
 
 
@@ -47,7 +47,7 @@ def trained_diagram(means: xr.Dataset, lines: xr.Dataset, path: str | Path | Non
     with new_figure(path, 1, 2, size=(9.6, 3.9), sharey=True) as (figure, (map_axis, axis)):
         field = 1e3 * means["loss_difference"]
         limit = max_abs(field)
-        mesh = plot_map(map_axis, field, parameter, "PuOr", -limit, limit)
+        mesh = plot_map(map_axis, field, parameter, LOSS_GAP_COLORS, -limit, limit)
         bounds = map_axis.axis()
         label = LOSS_GAP + rf"  $[10^{{-3}}]$, trained, $d = {means.attrs['d']}$"
         figure.colorbar(mesh, ax=map_axis, label=label)

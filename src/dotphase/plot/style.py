@@ -40,7 +40,13 @@ from dotphase.figures.parts.lines import (
     squeeze_parameter,
     use_scientific_ticks,
 )
-from dotphase.figures.parts.maps import Panel, gain_panel, untrusted_cells
+from dotphase.figures.parts.maps import (
+    GAIN_COLORS,
+    GAIN_MEANING,
+    Panel,
+    gain_panel,
+    untrusted_cells,
+)
 from dotphase.figures.parts.style import (
     COLORS,
     LINE_STYLES,
@@ -60,6 +66,8 @@ __all__ = [
     "AMP_FIELDS",
     "AMP_OVERLAPS",
     "COLORS",
+    "GAIN_COLORS",
+    "GAIN_MEANING",
     "GRADIENT_DESCENT",
     "LINE_STYLES",
     "LOSS_GAP",

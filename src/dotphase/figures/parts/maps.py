@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.collections import PolyCollection
-from matplotlib.colors import ListedColormap
+from matplotlib.colors import Colormap, LinearSegmentedColormap, ListedColormap
 
-from dotphase.figures.parts.style import MAP_INK, empty_color, ink_color
+from dotphase.figures.parts.style import COLORS, MAP_INK, empty_color, ink_color
 
 #: Model error in percent at the upper end of the color scale.
 MAX_MODEL_ERROR = 10
@@ -20,6 +20,16 @@ KIND_MARKERS = (
     ("marginal", ".", "minimum or saddle: undetermined"),
     ("unknown", "+", "kind not measured"),
 )
+#: Colors of the semantic minus the positional training loss: blue where the semantic minimum is
+#: lower, orange where the positional one is.
+LOSS_GAP_COLORS = LinearSegmentedColormap.from_list(
+    "loss gap", ["#003A5D", COLORS["semantic"], "#F7F7F7", COLORS["positional"], "#6B2F00"]
+)
+#: Colors of the gain over the linear layer: pink where the layer is better.
+GAIN_COLORS = "PiYG"
+#: Meaning of the upper and the lower half of both color maps.
+LOSS_GAP_MEANING = ("positional\nwins", "semantic\nwins")
+GAIN_MEANING = ("attention\nis better", "linear layer\nis better")
 #: Name, line style and label of the critical lines.
 CRITICAL_LINES = (("alpha_c", "-", r"$\alpha_c$"), ("alpha_l", "--", r"$\alpha_l$"))
 
@@ -31,7 +41,8 @@ class Panel:
     Attributes
     ----------
     title : title of the column
-    colors : name of the color map
+    colors : color map or its name
+    meaning : words for the upper and the lower end of the colors
     theory, trained : values over ``alpha`` and ``omega``
     centered : True to center the colors on zero
     comparison : True if the values compare two branches, one of which may be missing
@@ -39,12 +50,13 @@ class Panel:
     """
 
     title: str
-    colors: str
+    colors: str | Colormap
     theory: xr.DataArray
     trained: xr.DataArray
     centered: bool = True
     comparison: bool = False
     reached: xr.DataArray | None = None
+    meaning: tuple[str, str] = ("", "")
 
 
 def gain_panel(theory: xr.Dataset, runs: xr.Dataset) -> Panel:
@@ -54,11 +66,12 @@ def gain_panel(theory: xr.Dataset, runs: xr.Dataset) -> Panel:
     best = xr.where(lower, error.sel(start="semantic"), error.sel(start="positional"))
     trained = (runs["linear_test_error"] - best).mean("seed")
     label = r"$\epsilon_{\rm lin} - \epsilon_g$, lowest minimum  $[10^{-3}]$"
-    return Panel(label, "RdBu", 1e3 * theory["test_gain"], 1e3 * trained)
+    gain = 1e3 * theory["test_gain"]
+    return Panel(label, GAIN_COLORS, gain, 1e3 * trained, meaning=GAIN_MEANING)
 
 
 def plot_map(
-    axis: Any, field: xr.DataArray, parameter: str, colors: str, low: float, high: float
+    axis: Any, field: xr.DataArray, parameter: str, colors: str | Colormap, low: float, high: float
 ) -> Any:
     """Plot a field over alpha and the parameter; missing cells keep the empty color."""
     axis.set_facecolor(empty_color())
