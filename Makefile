@@ -55,6 +55,7 @@ docs: $(READY)
 	rm -rf out/site/_modules
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --fresh-env --doctree-dir out/doctrees docs out/site
 	$(BIN)/python docs/check_site.py out/site
+	$(BIN)/python docs/check_numbers.py
 
 bench: $(READY)
 	$(BIN)/python benchmarks/page.py
@@ -66,6 +67,8 @@ figures: $(READY)
 	$(BIN)/python -m reproduction transition --full --out out/figures
 	cp out/figures/figures/transition.png docs/images/branches.png
 	cp out/figures/figures/transition-dark.png docs/images/branches-dark.png
+	$(BIN)/python docs/pictures/animation.py
+	$(BIN)/python docs/pictures/two_minima.py --compute
 	$(BIN)/python benchmarks/explorer_screenshots.py docs/images/explorer.png
 	$(BIN)/python benchmarks/explorer_screenshots.py docs/images/watch-it-learn.png
 

@@ -8,8 +8,8 @@ of the page. Its output is shown below it. An exception ends the build. Options:
 ``hidden``
     The block is executed but not shown, as assertions about numbers in the prose.
 
-``script`` gives links to the code of the page as one file, and to the page as a notebook with
-its output.
+``script`` gives links to the page as a notebook with its output, and to its code as one file. It
+stands before the blocks; the files are written when the page has been read.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ FOLDER = "_generated"
 FENCE = re.compile(r"^```\{(\w+)\}.*?\n(.*?)^```\n?", re.MULTILINE | re.DOTALL)
 #: Roles such as ``{doc}`page```, which notebooks do not support.
 ROLE = re.compile(r"\{\w+\}`([^`<]*?)(?: ?<[^`]*>)?`")
+#: Links to other pages of the site, which a notebook leaves behind.
+LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:)[^)]*\)")
 
 
 class Page:
@@ -51,6 +53,7 @@ class Page:
         self.blocks: list[str] = []
         self.printed: list[str] = []
         self.figures = 0
+        self.downloads = ""
 
     def execute(self, code: str, location: str) -> tuple[str, Any]:
         """Return the output of the code, and the value of its last line if it is an expression."""
@@ -109,21 +112,18 @@ class Run(SphinxDirective):
 
 
 class Script(SphinxDirective):
-    """Link to the code of the page, and to the page as a notebook."""
+    """Link to the page as a notebook, and to its code."""
 
     def run(self) -> list[nodes.Node]:
-        page = PAGES[self.env.docname]
         name = self.env.docname.rsplit("/", 1)[-1].replace("-", "_")
-        book = json.dumps(notebook(page), indent=1, ensure_ascii=False)
-        script = self._file(f"{name}.py", "\n\n".join(page.blocks) + "\n")
-        text = ("The code of this page as one script: ", script, "; with the text, as a notebook: ")
-        line = nodes.paragraph("", text[0], text[1], nodes.Text(text[2]))
-        line += self._file(f"{name}.ipynb", book + "\n")
+        PAGES[self.env.docname].downloads = name
+        line = nodes.paragraph("", "This page as a notebook: ", self._link(f"{name}.ipynb"))
+        line += [nodes.Text("; its code as a script: "), self._link(f"{name}.py")]
         return [line]
 
-    def _file(self, name: str, text: str) -> nodes.Node:
-        """Write a file and return a link to it."""
-        (_folder(self.env.app) / name).write_text(text, encoding="utf-8")
+    def _link(self, name: str) -> nodes.Node:
+        # The file must exist when the link is resolved; `_finish` writes its content.
+        (_folder(self.env.app) / name).touch()
         link = addnodes.download_reference(
             "", "", refdoc=self.env.docname, reftarget=f"/{FOLDER}/{name}", reftype="download"
         )
@@ -142,7 +142,7 @@ def notebook(page: Page) -> dict[str, Any]:
 
     executed, position = iter(zip(page.blocks, page.printed, strict=True)), 0
     for fence in FENCE.finditer(page.source):
-        add("markdown", ROLE.sub(r"\1", page.source[position : fence.start()]))
+        add("markdown", LINK.sub(r"\1", ROLE.sub(r"\1", page.source[position : fence.start()])))
         position = fence.end()
         if fence[1] == "run" and ":hidden:" not in fence[2]:
             code, printed = next(executed, ("", ""))
@@ -167,8 +167,19 @@ def _begin(app: Sphinx, docname: str, source: list[str]) -> None:
     PAGES[docname] = Page(source[0])
 
 
+def _finish(app: Sphinx, doctree: nodes.document) -> None:
+    """Write the notebook and the script of a page that links to them."""
+    page = PAGES[app.env.docname]
+    if page.downloads:
+        book = json.dumps(notebook(page), indent=1, ensure_ascii=False)
+        contents = {"ipynb": book + "\n", "py": "\n\n".join(page.blocks) + "\n"}
+        for suffix, text in contents.items():
+            (_folder(app) / f"{page.downloads}.{suffix}").write_text(text, encoding="utf-8")
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("run", Run)
     app.add_directive("script", Script)
     app.connect("source-read", _begin)
+    app.connect("doctree-read", _finish)
     return {"parallel_read_safe": False, "parallel_write_safe": True}

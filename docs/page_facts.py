@@ -1,0 +1,101 @@
+"""Numbers that pages quote, from committed results: (value,) or (value, standard error)."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+DOCS = Path(__file__).resolve().parent
+
+
+@cache
+def item(name: str) -> Any:
+    """Return an item of the report of the reproduction."""
+    report = json.loads((DOCS / "reproduction/report.json").read_text(encoding="utf-8"))
+    return next(each for each in report["items"] if each["name"] == name)
+
+
+def row(name: str, quantity: str, **at: Any) -> Any:
+    """Return a row of an item, by its quantity and its place."""
+    rows = [r for r in item(name)["rows"] if r["quantity"] == quantity]
+    return next(r for r in rows if at.items() <= r["at"].items())
+
+
+def ours(name: str, quantity: str, **at: Any) -> tuple[float, float]:
+    found = row(name, quantity, **at)
+    return found["ours"], found["stderr"]
+
+
+def published(name: str, quantity: str, **at: Any) -> tuple[float, float]:
+    found = row(name, quantity, **at)
+    return found["reference"], found["reference_error"] or np.nan
+
+
+def remark(name: str, pattern: str) -> tuple[float, ...]:
+    """Return the numbers of a pattern in the words of an item."""
+    text = json.dumps(item(name), ensure_ascii=False)
+    return tuple(float(group) for group in re.search(pattern, text).groups())
+
+
+@cache
+def data(name: str) -> xr.Dataset:
+    return xr.load_dataset(DOCS / "data" / name)
+
+
+def shift(omega: float) -> tuple[float, float]:
+    """Return the relative shift of alpha_c by one step of symmetry breaking."""
+    at = data("critical_lines.nc").sel(omega=omega, method="nearest")
+    both = at["alpha_c_shift"] / at["alpha_c"], at["alpha_c_shift_stderr"] / at["alpha_c"]
+    return float(both[0]), float(both[1])
+
+
+@cache
+def speed() -> Any:
+    lines = (DOCS / "data/benchmarks.jsonl").read_text(encoding="utf-8").splitlines()
+    return json.loads(lines[-1])
+
+
+@cache
+def released() -> pd.DataFrame:
+    return pd.read_csv(DOCS / "reproduction/tables/released-runs.csv.gz")
+
+
+def models() -> int:
+    folder = DOCS.parent / "src/dotphase/model/named"
+    return sum(not path.name.startswith("_") for path in folder.glob("*.py"))
+
+
+TRANSITION = "transition"
+AT_TWO = {"start": "semantic", "alpha": 2.0}
+
+FACTS: dict[str, tuple[float, ...]] = {
+    "alpha_c": ours(TRANSITION, "alpha_c"),
+    "alpha_c.published": published(TRANSITION, "alpha_c"),
+    "alpha_c.procedure": remark("quadrature", r"released procedure(?: gives)?:? (\d\.\d+)"),
+    "alpha_l": ours(TRANSITION, "alpha_l"),
+    "alpha_l.published": published(TRANSITION, "alpha_l"),
+    "alpha_c.shift.0": shift(0.0),
+    "alpha_c.shift.3": shift(0.3),
+    "test_error": ours(TRANSITION, "test_error", **AT_TWO),
+    "test_error.published": published(TRANSITION, "test_error", **AT_TWO),
+    "positional": ours("histogram", "accuracy", mechanism="positional"),
+    "positional.published": published("histogram", "accuracy", mechanism="positional"),
+    "semantic": ours("histogram", "accuracy", mechanism="semantic"),
+    "semantic.published": published("histogram", "accuracy", mechanism="semantic"),
+    "starts.gd.semantic": remark("starts", r"gradient descent, random start: (\d+) semantic"),
+    "starts.gd.positional": remark(
+        "starts", r"gradient descent, random start: .*?(\d+) positional"
+    ),
+    "models": (models(),),
+    "speed.ratio": (speed()["textbook"]["default"]["ratio"],),
+    "speed.error": (speed()["textbook"]["default"]["error"],),
+    "speed.textbook": (speed()["textbook"]["textbook"]["error"],),
+}
+FACTS["alpha_c.low"] = (1 - FACTS["alpha_c.published"][0] / FACTS["alpha_c"][0],)
