@@ -138,8 +138,8 @@ def side_by_side() -> dict[str, float]:
     """Wall time of a diagram of 25 x 7 cells with its chains in threads, and in processes."""
     alphas, omegas = np.linspace(0.1, 2, 25), np.linspace(0, 0.5, 7)
     found = {}
-    for name, fewest in (("threads", 10**9), ("processes", branch_processes.MANY)):
-        with patch.object(branch_processes, "MANY", fewest):
+    for name, fewest in (("threads", 10**9), ("processes", branch_processes.MIN_POINTS)):
+        with patch.object(branch_processes, "MIN_POINTS", fewest):
             begun = time.perf_counter()
             dp.diagram(dp.positional_semantic, alphas, omegas)
             found[name] = time.perf_counter() - begun

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import fake_task  # noqa: F401
 from dotphase.cli.main import main
-from dotphase.study import local
+from dotphase.runtime import processes
 
 if __name__ == "__main__":
-    local.COMMAND = (str(Path(__file__).with_name("fake_worker.py")),)
+    processes.COMMAND = (str(Path(__file__).with_name("fake_worker.py")),)
     limit = int(sys.argv[1])
     if limit:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))

@@ -16,8 +16,8 @@ from dotphase.explorer import (
     landscape,
     solver,
     stored_diagrams,
-    subprocesses,
 )
+from dotphase.runtime import processes
 from dotphase.theory.settings import SolverSettings
 
 #: Settings of the final numbers.
@@ -35,15 +35,14 @@ def shrink():
         {"log2_ensemble": 7, "repetitions": 2, "rtol": None},
         {"log2_ensemble": 8, "repetitions": 2, "rtol": 1.0},
     )
-    subprocesses.WORKER = [sys.executable, __file__, "worker"]
+    processes.COMMAND = (__file__, "worker")
 
 
 if __name__ == "__main__":
     shrink()
-    if sys.argv[1:] == ["worker"]:
-        from dotphase.explorer.worker import main
-
-        sys.exit(main())
+    if sys.argv[1:2] == ["worker"]:
+        del sys.argv[1]
+        processes.main()
     from dotphase.cli.main import main
 
     sys.argv.insert(1, "explore")

@@ -47,7 +47,7 @@ def test_xarray_is_imported_only_for_datasets():
 
 
 def test_studies_are_managed_without_jax():
-    modules = "dotphase.study.run, dotphase.study.worker"
+    modules = "dotphase.study.run, dotphase.runtime.processes"
     assert run_python(f"import sys, {modules}; sys.exit('jax' in sys.modules)") == 0
 
 

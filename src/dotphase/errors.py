@@ -63,3 +63,11 @@ class Interrupted(KeyboardInterrupt):
     def __init__(self, finished: object) -> None:
         self.finished = finished
         super().__init__("interrupted; finished runs are in .finished")
+
+
+def describe_error(error: BaseException) -> str:
+    """Describe an exception in one line."""
+    text = " ".join(str(error).split())
+    if isinstance(error, InvalidInput):
+        return text
+    return f"{type(error).__name__}: {text}"[:500] if text else type(error).__name__

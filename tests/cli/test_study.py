@@ -15,9 +15,9 @@ import pytest
 import fake_task  # noqa: F401
 from dotphase.cli.commands.study import duration, status_line
 from dotphase.cli.main import _run
+from dotphase.runtime import processes
 from dotphase.runtime.progress import ProgressEvent
 from dotphase.storage.journal import read_journal
-from dotphase.study import local
 from dotphase.study.journal import read_status
 from dotphase.study.run import StudyProgress
 
@@ -29,7 +29,7 @@ SPEC = 'task = "fake"\nseeds = 2\n[sweep]\nx = [1.0, 2.0]\n'
 def apart(tmp_path, monkeypatch):
     (tmp_path / "cache").mkdir()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(local, "COMMAND", (str(TESTS / "fake_worker.py"),))
+    monkeypatch.setattr(processes, "COMMAND", (str(TESTS / "fake_worker.py"),))
 
 
 @pytest.fixture

@@ -91,15 +91,17 @@ def test_attention_along_a_path_is_attention_at_every_step(paper):
 @pytest.fixture
 def messages(monkeypatch):
     """Messages of a worker."""
-    lines = []
-    monkeypatch.setattr(worker, "send", lambda **message: lines.append(message))
     monkeypatch.setattr(descent_module, "STAGES", (FIRST, FINAL))
-    return lines
+    return []
+
+
+def send_to(messages):
+    return lambda **message: messages.append(message)
 
 
 def test_theory_comes_coarse_first_and_is_that_of_dynamics(messages, paper):
     settings = Descent(Point(alpha=1.0), steps=4)
-    worker.dynamics(settings.to_dict())
+    worker.dynamics(send_to(messages), settings.to_dict())
     values = [line["value"] for line in messages if "value" in line]
     assert [value["stage"] for value in values] == [0, 1]
     shares = [line["progress"] for line in messages if "progress" in line]
@@ -115,7 +117,8 @@ def test_theory_comes_coarse_first_and_is_that_of_dynamics(messages, paper):
 
 
 def test_theory_reports_the_step_of_divergence(messages):
-    worker.dynamics(Descent(Point(alpha=1.0, sigma=1.2, ridge=0.1), lr=40.0, steps=4).to_dict())
+    settings = Descent(Point(alpha=1.0, sigma=1.2, ridge=0.1), lr=40.0, steps=4)
+    worker.dynamics(send_to(messages), settings.to_dict())
     value = messages[-1]["value"]
     assert value["diverged_at"] is not None
     assert value["message"].startswith(f"diverged at step {value['diverged_at']}")
@@ -124,7 +127,7 @@ def test_theory_reports_the_step_of_divergence(messages):
 
 def test_runs_are_those_of_train(messages, paper):
     settings = Descent(Point(alpha=1.0), "positional", momentum=0.5, steps=4, d=60)
-    worker.descend(settings.to_dict(), seeds=2)
+    worker.descend(send_to(messages), settings.to_dict(), seeds=2)
     path = messages[-1]["path"]
     known = dp.train(
         paper, 1.0, 60, seeds=2, start=dp.start_from(m=1.0), lr=8.0, steps=4, record=True,
@@ -154,16 +157,33 @@ def test_processes_that_no_window_watches_are_killed():
     assert processes.count("dynamics") == 0
 
 
-def test_a_process_that_dies_ends_its_job():
-    messages, ended = [], threading.Event()
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        ({"descent": {}}, "KeyError: 'point'"),
+        ({"descent": {"point": {"reference": "no"}}}, "model ="),
+    ],
+)
+def test_the_page_reads_why_a_job_failed(job, expected):
+    errors, messages, ended = [], [], threading.Event()
 
     def on_exit(error):
-        messages.append(error)
+        errors.append(error)
         ended.set()
 
     processes = JobProcesses()
-    process = processes.start({"task": "dynamics", "descent": {}}, messages.append, on_exit)
+    process = processes.start({"task": "dynamics", **job}, messages.append, on_exit).process
     assert ended.wait(60)
-    assert process.returncode not in (None, 0)
-    assert messages[-1] == "" and processes.count("dynamics") == 0
-    assert {"state": "done"} not in messages
+    assert process.returncode is not None and processes.count("dynamics") == 0
+    assert errors[0].startswith(expected) and messages == [{"steps": 0}]
+
+
+def test_a_process_that_dies_ends_its_job():
+    errors, ended = [], threading.Event()
+    processes = JobProcesses()
+    descent = {"task": "dynamics", "descent": Descent().to_dict()}
+    worker = processes.start(
+        descent, lambda _: worker.kill(), lambda error: (errors.append(error), ended.set())
+    )
+    assert ended.wait(60)
+    assert errors == ["its process ended early (killed by SIGKILL)"]

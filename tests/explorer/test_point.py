@@ -1,5 +1,7 @@
 """Parameters of the page from and to the query of an address."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -96,3 +98,22 @@ def test_a_model_of_the_users_own_has_its_parameters_as_controls(tmp_path):
         initial_point(f"{file}:demanding", [])
     with pytest.raises(InvalidInput, match="--model"):
         initial_point(None, ["omega=0.1"])
+
+
+def test_a_model_that_loops_is_refused_after_a_while(tmp_path, monkeypatch):
+    file, before = tmp_path / "loops.py", threading.active_count()
+    file.write_text(
+        "from pathlib import Path\nimport dotphase as dp\n"
+        "def model(ridge: float = 0.01):\n"
+        f"    while not Path({str(tmp_path / 'stop')!r}).exists(): pass\n"
+        "    return dp.positional_semantic(ridge=ridge)\n"
+    )
+    monkeypatch.setattr("dotphase.explorer.point.MODEL_SECONDS", 0.1)
+    point = Point(reference=f"{file}:model")
+    try:
+        for _ in range(5):
+            with pytest.raises(InvalidInput, match=r"took longer than 0.1 s: .* loop for ever"):
+                point.model()
+        assert threading.active_count() == before + 1
+    finally:
+        (tmp_path / "stop").touch()

@@ -100,6 +100,19 @@ def test_files_that_do_not_run(tmp_path, text, said):
     assert said in str(caught.value)
 
 
+@pytest.mark.parametrize("reason", ["'bye now'", "3", ""])
+def test_models_that_exit_are_refused(tmp_path, reason):
+    file = tmp_path / "some.py"
+    file.write_text(
+        "import sys\nimport dotphase as dp\ndef leave(*h):\n"
+        f"    sys.exit({reason})\ndef one():\n    leave()\n"
+        "def two():\n    return dp.Model(leave, leave, length=2)\n"
+    )
+    for name in ("one", "two"):
+        with pytest.raises(dp.InvalidInput, match="raised SystemExit"):
+            dp.load_model(f"{file}:{name}")
+
+
 def test_a_name_that_is_nearly_one_is_suggested():
     with pytest.raises(dp.InvalidInput, match=r"or FILE.py:NAME; did you mean multi-head\?$"):
         dp.load_model("multi_head")

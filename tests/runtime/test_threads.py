@@ -1,5 +1,6 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
@@ -59,3 +60,26 @@ def test_cores_may_be_limited(monkeypatch, given, cores):
     monkeypatch.setenv("NPROC", given)
     monkeypatch.setattr(threads.os, "cpu_count", lambda: 5)
     assert threads._count_cores() == cores
+
+
+def test_calls_within_a_time_limit():
+    assert threads.call_within(60.0, "a", lambda: 3) == 3
+    with pytest.raises(ZeroDivisionError):
+        threads.call_within(60.0, "a", lambda: 1 // 0)
+
+
+def test_calls_that_never_return_occupy_few_threads(monkeypatch):
+    monkeypatch.setattr(threads, "MAX_LIMITED_CALLS", 2)
+    before, free = threading.active_count(), threading.Event()
+    try:
+        for key in ("a", "a", "b", "c", "d", "a"):
+            with pytest.raises(TimeoutError):
+                threads.call_within(0.01, key, free.wait)
+        assert threading.active_count() <= before + 2
+    finally:
+        free.set()
+    while threads._limited_calls:
+        with suppress(TimeoutError):
+            threads.call_within(60.0, "e", lambda: None)
+        threads._limited_calls.pop("e", None)
+    assert threads.call_within(60.0, "c", lambda: 1) == 1

@@ -15,15 +15,15 @@ import xarray as xr
 
 import dotphase as dp
 import fake_task  # noqa: F401
+from dotphase.runtime import processes
 from dotphase.storage.journal import read_journal
-from dotphase.study import local
 
 TESTS = Path(__file__).parents[1]
 
 
 @pytest.fixture
 def fake_workers(monkeypatch):
-    monkeypatch.setattr(local, "COMMAND", (str(TESTS / "fake_worker.py"),))
+    monkeypatch.setattr(processes, "COMMAND", (str(TESTS / "fake_worker.py"),))
 
 
 def fake(**sweep):
@@ -55,7 +55,7 @@ def test_a_study_becomes_a_labeled_dataset(tmp_path, fake_workers):
 
 def test_a_finished_study_is_not_computed_again(tmp_path, fake_workers, monkeypatch):
     first = dp.run_study(fake(), tmp_path)
-    monkeypatch.setattr(local, "COMMAND", ("-c", "raise SystemExit(1)"))
+    monkeypatch.setattr(processes, "COMMAND", ("-c", "raise SystemExit(1)"))
     xr.testing.assert_identical(dp.run_study(fake(), tmp_path), first)
 
 
@@ -90,7 +90,47 @@ def test_a_point_that_kills_its_worker_fails_alone(tmp_path, fake_workers):
     dataset = dp.run_study(study, tmp_path, workers=2)
     assert dataset["done"].sel(kind="good").all()
     reason = str(dataset["reason"].sel(kind="deadly", seed=0).values)
-    assert reason == "3 worker processes died computing it: signal 9"
+    assert reason == "3 worker processes died computing it: killed by SIGKILL"
+
+
+MODEL = """
+import os, sys
+import uuid
+import dotphase as dp
+
+print("printed by the file")
+
+def model(exits: str = "", ridge: float = 0.01):
+    print("printed by the function")
+    os.write(1, b"written to the descriptor")
+    if exits == "politely":
+        sys.exit("bye now")
+    if exits == "at once":
+        sys.stderr.write("last words\\n")
+        sys.stderr.flush()
+        os._exit(3)
+    while exits == "never":
+        pass
+    return dp.positional_semantic(ridge=ridge)
+"""
+
+
+def test_models_that_print_exit_and_loop(tmp_path, monkeypatch):
+    """In a folder with a file that has the name of a standard module."""
+    monkeypatch.chdir(tmp_path)
+    Path("model.py").write_text(MODEL)
+    Path("uuid.py").write_text("raise SystemExit('the wrong uuid')")
+    exits = ["", "politely", "at once", "never"]
+    study = dp.Study(
+        "theory", {"alpha": 1.0, "log2_points": 12}, {"exits": exits}, model="model.py:model"
+    )
+    dataset = dp.run_study(study, "s", workers=1, max_seconds=20.0)
+    assert dataset["done"].values[:, 0].tolist() == [True, False, False, False]
+    assert dataset["reason"].values[1:, 0].tolist() == [
+        "model = 'model.py:model': raised SystemExit: bye now",
+        "3 worker processes died computing it: exit code 3, last words",
+        "took longer than 20 s",
+    ]
 
 
 def test_workers_that_are_killed_take_no_result_with_them(tmp_path, fake_workers):
@@ -110,7 +150,7 @@ def test_workers_that_are_killed_take_no_result_with_them(tmp_path, fake_workers
 
 
 def test_workers_that_cannot_start(tmp_path, monkeypatch):
-    monkeypatch.setattr(local, "COMMAND", ("-c", "raise SystemExit('no such thing')"))
+    monkeypatch.setattr(processes, "COMMAND", ("-c", "raise SystemExit('no such thing')"))
     with pytest.raises(dp.InvalidInput, match=r"workers = 2: cannot be started.*no such thing"):
         dp.run_study(fake(), tmp_path, workers=2)
 
@@ -151,6 +191,8 @@ def test_status_while_running(tmp_path, fake_workers):
     [
         ({"engine": "slurm"}, "engine"),
         ({"workers": 0}, "workers"),
+        ({"max_seconds": 0.0}, "max_seconds"),
+        ({"max_seconds": 1.0, "engine": "serial"}, "max_seconds"),
         ({"scheduler": "tcp://127.0.0.1:1"}, "scheduler"),
     ],
 )

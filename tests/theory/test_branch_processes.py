@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase.runtime import threads
+from dotphase.runtime import processes, threads
 from dotphase.theory import branch_processes
 from dotphase.theory.settings import SolverSettings
 from dotphase.theory.solve import continue_many
@@ -20,16 +20,16 @@ SETTINGS = SolverSettings(log2_points=12)
 @pytest.fixture
 def started(monkeypatch):
     """Workers that were started, on whatever machine."""
-    crew, start = [], branch_processes.subprocesses.start
+    crew, worker = [], processes.Worker
 
-    def noted(*args, **more):
-        crew.append(start(*args, **more))
+    def noted():
+        crew.append(worker())
         return crew[-1]
 
-    monkeypatch.setattr(branch_processes.subprocesses, "start", noted)
+    monkeypatch.setattr(processes, "Worker", noted)
     monkeypatch.setattr(threads, "CORES", 2)
     yield crew
-    assert all(worker.poll() is not None for worker in crew)
+    assert all(worker.process.poll() is not None for worker in crew)
 
 
 def test_the_numbers_are_those_of_threads(paper, started, monkeypatch):
@@ -75,7 +75,7 @@ def test_whoever_interrupts_leaves_no_worker_behind(paper, started, monkeypatch)
     def stop():
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(branch_processes.interrupt, "check", stop)
+    monkeypatch.setattr(processes.interrupt, "check", stop)
     with pytest.raises(KeyboardInterrupt):
         branch_processes.in_processes([(paper, "semantic")] * 2, [1.0] * 200, SETTINGS)
     assert len(started) == 2

@@ -140,8 +140,10 @@ def _run(arguments: Sequence[str] | None, announced: threading.Lock | None = Non
     words = sys.argv[1:] if arguments is None else list(arguments)
     try:
         result = cli.main(args=words, prog_name="dotphase", standalone_mode=False)
-    except SystemExit as exit:  # raised by the completion of the shell
-        return int(exit.code or 0)
+    except SystemExit as exit:
+        if "_DOTPHASE_COMPLETE" in os.environ:  # the completion of the shell
+            return int(exit.code or 0)
+        return _refuse(f"a function of the model called sys.exit({exit.code!r})")
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         return 2

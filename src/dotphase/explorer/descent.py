@@ -143,14 +143,12 @@ def start_theory(processes: JobProcesses, descent: Descent, job: SharedJob) -> N
         with job.lock:
             job.value = message.get("value", job.value)
             job.progress = message.get("progress", job.progress)
-            job.done = job.done or message["state"] == "done"
-            if message["state"] == "failed":
-                job.fail(message["message"])
 
     def on_exit(error: str) -> None:
         with job.lock:
-            if not job.done and job.error is None:
-                job.fail(error or "its process ended early")
+            job.done = not error
+            if error:
+                job.fail(error)
 
     task = {"task": "dynamics", "descent": descent.to_dict()}
     process = processes.start(task, on_message, on_exit)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from dotphase.config.parameters import (
@@ -26,11 +26,14 @@ from dotphase.model import Model
 from dotphase.model.load import find_model
 from dotphase.model.mixing import MIXING
 from dotphase.model.named import MODELS, PAPER, NamedModel
+from dotphase.runtime.threads import call_within
 
 #: Decimals of every number; points are compared after rounding.
 DECIMALS = 6
 #: Longest text of a number or a name.
 MAX_TEXT = 40
+#: Seconds in which a user's file must define its model.
+MODEL_SECONDS = 30.0
 #: Smallest and largest rank of the student.
 RANKS = (1, 3)
 
@@ -191,8 +194,15 @@ class Point:
         return family(self.reference)
 
     def model(self) -> Model:
-        """The model of this point."""
-        return self.family.named.build(**dict(self.values))
+        """The model of this point; a user's model that takes too long is refused."""
+        build = partial(self.family.named.build, **dict(self.values))
+        if self.family.is_paper:
+            return build()
+        try:
+            return call_within(MODEL_SECONDS, (self.reference, self.values), build)
+        except TimeoutError:
+            rule = f"took longer than {MODEL_SECONDS:g} s: its functions may loop for ever"
+            raise InvalidInput("model", self.reference, rule) from None
 
     def replace(self, **changes: Any) -> Point:
         """The same point with other values of some parameters."""

@@ -174,7 +174,7 @@ class Handler(BaseHTTPRequestHandler):
         except (ConnectionError, KeyboardInterrupt):
             # The window has gone, or the program ends.
             self.close_connection = True
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             # A defect: its traceback belongs into the terminal, not onto the page.
             traceback.print_exc()
             message = f"failed ({type(error).__name__})"

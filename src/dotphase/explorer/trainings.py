@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import subprocess
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from dotphase.explorer.point import Point, parse_integer
 from dotphase.explorer.subprocesses import JobProcesses, Message
 from dotphase.finite_d.initializers import INITIALIZERS
 from dotphase.model import Model
+from dotphase.runtime.processes import Worker
 
 #: Bounds of the dimension: a run takes seconds and fits into memory.
 DIMENSIONS = (10, 2000)
@@ -52,7 +52,7 @@ class TrainingJob:
     runs: list[dict[str, Any]] = field(default_factory=list)
     dots: list[list[Any]] = field(default_factory=list)
     path: dict[str, Any] | None = None
-    process: subprocess.Popen | None = None
+    process: Worker | None = None
 
     @property
     def ended(self) -> bool:
@@ -133,9 +133,8 @@ class Trainings:
         with self._lock:
             if job.ended:
                 return
-            job.state = message["state"]
+            job.state = "running"
             job.steps = message.get("steps", job.steps)
-            job.message = message.get("message", job.message)
             job.path = message.get("path", job.path)
             if "dots" in message:
                 job.dots = [*job.dots, message["dots"]]
@@ -145,6 +144,5 @@ class Trainings:
     def _on_exit(self, job: TrainingJob, error: str) -> None:
         with self._lock:
             if not job.ended:
-                job.state = "failed"
-                job.message = error or job.message or "the training process ended early"
+                job.state, job.message = "failed" if error else "done", error
             job.process = None

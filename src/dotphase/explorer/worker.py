@@ -1,15 +1,8 @@
-"""The process that computes for the page: one job from stdin, reports as lines of JSON on stdout.
-
-A process of its own, with low priority, keeps the page responsive. A canceled job ends at once, and
-its memory is free.
-"""
+"""Jobs of the page that run in processes of their own, whose low priority keeps it responsive."""
 
 from __future__ import annotations
 
-import json
 import os
-import sys
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -19,7 +12,7 @@ import numpy as np
 from dotphase.config.serialization import to_json_types
 from dotphase.errors import InvalidInput
 
-#: Niceness of this process.
+#: Niceness of the processes.
 NICENESS = 5
 #: Number of sampled sentences whose attention is shown along gradient descent.
 SENTENCES = 8
@@ -31,36 +24,29 @@ DOT_LEARNING_RATE = 8.0
 DECIMALS = 4
 
 
-def main() -> int:
-    """Run the job that stdin describes."""
-    job = json.loads(sys.stdin.readline())
-    threading.Thread(target=_end_with_server, daemon=True).start()
+#: Sends a report, with its fields as keywords.
+Send = Callable[..., None]
+
+
+def run(job: dict[str, Any], report: Callable[[dict[str, Any]], None]) -> None:
+    """Run a job: the name of its task, and its arguments."""
+    from dotphase.runtime.compilation_cache import enable_for_process
+
+    def send(**fields: Any) -> None:
+        report(to_json_types(fields))
+
     with suppress(OSError):
         os.nice(NICENESS)
+    enable_for_process()
+    send(steps=0)
     tasks: dict[str, Callable[..., None]] = {
         "train": train, "dynamics": dynamics, "descend": descend
     }  # fmt: skip
-    task = tasks[job.pop("task")]
-    from dotphase.runtime.compilation_cache import enable_for_process
-
-    enable_for_process()
-    send(state="running", steps=0)
-    try:
-        task(**job)
-    except InvalidInput as error:
-        send(state="failed", message=str(error))
-        return 2
-    send(state="done")
-    return 0
+    arguments = dict(job)
+    tasks[arguments.pop("task")](send, **arguments)
 
 
-def _end_with_server() -> None:
-    """End when stdin closes: the server keeps it open, and also a killed server closes it."""
-    sys.stdin.read()
-    os._exit(1)
-
-
-def train(point: dict[str, Any], **options: Any) -> None:
+def train(send: Send, point: dict[str, Any], **options: Any) -> None:
     """Train students, send every finished run, and before that dots on the landscape.
 
     The optimizer that finds the minima takes few long steps. The dots show gradient descent from
@@ -72,16 +58,16 @@ def train(point: dict[str, Any], **options: Any) -> None:
 
     def report(event: ProgressEvent) -> None:
         if event.result is None:
-            send(state="running", steps=event.done)
+            send(steps=event.done)
         else:
-            send(state="running", run=event.result.to_dict())
+            send(run=event.result.to_dict())
 
     at = Point(**point)
     model = at.model()
     dots = {**options, "optimizer": "gd", "lr": DOT_LEARNING_RATE}
     for steps in DOT_STEPS if has_landscape(model) else ():
         training = train_students(model, at.alpha, **dots, steps=steps)
-        send(state="running", steps=steps, dots=[(run.m, run.theta) for run in training.runs])
+        send(steps=steps, dots=[(run.m, run.theta) for run in training.runs])
     train_students(model, at.alpha, **options, progress=report)
 
 
@@ -96,7 +82,7 @@ def has_landscape(model: Any) -> bool:
     return model.spectrum is None
 
 
-def dynamics(descent: dict[str, Any]) -> None:
+def dynamics(send: Send, descent: dict[str, Any]) -> None:
     """Compute gradient descent in the limit of large d: small ensembles, then larger ones."""
     from dotphase.dmft.result import QUANTITIES
     from dotphase.dmft.run import dynamics as compute_dynamics
@@ -109,7 +95,7 @@ def dynamics(descent: dict[str, Any]) -> None:
     done = iter(range(1, total + 1))
 
     def report(event: ProgressEvent) -> None:
-        send(state="running", progress=next(done, total) / total)
+        send(progress=next(done, total) / total)
 
     for number, stage in enumerate(STAGES):
         path = compute_dynamics(
@@ -124,10 +110,10 @@ def dynamics(descent: dict[str, Any]) -> None:
             "stage": number,
             "attention": attention(model, theta[..., 0, 0], m[..., 0], q[..., 0, 0]),
         }
-        send(state="running", value=value)
+        send(value=value)
 
 
-def descend(descent: dict[str, Any], seeds: int) -> None:
+def descend(send: Send, descent: dict[str, Any], seeds: int) -> None:
     """Run gradient descent at finite d, from the same initialization by the same rule."""
     from dotphase.dmft.result import QUANTITIES
     from dotphase.explorer.descent import Descent
@@ -154,7 +140,7 @@ def descend(descent: dict[str, Any], seeds: int) -> None:
         "diverged_at": [run.iterations if run.diverged else None for run in training.runs],
         "attention": attention(model, theta * scale, m * along, q * scale),
     }
-    send(state="running", path=path)
+    send(path=path)
 
 
 def attention(model: Any, theta: np.ndarray, m: np.ndarray, q: np.ndarray) -> dict[str, Any]:
@@ -166,12 +152,3 @@ def attention(model: Any, theta: np.ndarray, m: np.ndarray, q: np.ndarray) -> di
         learner: {kind: np.round(values, DECIMALS) for kind, values in parts.items()}
         for learner, parts in matrices.items()
     }
-
-
-def send(**message: Any) -> None:
-    """Send one report to the server."""
-    print(json.dumps(to_json_types(message), allow_nan=False), flush=True)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

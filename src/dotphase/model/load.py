@@ -27,7 +27,7 @@ from dotphase.config.parameters import (
     ParameterType,
     Text,
 )
-from dotphase.errors import InvalidInput
+from dotphase.errors import InvalidInput, describe_error
 from dotphase.model.named import MODELS, NamedModel
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def _guarded(function: Callable[..., Any], shown: str) -> Callable[..., Model]:
             model = function(**parameters)
         except InvalidInput:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise _raised(shown, error) from error
         if not isinstance(model, Model):
             rule = f"must return a Model, but it returned {type(model).__name__}"
@@ -228,5 +228,4 @@ def _table(function: Callable[..., Any], shown: str) -> dict[str, Parameter]:
 
 
 def _raised(shown: str, error: BaseException) -> InvalidInput:
-    parts = [type(error).__name__, " ".join(str(error).split())]
-    return InvalidInput("model", shown, "raised " + ": ".join(filter(None, parts)))
+    return InvalidInput("model", shown, f"raised {describe_error(error)}")

@@ -119,7 +119,7 @@ def _call_on_sample(field: str, value: Any, function: Any, *arguments: Any) -> A
     arrays = jax.tree.map(jnp.asarray, arguments)
     try:
         return jax.device_get(jax.jit(jax.vmap(function))(*arrays))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         reason = (str(error).strip() or "no message").splitlines()[0]
         rule = f"must be a JAX function, but it raised {type(error).__name__}: {reason}"
         raise InvalidInput(field, name_of(value), rule) from error
@@ -141,7 +141,7 @@ def _check_function(
     devices()  # An error about missing devices must not look like an error of the function.
     try:
         result = call_many(function, fields, *more)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         reason = (str(error).strip() or "no message").splitlines()[0]
         rule = f"{allowed}, but it raised {type(error).__name__}: {reason}"
         raise InvalidInput(field, name, rule) from error

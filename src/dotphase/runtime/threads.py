@@ -1,17 +1,22 @@
-"""Blocks of points computed on all cores."""
+"""Blocks of points computed on all cores, and calls with a time limit."""
 
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections import deque
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import jax
 
 from dotphase.runtime.precision import in_double_precision
+
+#: Largest number of calls of `call_within` that run at once.
+MAX_LIMITED_CALLS = 16
 
 T = TypeVar("T")
 
@@ -56,3 +61,33 @@ def map_blocks(compute: Callable[[int], T], count: int) -> list[T]:
 def thread_pool() -> ThreadPoolExecutor:
     """Return the threads of this process, one per core, started at the first call."""
     return ThreadPoolExecutor(CORES, thread_name_prefix="dotphase-blocks")
+
+
+_limited_calls: dict[Hashable, tuple[float, Future[Any]]] = {}
+_limited_calls_lock = threading.Lock()
+
+
+def call_within(seconds: float, key: Hashable, compute: Callable[[], T]) -> T:
+    """Call a function in another thread; raise `TimeoutError` if it takes too long.
+
+    A thread cannot be stopped, and goes on after the error. Equal keys share one call, and at most
+    `MAX_LIMITED_CALLS` run at once, so that functions that never return occupy few threads.
+    """
+    with _limited_calls_lock:
+        for old in [key for key, (_, call) in _limited_calls.items() if call.done()]:
+            del _limited_calls[old]
+        if key not in _limited_calls:
+            if len(_limited_calls) >= MAX_LIMITED_CALLS:
+                raise TimeoutError
+            future: Future[T] = Future()
+            _limited_calls[key] = time.monotonic(), future
+            threading.Thread(target=_fulfill, args=(future, compute), daemon=True).start()
+        started, future = _limited_calls[key]
+    return future.result(max(0.0, started + seconds - time.monotonic()))
+
+
+def _fulfill(future: Future[T], compute: Callable[[], T]) -> None:
+    try:
+        future.set_result(compute())
+    except BaseException as error:
+        future.set_exception(error)

@@ -26,13 +26,14 @@ from dataclasses import astuple
 from importlib.util import find_spec
 from typing import Any
 
-from dotphase.errors import InvalidInput
+from dotphase.errors import InvalidInput, describe_error
+from dotphase.runtime import interrupt
+from dotphase.runtime.processes import ENVIRONMENT
 from dotphase.runtime.shared_setting import SharedSetting
-from dotphase.runtime.subprocesses import ENVIRONMENT
 from dotphase.storage.journal import PointResult
-from dotphase.study.local import Step, drain, split_into_chunks
+from dotphase.study.local import Step, split_into_chunks
 from dotphase.study.spec import Study
-from dotphase.study.tasks import compute_point, describe_error
+from dotphase.study.tasks import compute_point
 
 #: Seconds after which a task starts no further point.
 TASK_SECONDS = 5.0
@@ -222,9 +223,20 @@ def _wait_for_tasks(client: Any, done_tasks: queue.SimpleQueue[Any]) -> list[Any
                 f"{client.scheduler.address} has no workers; the study waits for them",
                 stacklevel=2,
             )
-        futures = drain(done_tasks, POLL_SECONDS)
+        futures = _drain(done_tasks)
         if client.status != "running":
             raise ConnectionError("the scheduler was lost")
+    return futures
+
+
+def _drain(done_tasks: queue.SimpleQueue[Any]) -> list[Any]:
+    """Wait for a task and return all that are done; empty after `POLL_SECONDS`."""
+    interrupt.check()
+    futures: list[Any] = []
+    with suppress(queue.Empty):
+        futures.append(done_tasks.get(timeout=POLL_SECONDS))
+        while True:
+            futures.append(done_tasks.get_nowait())
     return futures
 
 

@@ -7,32 +7,21 @@ it was computing, and is replaced.
 
 from __future__ import annotations
 
-import json
-import queue
-import subprocess
-import tempfile
-import threading
-from collections import Counter, deque
-from collections.abc import Generator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import IO, Any
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from dotphase.errors import InvalidInput
 from dotphase.runtime import interrupt
-from dotphase.runtime.subprocesses import start
+from dotphase.runtime.processes import Pool, Worker
 from dotphase.storage.journal import PointResult
 from dotphase.study.spec import Study
 from dotphase.study.tasks import compute_point
 
-#: Arguments of Python in a worker.
-COMMAND = ("-m", "dotphase.study.worker")
-#: Number of dead workers after which a point fails; also of workers that die in a row at startup.
+#: Number of dead workers after which a point fails.
 MAX_DEATHS = 3
 #: Maximal number of neighboring points that are reserved for a worker.
 MAX_CHUNK = 32
-#: Seconds between two checks for an interruption.
-POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -60,133 +49,70 @@ def run_serially(study: Study, points: Sequence[int]) -> Generator[Step, None, N
 
 
 def run_on_processes(
-    study: Study, points: Sequence[int], n_workers: int
+    study: Study, points: Sequence[int], n_workers: int, max_seconds: float = 0.0
 ) -> Generator[Step, None, None]:
-    """Compute points in worker processes; each resumption starts the next points."""
-    messages: queue.SimpleQueue[tuple[_Worker, str | None]] = queue.SimpleQueue()
-    chunks = split_into_chunks(points, n_workers)
-    workers: list[_Worker] = []
+    """Compute points in worker processes; each resumption starts the next points.
+
+    A point that takes longer than `max_seconds` fails; 0 for no limit.
+    """
+    queues = _Queues(split_into_chunks(points, n_workers))
     deaths: Counter[int] = Counter()
-    n_failed_starts = 0
     finished: list[PointResult] = []
-    try:
+    with Pool(n_workers) as pool:
         while True:
-            waiting = sum(map(len, chunks)) + sum(len(worker.chunk) for worker in workers)
-            for _ in range(min(n_workers - len(workers), waiting)):
-                workers.append(_Worker.start(messages))
-            started = [worker for worker in workers if _assign_point(worker, workers, chunks)]
-            yield Step(
-                tuple(finished),
-                tuple(worker.point for worker in started if worker.point is not None),
-            )
+            pool.grow(pool.n_busy + len(queues))
+            taken = ((worker, queues.take(worker)) for worker in pool.idle())
+            started = {worker: index for worker, index in taken if index is not None}
+            yield Step(tuple(finished), tuple(started.values()))
             finished.clear()
-            for worker in started:
-                worker.send(study)
-            if not any(worker.point is not None or not worker.ready for worker in workers):
+            for worker, index in started.items():
+                arguments = study.arguments(index)
+                worker.call(index, _compute, arguments, max_seconds=max_seconds)
+            if not pool.n_busy and not queues:
                 return
-            for worker, line in drain(messages, POLL_SECONDS):
-                if line is None:
-                    workers.remove(worker)
-                    cause = worker.close()
-                    n_failed_starts = 0 if worker.ready else n_failed_starts + 1
-                    if n_failed_starts >= MAX_DEATHS:
-                        raise InvalidInput("workers", n_workers, f"cannot be started: {cause}")
-                    if worker.point is not None:
-                        deaths[worker.point] += 1
-                        if deaths[worker.point] < MAX_DEATHS:
-                            worker.chunk.appendleft(worker.point)
-                        else:
-                            reason = f"{MAX_DEATHS} worker processes died computing it: {cause}"
-                            finished.append(PointResult(worker.point, None, reason, 0.0))
-                    if worker.chunk:
-                        chunks.appendleft(worker.chunk)
-                elif not worker.ready:
-                    worker.ready = True
+            for index, (worker, kind, value) in pool.wait():
+                if kind in ("death", "late"):
+                    queues.release(worker)
+                if kind == "result":
+                    finished.append(value)
+                elif index is None:  # an idle worker has died
+                    continue
+                elif kind == "death" and deaths[index] < MAX_DEATHS - 1:
+                    deaths[index] += 1
+                    queues.chunks.appendleft(deque([index]))
                 else:
-                    finished.append(PointResult(**json.loads(line)))
-                    worker.point = None
-    finally:
-        for worker in workers:
-            worker.close()
+                    died = f"{MAX_DEATHS} worker processes died computing it: "
+                    reason = died + value if kind == "death" else value
+                    finished.append(PointResult(index, None, reason, 0.0))
 
 
-def _assign_point(worker: _Worker, workers: list[_Worker], chunks: deque[deque[int]]) -> bool:
-    """Assign the next point to an idle worker; return True if it has a new point."""
-    if not worker.ready or worker.point is not None:
-        return False
-    if not worker.chunk and chunks:
-        worker.chunk = chunks.popleft()
-    if not worker.chunk:
-        # All chunks are assigned: take a point from the longest one.
-        slowest = max(workers, key=lambda candidate: len(candidate.chunk))
-        if slowest.chunk:
-            worker.chunk.append(slowest.chunk.pop())
-    worker.point = worker.chunk.popleft() if worker.chunk else None
-    return worker.point is not None
+def _compute(arguments: dict[str, Any], report: Callable[[Any], None]) -> PointResult:
+    """Compute a point in a worker, without reports in between."""
+    return compute_point(**arguments)
 
 
-def drain(messages: queue.SimpleQueue[Any], timeout: float) -> list[Any]:
-    """Wait for a message and return all that have arrived; empty after `timeout` seconds."""
-    interrupt.check()
-    arrived: list[Any] = []
-    with suppress(queue.Empty):
-        arrived.append(messages.get(timeout=timeout))
-        while True:
-            arrived.append(messages.get_nowait())
-    return arrived
+class _Queues:
+    """Chunks of neighboring points, and those that are reserved for the workers."""
 
+    def __init__(self, chunks: deque[deque[int]]) -> None:
+        self.chunks = chunks
+        self._reserved: defaultdict[Worker, deque[int]] = defaultdict(deque)
 
-@dataclass(eq=False)
-class _Worker:
-    """A worker process, the point that it computes and the points reserved for it."""
+    def __len__(self) -> int:
+        return sum(map(len, self.chunks)) + sum(map(len, self._reserved.values()))
 
-    process: subprocess.Popen[str]
-    stderr: IO[bytes]
-    listener: threading.Thread = field(init=False)
-    ready: bool = False
-    point: int | None = None
-    chunk: deque[int] = field(default_factory=deque)
+    def take(self, worker: Worker) -> int | None:
+        """Take the next point of a worker; None if there is none."""
+        chunk = self._reserved[worker]
+        if not chunk and self.chunks:
+            chunk = self._reserved[worker] = self.chunks.popleft()
+        if chunk:
+            return chunk.popleft()
+        # All chunks are reserved: take the last point of the longest one.
+        longest = max(self._reserved.values(), key=len)
+        return longest.pop() if longest else None
 
-    @classmethod
-    def start(cls, messages: queue.SimpleQueue[Any]) -> _Worker:
-        stderr = tempfile.TemporaryFile()  # noqa: SIM115 (closed by close)
-        options = {"text": True, "encoding": "utf-8"}
-        process = start(*COMMAND, stderr=stderr, **options)
-        worker = cls(process, stderr)
-        worker.listener = threading.Thread(target=worker.listen, args=(messages,), daemon=True)
-        worker.listener.start()
-        return worker
-
-    def listen(self, messages: queue.SimpleQueue[Any]) -> None:
-        """Forward complete lines of the process, and None at the end."""
-        assert self.process.stdout is not None
-        with suppress(ValueError, OSError):
-            for line in self.process.stdout:
-                if line.endswith("\n"):
-                    messages.put((self, line))
-        messages.put((self, None))
-
-    def send(self, study: Study) -> None:
-        """Send the assigned point; if the process has died, its listener reports that."""
-        assert self.process.stdin is not None and self.point is not None
-        with suppress(BrokenPipeError):
-            self.process.stdin.write(json.dumps(study.arguments(self.point)) + "\n")
-            self.process.stdin.flush()
-
-    def close(self) -> str:
-        """End the process; return in a few words why it ended."""
-        exit_code = self.process.poll()
-        self.process.kill()
-        self.process.wait()
-        self.listener.join()
-        assert self.process.stdin is not None and self.process.stdout is not None
-        with suppress(BrokenPipeError):
-            self.process.stdin.close()
-        self.process.stdout.close()
-        self.stderr.seek(0)
-        errors = self.stderr.read().decode("utf-8", "replace").strip().splitlines()
-        self.stderr.close()
-        code = self.process.returncode if exit_code is None else exit_code
-        if code < 0:
-            return f"signal {-code}"
-        return f"exit code {code}, {errors[-1][:300]}" if errors else f"exit code {code}"
+    def release(self, worker: Worker) -> None:
+        """Return the points reserved for a worker that has died."""
+        if chunk := self._reserved.pop(worker, None):
+            self.chunks.appendleft(chunk)

@@ -61,6 +61,7 @@ def run_study(
     engine: str = "local",
     scheduler: str | None = None,
     workers: int | None = None,
+    max_seconds: float | None = None,
     progress: ProgressCallback | None = None,
 ) -> xr.Dataset:
     """Compute the unfinished points of a study.
@@ -78,6 +79,8 @@ def run_study(
         Address of an existing Dask cluster; by default one is started on 127.0.0.1.
     workers : int, optional
         Number of processes to start; by default one per core.
+    max_seconds : float, optional
+        Time after which a point fails and its process is killed, with ``engine="local"``.
     progress : callable, optional
         Receives a `ProgressEvent` at the beginning and whenever points are recorded. Its ``done``
         counts failed points too; its ``result`` has ``failed``, ``rate``, ``seconds_left``
@@ -104,6 +107,10 @@ def run_study(
     """
     study = study if isinstance(study, Study) else read_spec(study)
     count = check_engine(engine, scheduler, workers)
+    if max_seconds is not None:
+        validation.number("max_seconds", max_seconds, above=0)
+        if engine != "local":
+            raise InvalidInput("max_seconds", max_seconds, "must be used with local processes")
     with _interrupt_on_sigterm(), ExitStack() as stack:
         # Connect first: a wrong address must not leave an empty folder behind.
         client = stack.enter_context(connect(count, scheduler)) if scheduler is not None else None
@@ -114,7 +121,7 @@ def run_study(
             if engine == "serial" or not unfinished:
                 steps = run_serially(study, unfinished)
             elif engine == "local":
-                steps = run_on_processes(study, unfinished, count)
+                steps = run_on_processes(study, unfinished, count, max_seconds or 0.0)
             else:
                 client = client or stack.enter_context(connect(count, None))
                 steps = run_on_dask(client, study, unfinished)

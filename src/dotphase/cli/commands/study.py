@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dotphase.cli.options import json_option, model_reference_options, where_options
+from dotphase.cli.options import json_option, model_reference_options, option, where_options
 from dotphase.cli.output import print_json
+from dotphase.config.parameters import Number, Parameter
 
 if TYPE_CHECKING:
     from dotphase.runtime.progress import ProgressCallback, ProgressEvent
 
+MAX_SECONDS = Parameter(
+    "max_seconds", Number(above=0), None, "Time after which a point fails, with local processes."
+)
 #: Shortest time between two updates of the terminal, so that drawing does not delay the points.
 MIN_REDRAW_SECONDS = 0.1
 
@@ -32,6 +36,7 @@ def command() -> None:
 @click.option("--out", required=True, metavar="DIR",
               help="Folder of the study: new, empty, or one to resume.")  # fmt: skip
 @where_options
+@option(MAX_SECONDS)
 @model_reference_options
 @json_option
 def run(
@@ -40,6 +45,7 @@ def run(
     engine: str,
     scheduler: str | None,
     workers: int | None,
+    max_seconds: float | None,
     reference: str | None,
     settings: tuple[str, ...],
     as_json: bool,
@@ -60,8 +66,9 @@ def run(
     with _live_status(study.task) as show:
         try:
             dataset: Any = run_study(
-                study, out, engine=engine, scheduler=scheduler, workers=workers, progress=show
-            )
+                study, out, engine=engine, scheduler=scheduler, workers=workers,
+                max_seconds=max_seconds, progress=show,
+            )  # fmt: skip
         except Interrupted as stop:
             interrupted, dataset = True, stop.finished
     status = read_status(out)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from dotphase.config.parameters import Parameter
 from dotphase.config.registry import Registry
-from dotphase.errors import InvalidInput
+from dotphase.errors import describe_error
 from dotphase.model.load import Reference
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def compute_point(
             arguments.insert(0, _model(Reference(**model), json.dumps(of_model)))
         results = definition.compute(*arguments)
         values = {name: result.kind(results[name]) for name, result in definition.results.items()}
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a user's model may call sys.exit
         return PointResult(index, None, describe_error(error), time.perf_counter() - start)
     return PointResult(index, values, None, time.perf_counter() - start)
 
@@ -101,11 +101,3 @@ def compute_point(
 def _model(reference: Reference, parameters: str) -> Model:
     """Return a model; points with equal parameters share one object, which is compiled once."""
     return reference.find().build(**json.loads(parameters))
-
-
-def describe_error(error: BaseException) -> str:
-    """Describe an exception in one line."""
-    text = " ".join(str(error).split())
-    if isinstance(error, InvalidInput):
-        return text
-    return f"{type(error).__name__}: {text}"[:500] if text else type(error).__name__
