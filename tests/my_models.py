@@ -66,3 +66,8 @@ def wrong():
 
 def fails(kind: str = "nothing"):
     raise RuntimeError(f"cannot make {kind}\nat all")
+
+
+def prints(weight: float = 0.3):
+    print("defined")
+    return two_tokens(weight)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +25,23 @@ def answer(capsys, *arguments):
     out, err = capsys.readouterr()
     assert code in (0, 3), err
     return json.loads(out)
+
+
+def test_what_a_model_prints_is_not_in_the_json(capsys):
+    code = _run(["solve", "--alpha", "2", "--model", f"{FILE}:prints", *FAST, "--json"])
+    out, err = capsys.readouterr()
+    assert code == 0 and json.loads(out)["converged"] and "defined" in err
+
+
+def test_a_closed_pipe_is_not_an_exit_of_the_model(capsys, monkeypatch):
+    def closed(*_, **__):
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    monkeypatch.setattr("dotphase.study.journal.read_status", closed)
+    for name in ("stdout", "stderr"):  # click replaces both
+        monkeypatch.setattr(sys, name, getattr(sys, name))
+    assert _run(["study", "status", "folder"]) == 2
+    assert capsys.readouterr().err == "dotphase: the output cannot be written (Broken pipe)\n"
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """Background work: its order, its end, and how it gives way."""
 
 import random
+import sys
 import threading
 import time
 from itertools import pairwise
@@ -331,3 +332,31 @@ def test_no_wake_up_is_lost_under_load():
         assert all(work.error is None for work in works)
     finally:
         scheduler.close()
+
+
+def test_an_exit_of_a_model_reaches_the_owner(single):
+    work = Work("e", 1, [])
+    work.evaluate = lambda step: sys.exit("bye now")
+    assert work.begin(single).over.wait(PATIENCE)
+    assert isinstance(work.error, SystemExit)
+    job = SharedJob()
+    job.fail(work.error)
+    assert job.error == "SystemExit: bye now"
+
+
+def test_endless_evaluations_fail_and_free_their_slots(single, monkeypatch):
+    monkeypatch.setattr(scheduler_module, "MAX_SECONDS", 0.0)
+    monkeypatch.setattr(scheduler_module, "MAX_ENDLESS", 1)
+    endless, good, refused = Gated("e", 1, []), Work("g", 1, []), Work("r", 1, [])
+    try:
+        endless.begin(single).wait_until_evaluating()
+        good.begin(single)
+        single.fail_endless()
+        assert "may loop for ever" in endless.error and good.over.wait(PATIENCE)
+        refused.fail = lambda error: (Work.fail(refused, error), refused.stop.set())
+        refused.begin(single)
+        assert "may loop for ever" in refused.error and not refused.log
+    finally:
+        endless.gate.release()
+    wait_until(lambda: not background_threads())
+    assert Work("n", 1, []).begin(single).over.wait(PATIENCE)

@@ -1,7 +1,10 @@
 """The server without a browser: its answers, its refusals, and its isolation from other hosts."""
 
 import socket
+import sys
+import threading
 import urllib.request
+from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
 
@@ -12,6 +15,8 @@ from app_tools import wait_for
 from dotphase.cli.main import _run
 from dotphase.explorer import server as serving
 from small_explorer import FINAL
+
+from .conftest import Site
 
 
 def test_it_listens_on_the_loopback_only(site):
@@ -139,6 +144,33 @@ def test_host_names_of_a_page(monkeypatch):
         assert not public.private
         assert public.is_ours(f"192.0.2.7:{public.port}")
         assert not public.is_ours(f"elsewhere.example:{public.port}")
+
+
+class Answers:
+    """An explorer with one route."""
+
+    def __init__(self, route):
+        self.get_routes = {"about": route}
+
+
+@contextmanager
+def served(route, host="127.0.0.1"):
+    """A server of one route, in a thread."""
+    with serving.Server(host, 0, Answers(route)) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_an_exit_of_a_model_is_one_sentence():
+    with served(lambda query: sys.exit("bye now")) as server:
+        status, answer = Site(server.address, None).request("about")
+    assert status == 400 and answer["field"] == "model"
+    assert answer["error"] == "a function of the model called sys.exit('bye now')"
 
 
 @pytest.mark.parametrize("host", ["a" * 300, "..", "nowhere.invalid", "1.2.3.4.5", "\0", "é" * 80])

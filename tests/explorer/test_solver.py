@@ -5,10 +5,14 @@ import time
 
 import pytest
 
+from dotphase.errors import InvalidInput
 from dotphase.explorer import solver as solver_module
 from dotphase.explorer.point import Point
 from dotphase.explorer.scheduler import Scheduler
 from dotphase.explorer.solver import Solver
+
+#: Seconds after which a test gives up.
+PATIENCE = 20
 
 
 @pytest.fixture
@@ -70,3 +74,17 @@ def test_final_numbers_replace_the_first_look(solver, monkeypatch):
         best = solver.best(Point(alpha=2.0), "window")
     assert {numbers["stage"] for numbers in best["value"].values()} == {"final"}
     assert best["error"] is None and best["progress"] == pytest.approx(1)
+
+
+def test_a_model_that_loops_is_refused_and_keeps_few_threads(solver, monkeypatch):
+    end = threading.Event()
+    monkeypatch.setattr(solver_module, "MAX_SECONDS", 0.05)
+    monkeypatch.setattr(solver, "_solve_first", lambda *_: end.wait(PATIENCE))
+    try:
+        for k in range(6):
+            with pytest.raises(InvalidInput, match=r"longer than 0.05 s: .* may loop for ever"):
+                solver.first_look(Point(alpha=1 + k))
+        looking = [thread for thread in threading.enumerate() if "dotphase-first" in thread.name]
+        assert len(looking) == solver_module.THREADS
+    finally:
+        end.set()

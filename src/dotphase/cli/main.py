@@ -137,12 +137,14 @@ def _announce_interrupt(announced: threading.Lock) -> None:
 
 def _run(arguments: Sequence[str] | None, announced: threading.Lock | None = None) -> int:
     """Run a command and return its exit code; errors become one line on stderr."""
-    words = sys.argv[1:] if arguments is None else list(arguments)
+    words, stdout = sys.argv[1:] if arguments is None else list(arguments), sys.stdout
     try:
         result = cli.main(args=words, prog_name="dotphase", standalone_mode=False)
     except SystemExit as exit:
         if "_DOTPHASE_COMPLETE" in os.environ:  # the completion of the shell
             return int(exit.code or 0)
+        if sys.stdout is not stdout:  # click has replaced it and exits when a pipe is closed
+            return _refuse("the output cannot be written (Broken pipe)")
         return _refuse(f"a function of the model called sys.exit({exit.code!r})")
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from dotphase.cli import compiling
+from dotphase.cli.output import STDOUT
 from dotphase.config import validation
 from dotphase.config.parameters import (
     REQUIRED,
@@ -107,7 +110,19 @@ alphas_option = click.option(
     "--alphas", type=Grid(Number(above=0)), required=True, help="Grid of alpha."
 )
 seed_option = click.option("--seed", type=Integer(0), default=0, help="Seed.")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+def _reserve_stdout(context: click.Context, parameter: click.Parameter, value: bool) -> bool:
+    """Keep stdout for the JSON object: output of the functions of a model goes to stderr."""
+    if value:
+        context.meta[STDOUT] = sys.stdout
+        context.with_resource(redirect_stdout(sys.stderr))
+    return value
+
+
+json_option = click.option(
+    "--json", "as_json", is_flag=True, callback=_reserve_stdout, help="Print one JSON object."
+)
 plot_option = click.option(
     "--plot", default=None, metavar="F.png", help="Figure to draw (.png, .svg, .pdf)."
 )

@@ -18,6 +18,8 @@ from dotphase.config.serialization import to_json_types
 if TYPE_CHECKING:
     from dotphase.runtime.progress import ProgressEvent
 
+#: Key of the stream for JSON in the context of a command.
+STDOUT = "dotphase.stdout"
 #: Stage of the events inside a unit of work: optimizer steps of one batch of runs.
 INNER_STAGE = "steps"
 #: Seconds of work before a progress bar appears.
@@ -26,7 +28,9 @@ BAR_DELAY = 2.0
 
 def print_json(value: dict[str, Any]) -> None:
     """Print one JSON object; numbers that are not finite become null."""
-    click.echo(json.dumps(to_json_types(value), allow_nan=False))
+    context = click.get_current_context(silent=True)
+    stdout = context.meta.get(STDOUT) if context else None
+    click.echo(json.dumps(to_json_types(value), allow_nan=False), file=stdout)
 
 
 def echo(result: object) -> None:

@@ -186,6 +186,7 @@ class Explorer:
         jobs = SharedJobs(capacity, partial(start, self.scheduler))
 
         def get(query: Query) -> dict[str, Any]:
+            self.scheduler.fail_endless()
             job = jobs.watch(self._parse_point(query).replace(**fixed), _window(query))
             with job.lock:
                 return to_json_types(job.to_dict())

@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
+import time
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -29,6 +30,12 @@ R = TypeVar("R")
 MAX_HOLD = 2.0
 #: Generous limit on the duration of one evaluation, in seconds.
 MAX_EVALUATION = 30.0
+#: Seconds after which an evaluation, and what is compiled for it, counts as endless.
+MAX_SECONDS = 120.0
+#: Largest number of endless evaluations, whose threads go on; after that no task is started.
+MAX_ENDLESS = 4
+#: Reason of the failure of endless tasks.
+ENDLESS = "took longer than {:g} s: functions of the model may loop for ever"
 #: Niceness of background threads.
 NICENESS = 5
 
@@ -47,6 +54,7 @@ class Task:
     owner: SharedJob
     number: int
     thread: threading.Thread | None = None
+    granted: float = 0.0
 
 
 class Scheduler:
@@ -62,6 +70,7 @@ class Scheduler:
         self._numbers = itertools.count()
         self._waiting: list[Task] = []
         self._evaluating: set[Task] = set()
+        self._endless: set[Task] = set()
         self._last_turn: WeakKeyDictionary[SharedJob, int] = WeakKeyDictionary()
         self._holds: set[int] = set()
         self._threads: set[threading.Thread] = set()
@@ -82,6 +91,8 @@ class Scheduler:
         with self._condition:
             if self._closed:
                 owner.stop.set()
+            elif len(self._endless) >= MAX_ENDLESS:
+                owner.fail(ENDLESS.format(MAX_SECONDS))
             self._waiting.append(Task(job, priority, finish, owner, next(self._numbers)))
             self._grant()
 
@@ -128,6 +139,16 @@ class Scheduler:
             timer.cancel()
             self._release(hold)
 
+    def fail_endless(self) -> None:
+        """Fail the tasks whose evaluation does not end, so that others take their slots."""
+        with self._condition:
+            now = time.monotonic()
+            for task in [task for task in self._evaluating if now - task.granted > MAX_SECONDS]:
+                self._evaluating.remove(task)
+                self._endless.add(task)
+                task.owner.fail(ENDLESS.format(MAX_SECONDS))
+            self._grant()
+
     def close(self) -> None:
         """Finish the evaluations under way and end all tasks.
 
@@ -165,6 +186,7 @@ class Scheduler:
                 break
             self._waiting.remove(task)
             self._evaluating.add(task)
+            task.granted = time.monotonic()
             self._last_turn[task.owner] = next(self._numbers)
             if task.thread is None:
                 task.thread = threading.Thread(
@@ -187,11 +209,12 @@ class Scheduler:
             self._compute(task)
         except (_Stopped, KeyboardInterrupt):
             pass  # An interrupted program ends the task without a traceback of its thread.
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a user's model may call sys.exit
             task.owner.fail(error)
         finally:
             with self._condition:
                 self._evaluating.discard(task)
+                self._endless.discard(task)
                 self._threads.discard(threading.current_thread())
                 self._grant()
 
@@ -214,7 +237,8 @@ class Scheduler:
     def _wait_for_turn(self, task: Task) -> None:
         """End the last evaluation of a task and wait for the next one, or for its stop."""
         with self._condition:
-            self._evaluating.remove(task)
+            self._evaluating.discard(task)
+            self._endless.discard(task)
             self._waiting.append(task)
             self._grant()
             self._condition.wait_for(lambda: task not in self._waiting)

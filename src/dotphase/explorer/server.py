@@ -174,7 +174,10 @@ class Handler(BaseHTTPRequestHandler):
         except (ConnectionError, KeyboardInterrupt):
             # The window has gone, or the program ends.
             self.close_connection = True
-        except (Exception, SystemExit) as error:
+        except SystemExit as error:
+            rule = f"a function of the model called sys.exit({error.code!r})"
+            self._error(HTTPStatus.BAD_REQUEST, "model", rule)
+        except Exception as error:
             # A defect: its traceback belongs into the terminal, not onto the page.
             traceback.print_exc()
             message = f"failed ({type(error).__name__})"

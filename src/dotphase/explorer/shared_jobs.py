@@ -12,6 +12,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any
 
+from dotphase.errors import describe_error
+
 #: Number of windows remembered; the one that was silent for longest is removed first.
 MAX_WINDOWS = 64
 
@@ -38,10 +40,9 @@ class SharedJob:
         self.lock = threading.Lock()
         self._on_cancel: Callable[[], None] = lambda: None
 
-    def fail(self, reason: Exception | str) -> None:
+    def fail(self, reason: BaseException | str) -> None:
         """Store the reason of a failure and stop the tasks of this job."""
-        is_error = isinstance(reason, Exception)
-        self.error = f"{type(reason).__name__}: {reason}" if is_error else str(reason)
+        self.error = reason if isinstance(reason, str) else describe_error(reason)
         self.stop.set()
 
     def on_cancel(self, action: Callable[[], None]) -> None:

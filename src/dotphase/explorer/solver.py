@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from dotphase.config.parameters import Number
+from dotphase.errors import InvalidInput
 from dotphase.explorer.point import MixingType, Point, branches_of, mixing_matrix
-from dotphase.explorer.scheduler import Scheduler
+from dotphase.explorer.scheduler import ENDLESS, MAX_SECONDS, Scheduler
 from dotphase.explorer.shared_jobs import SharedJob, SharedJobs
 from dotphase.model import Model
 from dotphase.runtime.precision import in_double_precision
@@ -34,6 +35,8 @@ from dotphase.theory.solve import solve_one
 FIRST_LOOK = SolverSettings(log2_points=12)
 #: Settings of the final numbers.
 FINAL = SolverSettings(rtol=5e-3, max_log2_points=15)
+#: Number of branches that are looked at at once.
+THREADS = 4
 #: Longest duration of a first look, in seconds.
 MAX_FIRST_LOOK = 0.25
 #: Longest duration of the compilation at the start, in seconds.
@@ -56,22 +59,33 @@ class Solver:
         self.jobs = SharedJobs(MAX_POINTS, self._start_final)
         self._stored: OrderedDict[tuple[Point, str], Overlaps] = OrderedDict()
         self._lock = threading.Lock()
-        self._pool = ThreadPoolExecutor(4, thread_name_prefix="dotphase-first")
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="dotphase-first")
+        self._endless: list[Future[Any]] = []
 
     def first_look(self, point: Point) -> dict[str, Any]:
-        """Solve all branches within `MAX_FIRST_LOOK`; None for a branch that takes longer."""
+        """Solve all branches within `MAX_FIRST_LOOK`; None for a branch that takes longer.
+
+        A model that does not return from one evaluation within `MAX_SECONDS` is refused.
+        """
         model = point.model()
+        self._endless = [future for future in self._endless if not future.done()]
         deadline = time.monotonic() + MAX_FIRST_LOOK
         with self.scheduler.urgent():
             futures = {
                 branch: self._pool.submit(self._solve_first, point, model, branch, deadline)
                 for branch in branches_of(model)
             }
-            solutions = {branch: future.result() for branch, future in futures.items()}
+            patience = MAX_SECONDS if len(self._endless) < THREADS else 0.0
+            unfinished = wait(futures.values(), patience).not_done
+        if unfinished:
+            self._endless += unfinished
+            raise InvalidInput("model", point.reference, ENDLESS.format(MAX_SECONDS))
+        solutions = {branch: future.result() for branch, future in futures.items()}
         return {branch: sol and to_page(sol, STAGES[0]) for branch, sol in solutions.items()}
 
     def best(self, point: Point, window: str) -> dict[str, Any]:
         """The most precise numbers so far, after a first look if there are none."""
+        self.scheduler.fail_endless()
         job = self.jobs.watch(point, window)
         if job.value is None:
             first = self.first_look(point)
