@@ -53,7 +53,7 @@ def fit(theory: dict[float, float], width: float) -> tuple[np.ndarray, np.ndarra
     runs = table("maps").sel(mixing="standard")
     losses, spreads = runs["train_loss"], runs["train_loss_std"]
     gap = losses.sel(start="semantic") - losses.sel(start="positional")
-    error = np.hypot(spreads.sel(start="semantic"), spreads.sel(start="positional"))
+    error = (spreads.sel(start="semantic") ** 2 + spreads.sel(start="positional") ** 2) ** 0.5
     omega, alpha = np.meshgrid(gap["omega"], gap["alpha"], indexing="ij")
     x = alpha / np.interp(omega, list(theory), list(theory.values())) - 1
     use = (abs(x) < width) & (omega <= max(theory))
