@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE =
 .PHONY: demo explore test check lint docs bench trials figures diagrams reproduction constraints clean help
 
 help:
-	@echo "make demo         set up, reproduce the paper at small size into out/reproduction"
+	@echo "make demo         set up, reproduce the paper at small size: out/reproduction/report.html"
 	@echo "make explore      set up, open the explorer in the browser"
 	@echo "make test         set up, lint, type checks, documentation, tests"
 	@echo "make docs         set up, build the documentation into out/site, check its links"

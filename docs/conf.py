@@ -31,7 +31,6 @@ extensions = [
     "extensions.executed",
     "extensions.public_names",
     "extensions.local_mathjax",
-    "extensions.verdict_tables",
 ]
 exclude_patterns = ["_generated", "extensions", "static"]
 

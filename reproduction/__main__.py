@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+import webbrowser
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -32,6 +35,8 @@ from reproduction.progress import show_progress
 @click.option("--workers", type=click.IntRange(min=1),
               help="Processes to start [default: one for every core].")  # fmt: skip
 @click.option("--list", "only_list", is_flag=True, help="Print the names and stop.")
+@click.option("--rewrite", is_flag=True,
+              help="Write the report again from DIR/report.json; compute nothing.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
     names: tuple[str, ...],
@@ -41,12 +46,14 @@ def command(
     scheduler: str | None,
     workers: int | None,
     only_list: bool,
+    rewrite: bool,
     as_json: bool,
 ) -> int:
     """Reproduce figures and tables of the paper, and judge each published number.
 
     Names select items; the default is all of the paper, and --list also prints those beyond it.
-    Writes DIR/report.md, DIR/report.json, DIR/figures and DIR/data. An item that fails is reported
+    Writes DIR/report.html (one file, with all figures), DIR/report.md, DIR/report.json, DIR/figures
+    and DIR/data. An item that fails is reported
     and stops no other (exit code 3). Independent points are computed as a study and saved one by
     one.
     """
@@ -60,8 +67,11 @@ def command(
     where = {"engine": engine, "scheduler": scheduler, "workers": workers}
     settings: Any = {"scale": scale, "out": out, "where": where}
     # --help and --list do not wait for the numerical libraries.
-    from reproduction.run import reproduce
+    from reproduction.run import reproduce, rewrite_report
 
+    if rewrite:
+        _print(rewrite_report(out), as_json)
+        return 0
     try:
         with show_progress(len(chosen)) as progress:
             report = reproduce(chosen, **settings, progress=progress)
@@ -86,13 +96,26 @@ def _print(report: Any, as_json: bool) -> None:
                 at = ", ".join(f"{name} = {value}" for name, value in row.at.items())
                 click.echo(f"differs: {outcome.name}, {row.quantity} at {at}")
     click.echo(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
+    page = report.folder / "report.html"
     click.echo(f"wrote {report.folder / 'report.md'}")
+    click.echo(f"wrote {page}: open it in a browser")
+    open_page(page)
+
+
+def open_page(page: Path) -> None:
+    """Open the page where a person looks at a screen."""
+    screen = sys.platform in ("darwin", "win32") or any(
+        map(os.getenv, ("DISPLAY", "WAYLAND_DISPLAY"))
+    )
+    if screen and sys.stdout.isatty() and not os.getenv("CI"):
+        webbrowser.open(page.resolve().as_uri())
 
 
 def _summary(report: Any, counts: dict[str, int]) -> dict[str, Any]:
     return {
         "scale": report.scale,
         "report": str(report.folder / "report.md"),
+        "html": str(report.folder / "report.html"),
         "json": str(report.folder / "report.json"),
         "verdicts": counts,
         "failed": list(report.failed),

@@ -17,7 +17,7 @@ from reproduction.released.grids import ALPHAS, MAPS, OMEGAS, trained
 from reproduction.released.procedure import critical
 from reproduction.rows import number
 from reproduction.store import Parts
-from reproduction.verdict import Row, against_equations, between_engines
+from reproduction.verdict import ERRORS, Row, against_equations, between_engines
 
 
 def compute(mixing: str, parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
@@ -93,17 +93,21 @@ def _trained_alpha_c(lines: xr.Dataset, runs: xr.Dataset) -> list[Row]:
             row = between_engines("alpha_c of trained students", at, *pair, share=0.01)
             closest = lines.sel(omega=omega, method="nearest")
             if not bool(closest["trusted"]):
-                row = row.outside(_alpha_c_error(closest))
+                row = row.outside(_alpha_c_error(closest, row))
             rows.append(row)
     return rows
 
 
-def _alpha_c_error(point: xr.Dataset) -> str:
+def _alpha_c_error(point: xr.Dataset, row: Row) -> str:
     """Reason for distrust, with the estimated model error of alpha_c."""
     name = "alpha_c_model_error"
-    if name in point and np.isfinite(float(point[name])):
-        return f"not trusted: symmetry breaking moves alpha_c by {float(point[name]):.2g}"
-    return "not trusted: one of the branches is unstable or jumps"
+    if name not in point or not np.isfinite(float(point[name])):
+        return "not trusted: one of the branches is unstable or jumps"
+    error = float(point[name])
+    text = f"not trusted: symmetry breaking moves alpha_c by {error:.2g}"
+    if abs(row.difference) > error + ERRORS * row.noise:
+        text += ", which does not explain the difference: the error estimate fails here"
+    return text
 
 
 def agreement(theory: xr.Dataset, runs: xr.Dataset) -> tuple[int, float]:

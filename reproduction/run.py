@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import xarray as xr
 
@@ -19,6 +19,7 @@ from reproduction.item import Scale
 from reproduction.items import ITEMS, in_order
 from reproduction.store import Parts
 from reproduction.verdict import Row
+from reproduction.write import write_report
 
 #: Endings under which each figure is saved, for light and for dark pages.
 FORMATS = ("png", "svg")
@@ -103,10 +104,8 @@ def reproduce(
     Returns
     -------
     Report
-        Also written to ``report.md`` and ``report.json``, after every item.
+        Also written to ``report.md``, ``report.html`` and ``report.json``, after every item.
     """
-    from reproduction.write import write_report
-
     chosen = in_order(names)
     if scale not in ("quick", "full"):
         raise dp.InvalidInput("scale", scale, "must be quick or full")
@@ -130,6 +129,17 @@ def reproduce(
         status = f"FAILED, {outcome.failure}" if outcome.failure else "done"
         report_part(name, f"{status} ({outcome.seconds:.0f} s)", outcome)
     return Report(scale, folder, tuple(outcomes))
+
+
+def rewrite_report(out: str | Path) -> Report:
+    """Write the report of a folder again from its ``report.json``, without any computation."""
+    folder = Path(out)
+    for scale in get_args(Scale):
+        if results := _read_report(folder, scale):
+            report = Report(scale, folder, tuple(results))
+            write_report(report)
+            return report
+    raise dp.InvalidInput("out", str(out), "must be a folder with the report of a run")
 
 
 def _make_folder(out: str | Path) -> Path:

@@ -172,7 +172,8 @@ def against_equations(fact: Fact, ours: float, stderr: float, settled: str | Non
     if row.verdict == DIFFERS:
         percent = 100 * (fact.value / ours - 1)
         reason = f" ({fact.note})" if fact.note else ""
-        return replace(row, verdict=OFF, why=f"published value {percent:+.1f}%{reason}; {settled}")
+        why = f"published value {percent:+.1f}%{reason}, assuming the same equations; {settled}"
+        return replace(row, verdict=OFF, why=why)
     return row
 
 

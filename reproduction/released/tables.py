@@ -100,14 +100,20 @@ def combine(parts: Iterable[xr.Dataset]) -> xr.Dataset:
     # Our spread replaces a missing one, with a mark.
     stands_in = rows["spread"].isnull()
     spread = rows["spread"].where(~stands_in, rows["ours_spread"])
-    square, our_square = spread**2 / rows["runs"], rows["ours_spread"] ** 2 / rows["ours_runs"]
+    # A spread over fewer runs than the released ones can be small by chance: pool the two.
+    runs, our_runs = rows["runs"], rows["ours_runs"]
+    pooled = ((runs - 1) * spread**2 + (our_runs - 1) * rows["ours_spread"] ** 2) / (
+        runs + our_runs - 2
+    )
+    fewer = our_runs < runs
+    square = xr.where(fewer, pooled, spread**2) / runs
+    our_square = xr.where(fewer, pooled, rows["ours_spread"] ** 2) / our_runs
     rows["stands_in"] = stands_in.astype(np.int8)
     rows["error"] = np.sqrt(square + our_square)
     rows["difference"] = (rows["ours"] - rows["value"]) / rows["error"]
     # Spreads are estimates themselves: Welch's degrees of freedom.
-    rows["freedom"] = (square + our_square) ** 2 / (
-        square**2 / (rows["runs"] - 1) + our_square**2 / (rows["ours_runs"] - 1)
-    )
+    welch = (square + our_square) ** 2 / (square**2 / (runs - 1) + our_square**2 / (our_runs - 1))
+    rows["freedom"] = xr.where(fewer, runs + our_runs - 2, welch)
     return rows
 
 

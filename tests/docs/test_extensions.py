@@ -18,7 +18,6 @@ from extensions.public_names import (
     public_name,
     read_groups,
 )
-from extensions.verdict_tables import rearrange
 
 API = Path(__file__).resolve().parents[2] / "docs" / "reference" / "api"
 
@@ -45,29 +44,6 @@ def test_a_page_as_a_notebook():
     assert "".join(book["cells"][0]["source"]) == "# Title\n\nSee other and this."
     assert book["cells"][1]["outputs"][0]["text"] == "2\n" and book["nbformat"] == 4
     assert len({cell["id"] for cell in book["cells"]}) == 3
-
-
-def test_verdicts_come_second_and_reasons_once_below():
-    from docutils.core import publish_doctree
-    from docutils.nodes import enumerated_list, row, table
-
-    text = """
-==== == ======= ===
-a    b  verdict why
-==== == ======= ===
-x    1  agrees  close
-y    2  differs far
-z    3  agrees  close
-==== == ======= ===
-"""
-    document = publish_doctree(text)
-    found = next(iter(document.findall(table)))
-    rearrange(found, ["a", "b", "verdict", "why"])
-    rows = [[cell.astext() for cell in one] for one in document.findall(row)]
-    assert rows == [["a", "verdict", "b"], ["x", "agrees 1", "1"], ["y", "differs 2", "2"],
-                    ["z", "agrees 1", "3"]]  # fmt: skip
-    notes = next(iter(document.findall(enumerated_list)))
-    assert [note.astext() for note in notes] == ["close", "far"]
 
 
 def test_the_theory_opens_with_solve():

@@ -147,6 +147,11 @@ def test_crossings_of_students_are_outside_a_theory_that_is_not_trusted():
     )  # fmt: skip
     crossings = _trained_alpha_c(lines, runs.assign_attrs(d=1000))
     assert [row.verdict for row in crossings] == ["agrees", "outside the theory"]
+    for error, word in ((0.3, "moves alpha_c by 0.3"), (1e-3, "the error estimate fails here")):
+        shifted = lines.assign(alpha_c_model_error=("omega", [error] * 2))
+        shifted["alpha_c"] = lines["alpha_c"] - 0.1
+        row = _trained_alpha_c(shifted, runs.assign_attrs(d=1000))[1]
+        assert row.why.endswith(word)
     moved = _trained_alpha_c(lines.assign(alpha_c=lines["alpha_c"] + crossings[0].catches),
                                runs.assign_attrs(d=1000))  # fmt: skip
     assert [row.verdict for row in moved] == ["differs", "outside the theory"]

@@ -101,3 +101,24 @@ def test_a_local_minimisation_need_not_find_the_global_minimum():
 def test_grids_of_other_settings_have_other_data():
     one, other = Grid((1.5,), (0.3,), 2, d=20), Grid((1.5,), (0.3,), 2, d=20, mixing="other")
     assert one.seed != other.seed and one.seed == Grid((1.5,), (0.3,), 2, d=20).seed
+
+
+def test_two_runs_that_agree_by_chance_are_no_outlier():
+    labels = {name: ("row", ["x"]) for name in ("table", "quantity")}
+    numbers = {"value": 1.0, "spread": 0.01, "ours": 1.05, "ours_spread": 0.04, "runs": 24}
+    columns = {name: ("row", [value]) for name, value in numbers.items()} | labels
+    rows = combine([xr.Dataset(columns | {"ours_runs": ("row", [count])}) for count in (2, 24)])
+    pooled = np.sqrt((23 * 0.01**2 + 0.04**2) / 24)
+    assert float(rows["error"][0]) == pytest.approx(pooled * np.sqrt(1 / 2 + 1 / 24))
+    assert float(rows["freedom"][0]) == 24 and 23 < float(rows["freedom"][1]) < 46
+    assert float(rows["error"][1]) == pytest.approx(np.hypot(0.01, 0.04) / np.sqrt(24))
+
+
+def test_values_without_a_released_spread_are_named_with_the_others():
+    rows = xr.Dataset(
+        {"stands_in": ("row", [0, 1, 1, 1]), "difference": ("row", [9.0, 4.0, -1.0, 0.0]),
+         "quantity": ("row", ["m", "m", "m", "m"])}
+    )  # fmt: skip
+    assert "3 values (rank two)" in released._stand_ins(rows)
+    assert "1 lie beyond 3, with widths up to 2.65" in released._stand_ins(rows)
+    assert released._stand_ins(rows.isel(row=[0])) == ""

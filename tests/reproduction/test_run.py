@@ -1,8 +1,10 @@
 """The reproduction as a whole: what is kept, what is written, what a failure does."""
 
 import json
+import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +12,16 @@ import pytest
 import xarray as xr
 
 from dotphase.errors import InvalidInput
-from reproduction.__main__ import main
+from reproduction.__main__ import main, open_page
+from reproduction.facts import facts
 from reproduction.item import Item
 from reproduction.items import BEYOND, ITEMS, PAPER, in_order
-from reproduction.run import reproduce
+from reproduction.paper_figures import PAPER_FIGURES
+from reproduction.run import ItemResult, Report, reproduce, rewrite_report
 from reproduction.store import Parts
 from reproduction.sweeps import theory_curve
-from reproduction.verdict import between_engines
+from reproduction.verdict import against_equations, between_engines
+from reproduction.write import markdown
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -74,9 +79,61 @@ def test_report_says_everything_and_a_failure_stops_nothing(fakes, tmp_path):
     text = (tmp_path / "r/report.md").read_text()
     assert "a\\|b = 1.5" in text and "✓ agrees" in text and "This item failed" in text
     assert "![Small](figures/a-good.png)" in text and "![Small](figures/a-good-again.png)" in text
+    page = (tmp_path / "r/report.html").read_text()
+    assert page.count("data:image/png") == 4 and "prefers-color-scheme: dark" in page
+    assert not re.findall(r'(?:src|srcset)="(?!data:)|https?://', page)  # nothing is loaded
     for name in good["figures"]:
         assert (tmp_path / "r" / name).stat().st_size > 0
     assert {"figures/a-good.png", "figures/a-good-dark.svg"} <= set(good["figures"])
+
+
+def test_first_screen_has_the_figures_of_the_paper(tmp_path):
+    items = [ItemResult(name, ITEMS[name].title, (), (), (), None, 0.0) for name in PAPER]
+    off = against_equations(facts("alpha_c")[5], 1.251, 0.001, "evidence")
+    tolerated = between_engines("theta", {"branch": "semantic", "alpha": 1.005}, (1.0, 0.0),
+                                (1.016, 0.004), share=0.01)  # fmt: skip
+    items[2] = replace(items[2], rows=(off, tolerated), figures=("figures/transition.png",))
+    text = markdown(Report("full", tmp_path, tuple(items)))
+    assert [f"## {figure.title}" in text for figure in PAPER_FIGURES] == [True] * 10
+    assert sum(len(figure.lines) for figure in PAPER_FIGURES) <= 20
+    link = "[The transition](#the-transition)"
+    assert f"| {link} | alpha_c, where the losses are equal | 1.2510 ± 0.0010 | 1.241 (pub" in text
+    assert "(4.0 σ, tolerance)" in text and "assuming the same equations" in text
+    assert "2 comparisons: agreement 1, published number off 1." in text
+    assert (
+        text.index("## Message passing") < text.index("## Appendix") < text.index("### Every rel")
+    )
+
+
+def test_a_report_is_written_again_without_computation(fakes, tmp_path, capsys):
+    with pytest.raises(InvalidInput, match="must be a folder with the report"):
+        rewrite_report(tmp_path)
+    reproduce(["a-good"], scale="full", out=tmp_path)
+    before = (tmp_path / "report.md").read_text()
+    (tmp_path / "report.md").unlink()
+    assert main(["--rewrite", "--out", str(tmp_path)]) == 0 and fakes == [4]
+    assert (tmp_path / "report.md").read_text() == before
+    assert capsys.readouterr().out.endswith("report.html: open it in a browser\n")
+
+
+@pytest.mark.parametrize(
+    ("settings", "terminal", "opened"),
+    [({"DISPLAY": ":0"}, True, 1), ({"DISPLAY": ":0"}, False, 0), ({}, True, 0),
+     ({"DISPLAY": ":0", "CI": "1"}, True, 0)],
+)  # fmt: skip
+def test_the_page_opens_only_where_a_person_looks(
+    fakes, tmp_path, monkeypatch, settings, terminal, opened
+):
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "CI"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    pages = []
+    monkeypatch.setattr("reproduction.__main__.webbrowser.open", pages.append)
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: terminal, raising=False)
+    open_page(tmp_path / "report.html")
+    assert len(pages) == opened and all(page.startswith("file://") for page in pages)
 
 
 def test_other_items_of_a_report_stay_in_it(fakes, tmp_path, monkeypatch):
