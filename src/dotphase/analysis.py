@@ -21,6 +21,7 @@ from dotphase.model.latent import Latent
 from dotphase.model.linear_layer import linear_test_error
 from dotphase.numerics.crossings import first_rise, locate_fall
 from dotphase.numerics.quadrature import Rule, gauss_hermite
+from dotphase.study.merge import merge_studies
 from dotphase.theory.fixed_rule import solve_on_rule
 from dotphase.theory.landscape import landscape
 from dotphase.theory.one_rsb.critical import broken_critical
@@ -46,6 +47,7 @@ __all__ = [
     "locate_fall",
     "mean_and_error",
     "means_over_seeds",
+    "merge_studies",
     "model_error",
     "outcomes",
     "paired_difference",

@@ -28,13 +28,11 @@ def test_status_counts_and_names_the_points(tmp_path):
 
 
 def test_another_study_is_refused_with_the_difference(tmp_path):
-    open_journal(tmp_path, STUDY, PROVENANCE).close()
+    with open_journal(tmp_path, STUDY, PROVENANCE) as journal:
+        journal.record([PointResult(5, {"value": 1.0}, None, 0.5)])
     other = dp.Study("fake", sweep={"x": [1.0, 2.0], "kind": ["good"]}, seeds=2)
     with pytest.raises(dp.InvalidInput, match=r"sweep.x: \[1.0, 2.0, 3.0\] stored, \[1.0, 2.0\]"):
         open_journal(tmp_path, other, PROVENANCE)
-    turned = dp.Study("fake", sweep=dict(reversed(STUDY.sweep.items())), seeds=2)
-    with pytest.raises(dp.InvalidInput, match="order of sweep"):
-        open_journal(tmp_path, turned, PROVENANCE)
 
 
 def test_rate_is_that_of_the_last_points():

@@ -3,8 +3,9 @@
 A journal is a folder with an SQLite database in write-ahead mode. Each point is one row, written
 in its own transaction, which has reached the disk when the call returns. A process that is killed
 at any moment leaves all finished rows readable. Points that were never started have no row. The
-database contains the configuration of the run; another configuration is refused. A locked file
-in the folder shows that a process is writing.
+database contains the configuration of the run. Another configuration is refused, unless it has all
+finished points: they get their new indices. A locked file in the folder shows that a process is
+writing.
 
 Every row contains a checksum. A row that has changed on disk is ignored, and its point is computed
 again.
@@ -18,7 +19,7 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +47,13 @@ _SCHEMA = (
     f"PRAGMA application_id = {APPLICATION}",
     f"PRAGMA user_version = {LAYOUT}",
 )
+
+
+#: Function from a stored configuration to the new index of each of its points, negative for those
+#: that the requested configuration does not have; None if the two have nothing in common.
+Renumber = Callable[[dict[str, Any]], Sequence[int] | None]
+
+_INSERT_POINT = "INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
 @dataclass(frozen=True)
@@ -89,7 +97,11 @@ class Journal:
 
     @classmethod
     def open(
-        cls, folder: str | Path, config: Mapping[str, Any], provenance: Mapping[str, Any]
+        cls,
+        folder: str | Path,
+        config: Mapping[str, Any],
+        provenance: Mapping[str, Any],
+        renumber: Renumber = lambda stored: None,
     ) -> Journal:
         """Create a journal in a new or empty folder, or resume one with the same configuration.
 
@@ -100,16 +112,18 @@ class Journal:
         provenance : mapping
             Description of the run, with the version as ``software``. That of the first run is
             stored.
+        renumber : callable, optional
+            Indices of the points of another configuration in this one.
         """
         folder, config = check_folder("out", folder), to_json(config)
         with storage_errors(folder, ""):
-            _check_folder(folder, config)
+            _check_folder(folder, config, renumber)
             folder.mkdir(exist_ok=True)
             with ExitStack() as stack:
                 lock = stack.enter_context(_lock(folder))
                 database = sqlite3.connect(folder / DATABASE, timeout=60)
                 stack.callback(database.close)
-                done, damaged = _start_run(database, folder, config, provenance)
+                done, damaged = _start_run(database, folder, config, provenance, renumber)
                 stack.pop_all()
         return cls(folder, lock, database, done, damaged)
 
@@ -119,9 +133,7 @@ class Journal:
         rows = [_encode_point(point, now) for point in finished]
         rows += [_with_checksum(index, "running", None, None, None, None) for index in started]
         with storage_errors(self.folder), self._database:
-            self._database.executemany(
-                "INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?, ?)", rows
-            )
+            self._database.executemany(_INSERT_POINT, rows)
 
     def close(self) -> None:
         """Delete the rows of running points and release the folder."""
@@ -251,7 +263,7 @@ def _read_rows(
     return intact, damaged
 
 
-def _check_folder(folder: Path, config: dict[str, Any]) -> None:
+def _check_folder(folder: Path, config: dict[str, Any], renumber: Renumber) -> None:
     """Refuse a folder with other contents, before anything is written."""
     if not folder.exists():
         return
@@ -265,15 +277,28 @@ def _check_folder(folder: Path, config: dict[str, Any]) -> None:
         raise InvalidInput("out", str(folder), f"contains other files ({shown}): use a new folder")
     with _open_to_read(folder) as database:
         if _has_tables(database):
-            _check_config(database, folder, config)
+            _renumbered_rows(database, folder, config, renumber)
 
 
-def _check_config(database: sqlite3.Connection, folder: Path, config: dict[str, Any]) -> None:
-    """Refuse results of another configuration."""
-    difference = config_diff(_read_config(database)[0], config)
-    if difference is not None:
+def _renumbered_rows(
+    database: sqlite3.Connection, folder: Path, config: dict[str, Any], renumber: Renumber
+) -> list[tuple[Any, ...]] | None:
+    """Return the rows of points with new indices; None if the configuration is the stored one.
+
+    Another configuration that does not have all finished points is refused.
+    """
+    stored = _read_config(database)[0]
+    difference = config_diff(stored, config)
+    if difference is None:
+        return None
+    indices = renumber(stored)
+    rows = [row for row in _read_rows(database, "points")[0] if row[1] != "running"]
+    known = dict(enumerate(indices or ()))
+    new = [(known.get(row[0], -1), *row[1:]) for row in rows]
+    if indices is None or any(row[0] < 0 and row[1] == "done" for row in new):
         rule = f"contains results of another configuration ({difference}): use a new folder"
         raise InvalidInput("out", str(folder), rule)
+    return [_with_checksum(*row) for row in new if row[0] >= 0]
 
 
 def _lock(folder: Path) -> IO[bytes]:
@@ -304,6 +329,7 @@ def _start_run(
     folder: Path,
     config: dict[str, Any],
     provenance: Mapping[str, Any],
+    renumber: Renumber,
 ) -> tuple[frozenset[int], int]:
     """Create the tables if necessary, delete unfinished rows and add a row for this run.
 
@@ -320,9 +346,15 @@ def _start_run(
             texts = zip(CONFIG_KEYS, (config, dict(provenance)), strict=True)
             about = [_with_checksum(name, json.dumps(value)) for name, value in texts]
             database.executemany("INSERT INTO about VALUES (?, ?, ?)", about)
-        # Another process may have created the journal since the folder was checked.
-        _check_config(database, folder, config)
         rows, damaged = _read_rows(database, "points")
+        # Another process may have created the journal since the folder was checked.
+        renumbered = _renumbered_rows(database, folder, config, renumber)
+        if renumbered is not None:
+            database.execute("DELETE FROM points")
+            database.executemany(_INSERT_POINT, renumbered)
+            row = _with_checksum(CONFIG_KEYS[0], json.dumps(config))
+            database.execute("INSERT OR REPLACE INTO about VALUES (?, ?, ?)", row)
+            rows = renumbered
         unfinished = damaged + [row[0] for row in rows if row[1] == "running"]
         database.executemany("DELETE FROM points WHERE rowid = ?", [(n,) for n in unfinished])
         run = _with_checksum(time.time(), provenance["software"])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from dotphase.storage.journal import Journal, JournalContents, read_journal
+from dotphase.study.identity import new_indices
 from dotphase.study.spec import Study
 
 #: Name of the dataset in the folder of the journal.
@@ -82,15 +84,27 @@ class Status:
 
 
 def open_journal(folder: str | Path, study: Study, provenance: dict[str, Any]) -> Journal:
-    """Open the journal of a study for writing; a folder with another study is refused."""
-    return Journal.open(folder, {**study.to_dict(), ORDER: list(study.sweep)}, provenance)
+    """Open the journal of a study for writing.
+
+    A folder with another study is refused, unless all its finished points belong to this one.
+    """
+
+    def renumber(config: dict[str, Any]) -> Sequence[int] | None:
+        indices = new_indices(_restore(config), study)
+        return None if indices is None else indices.tolist()
+
+    config = {**study.to_dict(), ORDER: list(study.sweep)}
+    return Journal.open(folder, config, provenance, renumber)
+
+
+def _restore(config: dict[str, Any]) -> Study:
+    return Study.restore({name: value for name, value in config.items() if name != ORDER})
 
 
 def read_contents(folder: str | Path, *, values: bool = True) -> tuple[Study, JournalContents]:
     """Return the study in a folder and the contents of its journal, also while it is running."""
     contents = read_journal(folder, values=values)
-    spec = {name: value for name, value in contents.config.items() if name != ORDER}
-    return Study.restore(spec), contents
+    return _restore(contents.config), contents
 
 
 def read_status(folder: str | Path) -> Status:

@@ -121,6 +121,11 @@ class Study:
         return {**self.sweep, "seed": self.seeds}
 
     @property
+    def axes(self) -> dict[str, tuple[Any, ...]]:
+        """Values of all parameters and the seed, one of each fixed parameter; slowest first."""
+        return {name: (value,) for name, value in self.fixed.items()} | self.dimensions
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Lengths of the axes of the grid."""
         return tuple(len(values) for values in self.dimensions.values())

@@ -103,6 +103,28 @@ def show_status(folder: str, as_json: bool) -> int:
     return 0
 
 
+@command.command("merge", epilog="Example: dotphase study merge branches more-branches")
+@click.argument("folder", metavar="DIR")
+@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
+@json_option
+def merge(folder: str, sources: tuple[str, ...], as_json: bool) -> int:
+    """Add the points of the studies in SOURCE... to the one in DIR, which may be new.
+
+    The studies need the same task and model. The axes of DIR become the union of all axes; points
+    that no study has computed are pending.
+    """
+    from dotphase.study.journal import read_status
+    from dotphase.study.merge import merge_studies
+
+    dataset = merge_studies(folder, *sources)
+    status = read_status(folder)
+    if as_json:
+        print_json({**status.to_dict(), "dimensions": dict(dataset.sizes)})
+    else:
+        click.echo(str(status))
+    return 0
+
+
 @contextmanager
 def _live_status(task: str) -> Iterator[ProgressCallback]:
     """Show finished points, rate and time left on a terminal; elsewhere only warnings."""
