@@ -112,6 +112,10 @@ class ProgressBar:
         """Show `text` after the title."""
         self._update(description=f"{self.title}: {text}" if text else self.title)
 
+    def count(self, event: ProgressEvent) -> None:
+        """Show the number of steps of a computation whose total is not known."""
+        self.status(f"{event.done} evaluations")
+
     def advance(self, steps: int = 1) -> None:
         """Move the bar by a number of finished steps."""
         self._update(advance=steps)

@@ -29,7 +29,7 @@ from dotphase.finite_d.initialization import (
 )
 from dotphase.model import Model
 from dotphase.model.definition import refuse, refuse_spectrum
-from dotphase.runtime.progress import ProgressCallback, ProgressCounter
+from dotphase.runtime.progress import Progress, ProgressCounter
 
 #: Largest number of steps; the memory of the history grows with its square.
 MAX_STEPS = 2**20
@@ -51,7 +51,7 @@ def dynamics(
     d: int | None = None,
     steps: int,
     lr: StepSize,
-    progress: ProgressCallback | None = None,
+    progress: Progress = None,
     settings: DynamicsSettings | None = None,
     **changes: Unpack[DynamicsFields],
 ) -> Trajectory:
@@ -195,7 +195,7 @@ def _estimate(
     descent: Descent,
     sentences: int | None,
     settings: DynamicsSettings,
-    progress: ProgressCallback | None,
+    progress: Progress,
 ) -> _Estimate:
     """Enlarge ensembles until they meet `rtol`; at finite d their size is `sentences`."""
     one_size = sentences is not None or settings.rtol is None

@@ -35,7 +35,7 @@ from dotphase.numerics.outcome import Outcome
 from dotphase.numerics.statistics import error_if_known
 from dotphase.runtime import interrupt, memory_limit
 from dotphase.runtime.precision import in_double_precision
-from dotphase.runtime.progress import ProgressCallback, ProgressCounter
+from dotphase.runtime.progress import Progress, ProgressCounter
 
 #: Iterations without a smaller gradient after which a run stops.
 PATIENCE = 60
@@ -84,7 +84,7 @@ def run_message_passing(
     start: str | StartFunction,
     settings: AmpSettings,
     find_reference: FindReference | None = None,
-    progress: ProgressCallback | None = None,
+    progress: Progress = None,
 ) -> MessagePassing:
     """Run message passing as in `dotphase.amp`; compare with reference weights if there are any."""
     started = time.perf_counter()

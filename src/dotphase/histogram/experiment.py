@@ -36,7 +36,7 @@ from dotphase.histogram.result import Distances, Experiment
 from dotphase.histogram.settings import ExperimentFields, ExperimentSettings
 from dotphase.histogram.task import Split, draw
 from dotphase.histogram.train import Plan, Trained, train
-from dotphase.runtime.progress import ProgressCallback
+from dotphase.runtime.progress import Progress
 
 #: Files in the checkpoint folder.
 TRAINING, RELEASE = "training.checkpoint.npz", "release.checkpoint.npz"
@@ -55,7 +55,7 @@ def run(
     *,
     settings: ExperimentSettings | None = None,
     checkpoint: str | Path | None = None,
-    progress: ProgressCallback | None = None,
+    progress: Progress = None,
     **changes: Unpack[ExperimentFields],
 ) -> Experiment:
     """Train transformers to count, with an imposed mechanism; all runs are trained together.

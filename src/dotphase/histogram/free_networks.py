@@ -44,7 +44,7 @@ from dotphase.histogram.settings import (
 )
 from dotphase.histogram.task import Split, draw
 from dotphase.histogram.train import Plan, Trained, train
-from dotphase.runtime.progress import ProgressCallback, ProgressCounter
+from dotphase.runtime.progress import Progress, ProgressCounter
 from dotphase.storage.results import Result
 
 #: Standard deviation of the noise at the release (arXiv:2402.03902).
@@ -99,7 +99,7 @@ def release(
     epochs: int = RELEASE_EPOCHS,
     batch_size: int = BATCH_SIZE,
     checkpoint: Checkpoint | None = None,
-    progress: ProgressCallback | None = None,
+    progress: Progress = None,
 ) -> tuple[Network, Trained]:
     """Continue the training of constrained networks without their constraint.
 
@@ -196,7 +196,7 @@ def emergence(
     *,
     steps: int = STEPS,
     settings: HistogramSettings | None = None,
-    progress: ProgressCallback | None = None,
+    progress: Progress = None,
     **changes: Unpack[HistogramFields],
 ) -> Emergence:
     """Train free networks on several numbers of sequences.

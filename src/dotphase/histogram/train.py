@@ -37,7 +37,7 @@ from dotphase.histogram.settings import BATCH_SIZE
 from dotphase.histogram.task import Split
 from dotphase.numerics.outcome import Outcome
 from dotphase.runtime import interrupt
-from dotphase.runtime.progress import ProgressCallback, ProgressEvent, report_nothing
+from dotphase.runtime.progress import Progress, ProgressEvent, reporter
 
 #: Sequences per batch of an evaluation.
 EVALUATION_BATCH = 1000
@@ -142,7 +142,7 @@ def train(
     *,
     checkpoint: Checkpoint | None = None,
     stage: str = "training",
-    progress: ProgressCallback | None = None,
+    progress: Progress = None,
 ) -> Trained:
     """Train networks.
 
@@ -169,7 +169,7 @@ def train(
     FloatingPointError
         If a loss is not finite.
     """
-    report = progress or report_nothing
+    report = reporter(progress)
     networks = constrain_all(initial, constraints)
     state = State(networks, _init_optimizers(networks, plan.optimizer))
     inputs = RunInputs(constraints, keys)

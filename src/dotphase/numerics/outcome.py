@@ -18,6 +18,7 @@ class Outcome(enum.IntEnum):
     LEFT_DOMAIN = 7
     UNSETTLED = 8
     NOT_FINITE = 9
+    TIME = 10
 
     @property
     def success(self) -> bool:
@@ -47,5 +48,6 @@ _MESSAGES = {
     Outcome.LEFT_DOMAIN: "the iteration left the admissible overlaps (or met NaN) "
     "and could not return",
     Outcome.NOT_FINITE: "met numbers that are not finite",
+    Outcome.TIME: "the time (max_seconds) ended before the tolerance was met",
     Outcome.UNSETTLED: "does not settle: the gradient stands still above the tolerance",
 }

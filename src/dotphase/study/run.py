@@ -20,7 +20,7 @@ import xarray as xr
 from dotphase.config import validation
 from dotphase.errors import Interrupted, InvalidInput
 from dotphase.runtime import interrupt
-from dotphase.runtime.progress import ProgressCallback, ProgressEvent, report_nothing
+from dotphase.runtime.progress import Progress, ProgressCallback, ProgressEvent, reporter
 from dotphase.storage.files import remove_leftovers, write_dataset
 from dotphase.storage.journal import Journal, storage_errors
 from dotphase.storage.provenance import provenance
@@ -62,7 +62,7 @@ def run_study(
     scheduler: str | None = None,
     workers: int | None = None,
     max_seconds: float | None = None,
-    progress: ProgressCallback | None = None,
+    progress: Progress = None,
 ) -> xr.Dataset:
     """Compute the unfinished points of a study.
 
@@ -81,7 +81,7 @@ def run_study(
         Number of processes to start; by default one per core.
     max_seconds : float, optional
         Time after which a point fails and its process is killed, with ``engine="local"``.
-    progress : callable, optional
+    progress : bool or callable, optional
         Receives a `ProgressEvent` at the beginning and whenever points are recorded. Its ``done``
         counts failed points too; its ``result`` has ``failed``, ``rate``, ``seconds_left``
         and ``damaged``.
@@ -125,7 +125,7 @@ def run_study(
             else:
                 client = client or stack.enter_context(connect(count, None))
                 steps = run_on_dask(client, study, unfinished)
-            _record(steps, journal, study, progress or report_nothing)
+            _record(steps, journal, study, reporter(progress))
             dataset = read_study(folder)
             with storage_errors(Path(folder)):
                 write_dataset(dataset, Path(folder) / DATASET)

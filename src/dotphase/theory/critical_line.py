@@ -14,7 +14,7 @@ from dotphase.config import validation
 from dotphase.config.formatting import Description, format_value
 from dotphase.model import Model
 from dotphase.runtime.precision import in_double_precision
-from dotphase.runtime.progress import ProgressCallback
+from dotphase.runtime.progress import Progress
 from dotphase.storage.labels import add_labels
 from dotphase.storage.provenance import provenance
 from dotphase.storage.results import Result
@@ -134,7 +134,7 @@ def critical_line(
     alpha_min: float = ALPHA_MIN,
     alpha_max: float = ALPHA_MAX,
     limits: bool = False,
-    progress: ProgressCallback | None = None,
+    progress: Progress = None,
     settings: SolverSettings | None = None,
     **changes: Unpack[SolverFields],
 ) -> CriticalLine:
@@ -148,7 +148,7 @@ def critical_line(
         Values of the parameter, no two the same.
     parameter : str
         Name of the parameter in the result.
-    progress : callable, optional
+    progress : bool or callable, optional
         Receives an event with each `Critical` (`dotphase.results.ProgressEvent`).
     alpha_min, alpha_max, limits, settings, **changes
         As for `dotphase.critical`; the limits of branches are not located by default.

@@ -8,20 +8,22 @@ end it with a function of its own (`evaluation_hook`).
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from dotphase.runtime import interrupt, threads
 from dotphase.runtime.precision import in_double_precision
-from dotphase.runtime.progress import ProgressCallback, ProgressEvent, report_nothing
+from dotphase.runtime.progress import Progress, ProgressEvent, reporter
 
 T = TypeVar("T")
 
+_deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
 _hook: ContextVar[Callable[[], None] | None] = ContextVar("evaluation_hook", default=None)
 
 
@@ -46,15 +48,40 @@ def before_evaluation() -> None:
         hook()
 
 
+class OutOfTime(Exception):
+    """The time of a solve is over; `evaluator` has the points evaluated so far."""
+
+    def __init__(self, evaluator: Any) -> None:
+        super().__init__()
+        self.evaluator = evaluator
+
+
+@contextmanager
+def time_limit(seconds: float | None) -> Iterator[None]:
+    """Limit the time of the solves inside the block, unless an outer block limits it."""
+    if seconds is None or _deadline.get() is not None:
+        yield
+        return
+    token = _deadline.set(time.monotonic() + seconds)
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
+
+
+def is_out_of_time() -> bool:
+    """Return True if the innermost solve has used its time."""
+    deadline = _deadline.get()
+    return deadline is not None and time.monotonic() > deadline
+
+
 def run_quietly(job: Callable[[], T]) -> T:
     """Run a solve without floating-point warnings: it judges overflows itself."""
     with np.errstate(all="ignore"):
         return job()
 
 
-def run_all(
-    jobs: Sequence[Callable[[], T]], stage: str, progress: ProgressCallback | None = None
-) -> list[T]:
+def run_all(jobs: Sequence[Callable[[], T]], stage: str, progress: Progress = None) -> list[T]:
     """Run solves on the cores and return their results in order.
 
     Parameters
@@ -66,7 +93,7 @@ def run_all(
     progress : callable, optional
         Receives the events in the order of the jobs.
     """
-    report = progress or report_nothing
+    report = reporter(progress)
     results: list[T] = []
 
     def finish(result: T) -> None:

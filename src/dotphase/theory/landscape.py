@@ -35,7 +35,7 @@ from dotphase.config import validation
 from dotphase.model.definition import Model, refuse_spectrum
 from dotphase.numerics.fixed_point import Iteration, Vector
 from dotphase.runtime.precision import in_double_precision
-from dotphase.runtime.progress import ProgressCallback
+from dotphase.runtime.progress import Progress
 from dotphase.storage.results import Result
 from dotphase.theory.driver import run_all
 from dotphase.theory.fixed_point_map import ReplicaSymmetricMap
@@ -135,7 +135,7 @@ def landscape(
     m: Grid,
     theta: Grid,
     *,
-    progress: ProgressCallback | None = None,
+    progress: Progress = None,
     settings: SolverSettings | None = None,
     **changes: Unpack[SolverFields],
 ) -> Landscape:
@@ -149,7 +149,7 @@ def landscape(
         Samples per dimension.
     m, theta : sequences of float
         Overlaps of token 1 to prescribe; increasing.
-    progress : callable, optional
+    progress : bool or callable, optional
         Receives an event for each row of theta (`dotphase.results.ProgressEvent`).
     settings, **changes
         As for `dotphase.solve`; `log2_points`, 12 by default, has to be fixed.

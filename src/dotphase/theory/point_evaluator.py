@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dotphase.numerics.fixed_point import FixedPoint, Iteration, Vector, fixed_point
+from dotphase.theory.driver import OutOfTime, is_out_of_time
 from dotphase.theory.expectations import Expectations, ProxStates
 from dotphase.theory.fixed_point_map import FixedPointMap
 from dotphase.theory.nonfinite import diagnose_averages
@@ -145,6 +146,8 @@ class PointEvaluator(Generic[P]):
         latest = self._latest.get(log2_points)
         if latest is not None and np.array_equal(latest.x, x):
             return latest
+        if self._latest and is_out_of_time():
+            raise OutOfTime(self)
         expectations = self.map.evaluator.expectations(
             self.map.overlaps(x),
             log2_points,
@@ -159,6 +162,11 @@ class PointEvaluator(Generic[P]):
         if self.first_nonfinite is None and not point.is_finite:
             self.first_nonfinite = point
         return point
+
+    @property
+    def finest(self) -> EvaluatedPoint:
+        """The last point evaluated on the most Gaussian points."""
+        return self._latest[max(self._latest)]
 
     def iterate(self, x: Vector, log2_points: int, iteration: Iteration) -> FixedPoint:
         """Iterate the map with damping and acceleration (`dotphase.numerics.fixed_point`)."""

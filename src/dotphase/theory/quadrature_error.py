@@ -64,17 +64,22 @@ def standard_errors(samples: dict[str, Float[np.ndarray, " scrambles"]]) -> dict
 
 def largest_relative_error(evaluated: EvaluatedPoint, stderr: dict[str, float]) -> float:
     """Largest relative standard error of the results that do not vanish by symmetry."""
+    ratios = list(relative_errors_of(evaluated, stderr).values())
+    return float(np.max(ratios)) if np.all(np.isfinite(ratios)) else math.inf
+
+
+def relative_errors_of(evaluated: EvaluatedPoint, stderr: dict[str, float]) -> dict[str, float]:
+    """Relative standard errors of the results that do not vanish by symmetry."""
     model = evaluated.map.model
     values = norms_of(evaluated.overlaps)
     values |= {"train_loss": evaluated.train_loss, "test_error": evaluated.test_error}
     values["q"] = max(values["q"], MIN_WEIGHT * float(model.rho[0]))
     vanishing = BRANCHES[classify(model, evaluated.overlaps)].vanishing
-    ratios = [
-        stderr[name] / value
+    return {
+        name: stderr[name] / value
         for name, value in values.items()
         if name not in vanishing and value > 0
-    ]
-    return float(np.max(ratios)) if np.all(np.isfinite(ratios)) else math.inf
+    }
 
 
 def relative_error(evaluated: EvaluatedPoint, jacobian: Jacobian | None) -> float:

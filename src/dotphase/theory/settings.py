@@ -30,6 +30,8 @@ class SolverSettings:
     seed : seed of the Gaussian points
     iteration : damping, acceleration, tolerance of the fixed-point iteration; None leaves
         them to `iteration_on`
+    max_seconds : time after which a solve returns the best point so far, not converged; None for
+        no limit
 
     Examples
     --------
@@ -43,6 +45,7 @@ class SolverSettings:
     max_log2_points: int = MAX_LOG2_POINTS
     seed: int = 0
     iteration: Iteration | None = None
+    max_seconds: float | None = None
 
     def __post_init__(self) -> None:
         checked: dict[str, Any] = {
@@ -56,6 +59,8 @@ class SolverSettings:
             raise InvalidInput("iteration", self.iteration, "must be None or a dp.Iteration")
         if self.log2_points is not None:
             checked["log2_points"] = self.fixed_points
+        if self.max_seconds is not None:
+            checked["max_seconds"] = validation.number("max_seconds", self.max_seconds, above=0)
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
@@ -85,6 +90,8 @@ class SolverSettings:
     def to_dict(self) -> dict[str, Any]:
         """The fields by name, for datasets; a user's iteration becomes text."""
         numbers = asdict(replace(self, iteration=None))
+        if self.max_seconds is None:  # as before there was a limit
+            del numbers["max_seconds"]
         return numbers | {"iteration": self.iteration and str(self.iteration)}
 
 
@@ -96,6 +103,7 @@ class SolverFields(TypedDict, total=False):
     max_log2_points: int
     seed: int
     iteration: Iteration | None
+    max_seconds: float | None
 
 
 #: Default settings of `solve`.

@@ -17,12 +17,12 @@ from dotphase.model import memory_check
 from dotphase.model.definition import Model, check_model, refuse
 from dotphase.numerics.quadrature import LOG2_BLOCK_SIZE
 from dotphase.runtime.precision import in_double_precision
-from dotphase.runtime.progress import ProgressCallback, ProgressCounter
+from dotphase.runtime.progress import Progress, ProgressCounter
 from dotphase.theory.branch_processes import in_processes, worth_it
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.classification import CUSTOM
 from dotphase.theory.continuation import continue_branch
-from dotphase.theory.driver import run_all, run_quietly
+from dotphase.theory.driver import evaluation_hook, run_all, run_quietly
 from dotphase.theory.one_rsb.result import Broken, Complexity
 from dotphase.theory.one_rsb.solve import break_symmetry, count_minima
 from dotphase.theory.overlaps import Overlaps, check_overlaps
@@ -48,6 +48,7 @@ def solve(
     start: str | Overlaps = "semantic",
     *,
     breaking: Literal[0] = 0,
+    progress: Progress = None,
     settings: SolverSettings | None = None,
     **changes: Unpack[SolverFields],
 ) -> Solution: ...
@@ -61,6 +62,7 @@ def solve(
     *,
     breaking: Literal[1],
     inner: int | None = None,
+    progress: Progress = None,
     settings: SolverSettings | None = None,
     **changes: Unpack[SolverFields],
 ) -> Broken: ...
@@ -74,6 +76,7 @@ def solve(
     *,
     breaking: int = 0,
     inner: int | None = None,
+    progress: Progress = None,
     settings: SolverSettings | None = None,
     **changes: Unpack[SolverFields],
 ) -> Solution | Broken:
@@ -92,11 +95,14 @@ def solve(
         Steps of replica symmetry breaking; state evolution has none.
     inner : int, optional
         With breaking, the most points of the averages inside a cluster of minima.
+    progress : bool or callable, optional
+        Receives an event with each evaluation of the averages and one with the solution; True
+        shows them in a line, None does so after a while in notebooks and interactive sessions.
     settings : SolverSettings, optional
         How precisely to solve.
     **changes
         Fields of the settings by name: `rtol`, `log2_points`, `max_log2_points`, `seed`,
-        `iteration`;
+        `iteration`, `max_seconds`;
         with breaking, `rtol` is 5e-4 and `max_log2_points` 19 by default.
 
     Returns
@@ -115,9 +121,16 @@ def solve(
     """
     if validation.integer("breaking", breaking, at_least=0, at_most=1) == 0:
         settings = with_changes(settings, DEFAULT, changes)
-        return run_quietly(_solve_job(model, alpha, start, settings))
-    broken = solve_many_broken([(model, alpha, start)], inner=inner, settings=settings, **changes)
-    return broken[0]
+        job = _solve_job(model, alpha, start, settings)
+        counter = ProgressCounter("solve", None, progress)
+        with evaluation_hook(counter.finish):
+            solution = run_quietly(job)
+        counter.end(solution)
+        return solution
+    points = [(model, alpha, start)]
+    return solve_many_broken(points, inner=inner, progress=progress, settings=settings, **changes)[
+        0
+    ]
 
 
 @in_double_precision
@@ -125,7 +138,7 @@ def solve_many_broken(
     points: Iterable[SolveRequest],
     *,
     inner: int | None = None,
-    progress: ProgressCallback | None = None,
+    progress: Progress = None,
     settings: SolverSettings | None = None,
     **changes: Unpack[SolverFields],
 ) -> list[Broken]:
@@ -224,7 +237,7 @@ def complexity(
 def solve_many(
     points: Iterable[SolveRequest],
     *,
-    progress: ProgressCallback | None = None,
+    progress: Progress = None,
     settings: SolverSettings | None = None,
     **changes: Unpack[SolverFields],
 ) -> list[Solution]:
@@ -234,7 +247,7 @@ def solve_many(
     ----------
     points : iterable of (model, alpha, start)
         As for `solve`.
-    progress : callable, optional
+    progress : bool or callable, optional
         Receives an event with each solution (`dotphase.results.ProgressEvent`).
     settings, **changes
         As for `solve`.
@@ -256,7 +269,7 @@ def continue_in_alpha(
     alphas: Sequence[float],
     branches: Sequence[str] = ("semantic", "positional"),
     *,
-    progress: ProgressCallback | None = None,
+    progress: Progress = None,
     settings: SolverSettings | None = None,
     **changes: Unpack[SolverFields],
 ) -> dict[str, list[Solution]]:
@@ -275,7 +288,7 @@ def continue_in_alpha(
         Sample complexities, in any order.
     branches : sequence of str
         Branches to follow, as `start` of `solve`.
-    progress : callable, optional
+    progress : bool or callable, optional
         Receives an event with each solution (`dotphase.results.ProgressEvent`).
     settings, **changes
         As for `solve`.
@@ -302,7 +315,7 @@ def continue_many(
     chains: Sequence[tuple[Model, str]],
     alphas: Sequence[float],
     *,
-    progress: ProgressCallback | None = None,
+    progress: Progress = None,
     settings: SolverSettings | None = None,
     **changes: Unpack[SolverFields],
 ) -> list[list[Solution]]:

@@ -16,9 +16,10 @@ import numpy as np
 from jaxtyping import Float
 
 from dotphase.model.nonfinite import unknown_cause
-from dotphase.numerics.fixed_point import Vector
+from dotphase.numerics.fixed_point import FixedPoint, Vector
 from dotphase.numerics.outcome import Outcome
 from dotphase.theory.classification import classify
+from dotphase.theory.driver import OutOfTime, time_limit
 from dotphase.theory.fixed_point_map import StateEvolutionMap
 from dotphase.theory.locate import MAX_JUMP_FRACTION, Located, locate, track
 from dotphase.theory.model_error import (
@@ -37,6 +38,7 @@ from dotphase.theory.point_spec import PointSpec
 from dotphase.theory.quadrature_error import (
     largest_relative_error,
     relative_error,
+    relative_errors_of,
     required_log2_points,
     scramble_values,
     standard_errors,
@@ -138,17 +140,33 @@ def solve_point(
     fixed_point_map = StateEvolutionMap.from_initial(spec.model, spec.alpha, initial)
     evaluator = PointEvaluator(fixed_point_map, spec.settings, warm_start)
     located = None
-    if neighbor is not None and neighbor.jacobian is not None:
-        predicted = neighbor.predict(fixed_point_map)
-        located = track(spec, evaluator, predicted, neighbor.jacobian)
-    if located is None:
-        located = locate(
-            spec, evaluator, initial, retry_damped=retry_damped, stop_if_flat=stop_if_flat
-        )
-    refined = refine(located)
-    measured = measure_stability(refined)
+    try:
+        with time_limit(spec.settings.max_seconds):
+            if neighbor is not None and neighbor.jacobian is not None:
+                predicted = neighbor.predict(fixed_point_map)
+                located = track(spec, evaluator, predicted, neighbor.jacobian)
+            if located is None:
+                located = locate(
+                    spec, evaluator, initial, retry_damped=retry_damped, stop_if_flat=stop_if_flat
+                )
+            refined = refine(located)
+            measured = measure_stability(refined)
+    except OutOfTime as stop:
+        refined, measured = _best_so_far(stop.evaluator)
     solution = _solution(spec, refined, measured, time.perf_counter() - start_time)
     return SolvedPoint(solution, refined.evaluated, measured.jacobian)
+
+
+def _best_so_far(
+    evaluator: PointEvaluator[StateEvolutionMap],
+) -> tuple[Refined, MeasuredStability]:
+    """The last point on the most Gaussian points, of a solve whose time is over."""
+    evaluated, count = evaluator.finest, evaluator.n_evaluations
+    x, image = evaluated.x, evaluated.image
+    residual = float(np.max(np.abs(image - x) / evaluator.map.scale(x)))
+    point = FixedPoint(x, image, residual, count, Outcome.TIME)
+    located = Located(evaluator, point, evaluated.log2_points, evaluated.log2_points)
+    return Refined(located, evaluated, None), MeasuredStability(None, Multipliers(), None)
 
 
 def refine(located: Located) -> Refined:
@@ -266,16 +284,24 @@ def _message(
 ) -> str:
     """Why the solver stopped, and whether the errors meet the tolerance."""
     settings, evaluator, evaluated = spec.settings, refined.evaluator, refined.evaluated
-    message = refined.located.point.outcome.message
+    point = refined.located.point
+    message = point.outcome.message
+    if point.outcome is Outcome.TIME:
+        return (
+            f"{message}: one step changes the overlaps by {point.residual:.1e} on "
+            f"2^{evaluated.log2_points} points; raise max_seconds or lower log2_points"
+        )
     if measured.responses is None:
         cause = evaluator.nonfinite_cause
         if evaluator.first_nonfinite is not None and cause is None:
             cause = diagnose_averages(evaluator.first_nonfinite) or unknown_cause(spec.model)
         return message if cause is None else f"{Outcome.NOT_FINITE.message}: {cause}"
-    error = largest_relative_error(evaluated, stderr)
-    if error > settings.rtol and settings.log2_points is None:
+    if largest_relative_error(evaluated, stderr) > settings.rtol and settings.log2_points is None:
+        errors = relative_errors_of(evaluated, stderr)
+        name = max(errors, key=errors.__getitem__)
         message += (
-            f", but the quadrature error {error:.1e} is above rtol = {settings.rtol:g} "
-            f"on 2^{evaluated.log2_points} points"
+            f", but the relative quadrature error of {name}, {errors[name]:.1e}, is above "
+            f"rtol = {settings.rtol:g} on 2^{evaluated.log2_points} points: "
+            "raise max_log2_points or rtol"
         )
     return message

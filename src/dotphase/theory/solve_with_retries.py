@@ -15,6 +15,7 @@ from dotphase.model import Model
 from dotphase.numerics.outcome import Outcome
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.continuation import BranchContinuation
+from dotphase.theory.driver import is_out_of_time, time_limit
 from dotphase.theory.locate import COARSE_LOG2_POINTS
 from dotphase.theory.overlaps import Overlaps
 from dotphase.theory.point_evaluator import ProxWarmStart
@@ -37,12 +38,21 @@ def solve_with_retries(
     A saddle may be a weak look-alike of a minimum that the initialization has missed, so it is
     approached from a distance as well.
     """
+    with time_limit(settings.max_seconds):
+        return _solve_with_retries(model, alpha, branch, initial, settings)
+
+
+def _solve_with_retries(
+    model: Model, alpha: float, branch: str, initial: Overlaps, settings: SolverSettings
+) -> Solution:
     start_time = time.perf_counter()
     spec = PointSpec.of(model, alpha, branch, settings)
     warm_start = ProxWarmStart()
     solution = solve_point(spec, initial, warm_start, stop_if_flat=branch in BRANCHES).solution
     if solution.message.startswith(Outcome.NOT_FINITE.message):
         return solution  # Another initialization would fail, too.
+    if is_out_of_time():
+        return solution
     missed = not solution.matches_branch
     is_coarse = solution.log2_points < settings.initial_log2_points
     if branch in BRANCHES and (missed or is_coarse or solution.stability.kind == "saddle"):
@@ -50,7 +60,8 @@ def solve_with_retries(
         if approached is None and is_coarse and not missed:
             approached = solve_point(spec, initial, ProxWarmStart()).solution
         solution = approached or solution
-    solution = solve_with_seeds(spec, solution)
+    if not is_out_of_time():
+        solution = solve_with_seeds(spec, solution)
     return replace(solution, seconds=time.perf_counter() - start_time)
 
 

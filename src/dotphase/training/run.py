@@ -35,7 +35,13 @@ from dotphase.numerics.outcome import Outcome
 from dotphase.numerics.quadrature import Rule
 from dotphase.runtime import interrupt, memory_limit
 from dotphase.runtime.precision import use_precision
-from dotphase.runtime.progress import ProgressCallback, ProgressEvent, report_nothing
+from dotphase.runtime.progress import (
+    Progress,
+    ProgressCallback,
+    ProgressEvent,
+    report_nothing,
+    reporter,
+)
 from dotphase.storage.labels import add_labels
 from dotphase.storage.provenance import provenance
 from dotphase.training.loop import RunState
@@ -69,7 +75,7 @@ def train(
     first_index: int = 0,
     start: str | StartFunction | PrescribedStart = "semantic",
     record: bool = False,
-    progress: ProgressCallback | None = None,
+    progress: Progress = None,
     settings: TrainingSettings | None = None,
     **changes: Unpack[TrainingFields],
 ) -> Training:
@@ -90,7 +96,7 @@ def train(
     record : bool
         Also measure the students after every step: `Training.path` is a dataset of train_loss,
         test_error, theta, m and q over seed and step. A run that stops early keeps its last values.
-    progress : callable, optional
+    progress : bool or callable, optional
         Receives a `ProgressEvent` of stage "training" with each finished `Run`, and events of stage
         "steps" while a batch is trained.
     settings : TrainingSettings, optional
@@ -127,7 +133,7 @@ def train(
     memory_limit.check_storage("seeds", seeds, result_bytes(model, d))
     runs: list[Run] = []
     paths: list[Path] = []
-    report = progress or report_nothing
+    report = reporter(progress)
     config: dict[str, Any] = {"alpha": float(alpha), "d": d, "n": n, "start": start_name(start)}
     attributes = provenance(model, **config, **settings.to_dict())
 

@@ -6,9 +6,21 @@ from typing import Any
 
 import click
 
-from dotphase.cli.options import POSITIVE, ModelSpec, json_option, model_options, task_options
+from dotphase.cli.options import (
+    POSITIVE,
+    ModelSpec,
+    json_option,
+    model_options,
+    option,
+    task_options,
+)
 from dotphase.cli.output import echo, print_json, progress_bar
+from dotphase.config.parameters import Number, Parameter
 from dotphase.errors import InvalidInput
+
+MAX_SECONDS = Parameter(
+    "max_seconds", Number(above=0), None, "Time after which the best point so far is printed."
+)
 
 
 @click.command(
@@ -25,12 +37,14 @@ from dotphase.errors import InvalidInput
 )
 @click.option("--d", type=POSITIVE, default=None,
               help="Also the losses at this d, with their known terms of order 1/d.")  # fmt: skip
+@option(MAX_SECONDS)
 @json_option
 def command(
     parameters: dict[str, Any],
     model: ModelSpec,
     breaking: str,
     d: int | None,
+    max_seconds: float | None,
     seed: int,
     as_json: bool,
 ) -> int:
@@ -44,13 +58,14 @@ def command(
     """
     if d is not None and breaking == "1":
         raise InvalidInput("--d", d, "must not be used with --breaking 1")
+    parameters["max_seconds"] = max_seconds
     alpha, branch = parameters.pop("alpha"), parameters.pop("branch")
-    with progress_bar(f"solving {branch} at alpha = {alpha:g}"):
+    with progress_bar(f"solving {branch} at alpha = {alpha:g}") as bar:
         built = model.build()
         from dotphase.theory.solve import solve
 
         if breaking == "0":
-            solution = solve(built, alpha, branch, seed=seed, **parameters)
+            solution = solve(built, alpha, branch, seed=seed, progress=bar.count, **parameters)
             finite = None if d is None else solution.at(d)
         else:
             solution = solve(built, alpha, branch, breaking=1, seed=seed, **parameters)

@@ -14,7 +14,7 @@ from dotphase.gamp.result import MessagePassing
 from dotphase.gamp.run import Reference, run_message_passing
 from dotphase.gamp.settings import AmpFields, AmpSettings
 from dotphase.model import Model
-from dotphase.runtime.progress import ProgressCallback
+from dotphase.runtime.progress import Progress
 from dotphase.training.run import optimize_runs
 from dotphase.training.settings import TrainingSettings
 
@@ -29,7 +29,7 @@ def amp(
     *,
     seeds: int = 1,
     start: str | StartFunction = "semantic",
-    progress: ProgressCallback | None = None,
+    progress: Progress = None,
     settings: AmpSettings | None = None,
     **changes: Unpack[AmpFields],
 ) -> MessagePassing:

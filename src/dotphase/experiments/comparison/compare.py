@@ -36,7 +36,7 @@ from dotphase.finite_d.overlaps import positional_alignment
 from dotphase.gamp.run import run_message_passing
 from dotphase.gamp.settings import AmpSettings
 from dotphase.model import Model
-from dotphase.runtime.progress import ProgressCallback, ProgressCounter
+from dotphase.runtime.progress import Progress, ProgressCounter
 from dotphase.storage.labels import add_labels
 from dotphase.storage.provenance import provenance
 from dotphase.theory.branches import BRANCHES
@@ -60,7 +60,7 @@ def compare(
     branches: Sequence[str] = ("semantic", "positional"),
     theory: str = "state_evolution",
     amp: bool = False,
-    progress: ProgressCallback | None = None,
+    progress: Progress = None,
     settings: SolverSettings | DynamicsSettings | None = None,
     **changes: Unpack[CurveFields],
 ) -> xr.Dataset:
@@ -83,7 +83,7 @@ def compare(
         given number of steps, for students that take the same steps.
     amp : bool
         Run message passing as well.
-    progress : callable, optional
+    progress : bool or callable, optional
         Receives an event after the theory, after training and after message passing, each with its
         dataset (`dotphase.results.ProgressEvent`).
     settings, **changes

@@ -8,7 +8,7 @@ import numpy as np
 
 from dotphase.experiments.theory.curve import SETTINGS
 from dotphase.finite_d.runs import Prediction, Runs
-from dotphase.runtime.progress import ProgressCallback
+from dotphase.runtime.progress import Progress
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.finite_d_corrections import is_known
 from dotphase.theory.settings import SolverFields, SolverSettings, with_changes
@@ -24,7 +24,7 @@ COMPARED = ("train_loss", "test_error", "m", "theta", "q", "linear_test_error")
 def with_theory(
     trained: R,
     *,
-    progress: ProgressCallback | None = None,
+    progress: Progress = None,
     settings: SolverSettings | None = None,
     **changes: Unpack[SolverFields],
 ) -> R:
@@ -38,7 +38,7 @@ def with_theory(
     ----------
     trained : Training or MessagePassing
         From `dotphase.train` or `dotphase.amp`.
-    progress : callable, optional
+    progress : bool or callable, optional
         Receives an event with each solution (`dotphase.results.ProgressEvent`).
     settings, **changes
         As for `dotphase.solve`, with the coarse default of a curve.

@@ -25,7 +25,7 @@ from dotphase.finite_d.initialization import (
 )
 from dotphase.finite_d.initializers import INITIALIZERS
 from dotphase.model import Model
-from dotphase.runtime.progress import ProgressCallback, ProgressCounter
+from dotphase.runtime.progress import Progress, ProgressCounter
 from dotphase.storage.provenance import provenance
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.classification import classify, matches_branch
@@ -101,7 +101,7 @@ def descent_limits(
     *,
     steps: int | None = None,
     lr: float | None = None,
-    progress: ProgressCallback | None = None,
+    progress: Progress = None,
     settings: DynamicsSettings | None = None,
     **changes: Unpack[DynamicsFields],
 ) -> xr.Dataset:
@@ -116,7 +116,7 @@ def descent_limits(
         Number of steps; by default as many as the descent takes to settle, with an extrapolation.
     lr : float, optional
         Step size; by default the largest of 4, 2, 1, ... that lowers the loss.
-    progress : callable, optional
+    progress : bool or callable, optional
         Receives an event with each limit (`dotphase.results.ProgressEvent`).
     settings, **changes
         As for `dotphase.dynamics`.

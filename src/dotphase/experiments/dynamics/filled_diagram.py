@@ -16,7 +16,7 @@ from dotphase.config.settings import replace_fields
 from dotphase.dmft.settings import DynamicsFields, DynamicsSettings
 from dotphase.experiments.dynamics.descent_limits import DESCENT, descend, training_starts
 from dotphase.model import Model
-from dotphase.runtime.progress import ProgressCallback, ProgressCounter
+from dotphase.runtime.progress import Progress, ProgressCounter
 
 #: About 1% precision in losses.
 SETTINGS = DynamicsSettings(log2_ensemble=10, repetitions=2, rtol=None)
@@ -34,7 +34,7 @@ def fill_diagram(
     family: Callable[[float], Model],
     *,
     d: int = DIMENSION,
-    progress: ProgressCallback | None = None,
+    progress: Progress = None,
     settings: DynamicsSettings | None = None,
     **changes: Unpack[DynamicsFields],
 ) -> xr.Dataset:
@@ -48,7 +48,7 @@ def fill_diagram(
         As for `dotphase.diagram`.
     d : int
         Dimension of the positional start: a unit vector, ``m = 1/sqrt d``.
-    progress : callable, optional
+    progress : bool or callable, optional
         Receives an event with each limit (`dotphase.results.ProgressEvent`).
     settings, **changes
         As for `dotphase.dynamics`; ensembles are small by default.

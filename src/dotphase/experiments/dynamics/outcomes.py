@@ -27,7 +27,7 @@ from dotphase.errors import InvalidInput
 from dotphase.finite_d.datasets import count_sentences
 from dotphase.finite_d.overlaps import mechanisms_of, positional_alignment
 from dotphase.model import Model
-from dotphase.runtime.progress import ProgressCallback, ProgressCounter
+from dotphase.runtime.progress import Progress, ProgressCounter
 from dotphase.storage.provenance import provenance
 
 #: Step size up to alpha = 2; beyond, it falls like 1/alpha as the curvature grows.
@@ -58,7 +58,7 @@ def outcomes(
     seeds: int = 16,
     steps: int = 127,
     lr: StepSize | None = None,
-    progress: ProgressCallback | None = None,
+    progress: Progress = None,
     settings: DynamicsSettings | None = None,
     **changes: Unpack[DynamicsFields],
 ) -> xr.Dataset:
@@ -82,7 +82,7 @@ def outcomes(
         Number of steps.
     lr : float, sequence or callable, optional
         Step size; by default ``4 min(1, 2/alpha)``.
-    progress : callable, optional
+    progress : bool or callable, optional
         Receives an event after each descent (`dotphase.results.ProgressEvent`).
     settings, **changes
         As for `dotphase.dynamics`, with a momentum of .8 by default. Sizes of ensembles and rtol

@@ -18,7 +18,7 @@ from dotphase.model import Model
 from dotphase.model.definition import check_model
 from dotphase.model.linear_layer import linear_test_error
 from dotphase.numerics.crossings import locate_fall
-from dotphase.runtime.progress import ProgressCallback
+from dotphase.runtime.progress import Progress
 from dotphase.storage.labels import add_labels
 from dotphase.storage.provenance import provenance
 from dotphase.theory.branches import BRANCHES
@@ -52,7 +52,7 @@ def curve(
     *,
     theory: str = "state_evolution",
     d: int | None = None,
-    progress: ProgressCallback | None = None,
+    progress: Progress = None,
     settings: SolverSettings | DynamicsSettings | None = None,
     **changes: Unpack[CurveFields],
 ) -> xr.Dataset:
@@ -72,7 +72,7 @@ def curve(
     d : int, optional
         Adds ``train_loss_at_d`` and ``test_error_at_d``, the losses in this dimension with the
         known terms of order 1/d (not for the dynamics).
-    progress : callable, optional
+    progress : bool or callable, optional
         Receives an event with each solution (`dotphase.results.ProgressEvent`).
     settings, **changes
         As for `dotphase.solve`, with a coarser default. For the dynamics as for
@@ -130,7 +130,7 @@ def _follow_branches(
     alphas: Sequence[float],
     branches: Sequence[str],
     d: int | None,
-    progress: ProgressCallback | None,
+    progress: Progress,
     settings: Any,
     changes: CurveFields,
 ) -> xr.Dataset:

@@ -14,7 +14,7 @@ from dotphase.errors import InvalidInput
 from dotphase.experiments.theory.solution_variables import is_minimum, variables
 from dotphase.model import Model
 from dotphase.numerics.crossings import first_rise, last_fall
-from dotphase.runtime.progress import ProgressCallback
+from dotphase.runtime.progress import Progress
 from dotphase.storage.labels import add_labels
 from dotphase.storage.provenance import provenance
 from dotphase.theory.settings import SolverFields, SolverSettings, with_changes
@@ -35,7 +35,7 @@ def diagram(
     parameter: str = "omega",
     *,
     informed: Sequence[str] = ("semantic",),
-    progress: ProgressCallback | None = None,
+    progress: Progress = None,
     settings: SolverSettings | None = None,
     **changes: Unpack[SolverFields],
 ) -> xr.Dataset:
@@ -52,7 +52,7 @@ def diagram(
     informed : sequence of str
         Branches that count as semantic. With several, as ``("mixed", "semantic")`` of a student of
         rank two, each cell contains the one with the lowest training loss.
-    progress : callable, optional
+    progress : bool or callable, optional
         Receives an event with each solution (`dotphase.results.ProgressEvent`).
     settings, **changes
         As for `dotphase.solve`; 2^14 points in every cell by default, the same in all.

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from dotphase.model.paper import positional_semantic
-from dotphase.runtime.progress import ProgressCallback
+from dotphase.runtime.progress import Progress
 from dotphase.theory.model_error import LAWS
 from dotphase.theory.one_rsb.result import Broken
 from dotphase.theory.settings import SolverFields, SolverSettings
@@ -23,7 +23,7 @@ def model_error(
     points: Sequence[Mapping[str, Any]],
     *,
     inner: int | None = None,
-    progress: ProgressCallback | None = None,
+    progress: Progress = None,
     settings: SolverSettings | None = None,
     **changes: Unpack[SolverFields],
 ) -> xr.Dataset:
@@ -33,7 +33,7 @@ def model_error(
     ----------
     points : sequence of mappings
         ``alpha``, ``branch`` and parameters of `dotphase.positional_semantic`.
-    progress : callable, optional
+    progress : bool or callable, optional
         Receives an event with each solution (`dotphase.results.ProgressEvent`).
     inner, settings, **changes
         As for `dotphase.solve` with breaking.

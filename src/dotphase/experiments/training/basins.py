@@ -32,7 +32,7 @@ from dotphase.model import Model
 from dotphase.numerics.outcome import Outcome
 from dotphase.runtime import interrupt, memory_limit
 from dotphase.runtime.precision import in_double_precision
-from dotphase.runtime.progress import ProgressCallback, ProgressEvent, report_nothing
+from dotphase.runtime.progress import Progress, ProgressCallback, ProgressEvent, reporter
 from dotphase.storage.provenance import provenance
 from dotphase.training.settings import TrainingFields, TrainingSettings
 from dotphase.training.single_run import Recipe, train_starts
@@ -65,7 +65,7 @@ def basins(
     seeds: int = 16,
     start: str = "random",
     optimizers: Sequence[str | TrainingSettings] = ("gd", "adam", "sgd"),
-    progress: ProgressCallback | None = None,
+    progress: Progress = None,
     settings: TrainingSettings | None = None,
     **changes: Unpack[TrainingFields],
 ) -> xr.Dataset:
@@ -88,7 +88,7 @@ def basins(
     optimizers : sequence of str or TrainingSettings
         Names of optimizers, or settings for one that differ from `settings` (such as lr and
         steps). All of them start from the same weights on the same data.
-    progress : callable, optional
+    progress : bool or callable, optional
         Receives an event for each finished batch (`dotphase.results.ProgressEvent`).
     settings, **changes
         As for `train`, in double precision, with a tolerance of 1e-5 and mini-batches of 32 by
@@ -116,7 +116,7 @@ def basins(
     memory_limit.check_storage("seeds", seeds, 100 * len(sizes) * len(factors) * len(rules))
     values = _train_cells(
         model, sizes, factors, d, seeds, resolve_start(model, start, 1.0), rules, settings,
-        progress or report_nothing,
+        reporter(progress),
     )  # fmt: skip
     config = {
         "d": d, "start": start, "seed": settings.seed,

@@ -40,7 +40,7 @@ from dotphase.numerics.outcome import Outcome
 from dotphase.numerics.quadrature import Rule
 from dotphase.runtime import memory_limit
 from dotphase.runtime.precision import in_double_precision
-from dotphase.runtime.progress import ProgressCallback, ProgressEvent, report_nothing
+from dotphase.runtime.progress import Progress, ProgressCallback, ProgressEvent, reporter
 from dotphase.storage.paths import check_writable
 from dotphase.training.loop import RunState
 from dotphase.training.settings import TrainingFields, TrainingSettings
@@ -83,7 +83,7 @@ def grid(
     starts: str | Sequence[str] = ("semantic", "positional"),
     out: str | Path | None = None,
     throughput: bool = False,
-    progress: ProgressCallback | None = None,
+    progress: Progress = None,
     settings: TrainingSettings | None = None,
     **changes: Unpack[TrainingFields],
 ) -> xr.Dataset:
@@ -108,7 +108,7 @@ def grid(
         resumed.
     throughput : bool
         Also time single gradients and a plain copy, for the attributes of the result.
-    progress : callable, optional
+    progress : bool or callable, optional
         Receives an event for finished cells (`dotphase.results.ProgressEvent`).
     settings, **changes
         As for `train`, in double precision. By default steps are chosen for the final weights, not
@@ -139,7 +139,7 @@ def grid(
     }
     path = None if out is None else check_writable("out", out, (".npz",))
     cells = GridResults(coords, {"d": d, **describe_settings(settings)}, models.members, path)
-    cost = _train_cells(cells, models, starts, d, settings, progress or report_nothing)
+    cost = _train_cells(cells, models, starts, d, settings, reporter(progress))
     rates = {}
     if throughput:
         largest = count_sentences(models.members[0], max(alphas), d)

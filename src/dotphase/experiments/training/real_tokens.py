@@ -24,7 +24,7 @@ from dotphase.model.definition import Model, refuse
 from dotphase.numerics.outcome import Outcome
 from dotphase.runtime import interrupt
 from dotphase.runtime.precision import in_double_precision
-from dotphase.runtime.progress import ProgressCallback, ProgressCounter
+from dotphase.runtime.progress import Progress, ProgressCounter
 from dotphase.storage.provenance import provenance
 from dotphase.training.settings import TrainingFields, TrainingSettings
 from dotphase.training.single_run import Recipe, train_starts
@@ -42,7 +42,7 @@ def train_on_table(
     *,
     seeds: int = 4,
     starts: Sequence[str] = ("semantic", "positional"),
-    progress: ProgressCallback | None = None,
+    progress: Progress = None,
     settings: TrainingSettings | None = None,
     **changes: Unpack[TrainingFields],
 ) -> xr.Dataset:
@@ -63,7 +63,7 @@ def train_on_table(
         Data sets per alpha.
     starts : names of starts
         As in `dotphase.train`.
-    progress : callable, optional
+    progress : bool or callable, optional
         Receives an event for each data set (`dotphase.results.ProgressEvent`).
     settings, **changes
         As for `dotphase.train`, in double precision; `held_out` is the number of new sentences of
