@@ -82,33 +82,41 @@ def keep(name: str) -> None:
 
 
 def draw() -> None:
-    """One panel for each model."""
-    from dotphase.figures.parts.style import COLORS, ink_color, new_figure, save
+    """One panel for each model, in the color of its branch, for light and dark pages."""
+    from dotphase.figures.parts.style import save, theme
 
     kept = json.loads(DATA.read_text())
+    for shade, suffix in (("light", ""), ("dark", "-dark")):
+        with theme(shade):
+            save(panels(kept), FIGURE.with_stem(FIGURE.stem + suffix), small=True)
+
+
+def panels(kept: dict[str, Any]) -> Any:
+    """Test errors of theory and trained students against alpha."""
+    from dotphase.figures.parts.style import COLORS, ink_color, new_figure
+
     names = [name for name in CASES if name in kept]
     rows = -(-len(names) // COLUMNS)
-    with new_figure(None, rows, COLUMNS, size=(11, 2.1 * rows), squeeze=False) as (
-        figure,
-        axes,
-    ):
+    with new_figure(None, rows, COLUMNS, size=(11, 2.4 * rows), squeeze=False) as (figure, axes):
         for axis in axes.flat[len(names) :]:
             axis.set_axis_off()
         for axis, name in zip(axes.flat, names, strict=False):
             found = {key: np.asarray(value) for key, value in kept[name].items()}
-            colour = COLORS[CASES[name].branch]
-            theory = axis.errorbar(found["alpha"], found["theory"], found["theory_stderr"],
-                                   color=colour, lw=1.2)  # fmt: skip
+            axis.errorbar(found["alpha"], found["theory"], found["theory_stderr"],
+                          color=COLORS[CASES[name].branch], lw=1.8)  # fmt: skip
             trained = axis.errorbar(found["alpha"], found["training"], found["training_stderr"],
-                                    fmt="o", color=ink_color(), ms=3.5, mfc="none")  # fmt: skip
-            axis.set_title(name, fontsize=9)
+                                    fmt="o", color=ink_color(), ms=4, mfc="none")  # fmt: skip
+            axis.set_title(name)
             axis.set_ylim(0, 1.1 * max(np.nanmax(found["theory"]), np.nanmax(found["training"])))
             axis.set_xlabel(r"$\alpha$")
         for line in axes[:, 0]:
             line.set_ylabel("test error")
-        figure.legend([theory, trained], ["theory", f"trained, d = {D}"], ncols=2,
-                      loc="outside lower right")  # fmt: skip
-        save(figure, FIGURE, small=True)
+        branches = list(dict.fromkeys(CASES[name].branch for name in names))
+        lines = [axes[0, 0].plot([], [], color=COLORS[branch], lw=1.8)[0] for branch in branches]
+        labels = [f"theory, {branch} minimum" for branch in branches]
+        figure.legend([*lines, trained], [*labels, f"trained, d = {D}"], ncols=4,
+                      loc="outside lower center")  # fmt: skip
+    return figure
 
 
 def main() -> None:

@@ -130,33 +130,56 @@ def lowest(cell: xr.Dataset) -> str:
 
 
 def draw(found: dict[str, xr.Dataset]) -> None:
-    """One panel for each model: the lowest minimum in theory (squares) and trained (circles)."""
-    from dotphase.figures.parts.style import COLORS, ink_color, new_figure
+    """Draw the figure for light and dark pages."""
+    from dotphase.figures.parts.style import save, theme
 
-    size = (2.7 * len(found), 2.9)
-    with new_figure(FIGURE, size=size, columns=len(found)) as (figure, axes):
-        for axis, (name, grid) in zip(np.atleast_1d(axes), found.items(), strict=True):
+    for shade, suffix in (("light", ""), ("dark", "-dark")):
+        with theme(shade):
+            save(panels(found), FIGURE.with_stem(FIGURE.stem + suffix), small=True)
+
+
+def panels(found: dict[str, xr.Dataset]) -> Any:
+    """One panel for each model: the lowest minimum in theory (squares) and trained (circles)."""
+    from dotphase.figures.parts.style import COLORS, ink_color, new_figure, page_color
+
+    with new_figure(None, 2, -(-len(found) // 2), size=(8.4, 6.6)) as (figure, axes):
+        for axis, (name, grid) in zip(axes.flat, found.items(), strict=True):
             for omega in grid["omega"].values:
                 for alpha in grid["alpha"].values:
                     cell = grid.sel(omega=omega, alpha=alpha)
-                    axis.plot(
-                        alpha, omega, "s", ms=15, alpha=0.4, mew=0, color=COLORS[lowest(cell)]
-                    )
+                    axis.plot(alpha, omega, "s", ms=22, alpha=0.4, mew=0,
+                              color=COLORS[lowest(cell)])  # fmt: skip
                     names, counts = np.unique(cell["trained_mechanism"].values, return_counts=True)
-                    colour = COLORS.get(str(names[np.argmax(counts)]), COLORS["uninformed"])
-                    axis.plot(alpha, omega, "o", ms=6, color=colour,
-                              mfc="none" if len(names) > 1 else colour)  # fmt: skip
+                    color = COLORS.get(str(names[np.argmax(counts)]), COLORS["uninformed"])
+                    axis.plot(alpha, omega, "o", ms=8, color=color,
+                              mfc=page_color() if len(names) > 1 else color)  # fmt: skip
             for line in lines_of(grid):
-                place, error, height = (np.asarray(part) for part in zip(*line, strict=True))
-                axis.errorbar(place, height, xerr=error, color=ink_color(), lw=1, marker=".", ms=3)
-            axis.set(title=CASES[name].title, xlabel=r"$\alpha$", xscale="log")
+                alpha, error, omega = (np.asarray(part) for part in zip(*line, strict=True))
+                axis.errorbar(alpha, omega, xerr=error, color=ink_color(), lw=1.4, marker=".", ms=4)
+            axis.set(title=CASES[name].title, xlabel=r"$\alpha$", ylabel=r"$\omega$", xscale="log")
             axis.set_ylim(0, 1.2 * float(grid["omega"].max()))
             axis.set_xticks(grid["alpha"].values, [f"{a:g}" for a in grid["alpha"].values])
             axis.minorticks_off()
-        np.atleast_1d(axes)[0].set_ylabel(r"$\omega$")
-        marks = [axis.plot([], [], "o", color=COLORS[name], label=name)[0]
-                 for name in ("positional", "mixed", "semantic")]  # fmt: skip
-        figure.legend(handles=marks, loc="outside lower center", ncols=3)
+        figure.legend(handles=_key(axes.flat[0]), loc="outside lower center", ncols=4)
+    return figure
+
+
+def _key(axis: Any) -> list[Any]:
+    """Legend entries of all marks."""
+    from dotphase.figures.parts.style import COLORS, ink_color, page_color
+
+    gray = COLORS["uninformed"]
+    entries: list[tuple[str, dict[str, Any]]] = [
+        *((name, {"marker": "s", "color": COLORS[name], "ls": "none", "ms": 8})
+          for name in ("positional", "mixed", "semantic")),
+        ("theory: lowest minimum", {"marker": "s", "color": gray, "alpha": 0.4, "ls": "none",
+                                    "ms": 14, "mew": 0}),
+        ("trained: lowest run", {"marker": "o", "color": gray, "ls": "none", "ms": 7}),
+        ("trained: data sets differ", {"marker": "o", "color": gray, "mfc": page_color(),
+                                       "ls": "none", "ms": 7}),
+        ("transition of the theory", {"marker": ".", "color": ink_color(), "lw": 1.4}),
+    ]  # fmt: skip
+    return [axis.plot([], [], label=label, **style)[0] for label, style in entries]
 
 
 def lines_of(grid: xr.Dataset) -> list[list[tuple[float, float, float]]]:

@@ -9,7 +9,6 @@ import xarray as xr
 
 from dotphase.plot.style import (
     COLORS,
-    MARKERS,
     OPTIMIZER_LABELS,
     new_figure,
     overlap_scale,
@@ -23,7 +22,7 @@ SIZES = {"d": "d", "alpha": r"\alpha"}
 def plot_scatter_by_start(
     theory: xr.Dataset, runs: xr.Dataset, path: str | Path | None = None
 ) -> Any:
-    """Scatter of ``(m, theta)`` of every run; one panel for each optimizer.
+    """Scatter of ``(m, theta)`` of every run; a row for each optimizer, a column for each start.
 
     Parameters
     ----------
@@ -33,26 +32,24 @@ def plot_scatter_by_start(
         Dimensions ``optimizer``, ``start`` and ``seed``.
     """
     scale = overlap_scale(theory)
-    kinds = list(runs["optimizer"].values)
+    kinds, starts = list(runs["optimizer"].values), list(runs["start"].values)
     shared = {"sharex": True, "sharey": True, "squeeze": False}
-    with new_figure(path, 1, len(kinds), size=(4.1 * len(kinds), 3.6), **shared) as (
-        figure,
-        axes,
-    ):
-        for axis, kind in zip(axes[0], kinds, strict=True):
-            for start in runs["start"].values:
+    size = (2.9 * len(starts), 2.6 * len(kinds) + 0.5)
+    with new_figure(path, len(kinds), len(starts), size=size, **shared) as (figure, axes):
+        for row, kind in zip(axes, kinds, strict=True):
+            for axis, start in zip(row, starts, strict=True):
                 chosen = runs.sel(optimizer=kind, start=start)
                 axis.plot(
-                    chosen["m"] / scale, chosen["theta"] / scale, ls="none", alpha=0.8,
-                    marker=MARKERS.get(str(start), "v"), color=COLORS[str(start)],
-                    # Random starts often end at the same points: hollow and larger.
-                    ms=9 if start == "random" else 5, mfc="none" if start == "random" else None,
-                    label=f"{start} start",
+                    chosen["m"] / scale, chosen["theta"] / scale, ls="none", alpha=0.6,
+                    marker="o", color=COLORS[str(start)], ms=4.5, mew=0, label=f"{start} start",
                 )  # fmt: skip
-            plot_overlap_plane(axis, theory, scale)
-            constants = [(name, symbol) for name, symbol in SIZES.items() if name in runs.attrs]
-            sizes = [rf"${symbol} = {runs.attrs[name]:g}$" for name, symbol in constants]
-            axis.set_title(", ".join([OPTIMIZER_LABELS.get(str(kind), str(kind)), *sizes]))
-        axes[0, 0].set_ylabel(r"$|\theta|/\sigma^2$")
-        axes[0, 0].legend()
+                plot_overlap_plane(axis, theory, scale)
+                axis.set_title(f"{OPTIMIZER_LABELS.get(str(kind), str(kind))}, {start} start")
+            row[0].set_ylabel(r"$|\theta|/\sigma^2$")
+        for axis in axes[:-1].flat:
+            axis.set_xlabel("")
+        constants = [(name, symbol) for name, symbol in SIZES.items() if name in runs.attrs]
+        sizes = ", ".join(rf"${symbol} = {runs.attrs[name]:g}$" for name, symbol in constants)
+        star, label = axes[0, 0].get_legend_handles_labels()
+        figure.legend(star[-1:], [f"{label[-1]}   ({sizes})"], loc="outside upper center")
     return figure

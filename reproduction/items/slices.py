@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from dotphase import positional_semantic
-from reproduction.figures.slices import plot_slices
+from reproduction.figures.slices import plot_loss_slices, plot_overlap_slices
 from reproduction.item import Datasets, Item, evenly
 from reproduction.released.grids import MAPS, Grid, slice_grid, trained
 from reproduction.rows import finite_size, format_number, number, theory_and_training
@@ -54,13 +54,13 @@ def _grid(scale: str, omega: float, sigma: float, ridge: float) -> Grid:
 
 
 def draw(datasets: Datasets) -> Any:
-    """One column for each parameter."""
+    """Loss differences, and the overlaps of every model."""
     columns: dict[str, list[Any]] = {parameter: [] for parameter in SLICES}
     for parameter, values in SLICES.items():
         for value in values:
             name = key(parameter, value)
             columns[parameter].append((value, datasets[f"theory-{name}"], datasets[f"runs-{name}"]))
-    return plot_slices(columns)
+    return {"": plot_loss_slices(columns), "overlaps": plot_overlap_slices(columns)}
 
 
 def compare(datasets: Datasets) -> list[Row]:

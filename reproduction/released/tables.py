@@ -31,6 +31,8 @@ PAIRS = {
 }
 #: Runs behind each released number.
 COUNTS = {"maps": 24, "slices": 24, "dimensions": 80, "rank2": 10}
+#: Fewer runs than this have a spread that says little.
+FEW = 5
 #: Tolerance for alphas of tables, which have five digits.
 SAME = 1e-3
 #: Labels of every compared value.
@@ -100,20 +102,14 @@ def combine(parts: Iterable[xr.Dataset]) -> xr.Dataset:
     # Our spread replaces a missing one, with a mark.
     stands_in = rows["spread"].isnull()
     spread = rows["spread"].where(~stands_in, rows["ours_spread"])
-    # A spread over fewer runs than the released ones can be small by chance: pool the two.
-    runs, our_runs = rows["runs"], rows["ours_runs"]
-    pooled = ((runs - 1) * spread**2 + (our_runs - 1) * rows["ours_spread"] ** 2) / (
-        runs + our_runs - 2
-    )
-    fewer = our_runs < runs
-    square = xr.where(fewer, pooled, spread**2) / runs
-    our_square = xr.where(fewer, pooled, rows["ours_spread"] ** 2) / our_runs
+    square, our_square = spread**2 / rows["runs"], rows["ours_spread"] ** 2 / rows["ours_runs"]
     rows["stands_in"] = stands_in.astype(np.int8)
     rows["error"] = np.sqrt(square + our_square)
     rows["difference"] = (rows["ours"] - rows["value"]) / rows["error"]
     # Spreads are estimates themselves: Welch's degrees of freedom.
-    welch = (square + our_square) ** 2 / (square**2 / (runs - 1) + our_square**2 / (our_runs - 1))
-    rows["freedom"] = xr.where(fewer, runs + our_runs - 2, welch)
+    rows["freedom"] = (square + our_square) ** 2 / (
+        square**2 / (rows["runs"] - 1) + our_square**2 / (rows["ours_runs"] - 1)
+    )
     return rows
 
 
@@ -124,8 +120,14 @@ def expected_width(rows: xr.Dataset) -> float:
 
 
 def by_chance(rows: xr.Dataset, errors: Any) -> np.ndarray:
-    """Probability of a difference beyond a number of standard errors, by Student's law."""
-    return np.asarray(2 * stats.t.sf(np.abs(errors), rows["freedom"].values))
+    """Probability of a difference beyond a number of standard errors, by Student's law.
+
+    The spread of few runs of ours can be small by chance, which Welch's degrees of freedom ignore:
+    then only those of our runs count.
+    """
+    few = rows["ours_runs"].values < FEW
+    freedom = np.where(few, rows["ours_runs"].values - 1, rows["freedom"].values)
+    return np.asarray(2 * stats.t.sf(np.abs(errors), freedom))
 
 
 def expected_beyond(rows: xr.Dataset, errors: float = 3.0) -> float:

@@ -3,12 +3,20 @@
 import numpy as np
 import pytest
 import xarray as xr
+from scipy import stats
 
 from reproduction.items import released
 from reproduction.released import procedure
 from reproduction.released.grids import MAPS, Grid
 from reproduction.released.runs import LR, STEPS, step_size, steps_of
-from reproduction.released.tables import combine, expected_width, list_values, table, worst
+from reproduction.released.tables import (
+    by_chance,
+    combine,
+    expected_width,
+    list_values,
+    table,
+    worst,
+)
 
 
 def test_the_released_tables_are_all_there():
@@ -108,10 +116,9 @@ def test_two_runs_that_agree_by_chance_are_no_outlier():
     numbers = {"value": 1.0, "spread": 0.01, "ours": 1.05, "ours_spread": 0.04, "runs": 24}
     columns = {name: ("row", [value]) for name, value in numbers.items()} | labels
     rows = combine([xr.Dataset(columns | {"ours_runs": ("row", [count])}) for count in (2, 24)])
-    pooled = np.sqrt((23 * 0.01**2 + 0.04**2) / 24)
-    assert float(rows["error"][0]) == pytest.approx(pooled * np.sqrt(1 / 2 + 1 / 24))
-    assert float(rows["freedom"][0]) == 24 and 23 < float(rows["freedom"][1]) < 46
-    assert float(rows["error"][1]) == pytest.approx(np.hypot(0.01, 0.04) / np.sqrt(24))
+    few, many = by_chance(rows, rows["difference"].values)
+    assert few == pytest.approx(2 * stats.t.sf(float(rows["difference"][0]), 1))
+    assert few > 0.1 and many < 1e-4
 
 
 def test_values_without_a_released_spread_are_named_with_the_others():

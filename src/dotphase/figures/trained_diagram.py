@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from dotphase.figures.parts.lines import ALPHA, LOSS_GAP, SYMBOLS, add_hollow_entry
-from dotphase.figures.parts.maps import LOSS_GAP_COLORS, max_abs, plot_map
+from dotphase.figures.parts.maps import LOSS_GAP_COLORS, LOSS_GAP_MEANING, max_abs, plot_map
 from dotphase.figures.parts.style import MAP_INK, ink_color, new_figure, page_color
 
 
@@ -49,8 +49,10 @@ def trained_diagram(means: xr.Dataset, lines: xr.Dataset, path: str | Path | Non
         limit = max_abs(field)
         mesh = plot_map(map_axis, field, parameter, LOSS_GAP_COLORS, -limit, limit)
         bounds = map_axis.axis()
-        label = LOSS_GAP + rf"  $[10^{{-3}}]$, trained, $d = {means.attrs['d']}$"
-        figure.colorbar(mesh, ax=map_axis, label=label)
+        map_axis.set_title(LOSS_GAP + rf"  $[10^{{-3}}]$, trained, $d = {means.attrs['d']}$")
+        bar = figure.colorbar(mesh, ax=map_axis)
+        bar.ax.set_title(LOSS_GAP_MEANING[0], fontsize="small")
+        bar.ax.set_xlabel(LOSS_GAP_MEANING[1], fontsize="small")
         line = {"color": MAP_INK, "label": r"$\alpha_c$, replica symmetric"}
         map_axis.plot(lines["alpha_c"], lines[parameter], **line)
         map_axis.set(xlabel=ALPHA, ylabel=f"${SYMBOLS.get(parameter, parameter)}$")
@@ -66,7 +68,8 @@ def trained_diagram(means: xr.Dataset, lines: xr.Dataset, path: str | Path | Non
                 100 * (ratio[mask] - 1), points[parameter], xerr=100 * noise, color=ink_color(),
                 mfc=ink_color() if filled else page_color(), **style,
             )  # fmt: skip
-        axis.set_xlabel(r"$\alpha_c$: trained relative to theory  [%]")
+        axis.set(xlabel=r"$\alpha_c$: trained relative to theory  [%]")
+        axis.set_ylabel(map_axis.get_ylabel())
         if not trusted.all():
             add_hollow_entry(axis, color=ink_color())
             axis.legend()

@@ -17,7 +17,7 @@ MAX_MODEL_ERROR = 10
 #: Kind, marker and legend label of fixed points that are not known to be minima.
 KIND_MARKERS = (
     ("saddle", "x", "saddle"),
-    ("marginal", ".", "minimum or saddle: undetermined"),
+    ("marginal", "|", "minimum or saddle: undetermined"),
     ("unknown", "+", "kind not measured"),
 )
 #: Colors of the semantic minus the positional training loss: blue where the semantic minimum is
