@@ -11,6 +11,7 @@ import jax
 import pytest
 
 from dotphase.runtime import compilation_cache
+from dotphase.runtime.checked_cache import CheckedCache
 
 PROGRAM = """
 import jax, jax.numpy as jnp
@@ -144,3 +145,38 @@ def test_a_folder_that_the_host_chooses_during_a_call_stays(monkeypatch, tmp_pat
         assert jax.config.jax_compilation_cache_dir == theirs
     finally:
         compilation_cache._update({"jax_compilation_cache_dir": before})
+
+
+def test_damaged_entries_are_replaced_and_reported_once(tmp_path):
+    folder = tmp_path / "dotphase" / "compiled"
+    assert _hits(_start(XDG_CACHE_HOME=str(tmp_path))) == 0
+    intact = {entry: entry.read_bytes() for entry in _entries(folder)}
+    first, second, *others = intact
+    first.write_bytes(intact[first][:-7])
+    second.write_bytes(intact[first])
+    for entry in others:
+        entry.write_bytes(b"")
+    process = _start(XDG_CACHE_HOME=str(tmp_path))
+    out, errors = process.communicate(timeout=120)
+    assert process.returncode == 0 and out.startswith("2.84")
+    message = f"damaged compiled functions in {folder} are deleted and compiled again"
+    assert errors.splitlines() == [message]
+    assert [len(entry.read_bytes()) for entry in intact] == [*map(len, intact.values())]
+    assert _hits(_start(XDG_CACHE_HOME=str(tmp_path))) > 0
+
+
+def test_the_folder_does_not_grow_without_bound(tmp_path):
+    cache = CheckedCache(tmp_path, max_bytes=1000)
+    for number in range(5):
+        entry = tmp_path / f"{number}-checked-cache"
+        cache.put(str(number), bytes(300))
+        os.utime(entry, (number, number))
+    assert cache.get("0") == bytes(300)  # used again
+    CheckedCache(tmp_path, max_bytes=1000).put("new", bytes(300))
+    assert {entry.name[0] for entry in _entries(tmp_path)} == {"0", "4", "n"}
+
+
+def test_a_full_disk_is_no_error(tmp_path):
+    cache = CheckedCache(tmp_path / "missing")
+    cache.put("key", b"data")
+    assert cache.get("key") is None

@@ -7,7 +7,8 @@ chosen a folder for JAX, or has disabled JAX's cache, its settings stay as they 
 The folder is ``dotphase/compiled`` in the user's cache (``$XDG_CACHE_HOME`` or ``~/.cache``). The
 environment variable `VARIABLE` names another folder, or is ``off``; `keep_compiled` sets it in a
 program. Several processes may share a folder: the name of an entry is a hash of the code that it
-was compiled from, and an entry that cannot be read is compiled again.
+was compiled from. Damaged entries are deleted, and the size of the folder is limited
+(`dotphase.runtime.checked_cache`).
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ import shutil
 import warnings
 from collections.abc import Callable, Mapping
 from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import jax
 from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
+from dotphase.runtime.checked_cache import CheckedCache
 from dotphase.runtime.jit_cache_limit import allow_clearing
 from dotphase.runtime.shared_setting import SharedSetting
 
@@ -117,7 +120,10 @@ def enable_for_process() -> None:
     # If entries cannot be written, everything is compiled anew; one warning each would not help.
     message = "Error (writing|reading) persistent compilation cache"
     warnings.filterwarnings("ignore", message=message)
-    _update(cache_settings())
+    settings = cache_settings()
+    _update(settings)
+    if settings:
+        _check_entries()
 
 
 def _enable() -> Callable[[], None]:
@@ -125,7 +131,18 @@ def _enable() -> Callable[[], None]:
     settings = cache_settings()
     before = {name: _setting(name) for name in settings}
     _update(settings)
+    if settings:
+        _check_entries()
     return partial(_restore, before, settings)
+
+
+def _check_entries() -> None:
+    """Let JAX read and write through a `CheckedCache`, for which it has no public setting."""
+    folder = _setting("jax_compilation_cache_dir")
+    internal = import_module("jax._src.compilation_cache")
+    if folder and hasattr(internal, "_cache") and hasattr(internal, "_initialize_cache"):
+        internal._initialize_cache()
+        internal._cache = CheckedCache(folder)
 
 
 def _restore(before: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
