@@ -139,7 +139,7 @@ def _enable() -> Callable[[], None]:
 def _check_entries() -> None:
     """Let JAX read and write through a `CheckedCache`, for which it has no public setting."""
     folder = _setting("jax_compilation_cache_dir")
-    internal = import_module("jax._src.compilation_cache")
+    internal: Any = import_module("jax._src.compilation_cache")
     if folder and hasattr(internal, "_cache") and hasattr(internal, "_initialize_cache"):
         internal._initialize_cache()
         internal._cache = CheckedCache(folder)
