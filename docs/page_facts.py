@@ -38,6 +38,12 @@ def published(name: str, quantity: str, **at: Any) -> tuple[float, float]:
     return found["reference"], found["reference_error"] or np.nan
 
 
+def deviation(name: str, quantity: str, sign: int, **at: Any) -> float:
+    """Return the relative deviation of a row from its reference, times a sign."""
+    found = row(name, quantity, **at)
+    return float(sign * (found["ours"] / found["reference"] - 1))
+
+
 def remark(name: str, pattern: str) -> tuple[float, ...]:
     """Return the numbers of a pattern in the words of an item."""
     text = json.dumps(item(name), ensure_ascii=False)
@@ -72,6 +78,19 @@ def models() -> int:
     return sum(not path.name.startswith("_") for path in folder.glob("*.py"))
 
 
+def trained_deviation() -> float:
+    """Return the largest relative deviation of trained alpha_c where the theory is trusted."""
+    lines = data("phase_lines.nc").interp(omega=data("phase_grid.nc")["omega"])
+    ratio = data("phase_grid.nc")["alpha_c"] / lines["alpha_c"]
+    return float(abs(ratio - 1).where(lines["trusted"] == 1).max())
+
+
+def printed_line(name: str) -> list[float]:
+    """Return the p-values of the printed line or the theory among fits of the released runs."""
+    fits = json.loads((DOCS / "data/printed_line.json").read_text(encoding="utf-8"))
+    return [fit[name]["p"] for fit in fits]
+
+
 TRANSITION = "transition"
 AT_TWO = {"start": "semantic", "alpha": 2.0}
 
@@ -93,6 +112,17 @@ FACTS: dict[str, tuple[float, ...]] = {
     "starts.gd.positional": remark(
         "starts", r"gradient descent, random start: .*?(\d+) positional"
     ),
+    "printed.p.low": (min(printed_line("printed")),),
+    "printed.p.high": (max(printed_line("printed")),),
+    "theory.p.low": (min(printed_line("theory")),),
+    "theory.p.high": (max(printed_line("theory")),),
+    "shift.0": (-shift(0.0)[0],),
+    "shift.1": (-shift(0.1)[0],),
+    "early.08": (deviation("phase-standard", "alpha_c of trained students", -1, omega=0.08),),
+    "theta.early": (deviation(TRANSITION, "theta", 1, branch="semantic", alpha=1.005),),
+    "barrier": remark("distances", r"barrier of ([\d.]+), [\d.]+ after"),
+    "barrier.aligned": remark("distances", r"barrier of [\d.]+, ([\d.]+) after"),
+    "trained.trusted": (trained_deviation(),),
     "models": (models(),),
     "speed.ratio": (speed()["textbook"]["default"]["ratio"],),
     "speed.error": (speed()["textbook"]["default"]["error"],),

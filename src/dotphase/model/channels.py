@@ -227,6 +227,11 @@ def linear_pooling(x: Float[Array, "tokens 2"]) -> Number:
     return jnp.mean(x[:, 0] * x[:, 1])
 
 
+def affine_pooling(x: Float[Array, "tokens 2"]) -> Number:
+    """``(1 + x_key) . x_value/L``: linear attention with a bias."""
+    return jnp.mean(x[:, 0] * (1 + x[:, 1]))
+
+
 def mean_pooling(x: Float[Array, "tokens 1"]) -> Number:
     """The sum of the fields of all tokens."""
     return jnp.sum(x[:, 0])
@@ -247,6 +252,7 @@ class Offset:
 POOLINGS = {
     "attention_pooling": attention_pooling,
     "linear_pooling": linear_pooling,
+    "affine_pooling": affine_pooling,
     "mean_pooling": mean_pooling,
 }
 

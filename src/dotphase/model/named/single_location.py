@@ -3,7 +3,7 @@
 Tokens ``x_l = sqrt(strength) mu 1[l = s] + z_l``, labels ``y = Q*.x_s/sqrt d + noise z``, with a
 hidden position s (P. Marion et al., arXiv:2410.01537; O. Duranthon et al., arXiv:2509.21936). The
 student answers ``softmax(x k) . x v`` with values v and keys k as its two columns; linear attention
-``x k . x v/L`` and the sum of all tokens serve for comparison.
+``x k . x v/L``, the affine ``(1 + x k) . x v/L`` and the sum of all tokens serve for comparison.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MODEL = NamedModel(
     _build,
     table(
         Parameter("strength", Number(above=0), 4.0, "Squared length of the mark."),
-        Parameter("pooling", Choice(("attention", "linear", "mean")), "attention",
+        Parameter("pooling", Choice(("attention", "linear", "affine", "mean")), "attention",
                   "How the student reads its tokens."),
         Parameter("length", Integer(2), 3, "Tokens in a sentence."),
         Parameter("noise", Number(at_least=0), 0.0, "Standard deviation of the labels' noise."),
