@@ -150,3 +150,23 @@ def test_the_likeliest_class_is_the_largest_entry_and_drawn_ones_follow_the_row(
     np.testing.assert_array_equal(np.argmax(sure.teacher(h), axis=1), np.argmax(row, axis=1))
     labels = jax.vmap(lambda z: drawn.teacher(h, z))(rng.normal(size=(4096, 2)))
     np.testing.assert_allclose(np.mean(labels, axis=0), row, atol=5 * 0.5 / 64)
+
+
+def test_affine_attention_reaches_its_population_floor():
+    from dotphase.model.channels import affine_pooling
+
+    length, strength = 3, 4.0
+    mark = np.random.default_rng(0).normal(size=(400_000, length))
+    mark[:, 0] += strength**0.5
+    chosen = np.eye(length)[0]
+    # Fields of values 1 at one token give its weight; scales of keys and values are free.
+    basis = [np.ones_like(mark), mark]
+    products = [[float(np.mean(a * b)) for b in basis] for a in basis]
+    scales = np.linalg.solve(products, [float(np.mean(chosen * part)) for part in basis])
+    weights = scales[0] + scales[1] * mark
+    risk = float(np.mean(np.sum((chosen - weights) ** 2, axis=1)))
+    assert risk == pytest.approx(
+        (length - 1) * length / (length**2 + strength * (length - 1)), rel=0.01
+    )
+    x = np.stack([chosen, mark[0]], axis=1)
+    assert float(affine_pooling(x)) == pytest.approx((1 + mark[0, 0]) / length)

@@ -59,7 +59,7 @@ class _Commands(click.Group):
 @click.option("--debug", is_flag=True, help="Show the traceback of an unexpected error.")
 @click.option("-v", "--verbose", is_flag=True, help="Log devices and compilations on stderr.")
 def cli(debug: bool, verbose: bool) -> None:
-    """Positional and semantic learning in dot-product attention, in the limit of large dimension."""
+    """Positional and semantic learning in dot-product attention, with error bars."""
     if verbose:
         logging.basicConfig(format="%(relativeCreated)7.0f ms  %(message)s")
         logging.getLogger("dotphase").setLevel(logging.INFO)
