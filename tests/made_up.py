@@ -303,6 +303,13 @@ def attention():
     )
 
 
+def heads():
+    """Shares of three heads in two layers."""
+    values = np.array([[0.9, 0.1, 0.4], [0.2, 0.5, np.nan]])
+    shares = {"positional": values, "semantic": 0.8 * (1 - values)}
+    return xr.Dataset({name: (("layer", "head"), each) for name, each in shares.items()})
+
+
 def descent():
     """Gradient descent over twenty steps, trusted for the first twelve."""
     step = np.arange(21)

@@ -63,6 +63,7 @@ from dotphase import bayes as bayes
 from dotphase import custom_training as custom_training
 from dotphase import embeddings as embeddings
 from dotphase import flow as flow
+from dotphase import heads as heads
 from dotphase import histogram as histogram
 from dotphase import plot as plot
 from dotphase import results as results

@@ -27,6 +27,7 @@ def example_data():
         "diagram": (diagram,),
         "dynamics": (made_up.descent(),),
         "flow": ({2.0: made_up.field()}, made_up.along_time(), made_up.along_time()),
+        "heads": (made_up.heads(),),
         "histogram_attention": ({"semantic": dp.histogram.shipped("semantic")},),
         "histogram_curves": (made_up.histogram(),),
         "histogram_distances": (made_up.histogram(),),

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
@@ -32,7 +33,10 @@ ENTRY = "embeddings.word_embeddings.weight"
 #: Prefix of vocabulary entries that no text uses; their rows are barely trained.
 UNUSED = "[unused"
 
-_TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}
+_TYPES: dict[str, Any] = {
+    "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": jnp.bfloat16, "BOOL": "?",
+    "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1",
+}  # fmt: skip
 
 
 class Tokens(NamedTuple):
@@ -91,20 +95,27 @@ def read_safetensors(path: str | Path, entry: str) -> Float[np.ndarray, "..."]:
     >>> dp.embeddings.read_safetensors("table.safetensors", "w").tolist()
     [[1.0, 2.0]]
     """
-    file = Path(path)
+    arrays = map_safetensors(path)
+    if entry not in arrays or arrays[entry].dtype.kind != "f":
+        rule = f"must be a table of real numbers among {', '.join(arrays)}"
+        raise InvalidInput("entry", entry, rule)
+    return arrays[entry].astype(np.float64)
+
+
+def map_safetensors(path: str | Path) -> dict[str, np.ndarray]:
+    """Map all arrays of a safetensors file into memory, by name."""
     try:
-        data = np.memmap(file, np.uint8, "r")
+        data = np.memmap(Path(path), np.uint8, "r")
         size = int.from_bytes(data[:8].tobytes(), "little")
         # A damaged length may exceed the file.
         header: dict[str, Any] = json.loads(data[8 : min(8 + size, data.size)].tobytes())
-        names = ", ".join(name for name in header if name != "__metadata__")
-        if entry not in header or header[entry]["dtype"] not in _TYPES:
-            raise InvalidInput("entry", entry, f"must be a table of real numbers among {names}")
-        first, last = header[entry]["data_offsets"]
-        numbers = data[8 + size + first : 8 + size + last].view(_TYPES[header[entry]["dtype"]])
-        return numbers.astype(np.float64).reshape(header[entry]["shape"])
-    except InvalidInput:
-        raise
+        arrays = {}
+        for name, entry in header.items():
+            if name != "__metadata__" and entry["dtype"] in _TYPES:
+                first, last = entry["data_offsets"]
+                numbers = data[8 + size + first : 8 + size + last]
+                arrays[name] = numbers.view(_TYPES[entry["dtype"]]).reshape(entry["shape"])
+        return arrays
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
         raise InvalidInput("path", str(path), "must be a safetensors file") from None
 

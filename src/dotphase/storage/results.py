@@ -57,6 +57,7 @@ SAVED_CLASSES = {
     "Emergence": "dotphase.histogram.free_networks",
     "Experiment": "dotphase.histogram.result",
     "Flow": "dotphase.theory.gradient_flow",
+    "HeadShares": "dotphase.heads.result",
     "Landscape": "dotphase.theory.landscape",
     "LossBetween": "dotphase.histogram.interpolation",
     "MessagePassing": "dotphase.gamp.result",

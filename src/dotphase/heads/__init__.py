@@ -1,0 +1,15 @@
+"""Which mechanism has an attention head? Shares by position and by content, for any layer.
+
+import dotphase as dp
+
+# attention[sentence, head, query, key], tokens[sentence, position]
+heads = dp.heads.shares(attention, tokens=tokens)
+print(heads)
+"""
+
+from dotphase.heads.result import HeadShares
+from dotphase.heads.settings import ShareSettings
+from dotphase.heads.shares import shares
+from dotphase.heads.source import as_array, read
+
+__all__ = ["HeadShares", "ShareSettings", "as_array", "read", "shares"]

@@ -1,0 +1,189 @@
+"""The result of `dotphase.heads.shares`: `HeadShares`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float
+
+from dotphase.config.formatting import Description
+from dotphase.storage.labels import add_labels
+from dotphase.storage.provenance import provenance
+from dotphase.storage.results import Result
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+#: The four shares, with their long names.
+SHARES = {
+    "positional": "share explained by the pair of positions",
+    "semantic": "share explained by the pair of tokens",
+    "interaction": "share explained by positions and tokens together only",
+    "rest": "share explained by neither",
+}
+#: Smallest share that counts as a mechanism, and the level of its test.
+SMALLEST_SHARE, LEVEL = 0.1, 0.05
+#: Further measurements in the dataset, with their long names.
+PATTERNS = {
+    "previous": "mean weight on the previous position",
+    "diagonal": "mean weight on the same position",
+    "first": "mean weight on the first position",
+    "duplicate": "mean weight on other occurrences of the same token",
+    "entropy": "entropy of attention over that of uniform attention",
+}
+DISTANCES = {
+    "positional": "distance to the best positional matrix",
+    "semantic": "distance to the best content-only kernel",
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class HeadShares(Result):
+    """Shares of the variance of log attention by mechanism, one for each head.
+
+    All arrays have the shape ``(head,)``, or ``(layer, head)`` if the attention has layers.
+
+    Attributes
+    ----------
+    positional, semantic : shares that the pair of positions and the pair of tokens explain
+    interaction : share that both together explain beyond the sum of these two; negative if
+        positions determine tokens in part, since both then explain the same variance
+    rest : one minus the three others
+    stderr : standard errors of the four shares, from a jackknife over blocks of sentences
+    p_value : of no positional and of no semantic share, from permutations
+    null : mean shares after the permutations, and their standard deviations ``..._spread``
+    coverage : fraction of entries in groups of two or more blocks of sentences, from which the
+        semantic share and the share of both together are measured
+    patterns : mean weights on the previous, same and first position and on duplicates of the
+        token; entropy over that of uniform attention
+    uniform : the same patterns of uniform attention over the allowed keys
+    distance : mean total variation distance to the best positional matrix and to the best
+        content-only kernel, both fitted to other sentences
+    log_variance : variance of log attention, the mean of every row removed
+    sentences : number of sentences
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.normal(size=(2, 6, 6)) + 0.1 * rng.normal(size=(200, 2, 6, 6))
+    >>> heads = dp.heads.shares(scores, scores=True)
+    >>> heads.verdict.tolist(), bool(np.all(heads.positional > 0.95))
+    (['positional', 'positional'], True)
+    """
+
+    positional: Float[np.ndarray, "*heads"]
+    semantic: Float[np.ndarray, "*heads"]
+    interaction: Float[np.ndarray, "*heads"]
+    rest: Float[np.ndarray, "*heads"]
+    stderr: dict[str, Float[np.ndarray, "*heads"]]
+    p_value: dict[str, Float[np.ndarray, "*heads"]]
+    null: dict[str, Float[np.ndarray, "*heads"]]
+    coverage: dict[str, float]
+    patterns: dict[str, Float[np.ndarray, "*heads"]]
+    uniform: dict[str, float]
+    distance: dict[str, Float[np.ndarray, "*heads"]]
+    log_variance: Float[np.ndarray, "*heads"]
+    sentences: int
+    seconds: float = field(default=0.0)
+
+    @property
+    def verdict(self) -> np.ndarray:
+        """Mechanism of each head: positional, semantic, mixed or neither.
+
+        A mechanism counts if it explains a tenth of the variance that the other one does not
+        explain, and its permutation test rejects chance at the level of 5%. If positions and tokens
+        explain the same variance only, the verdict is "mixed".
+        """
+        shared = -np.minimum(np.nan_to_num(self.interaction), 0)
+        found, alone = [], []
+        for name in ("positional", "semantic"):
+            share, rejected = np.nan_to_num(getattr(self, name)), self.p_value[name] <= LEVEL
+            found.append(rejected & (share >= SMALLEST_SHARE))
+            alone.append(rejected & (share - shared >= SMALLEST_SHARE))
+        none_alone = ~alone[0] & ~alone[1]
+        return np.select(
+            [alone[0] & ~alone[1], alone[1] & ~alone[0], none_alone & ~found[0] & ~found[1]],
+            ["positional", "semantic", "neither"],
+            "mixed",
+        )
+
+    @property
+    def description(self) -> Description:
+        """Number of heads with each verdict."""
+        names, counts = np.unique(self.verdict, return_counts=True)
+        kinds = ", ".join(f"{count} {name}" for name, count in zip(names, counts, strict=True))
+        text = f"{self.positional.size} heads on {self.sentences} sentences: {kinds}"
+        return Description(text, notes=tuple(self.sentence_per_head()))
+
+    def sentence_per_head(self) -> list[str]:
+        """Describe each head in one sentence.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> scores = np.random.default_rng(0).normal(size=(50, 1, 4, 4))
+        >>> heads = dp.heads.shares(scores, scores=True)
+        >>> heads.sentence_per_head()[0].split(":")[0]
+        'head 0'
+        """
+        return [self._describe(at) for at in np.ndindex(self.positional.shape)]
+
+    def _describe(self, at: tuple[int, ...]) -> str:
+        name = f"layer {at[0]}, head {at[1]}" if len(at) == 2 else f"head {at[0]}"
+        parts = [
+            f"{label} {getattr(self, label)[at]:.3f} ± {self.stderr[label][at]:.3f}"
+            for label in SHARES
+            if np.isfinite(getattr(self, label)[at])
+        ]
+        ratios = {
+            label: values[at] / self.uniform[label]
+            for label, values in self.patterns.items()
+            if label != "entropy" and self.uniform[label] > 0 and np.isfinite(values[at])
+        }
+        best = max(ratios, key=lambda label: ratios[label], default=None)
+        note = f"; {ratios[best]:.1f} times uniform: {best}" if best and ratios[best] > 2 else ""
+        return f"{name}: {self.verdict[at]} ({', '.join(parts)}{note})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all numbers by name, and the list of heads, ready for JSON."""
+        values: dict[str, Any] = {name: getattr(self, name) for name in SHARES}
+        values |= {"stderr": self.stderr, "verdict": self.verdict, "p_value": self.p_value}
+        values |= {"null": self.null, "coverage": self.coverage, "patterns": self.patterns}
+        values |= {"uniform": self.uniform, "distance": self.distance}
+        heads = [
+            {**dict(zip(self._axes, at, strict=True)), "verdict": str(self.verdict[at])}
+            | {name: float(getattr(self, name)[at]) for name in SHARES}
+            | {"stderr": {name: float(self.stderr[name][at]) for name in SHARES}}
+            for at in np.ndindex(self.positional.shape)
+        ]
+        return values | {"sentences": self.sentences, "seconds": self.seconds, "heads": heads}
+
+    @property
+    def _axes(self) -> tuple[str, ...]:
+        return ("layer", "head")[-self.positional.ndim :]
+
+    def dataset(self) -> xr.Dataset:
+        """Return all numbers with the dimensions ``layer`` and ``head``."""
+        import xarray as xr
+
+        variables = {name: getattr(self, name) for name in SHARES}
+        variables |= {f"{name}_stderr": values for name, values in self.stderr.items()}
+        variables |= {f"{name}_p_value": values for name, values in self.p_value.items()}
+        variables |= {f"{name}_null": values for name, values in self.null.items()}
+        variables |= {f"{name}_distance": values for name, values in self.distance.items()}
+        variables |= self.patterns | {"log_variance": self.log_variance, "verdict": self.verdict}
+        data: dict[str, Any] = {name: (self._axes, values) for name, values in variables.items()}
+        data |= {f"{name}_uniform": value for name, value in self.uniform.items()}
+        data |= {f"{name}_coverage": value for name, value in self.coverage.items()}
+        sizes = zip(self._axes, self.positional.shape, strict=True)
+        coordinates = {name: np.arange(size) for name, size in sizes}
+        attributes = provenance(None, sentences=self.sentences, seconds=self.seconds)
+        dataset = add_labels(xr.Dataset(data, coordinates, attributes))
+        long_names = SHARES | PATTERNS | {f"{n}_distance": t for n, t in DISTANCES.items()}
+        for label, variable in dataset.variables.items():
+            name = long_names.get(str(label), str(label).replace("_", " "))
+            variable.attrs.update(long_name=name, units="1")
+        return dataset
