@@ -49,9 +49,7 @@ def test_the_command_writes_table_dataset_and_figure(tmp_path):
     result = json.loads(CliRunner().invoke(cli, [*call, "--json"]).stdout)
     assert result["verdict"] == ["semantic", "positional"]
     (first, _) = result["heads"]
-    assert first["semantic"] == result["semantic"][0] and set(first["stderr"]) == set(
-        SHARES
-    )
+    assert first["semantic"] == result["semantic"][0] and set(first["stderr"]) == set(SHARES)
     assert dp.load(out / "heads.nc").verdict.tolist() == result["verdict"]
     assert {"heads.csv", "heads.nc", "heads.png"} == {path.name for path in out.iterdir()}
     assert "head 1: positional (" in CliRunner().invoke(cli, call).stdout
