@@ -39,7 +39,7 @@ def _checks(model: Model, samples: int) -> xr.Dataset:
     """Overlaps from sampled averages, and transitions from the equation alone."""
     rows = [_sampled(alpha, samples) for alpha in CHECKED]
     results = xr.Dataset(coords={"alpha": list(CHECKED)})
-    results["overlap"] = ("alpha", [bayes_optimal(model, alpha).overlap for alpha in CHECKED])
+    results["overlap"] = ("alpha", [bayes_optimal(model, alpha).overlaps[0] for alpha in CHECKED])
     results["sampled"] = ("alpha", [row[0] for row in rows])
     results["sampled_stderr"] = ("alpha", [row[1] for row in rows])
     # Linear extrapolation of the fixed-point equation to both ends.

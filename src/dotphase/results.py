@@ -17,6 +17,7 @@ from dotphase.theory.critical_line import CriticalLine
 from dotphase.theory.finite_d_corrections import AtDimension
 from dotphase.theory.gradient_flow import Flow, FlowPoint
 from dotphase.theory.landscape import Landscape
+from dotphase.theory.layered_posterior import LayeredBayes
 from dotphase.theory.numerical_posterior import NumericalBayes
 from dotphase.theory.one_rsb.critical import BrokenCritical
 from dotphase.theory.one_rsb.result import Broken, Complexity
@@ -47,6 +48,7 @@ __all__ = [
     "Flow",
     "FlowPoint",
     "Landscape",
+    "LayeredBayes",
     "MessagePassing",
     "NumericalBayes",
     "Optimum",

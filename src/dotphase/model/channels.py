@@ -161,7 +161,7 @@ class Mixture(eqx.Module):
     #: Ranges of the numbers, see `dotphase.model.parameter_values`.
     ranges: ClassVar = {"omega": (0.0, 1.0)}
 
-    attention: Attention
+    attention: Callable[[Float[Array, "tokens rank"]], Float[Array, "tokens tokens"]]
     omega: Strength
     mixing: Float[np.ndarray, "tokens tokens"]
 

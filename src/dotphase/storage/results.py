@@ -59,6 +59,7 @@ SAVED_CLASSES = {
     "Flow": "dotphase.theory.gradient_flow",
     "HeadShares": "dotphase.heads.result",
     "Landscape": "dotphase.theory.landscape",
+    "LayeredBayes": "dotphase.theory.layered_posterior",
     "LossBetween": "dotphase.histogram.interpolation",
     "MessagePassing": "dotphase.gamp.result",
     "NumericalBayes": "dotphase.theory.numerical_posterior",

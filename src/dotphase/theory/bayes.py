@@ -37,15 +37,11 @@ from dotphase.errors import InvalidInput
 from dotphase.model.definition import Model, refuse, refuse_spectrum
 from dotphase.model.derivatives import is_softmax_attention
 from dotphase.model.paper import MixedTeacher
-from dotphase.model.validation import call_many
-from dotphase.numerics.quadrature import N_SCRAMBLES, normal_points
-from dotphase.numerics.statistics import mean_and_error
 from dotphase.runtime.precision import in_double_precision
 from dotphase.storage.results import Result
+from dotphase.theory.layered_posterior import LayeredBayes, deep_teacher, layered_bayes
+from dotphase.theory.posterior_error import test_error_at
 from dotphase.theory.settings import check_alpha
-
-#: log2 of the number of points of the test error in each scramble.
-LOG2_POINTS = 13
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -82,6 +78,11 @@ class BayesOptimal(Result):
     residual: float
     converged: bool
 
+    @property
+    def overlaps(self) -> tuple[float, ...]:
+        """The overlap of each column of Q*: there is one."""
+        return (self.overlap,)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, ready for JSON."""
         return asdict(self)
@@ -98,18 +99,24 @@ class BayesOptimal(Result):
 
 
 @in_double_precision
-def bayes_optimal(model: Model, alpha: float, *, seed: int = 0) -> BayesOptimal:
+def bayes_optimal(model: Model, alpha: float, *, seed: int = 0) -> BayesOptimal | LayeredBayes:
     """Solve for the Bayes-optimal learner of a model's teacher.
 
     Parameters
     ----------
     model : Model
-        Its teacher must be softmax attention with one column, alone or mixed with a fixed
-        matrix (`MixedTeacher`). Its student, positions and ridge are not used.
+        Its teacher must be softmax attention with one column or deep attention, alone or mixed
+        with a fixed matrix. Its student, positions and ridge are not used.
     alpha : float
         Samples per dimension.
     seed : int
-        Seed of the points over which the test error is averaged.
+        Seed of the points over which the test error is averaged, and the posteriors of deep
+        attention.
+
+    Returns
+    -------
+    BayesOptimal or LayeredBayes
+        For deep attention a `dotphase.results.LayeredBayes`, with one overlap for each layer.
 
     Examples
     --------
@@ -120,6 +127,8 @@ def bayes_optimal(model: Model, alpha: float, *, seed: int = 0) -> BayesOptimal:
     alpha = check_alpha(alpha)
     seed = validation.integer("seed", seed, at_least=0)
     refuse_spectrum(model, "the Bayes-optimal line")
+    if deep_teacher(model) is not None:
+        return layered_bayes(model, alpha, seed)
     refuse(model, "the Bayes-optimal line", "latent", "noise")
     informative = check_teacher(model)
     overlap, unique = (0.0, True) if not informative else _overlap(alpha, model.length)
@@ -231,31 +240,3 @@ def _nodes(
     n = np.linspace(-9, 9, 241)
     normal = np.exp(-(n**2) / 2)
     return radius, n, radial[:, None] / radial.sum() * (normal / normal.sum())
-
-
-def test_error_at(model: Model, overlap: float, seed: int = 0) -> tuple[float, float]:
-    """Test error of the posterior mean at an overlap, and its standard error.
-
-    ``(1/L) sum_ikl C_kl E Cov(T_ik, T_il | omega)`` with the covariance C of the tokens. The
-    covariance of the labels is half the mean product of the differences between two draws of h that
-    share omega.
-    """
-    length = model.length
-    scale = np.asarray(model.sigma)[:, None]
-    shared, independent = np.sqrt(overlap), np.sqrt(1 - overlap)
-    values = []
-    for points in _points(3 * length, seed):
-        a, z, other = (part[..., None] for part in np.split(points, 3, axis=1))
-        fields = (model.mix(scale * (shared * a + independent * noise)) for noise in (z, other))
-        first, second = (np.asarray(call_many(model.teacher, h)) for h in fields)
-        spread = np.einsum("nik,nil->kl", first - second, first - second) / len(points)
-        values.append(0.5 * np.sum(spread * model.covariance) / length)
-    return mean_and_error(values)
-
-
-@lru_cache(maxsize=4)
-def _points(dims: int, seed: int) -> tuple[Float[np.ndarray, "n dims"], ...]:
-    children = np.random.SeedSequence([seed, 2]).spawn(N_SCRAMBLES)
-    return tuple(
-        normal_points(dims, 2**LOG2_POINTS, np.random.default_rng(child)) for child in children
-    )

@@ -10,7 +10,7 @@ from dotphase.config import validation
 from dotphase.model import Model
 from dotphase.model.linear_layer import linear_test_error
 from dotphase.storage.provenance import provenance
-from dotphase.theory.bayes import bayes_optimal, transitions
+from dotphase.theory.bayes import bayes_optimal, check_teacher, transitions
 
 _DESCRIPTIONS = {
     "overlap": "M = q/sigma^2 of the Bayes-optimal estimate",
@@ -45,6 +45,7 @@ def bayes_curve(model: Model, alphas: Sequence[float], *, seed: int = 0) -> xr.D
     ('alpha',)
     """
     grid = validation.grid("alphas", alphas, increasing=False)
+    check_teacher(model)
     rows = [bayes_optimal(model, alpha, seed=seed) for alpha in grid.tolist()]
     dataset = xr.Dataset(
         coords={"alpha": grid}, attrs=provenance(model, alphas=grid.tolist(), seed=seed)

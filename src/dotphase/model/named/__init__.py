@@ -60,6 +60,7 @@ MODELS: Registry[NamedModel] = Registry(
         "attention-temperature",
         "attention-classes",
         "correlated-attention",
+        "deep-attention",
         "single-location",
         "sparse-token",
     ),
