@@ -55,11 +55,15 @@ def test_an_error_in_a_block_is_told(two_cores, own):
     assert len(begun) < 50
 
 
-@pytest.mark.parametrize(("given", "cores"), [("3", 3), ("", 5), ("0", 5), ("many", 5)])
+@pytest.mark.parametrize(
+    ("given", "cores"),
+    [("3", 3), ("", 5), ("0", 5), ("many", 5), ("03", 3), ("9" * 5000, 5), ("7", 5)],
+)
 def test_cores_may_be_limited(monkeypatch, given, cores):
     monkeypatch.setenv("NPROC", given)
     monkeypatch.setattr(threads.os, "cpu_count", lambda: 5)
     assert threads._count_cores() == cores
+    assert len(threads.os.environ["NPROC"]) < 5
 
 
 def test_calls_within_a_time_limit():

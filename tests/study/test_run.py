@@ -93,6 +93,21 @@ def test_a_point_that_kills_its_worker_fails_alone(tmp_path, fake_workers):
     assert reason == "3 worker processes died computing it: killed by SIGKILL"
 
 
+UNGUARDED = """
+import dotphase as dp
+dp.run_study(dp.Study("regression", {"alpha": 1.0}), "s", engine="dask", workers=1)
+"""
+
+
+def test_a_script_without_guard_is_told_so_in_one_line(tmp_path):
+    pytest.importorskip("distributed")
+    (tmp_path / "script.py").write_text(UNGUARDED)
+    result = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True,
+                            text=True, timeout=300)  # fmt: skip
+    assert result.returncode == 1 and result.stderr.count("Traceback") == 1
+    assert "needs the line: if __name__ == '__main__':" in result.stderr.splitlines()[-1]
+
+
 MODEL = """
 import os, sys
 import uuid

@@ -57,11 +57,13 @@ class Grid(ParameterType):
         parts = text.split(":")
         if len(parts) == 1 and "," not in text:
             return [self.number.parse(field, text)]
-        if len(parts) != 3 or not parts[2].isdecimal() or not 1 <= int(parts[2]) <= MAX_POINTS:
+        digits = parts[-1].lstrip("0")
+        is_count = digits.isdecimal() and len(digits) <= len(str(MAX_POINTS))
+        if len(parts) != 3 or not is_count or not 1 <= int(digits) <= MAX_POINTS:
             rule = "must be A:B:N, from A to B in N >= 1 points, as in 0.5:2:20"
             raise InvalidInput(field, text, rule)
         first, last = (self.number.parse(field, part) for part in parts[:2])
-        count = int(parts[2])
+        count = int(digits)
         if count == 1:
             return [first]
         if first == last:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 import traceback
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -16,7 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
-from socket import getfqdn, gethostname
+from socket import AF_INET6, getfqdn, gethostname
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -27,6 +28,9 @@ from dotphase.runtime import interrupt
 STATIC = Path(__file__).parent / "static"
 #: Longest address and longest body of a request.
 MAX_REQUEST = 4096
+
+#: Seconds between two attempts to accept a connection that fails.
+BUSY_SECONDS = 0.2
 
 #: Content types of the files of the page.
 CONTENT_TYPES = {
@@ -75,18 +79,21 @@ class Server(ThreadingHTTPServer):
             f"/page/{file.name}": file for file in STATIC.iterdir() if file.suffix in CONTENT_TYPES
         }
         self.files |= {"/": STATIC / "index.html", "/plotly.min.js": plotly_script()}
+        if ":" in host:
+            self.address_family = AF_INET6
         try:
             super().__init__((host, port), Handler)
         except (OSError, OverflowError, ValueError, TypeError) as error:
             rule = f"cannot be listened on ({getattr(error, 'strerror', None) or error})"
             raise InvalidInput("--host/--port", f"{host}:{port}", rule) from None
         host, port = str(self.server_address[0]), int(self.server_address[1])
-        self.address = f"http://{host}:{port}/"
+        shown = f"[{host}]" if ":" in host else host
+        self.address = f"http://{shown}:{port}/"
         self.port, bound = port, ip_address(host)
         self.private = bound.is_loopback
         # A foreign page can make its own name resolve to this machine. It cannot make the browser
         # send a name of this machine, or a bare address.
-        self.names = {"localhost", *((host,) if self.private else (gethostname(), getfqdn()))}
+        self.names = {"localhost", *((shown,) if self.private else (gethostname(), getfqdn()))}
 
     def is_ours(self, host: str | None) -> bool:
         """True if the header Host is an address of this page."""
@@ -99,6 +106,14 @@ class Server(ThreadingHTTPServer):
             return not self.private and bool(ip_address(name.strip("[]")))
         except ValueError:
             return False
+
+    def get_request(self) -> Any:
+        """Accept a connection; wait where the system has no descriptor for it."""
+        try:
+            return super().get_request()
+        except OSError:
+            time.sleep(BUSY_SECONDS)  # the connection stays pending and would be tried at once
+            raise
 
     def service_actions(self) -> None:
         """End if the program is interrupted; called several times a second."""

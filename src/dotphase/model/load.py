@@ -111,7 +111,7 @@ def find_model(reference: str) -> NamedModel:
 
 def _read(path: Path, shown: str) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise InvalidInput("model", shown, "no such file") from None
     except OSError as error:

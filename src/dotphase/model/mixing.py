@@ -36,7 +36,7 @@ def read_mixing(mixing: Any, length: int | None = None) -> Float[np.ndarray, "to
         if not str(mixing).endswith(".json"):
             raise InvalidInput("mixing", str(mixing), allowed)
         try:
-            value = json.loads(Path(mixing).read_text(encoding="utf-8"))
+            value = json.loads(Path(mixing).read_text(encoding="utf-8-sig"))
         except OSError as error:
             reason = error.strerror or type(error).__name__
             raise InvalidInput("mixing", str(mixing), f"{allowed} ({reason})") from None

@@ -22,9 +22,16 @@ T = TypeVar("T")
 
 
 def _count_cores() -> int:
-    """Return the number of cores to use: NPROC, which XLA reads as well, or all."""
-    limit = os.environ.get("NPROC", "")
-    return (limit.isdigit() and int(limit)) or os.cpu_count() or 1
+    """Return the number of cores to use: NPROC, which XLA reads as well, or all.
+
+    XLA would start more threads than there are cores, until the system refuses.
+    """
+    limit, cores = os.environ.get("NPROC", "").lstrip("0"), os.cpu_count() or 1
+    if not limit.isdecimal():
+        return cores
+    if len(limit) > len(str(cores)) or int(limit) > cores:
+        os.environ["NPROC"] = limit = str(cores)
+    return int(limit)
 
 
 CORES = _count_cores()

@@ -29,6 +29,8 @@ UNREADABLE = (
     OSError, ValueError, EOFError, KeyError, TypeError, AttributeError, RuntimeError, SyntaxError,
     NotImplementedError, MemoryError, zipfile.BadZipFile, zlib.error, struct.error,
 )  # fmt: skip
+#: Largest size of arrays relative to their compressed file, and size that is always allowed.
+MAX_EXPANSION, MIN_EXPANDED = 20, 2**28
 #: Name of the entry of an .npz file with its metadata in JSON.
 ABOUT = "about"
 
@@ -125,6 +127,9 @@ def read_arrays(path: Path, field: str) -> dict[str, np.ndarray]:
     """Read the arrays of an .npz file; `InvalidInput` if it contains pickled objects."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            size = sum(entry.file_size for entry in arrays.zip.infolist())
+            if size > max(MAX_EXPANSION * path.stat().st_size, MIN_EXPANDED):
+                raise ValueError("a small file with huge arrays")
             return {name: arrays[name] for name in arrays.files}
     except UNREADABLE:
         raise Damaged(field, str(path), "must be an .npz file of plain arrays") from None

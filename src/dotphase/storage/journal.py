@@ -53,6 +53,12 @@ _SCHEMA = (
 #: that the requested configuration does not have; None if the two have nothing in common.
 Renumber = Callable[[dict[str, Any]], Sequence[int] | None]
 
+#: Types of the columns of each table, without the checksum.
+_TYPES: dict[str, tuple[Any, ...]] = {
+    "about": (str, str),
+    "runs": (float, str),
+    "points": (int, str, str | None, str | None, float | None, float | None),
+}
 _INSERT_POINT = "INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -231,8 +237,16 @@ def _encode_point(point: PointResult, now: float) -> tuple[Any, ...]:
 
 def _decode_point(row: tuple[Any, ...], with_values: bool) -> PointResult:
     index, _, result, reason, seconds, _ = row
-    values = None if result is None else json.loads(result) if with_values else {}
+    values = None if result is None else _parse(result) if with_values else {}
     return PointResult(index, values, reason, seconds)
+
+
+def _parse(text: str) -> Any:
+    """Parse JSON with a checksum, which only another program can have written wrongly."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise InvalidInput("study", DATABASE, _damage_rule("not JSON")) from None
 
 
 def _with_checksum(*values: Any) -> tuple[Any, ...]:
@@ -256,7 +270,8 @@ def _read_rows(
             value.decode("utf-8", "replace") if isinstance(value, bytes) else value
             for value in stored
         )
-        if _with_checksum(*row[:-1]) == row:
+        types = zip(row, _TYPES[table], strict=False)
+        if _with_checksum(*row[:-1]) == row and all(isinstance(*pair) for pair in types):
             intact.append(row[:-1])
         else:
             damaged.append(row_id)
@@ -386,6 +401,10 @@ def _open_to_read(folder: Path) -> Iterator[sqlite3.Connection]:
             if has_tables and application != APPLICATION:
                 rule = f"contains a {DATABASE} of another program"
                 raise InvalidInput("study", str(folder), rule)
+            tables = database.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
+            # Another program can replace a table by a view without end.
+            if has_tables and layout == LAYOUT and {sql for (sql,) in tables} != set(_SCHEMA[:3]):
+                raise InvalidInput("study", str(folder), _damage_rule("its tables have changed"))
             if has_tables and layout != LAYOUT:
                 rule = "was written by another version of dotphase"
                 raise InvalidInput("study", str(folder), rule)
@@ -409,5 +428,8 @@ def _read_config(database: sqlite3.Connection) -> tuple[dict[str, Any], dict[str
     rows, damaged = _read_rows(database, "about")
     if damaged or {name for name, _ in rows} != set(CONFIG_KEYS):
         raise InvalidInput("study", DATABASE, _damage_rule("its configuration has changed"))
-    config, provenance = (json.loads(dict(rows)[name]) for name in CONFIG_KEYS)
+    config, provenance = (_parse(dict(rows)[name]) for name in CONFIG_KEYS)
+    keys = ("software", "started")
+    if not isinstance(config, dict) or not all(isinstance(provenance.get(k), str) for k in keys):
+        raise InvalidInput("study", DATABASE, _damage_rule("its configuration has changed"))
     return config, provenance

@@ -12,10 +12,12 @@ this machine, the worker is replaced.
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import os
 import queue
 import re
 import socket
+import sys
 import time
 import warnings
 from collections import deque
@@ -47,6 +49,8 @@ WARN_SECONDS = 30.0
 FETCH_SECONDS = 5
 #: Reason of points whose workers die.
 DEADLY = "several workers died computing it"
+#: Rule for a cluster whose workers end at once.
+NOT_STARTED = "its workers do not start; a script needs the line: if __name__ == '__main__':"
 #: Pattern of addresses, and Dask's default port.
 ADDRESS = r"((tcp|tls|ws|wss|ucx)://)?(?P<host>[\w.-]+|\[[0-9a-fA-F:.]+\])(:(?P<port>\d{1,5}))?"
 PORT = 8786
@@ -54,6 +58,12 @@ PORT = 8786
 LOGGERS = ("distributed", "tornado", "asyncio")
 #: Number of submitted tasks per thread of the cluster.
 TASKS_PER_THREAD = 2
+
+
+def exit_in_unguarded_worker() -> None:
+    """End a worker that imports a script without guard, and would start workers of its own."""
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        sys.exit(1)  # its parent raises the error
 
 
 @contextmanager
@@ -72,8 +82,8 @@ def _make_client(stack: ExitStack, workers: int, scheduler: str | None) -> Any:
     from distributed import Client, LocalCluster, Security
 
     if scheduler is None:
-        cluster = stack.enter_context(
-            LocalCluster(
+        try:
+            cluster = LocalCluster(
                 n_workers=workers,
                 threads_per_worker=1,
                 host="127.0.0.1",
@@ -84,8 +94,9 @@ def _make_client(stack: ExitStack, workers: int, scheduler: str | None) -> Any:
                 silence_logs=logging.CRITICAL,
                 env={name: os.environ.get(name, value) for name, value in ENVIRONMENT.items()},
             )
-        )
-        return Client(cluster, set_as_default=False)
+        except RuntimeError:
+            raise InvalidInput("engine", "dask", NOT_STARTED) from None
+        return Client(stack.enter_context(cluster), set_as_default=False)
     address = re.fullmatch(ADDRESS, scheduler)
     if address is None:
         rule = "must be the address of a running Dask scheduler, such as tls://host:port"

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from dotphase.storage.journal import Journal, JournalContents, read_journal
+from dotphase.errors import InvalidInput, describe_error
+from dotphase.storage.journal import (
+    DATABASE,
+    Journal,
+    JournalContents,
+    PointResult,
+    read_journal,
+)
 from dotphase.study.identity import new_indices
 from dotphase.study.spec import Study
+from dotphase.study.tasks import TASKS
 
 #: Name of the dataset in the folder of the journal.
 DATASET = "study.nc"
@@ -18,6 +27,8 @@ DATASET = "study.nc"
 RECENT = 100
 #: Number of failed points in the text of a status.
 MAX_FAILURES = 20
+#: Types in JSON of the results of a task, where they differ.
+NUMBERS: dict[type, Any] = {float: int | float}
 #: Key of the order of swept parameters, which determines the indices of the points.
 ORDER = "order of sweep"
 
@@ -94,17 +105,44 @@ def open_journal(folder: str | Path, study: Study, provenance: dict[str, Any]) -
         return None if indices is None else indices.tolist()
 
     config = {**study.to_dict(), ORDER: list(study.sweep)}
-    return Journal.open(folder, config, provenance, renumber)
+    with ExitStack() as stack:
+        journal = stack.enter_context(Journal.open(folder, config, provenance, renumber))
+        read_contents(folder)
+        stack.pop_all()
+    return journal
 
 
 def _restore(config: dict[str, Any]) -> Study:
-    return Study.restore({name: value for name, value in config.items() if name != ORDER})
+    try:
+        return Study.restore({name: value for name, value in config.items() if name != ORDER})
+    except (AttributeError, KeyError, TypeError) as error:
+        rule = f"has a specification of another program ({describe_error(error)})"
+        raise InvalidInput("study", DATABASE, rule) from None
+
+
+def _check_points(study: Study, points: tuple[PointResult, ...], values: bool) -> None:
+    """Refuse points that this study cannot have; only another program can have written them."""
+    results = TASKS[study.task].results
+    for point in points:
+        is_known = 0 <= point.index < study.size
+        if values and point.values is not None:
+            is_known &= isinstance(point.values, dict) and all(
+                isinstance(point.values.get(name), NUMBERS.get(result.kind, result.kind))
+                for name, result in results.items()
+            )
+        if not is_known:
+            rule = (
+                f"has a point {point.index} that a {study.task} study of this version cannot have"
+            )
+            raise InvalidInput("study", DATABASE, f"{rule}; use a new folder")
 
 
 def read_contents(folder: str | Path, *, values: bool = True) -> tuple[Study, JournalContents]:
     """Return the study in a folder and the contents of its journal, also while it is running."""
     contents = read_journal(folder, values=values)
-    return _restore(contents.config), contents
+    study = _restore(contents.config)
+    _check_points(study, contents.points, values)
+    return study, contents
 
 
 def read_status(folder: str | Path) -> Status:

@@ -24,7 +24,7 @@ from dotphase.runtime.progress import Progress, ProgressCallback, ProgressEvent,
 from dotphase.storage.files import remove_leftovers, write_dataset
 from dotphase.storage.journal import Journal, storage_errors
 from dotphase.storage.provenance import provenance
-from dotphase.study.cluster import connect, run_on_dask
+from dotphase.study.cluster import connect, exit_in_unguarded_worker, run_on_dask
 from dotphase.study.journal import DATASET, RECENT, open_journal, rate_of, read_contents
 from dotphase.study.local import Step, run_on_processes, run_serially
 from dotphase.study.spec import Study, read_spec
@@ -111,6 +111,8 @@ def run_study(
         validation.number("max_seconds", max_seconds, above=0)
         if engine != "local":
             raise InvalidInput("max_seconds", max_seconds, "must be used with local processes")
+    if engine == "dask":
+        exit_in_unguarded_worker()
     with _interrupt_on_sigterm(), ExitStack() as stack:
         # Connect first: a wrong address must not leave an empty folder behind.
         client = stack.enter_context(connect(count, scheduler)) if scheduler is not None else None

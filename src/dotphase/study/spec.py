@@ -196,7 +196,7 @@ def read_spec(path: str | Path, model: str | None = None, settings: Iterable[str
     """
     file = as_path("spec", path)
     try:
-        text = file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8-sig")
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise InvalidInput("spec", str(path), f"must be a readable file ({reason})") from None
