@@ -344,3 +344,9 @@ def test_an_interrupt_is_announced_once(capsys, monkeypatch):
     main._announce_interrupt(announced)
     assert main._run([], announced) == 130
     assert capsys.readouterr().err == "dotphase: interrupted\n"
+
+
+@pytest.mark.parametrize("count", ["9" * 5000, "0", "٣٣٣٣٣٣٣", "100001", "-1", "1.5", ""])
+def test_odd_numbers_of_points_are_refused_in_one_line(count, capsys):
+    assert _run(["curve", "--alphas", f"1:2:{count}"]) == 2
+    assert "must be A:B:N" in capsys.readouterr().err

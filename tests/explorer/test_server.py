@@ -196,3 +196,29 @@ def test_odd_requests_have_the_headers_of_all_answers(site, request_line, more):
         answer = b"".join(iter(lambda: talk.recv(65536), b""))
     assert answer.startswith((b"HTTP/1.1 4", b"HTTP/1.1 5"))
     assert b"Content-Security-Policy" in answer and b"Traceback" not in answer
+
+
+def test_an_ipv6_address_is_served():
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    with served(lambda query: "here", "::1") as server:
+        assert server.private and server.address == f"http://[::1]:{server.port}/"
+        with urllib.request.urlopen(server.address + "api/about", timeout=60) as answer:
+            assert answer.read() == b'"here"'
+
+
+def test_a_server_without_descriptors_waits(monkeypatch):
+    pauses, attempts = [], []
+
+    def accept(self):
+        attempts.append(self)
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(serving.time, "sleep", pauses.append)
+    monkeypatch.setattr(socket.socket, "accept", accept)
+    with serving.Server("127.0.0.1", 0, Answers(None)) as server:
+        for _ in range(3):
+            server._handle_request_noblock()  # errors of accept do not end the server
+    assert len(attempts) == 3 and pauses == [serving.BUSY_SECONDS] * 3

@@ -1,6 +1,9 @@
 """What all figures have in common; the other files of this folder test their content."""
 
 import inspect
+import os
+import subprocess
+import sys
 
 import pytest
 from matplotlib.colors import to_rgb
@@ -95,3 +98,14 @@ def test_figure_draws_into_the_axes_of_the_caller(tmp_path):
 def test_unknown_figure_lists_the_known_ones():
     with pytest.raises(AttributeError, match=r"no figure 'cruve'; known are .*curve"):
         _ = dp.plot.cruve
+
+
+def test_the_backend_of_a_notebook_that_is_not_installed_here(tmp_path):
+    code = "import dotphase.figures, matplotlib, os; print(os.environ['MPLBACKEND'])"
+    name = "module://not_installed_here.backend_inline"
+    for backend in (name, "module://matplotlib_inline.backend_inline"):
+        environment = os.environ | {"MPLBACKEND": backend}
+        result = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True
+        )
+        assert result.stdout.strip() == backend, result.stderr

@@ -48,3 +48,14 @@ def test_a_header_that_asks_for_a_terabyte_is_refused(tmp_path):
         file.writestr("query.npy", header.getvalue() + bytes(64))
     with pytest.raises(dp.InvalidInput, match=r"huge\.npz.*must be an \.npz file of plain arrays"):
         histogram.load_network(tmp_path / "huge.npz")
+
+
+def test_a_small_file_of_huge_arrays_is_refused_before_it_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("dotphase.storage.files.MIN_EXPANDED", 2**20)
+    bomb = tmp_path / "bomb.npz"
+    np.savez_compressed(bomb, junk=np.zeros(2**20), **parameters())
+    read = []
+    monkeypatch.setattr(np.lib.npyio.NpzFile, "__getitem__", lambda *key: read.append(key))
+    with pytest.raises(dp.InvalidInput, match="npz file of plain arrays"):
+        histogram.load_network(bomb)
+    assert not read

@@ -163,3 +163,14 @@ def test_defaults_are_allowed_values(task):
 def test_the_example_is_a_study():
     example = Path(__file__).parents[2] / "studies" / "branches.toml"
     assert dp.read_spec(example).size == 84
+
+
+def test_files_of_windows_editors_are_read(tmp_path):
+    mark = b"\xef\xbb\xbf"
+    (tmp_path / "matrix.json").write_bytes(mark + b"[[0.6, 0.4], [0.4, 0.6]]")
+    text = "import dotphase as dp\r\nmodel = dp.positional_semantic(mixing='matrix.json')\r\n"
+    text = text.replace("'matrix.json'", repr(str(tmp_path / "matrix.json")))
+    (tmp_path / "model.py").write_bytes(mark + text.encode())
+    spec = b'task = "theory"\r\nmodel = "model.py:model"\r\n[fixed]\r\nalpha = 1.0\r\n'
+    (tmp_path / "spec.toml").write_bytes(mark + spec)
+    assert dp.read_spec(tmp_path / "spec.toml").model.find().build().length == 2
