@@ -15,6 +15,9 @@ from dotphase.results import CachedResult, config_hash, describe_model
 #: Parameters of functions under their names in stored configurations. The committed full report was
 #: computed with them.
 STORED_PARAMETERS = {"curve": {"max_log2_points": "most"}, "outcomes": {"seeds": "draws"}}
+#: The published runs and those of that report draw teachers of random norm. Its stored
+#: configurations leave that out.
+RANDOM_NORM: dict[str, Any] = {"teacher_norm": "random"}
 #: Variables of datasets of that report, and their names today.
 STORED_VARIABLES = {"crossing": "alpha_c", "crossing_stderr": "alpha_c_stderr"}
 
@@ -62,7 +65,11 @@ class Parts:
         models = [describe_model(argument) for argument in arguments if isinstance(argument, Model)]
         compute = partial(function, *arguments, **config)
         stored_names = STORED_PARAMETERS.get(getattr(function, "__name__", ""), {})
-        stored = {stored_names.get(key, key): value for key, value in config.items()}
+        stored = {
+            stored_names.get(key, key): value
+            for key, value in config.items()
+            if key not in RANDOM_NORM
+        }
         return self.get(name, {**stored, "models": models}, compute)
 
     def study(

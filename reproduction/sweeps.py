@@ -10,7 +10,7 @@ import xarray as xr
 from dotphase import Model, curve, grid, positional_semantic
 from dotphase.analysis import training_starts
 from dotphase.results import config_hash
-from reproduction.store import Parts
+from reproduction.store import RANDOM_NORM, Parts
 
 #: Gradient descent of theory and students: for two tokens about the training time of the paper's
 #: 5000 steps of .15.
@@ -38,9 +38,11 @@ def training_grid(
     def family(omega: float) -> Model:
         return positional_semantic(omega, **parameters)
 
-    dataset = parts.get(
-        name, config, lambda: grid(family, alphas, omegas, d, seeds=seeds, out=unfinished, **rule)
-    )
+    def train() -> xr.Dataset:
+        rules = {**rule, **RANDOM_NORM}
+        return grid(family, alphas, omegas, d, seeds=seeds, out=unfinished, **rules)
+
+    dataset = parts.get(name, config, train)
     unfinished.unlink(missing_ok=True)
     return dataset
 

@@ -13,7 +13,7 @@ from dotphase.analysis import linear_test_error
 from reproduction.figures.baselines import plot_baselines
 from reproduction.item import Datasets, Item
 from reproduction.rows import finite_size, format_number, over_seeds
-from reproduction.store import Parts
+from reproduction.store import RANDOM_NORM, Parts
 from reproduction.verdict import Row, between_engines
 
 OMEGA = 0.3
@@ -56,7 +56,9 @@ def combine(datasets: Datasets) -> xr.Dataset:
 
 def _perceptron(model: Model, alphas: Sequence[float], d: int, seeds: int) -> xr.Dataset:
     """Test errors of the perceptron that sees the tokens."""
-    fitted = [baseline(model, alpha, d, "perceptron", seeds=seeds) for alpha in alphas]
+    fitted = [
+        baseline(model, alpha, d, "perceptron", seeds=seeds, **RANDOM_NORM) for alpha in alphas
+    ]
     values = [[test for _, test in result.runs] for result in fitted]
     return _dataset(model, {PERCEPTRON: values}, alphas, d)
 
@@ -66,12 +68,11 @@ def _errors(model: Model, alphas: Sequence[float], d: int, seeds: int) -> xr.Dat
     table: dict[str, list[Any]] = {name: [] for name in (*ATTENTION, *FITTED)}
     for alpha in alphas:
         for name, (sees_positions, start) in ATTENTION.items():
-            runs = train(
-                model if sees_positions else without_positions, alpha, d, seeds=seeds, start=start
-            ).runs
+            seen = model if sees_positions else without_positions
+            runs = train(seen, alpha, d, seeds=seeds, start=start, **RANDOM_NORM).runs
             table[name].append([run.test_error for run in runs])
         for name, kind in FITTED.items():
-            fitted = baseline(model, alpha, d, kind, seeds=seeds)
+            fitted = baseline(model, alpha, d, kind, seeds=seeds, **RANDOM_NORM)
             table[name].append([test for _, test in fitted.runs])
     return _dataset(model, table, alphas, d)
 

@@ -15,7 +15,7 @@ from reproduction.figures.descent_limits import plot_descent_limits
 from reproduction.figures.optimizers import plot_optimizers
 from reproduction.item import Datasets, Item
 from reproduction.rows import OVERLAP, finite_size, number, over_seeds
-from reproduction.store import Parts
+from reproduction.store import RANDOM_NORM, Parts
 from reproduction.sweeps import DESCENT, descended, theory_curve, training_grid
 from reproduction.verdict import Row, between_engines
 
@@ -57,12 +57,12 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     model = positional_semantic(OMEGA)
     config = {"alphas": sizes["basins"][0], "scales": sizes["scales"], "seeds": sizes["basins"][1]}
     results["random-trained"] = parts.call(
-        "random-trained", basins, model, d=100, optimizers=["gd"], **config
+        "random-trained", basins, model, d=100, optimizers=["gd"], **config, **RANDOM_NORM
     )
     for d, (alphas, draws) in sizes["random"].items():
         config = {"alphas": alphas, "scales": sizes["scales"], "d": d, "seeds": draws}
         config |= sizes.get("random_rule", {})
-        results[f"random-{d}"] = parts.call(f"random-{d}", outcomes, model, **config)
+        results[f"random-{d}"] = parts.call(f"random-{d}", outcomes, model, **config, **RANDOM_NORM)
     for name, (_, changes) in RULES.items():
         rule = {**sizes["rule"], **changes}
         config = {"log2_ensemble": sizes["log2_ensemble"], **rule}
@@ -93,7 +93,7 @@ def _trained(
     rule |= {"minibatch": round(batch_fraction * round(alpha * d))} if batch_fraction < 1 else {}
     config: dict[str, Any]
     config = {"alpha": alpha, "d": d, "seeds": seeds, "start": "semantic", "optimizer": optimizer}
-    path = train(positional_semantic(OMEGA), **config, **rule, record=True).path
+    path = train(positional_semantic(OMEGA), **config, **rule, **RANDOM_NORM, record=True).path
     assert path is not None
     return path
 

@@ -18,7 +18,7 @@ from dotphase.flow import follow as population_flow
 from dotphase.plot.style import OPTIMIZER_LABELS
 from reproduction.item import Datasets, Item
 from reproduction.rows import number
-from reproduction.store import Parts
+from reproduction.store import RANDOM_NORM, Parts
 from reproduction.verdict import Row, between_engines
 
 OMEGA = 0.3
@@ -33,8 +33,9 @@ OVERLAPS = ("m", "theta", "q")
 def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     """Basins, gradient descent on many sentences, the population flow, and flow fields."""
     config = {name: sizes[name] for name in ("alphas", "scales", "d", "seeds", "steps")}
+    model = positional_semantic(omega=OMEGA)
     dataset: Datasets = {
-        "runs-basins": parts.call("runs-basins", basins, positional_semantic(omega=OMEGA), **config)
+        "runs-basins": parts.call("runs-basins", basins, model, **config, **RANDOM_NORM)
     }
     sizes_of_descent = {name: sizes[name] for name in ("many", "dimensions", "paths", "records")}
     dataset["runs-descent"] = parts.call("runs-descent", _descent, **sizes_of_descent)

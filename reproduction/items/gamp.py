@@ -13,7 +13,7 @@ from dotphase import amp, positional_semantic
 from reproduction.figures.gamp import plot_gamp
 from reproduction.item import Datasets, Item
 from reproduction.rows import OVERLAP
-from reproduction.store import Parts
+from reproduction.store import RANDOM_NORM, Parts
 from reproduction.verdict import Row, between_engines, within
 
 OMEGA, ALPHA = 0.3, 2.0
@@ -28,7 +28,7 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
 def _run(start: str, d: int, seeds: int, iterations: int) -> xr.Dataset:
     result = amp(
         positional_semantic(omega=OMEGA), ALPHA, d, seeds=seeds, start=start, iterations=iterations,
-        held_out=2,
+        held_out=2, **RANDOM_NORM,
     )  # fmt: skip
     variables = [
         f"{name}_{suffix}" for name in OVERLAPS for suffix in ("measured", "predicted", "stderr")

@@ -11,7 +11,7 @@ from dotphase import positional_semantic
 from reproduction.figures.scatter_by_start import plot_scatter_by_start
 from reproduction.item import Datasets, Item
 from reproduction.rows import OVERLAP, differences
-from reproduction.store import Parts
+from reproduction.store import RANDOM_NORM, Parts
 from reproduction.sweeps import theory_curve
 from reproduction.verdict import Row
 
@@ -26,7 +26,7 @@ def compute(parts: Parts, sizes: Mapping[str, Any]) -> Datasets:
     runs = parts.study(
         "runs",
         "train",
-        fixed={"omega": OMEGA, "alpha": ALPHA, "d": D, "held_out": 2},
+        fixed={"omega": OMEGA, "alpha": ALPHA, "d": D, "held_out": 2, **RANDOM_NORM},
         sweep={"optimizer": OPTIMIZERS, "start": STARTS, "first_index": range(sizes["seeds"])},
     ).rename(first_index="seed")
     theory = theory_curve(parts, "theory", positional_semantic(omega=OMEGA), THEORY)

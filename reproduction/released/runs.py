@@ -190,8 +190,6 @@ def _train(
     def train_cell(arrays: Any, key: Array, n: Any, lr: Any, count: Any) -> dict[str, Array]:
         model = eqx.combine(arrays, static)
         data = draw_dataset(model, size, key, positions)
-        q = data.teacher_weights
-        data = data._replace(teacher_weights=q / jnp.sqrt(jnp.mean(q**2)))
         used = (jnp.arange(size) < n).astype(positions.dtype)
         reduced = reduce(model, data)._replace(used=used)
         key = jax.random.fold_in(key, START_STREAM)

@@ -56,3 +56,33 @@ def test_bad_input(paper, arguments, field):
     with pytest.raises(dp.InvalidInput) as caught:
         dp.sample(paper, **arguments)
     assert caught.value.field == field
+
+
+def test_the_teacher_has_the_norm_of_the_limit_unless_it_is_random(paper):
+    """``Q*^T Q*/d`` is the identity, for any number of columns; its direction is the same."""
+    model = paper.replace(teacher=lambda h: dp.softmax_attention(h), teacher_rank=3, student_rank=3)
+    drawn = {
+        norm: np.asarray(dp.sample(model, 20, 5, 0, teacher_norm=norm).teacher_weights)
+        for norm in ("fixed", "random")
+    }
+    np.testing.assert_allclose(drawn["fixed"].T @ drawn["fixed"] / 20, np.eye(3), atol=1e-12)
+    norm = np.linalg.norm(drawn["random"][:, 0])
+    assert abs(norm / np.sqrt(20) - 1) > 1e-3
+    np.testing.assert_allclose(drawn["fixed"][:, 0], drawn["random"][:, 0] * np.sqrt(20) / norm)
+    with pytest.raises(dp.InvalidInput, match="teacher_norm = 'unit': must be one of fixed, random"):
+        dp.sample(paper, 20, 5, 0, teacher_norm="unit")
+    with pytest.raises(dp.InvalidInput, match="columns 3"):
+        dp.sample(model, 2, 5, 0)
+
+
+def test_every_engine_draws_the_same_teacher(paper):
+    """theta of a student that takes no step is the norm of its teacher."""
+    rho = float(paper.rho[0])
+    train = {"steps": 1, "optimizer": "gd", "lr": 1e-12, "held_out": 2, "seeds": 2}
+    for norm in ("fixed", "random"):
+        runs = dp.train(paper, 1.0, 40, teacher_norm=norm, **train)
+        sizes = np.asarray([run.theta for run in runs.runs]) / rho
+        passing = dp.amp(paper, 1.0, 40, seeds=2, iterations=1, teacher_norm=norm, held_out=2)
+        first = [run.history[0]["theta"] / rho for run in passing.runs]
+        np.testing.assert_allclose(first, sizes, rtol=1e-9)
+        assert np.allclose(sizes, 1, atol=1e-9) == (norm == "fixed")

@@ -100,7 +100,14 @@ class Baseline(Result):
 
 @in_double_precision
 def baseline(
-    model: Model, alpha: float, d: int, kind: str = "linear", *, seeds: int = 4, seed: int = 0
+    model: Model,
+    alpha: float,
+    d: int,
+    kind: str = "linear",
+    *,
+    seeds: int = 4,
+    seed: int = 0,
+    teacher_norm: str = "fixed",
 ) -> Baseline:
     """Fit a baseline to data sets of ``n = round(alpha d)`` sentences.
 
@@ -116,6 +123,8 @@ def baseline(
         Number of data sets; data set k is that of run k of `train`.
     seed : int
         Root seed.
+    teacher_norm : {"fixed", "random"}
+        As in `train`.
 
     Examples
     --------
@@ -131,7 +140,7 @@ def baseline(
     results = []
     for index in range(validation.integer("seeds", seeds, at_least=1)):
         key = jax.random.fold_in(root, index)
-        data = sample(model, d, n, key)
+        data = sample(model, d, n, key, teacher_norm=teacher_norm)
         fitted = fit(model, data, Purpose.BASELINE.of(key))
         results.append((float(fitted.train_error), float(fitted.test_error)))
     train, test = np.asarray(results).T

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from dotphase.dmft.conditioned_descent import Initialization
-from dotphase.finite_d.datasets import position_vectors
+from dotphase.finite_d.datasets import draw_teacher, position_vectors
 from dotphase.finite_d.initialization import (
     StartComponents,
     StartFunction,
@@ -59,12 +59,12 @@ def free_directions(
 
 
 def finite_d_initialization(
-    model: Model, start: StartFunction, d: int, key: Array
+    model: Model, start: StartFunction, d: int, key: Array, teacher_norm: str = "fixed"
 ) -> Initialization:
     """Draw the vectors at finite d, as `dotphase.train` does, and orthonormalize them."""
     weight_key, _ = jax.random.split(key)
     positions = jnp.asarray(position_vectors(model, d))
-    teacher = jax.random.normal(weight_key, (d, model.teacher_rank))
+    teacher = draw_teacher(model, weight_key, positions, teacher_norm)
     weights = initial_weights(model, start, Purpose.START.of(key), teacher, positions)
     modes = jnp.asarray(np.linalg.pinv(position_modes(model))) @ positions
     vectors = jnp.concatenate([teacher / np.sqrt(d), modes.T, weights / np.sqrt(d)], axis=1)

@@ -128,7 +128,7 @@ def define_descent(
     return Descent(
         model=model,
         alpha=validation.number("alpha", alpha, above=0),
-        initialize=_initializer(model, start, settings.scale, d),
+        initialize=_initializer(model, start, settings, d),
         d=d,
         lr=step_sizes(lr, validation.integer("steps", steps, at_least=1, at_most=MAX_STEPS)),
         momentum=float(settings.momentum),
@@ -139,16 +139,21 @@ def define_descent(
 
 
 def _initializer(
-    model: Model, start: str | PrescribedStart | StartFunction, scale: float | None, d: int | None
+    model: Model,
+    start: str | PrescribedStart | StartFunction,
+    settings: DynamicsSettings,
+    d: int | None,
 ) -> Callable[[Array], Initialization]:
     """Return a function from the key of a repetition to its initialization."""
     if d is not None:
-        return partial(finite_d_initialization, model, resolve_start(model, start, scale), d)
+        function = resolve_start(model, start, settings.scale)
+        norm = settings.teacher_norm
+        return partial(finite_d_initialization, model, function, d, teacher_norm=norm)
     if not isinstance(start, str | PrescribedStart):
         raise InvalidInput(
             "start", start_name(start), "must be a name or overlaps unless d is given"
         )
-    parts = start_components(model, start, scale)
+    parts = start_components(model, start, settings.scale)
     return lambda key: limit_initialization(model, parts)
 
 

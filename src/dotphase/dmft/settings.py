@@ -7,7 +7,7 @@ from typing import TypedDict
 
 from dotphase.config import validation
 from dotphase.config.step_sizes import check_batch_fraction, check_momentum
-from dotphase.finite_d.datasets import check_dtype
+from dotphase.finite_d.datasets import TEACHER_NORMS, check_dtype
 
 #: Smallest and largest log2 of the sentences of an ensemble.
 LOG2_RANGE = {"at_least": 6, "at_most": 24}
@@ -39,6 +39,8 @@ class DynamicsSettings:
         Seed of all random numbers.
     dtype : {"float64", "float32"}
         Precision of the history; float32 halves memory and time.
+    teacher_norm : {"fixed", "random"}
+        At finite d, as in `train`.
 
     Examples
     --------
@@ -56,6 +58,7 @@ class DynamicsSettings:
     max_log2_ensemble: int = 13
     seed: int = 0
     dtype: str = "float64"
+    teacher_norm: str = "fixed"
 
     def __post_init__(self) -> None:
         check_momentum(self.momentum)
@@ -68,6 +71,7 @@ class DynamicsSettings:
             if getattr(self, name) is not None:
                 validation.number(name, getattr(self, name), above=0)
         check_dtype(self.dtype)
+        validation.choice("teacher_norm", self.teacher_norm, TEACHER_NORMS)
 
 
 class DynamicsFields(TypedDict, total=False):
@@ -82,3 +86,4 @@ class DynamicsFields(TypedDict, total=False):
     max_log2_ensemble: int
     seed: int
     dtype: str
+    teacher_norm: str

@@ -20,6 +20,7 @@ from jaxtyping import Array, Bool, Int
 
 from dotphase.finite_d.batches import split_batches
 from dotphase.runtime import interrupt
+from dotphase.runtime.precision import fixed_settings
 
 T = TypeVar("T")
 
@@ -99,7 +100,7 @@ def _call_in_thread(function: Callable[[Any], Any], argument: Any) -> Future[Any
     in_double_precision = jnp.result_type(float) == np.float64
 
     def call() -> None:
-        with jax.enable_x64(in_double_precision):
+        with fixed_settings(in_double_precision):
             function(argument)
 
     thread = ThreadPoolExecutor(1)

@@ -22,6 +22,8 @@ from dotphase.runtime.precision import in_double_precision
 BLOCK_SIZE = 256
 #: Allowed precisions of a data set.
 DTYPES = ("float32", "float64")
+#: Norms of the teacher: ``Q*^T Q*/d`` is the identity, or that of entries from ``N(0, 1)``.
+TEACHER_NORMS = ("fixed", "random")
 
 
 class Dataset(NamedTuple):
@@ -30,7 +32,7 @@ class Dataset(NamedTuple):
     Attributes
     ----------
     tokens : (n, L, d) sentences, row l of each from ``N(0, Sigma_l)``
-    teacher_weights : (d, t) the teacher's Q*, entries from ``N(0, 1)``
+    teacher_weights : (d, t) the teacher's Q*, by default with ``Q*^T Q* = d`` times the identity
     positions : (L, d) positional encodings p with the model's Gram matrix; for latent means all
         directions, first those of the encodings if there are any
     noise : (n, k) standard normal numbers behind labels and hidden variables
@@ -61,6 +63,8 @@ def count_sentences(model: Model, alpha: float, d: int) -> int:
     if d < model.length:
         rule = f"must be >= the number of tokens {model.length}, to hold their positions"
         raise InvalidInput("d", d, rule)
+    if d < model.teacher_rank:
+        raise InvalidInput("d", d, f"must be >= the teacher's columns {model.teacher_rank}")
     alpha = validation.number("alpha", alpha, above=0)
     n = round(alpha * d)
     if n < 1:
@@ -71,7 +75,12 @@ def count_sentences(model: Model, alpha: float, d: int) -> int:
 
 @in_double_precision
 def sample(
-    model: Model, d: int, n: int, key: Any, dtype: str | np.dtype | type = "float64"
+    model: Model,
+    d: int,
+    n: int,
+    key: Any,
+    dtype: str | np.dtype | type = "float64",
+    teacher_norm: str = "fixed",
 ) -> Dataset:
     """Draw a data set.
 
@@ -87,6 +96,9 @@ def sample(
         Seed or key; the same key always gives the same data.
     dtype : {"float64", "float32"}
         Precision of the arrays.
+    teacher_norm : {"fixed", "random"}
+        Whether ``Q*^T Q*/d`` is the identity, as in the limit of large d, or that of entries from
+        ``N(0, 1)``.
 
     Examples
     --------
@@ -98,10 +110,12 @@ def sample(
     n, d = validation.integer("n", n, at_least=1), validation.integer("d", d, at_least=1)
     count_sentences(model, n / d, d)
     dtype = check_dtype(dtype)
+    validation.choice("teacher_norm", teacher_norm, TEACHER_NORMS)
     memory_limit.check_batch(
         1, n * model.length * d * dtype.itemsize, memory_limit.available_bytes(), d
     )
-    return _draw(model, n, as_key(key), jnp.asarray(position_vectors(model, d), dtype))
+    positions = jnp.asarray(position_vectors(model, d), dtype)
+    return _draw(model, n, as_key(key), positions, teacher_norm)
 
 
 def check_dtype(dtype: Any) -> np.dtype:
@@ -116,7 +130,11 @@ def check_dtype(dtype: Any) -> np.dtype:
 
 
 def draw_dataset(
-    model: Model, n: int, key: Array, positions: Float[Array, "directions d"]
+    model: Model,
+    n: int,
+    key: Array,
+    positions: Float[Array, "directions d"],
+    teacher_norm: str = "fixed",
 ) -> Dataset:
     """Draw a data set in compiled code; d and the precision are those of the positions.
 
@@ -131,10 +149,28 @@ def draw_dataset(
     (80, 2, 40)
     """
     weight_key, token_key = jax.random.split(key)
-    d, dtype = positions.shape[1], positions.dtype
-    weights = jax.random.normal(weight_key, (d, model.teacher_rank), dtype)
+    weights = draw_teacher(model, weight_key, positions, teacher_norm)
     directions = aligned_directions(model, positions, weights)
     return draw_sentences(model, n, token_key, weights, directions)
+
+
+def draw_teacher(
+    model: Model, key: Array, positions: Float[Array, "directions d"], teacher_norm: str
+) -> Float[Array, "d t"]:
+    """Draw Q* from ``N(0, 1)``; with the fixed norm, make its columns orthogonal of length sqrt(d).
+
+    The theory is for ``Q*^T Q* = d`` times the identity. The fluctuations of this matrix carry most
+    of the noise of trained students.
+    """
+    weights = jax.random.normal(key, (positions.shape[1], model.teacher_rank), positions.dtype)
+    return orthonormalize(weights) if teacher_norm == "fixed" else weights
+
+
+def orthonormalize(weights: Float[Array, "d t"]) -> Float[Array, "d t"]:
+    """Return weights with ``W^T W/d = 1`` and the span of the first columns of the given ones."""
+    gram = jnp.matmul(weights.T, weights, precision="highest") / len(weights)
+    factor = jnp.linalg.cholesky(gram)
+    return jax.scipy.linalg.solve_triangular(factor, weights.T, lower=True).T
 
 
 def aligned_directions(

@@ -42,10 +42,17 @@ def prepare(model: Model, data: Dataset, n: Int[Array, ""] | None = None) -> Pre
 
 
 def prepare_runs(
-    model: Model, start: StartFunction, keys: Array, n: int, positions: Float[Array, "tokens d"]
+    model: Model,
+    start: StartFunction,
+    keys: Array,
+    n: int,
+    positions: Float[Array, "tokens d"],
+    teacher_norm: str = "fixed",
 ) -> tuple[Prepared, Float[Weights, " runs"]]:
     """Draw a data set of n sentences and initial weights for every key."""
-    return _prepare_runs(model, start, keys, jnp.asarray(n), padded_size(n), positions)
+    return _prepare_runs(
+        model, start, keys, jnp.asarray(n), padded_size(n), positions, teacher_norm
+    )
 
 
 @eqx.filter_jit
@@ -56,9 +63,10 @@ def _prepare_runs(
     n: Int[Array, ""],
     size: int,
     positions: Float[Array, "tokens d"],
+    teacher_norm: str,
 ) -> tuple[Prepared, Float[Weights, " runs"]]:
     def prepare_run(key: Array) -> tuple[Prepared, Weights]:
-        data = draw_dataset(model, size, key, positions)
+        data = draw_dataset(model, size, key, positions, teacher_norm)
         weights = initial_weights(
             model, start, Purpose.START.of(key), data.teacher_weights, positions
         )

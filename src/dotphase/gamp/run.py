@@ -119,7 +119,7 @@ def run_message_passing(
     with keep_finished(runs, result), memory_limit.explain_out_of_memory(1):
         for index in range(seeds):
             keys = keys_at(root, jnp.asarray([[index]]))
-            data, first = prepare_runs(model, initialize, keys, n, positions)
+            data, first = prepare_runs(model, initialize, keys, n, positions, settings.teacher_norm)
             run = _run(model, data, first, V, damping, settings, index, keys, find_reference)
             teacher, directions, weights = _only_run((data.teacher_weights, data.positions, first))
             grams.append(overlap_gram(teacher, directions, weights))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from dotphase.config import validation
+from dotphase.finite_d.datasets import TEACHER_NORMS
 from dotphase.finite_d.measurement import HELD_OUT
 
 #: Default damping: weight of the old values in a step.
@@ -32,6 +33,8 @@ class AmpSettings:
         Number of fresh sentences for `test_error_sampled`.
     seed : int
         Seed of all random numbers.
+    teacher_norm : {"fixed", "random"}
+        ``Q*^T Q*/d`` of the teachers: exactly the identity, or that of entries from ``N(0, 1)``.
 
     Examples
     --------
@@ -45,10 +48,12 @@ class AmpSettings:
     tolerance: float = TOLERANCE
     held_out: int = HELD_OUT
     seed: int = 0
+    teacher_norm: str = "fixed"
 
     def __post_init__(self) -> None:
         if self.damping is not None:
             validation.number("damping", self.damping, at_least=0, at_most=0.99)
+        validation.choice("teacher_norm", self.teacher_norm, TEACHER_NORMS)
         validation.number("tolerance", self.tolerance, above=0)
         for name, at_least in {"iterations": 1, "held_out": 2, "seed": 0}.items():
             validation.integer(name, getattr(self, name), at_least=at_least)
@@ -68,3 +73,4 @@ class AmpFields(TypedDict, total=False):
     tolerance: float
     held_out: int
     seed: int
+    teacher_norm: str

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 
 from dotphase.runtime import jit_cache_limit
+from dotphase.runtime.precision import fixed_settings
 from dotphase.runtime.threads import thread_pool
 
 
@@ -36,8 +37,8 @@ class CompiledOnce:
         self.untouched = False
 
         def compile_in_thread() -> None:
-            # The calling thread owns the cache context; set only x64.
-            with jax.enable_x64(True):
+            # The calling thread owns the cache context.
+            with fixed_settings(x64=True):
                 self(*args)
 
         thread_pool().submit(compile_in_thread)

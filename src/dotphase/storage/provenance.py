@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import dotphase
+from dotphase.runtime.prng import PRNG
 
 if TYPE_CHECKING:  # reading and writing files must not import JAX
     from dotphase.model import Model
@@ -29,6 +30,7 @@ def provenance(model: Model | None = None, **settings: Any) -> dict[str, Any]:
         "python": platform.python_version(),
         "jax": version("jax"),
         "numpy": np.__version__,
+        "prng": f"{PRNG}, partitionable",
         "source": "arXiv:2402.03902",
     }
     if model is not None:

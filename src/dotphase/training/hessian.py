@@ -121,13 +121,14 @@ def curvature(
     *,
     index: int = 0,
     seed: int = 0,
+    teacher_norm: str = "fixed",
     count: int = 4,
 ) -> Curvature:
     """Compute the smallest eigenvalues of the Hessian at the weights of a run.
 
     Parameters
     ----------
-    model, alpha, d, seed
+    model, alpha, d, seed, teacher_norm
         Arguments of the `train` or `amp` that made the run; they determine its data set.
     weights : (d, r) array
         Point of the loss, such as `Run.weights`.
@@ -149,7 +150,7 @@ def curvature(
     count = validation.integer("count", count, at_least=1, at_most=point.size)
     root = jax.random.key(validation.integer("seed", seed, at_least=0))
     index = validation.integer("index", index, at_least=0)
-    data = sample(model, d, n, keys_at(root, jnp.asarray([[index]]))[0])
+    data = sample(model, d, n, keys_at(root, jnp.asarray([[index]]))[0], teacher_norm=teacher_norm)
     return smallest_curvatures(model, _reduce(model, data), point, count)
 
 

@@ -103,7 +103,7 @@ def train(
         Optimizer, steps, precision and so on.
     **changes
         Fields of `TrainingSettings` that differ from `settings`: optimizer, steps, lr, tolerance,
-        minibatch, momentum, held_out, scale, seed, dtype, runs_per_batch.
+        minibatch, momentum, held_out, scale, seed, dtype, runs_per_batch, teacher_norm.
 
     Returns
     -------
@@ -181,7 +181,9 @@ class _Batch:
         model, recipe = cast(self.model, settings.precision), settings.recipe(self.d)
         keys = keys_at(jax.random.key(settings.seed), jnp.asarray(indices)[:, None])
         positions = jnp.asarray(position_vectors(model, self.d), settings.precision)
-        data, initial = prepare_runs(model, self.start, keys, self.n, positions)
+        data, initial = prepare_runs(
+            model, self.start, keys, self.n, positions, settings.teacher_norm
+        )
         rule, recorded = quadrature(model), dict[str, Array]()
         if self.record:
             end, recorded = _train_recording(

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from dotphase.config import validation
 from dotphase.config.step_sizes import StepSize, check_momentum, is_constant, step_sizes
 from dotphase.errors import InvalidInput
-from dotphase.finite_d.datasets import check_dtype
+from dotphase.finite_d.datasets import TEACHER_NORMS, check_dtype
 from dotphase.finite_d.measurement import HELD_OUT
 from dotphase.training.loop import Optimizer
 from dotphase.training.optimizers import OPTIMIZERS
@@ -60,6 +60,8 @@ class TrainingSettings:
         Precision of data and training.
     runs_per_batch : int, optional
         Runs trained at once; by default as many as fit into memory.
+    teacher_norm : {"fixed", "random"}
+        ``Q*^T Q*/d`` of the teachers: exactly the identity, or that of entries from ``N(0, 1)``.
 
     Examples
     --------
@@ -80,6 +82,7 @@ class TrainingSettings:
     seed: int = 0
     dtype: str = "float64"
     runs_per_batch: int | None = None
+    teacher_norm: str = "fixed"
 
     def __post_init__(self) -> None:
         OPTIMIZERS.check(self.optimizer, "optimizer")
@@ -93,6 +96,7 @@ class TrainingSettings:
         for name, at_least in minima.items():
             if getattr(self, name) is not None:
                 validation.integer(name, getattr(self, name), at_least=at_least)
+        validation.choice("teacher_norm", self.teacher_norm, TEACHER_NORMS)
         check_momentum(self.momentum)
         check_dtype(self.dtype)
         if self.lr is not None:
@@ -171,3 +175,4 @@ class TrainingFields(TypedDict, total=False):
     seed: int
     dtype: str
     runs_per_batch: int | None
+    teacher_norm: str

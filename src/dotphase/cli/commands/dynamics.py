@@ -16,6 +16,7 @@ from dotphase.cli.options import (
 )
 from dotphase.cli.output import Files, print_json, progress_bar
 from dotphase.config.parameters import Choice, Integer, Number, Parameter
+from dotphase.study.tasks._shared import TEACHER_NORM
 
 #: Options of the descent and of its accuracy.
 PARAMETERS = (
@@ -36,6 +37,7 @@ PARAMETERS = (
     Parameter("ensemble", Integer(6, 24), 12, "log2 of the sentences in each repetition."),
     Parameter("repetitions", Integer(1), 8, "Independent repetitions."),
     Parameter("rtol", Number(above=0), 0.01, "Relative standard error to reach."),
+    TEACHER_NORM,
 )  # fmt: skip
 
 

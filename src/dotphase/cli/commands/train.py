@@ -53,7 +53,13 @@ def command(
         return {
             run.index: {
                 "hessian": curvature(
-                    model, alpha, d, run.weights, index=run.index, seed=request.seed
+                    model,
+                    alpha,
+                    d,
+                    run.weights,
+                    index=run.index,
+                    seed=request.seed,
+                    teacher_norm=parameters["teacher_norm"],
                 ).to_dict()
             }
             for run in result.runs

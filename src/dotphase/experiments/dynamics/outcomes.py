@@ -128,7 +128,10 @@ def outcomes(
             for k, repetition in enumerate(run_repetitions(descent, sentences, seeds, counter)):
                 for name, value in _measure(model, repetition).items():
                     values[name][i, k, j] = value
-    config = {name: getattr(settings, name) for name in ("momentum", "batch_fraction", "seed")}
+    config = {
+        name: getattr(settings, name)
+        for name in ("momentum", "batch_fraction", "seed", "teacher_norm")
+    }
     dataset = xr.Dataset(
         coords={"alpha": checked, "scale": deviations},
         attrs=provenance(model, d=d, steps=steps, lr=lr, **config),

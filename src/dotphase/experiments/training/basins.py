@@ -40,7 +40,7 @@ from dotphase.training.single_run import Recipe, train_starts
 #: Default settings: coarse convergence, small mini-batches.
 SETTINGS = TrainingSettings(tolerance=1e-5, minibatch=32)
 #: Settings that all optimizers share.
-SHARED = ("seed", "runs_per_batch")
+SHARED = ("seed", "runs_per_batch", "teacher_norm")
 
 _NUMBERS = {
     "train_loss": "training loss per dimension at the end",
@@ -120,6 +120,7 @@ def basins(
     )  # fmt: skip
     config = {
         "d": d, "start": start, "seed": settings.seed,
+        "teacher_norm": settings.teacher_norm,
         "lr": [rule.step_size for rule in rules.values()],
         "steps": [rule.max_steps for rule in rules.values()],
         "minibatch": [rule.minibatch for rule in rules.values()],
@@ -183,7 +184,9 @@ def _train_cells(
         index = np.asarray(filled)
         keys, counts = keys_at(root, jnp.asarray(index)), jnp.asarray(sizes)[index[:, 0]]
         with memory_limit.explain_out_of_memory(n_cells):
-            cells = _prepare(model, direction, keys, counts, positions, max(sizes))
+            cells = _prepare(
+                model, direction, keys, counts, positions, max(sizes), settings.teacher_norm
+            )
             for number, rule in enumerate(rules.values()):
                 interrupt.check()
                 trained = _train(model, rule.recipe(d), cells, jnp.asarray(factors))
@@ -211,9 +214,10 @@ def _prepare(
     sizes: Int[Array, " cells"],
     positions: Float[Array, "tokens d"],
     size: int,
+    teacher_norm: str,
 ) -> _Cells:
     def prepare_cell(key: Array, n: Array) -> _Cells:
-        drawn = draw_dataset(model, size, key, positions)
+        drawn = draw_dataset(model, size, key, positions, teacher_norm)
         start_key, step_key = jax.random.split(Purpose.START.of(key))
         direction = initial_weights(model, start, start_key, drawn.teacher_weights, positions)
         return _Cells(prepare(model, drawn, n), direction, step_key)

@@ -162,6 +162,7 @@ def _train_cells(
         functions = tuple(resolve_start(member, start, settings.scale) for start in starts)
     sizes = [count_sentences(model, alpha, d) for alpha in cells.coords["alpha"]]
     recipe, root = settings.recipe(d), jax.random.key(settings.seed)
+    drawn_from = (root, settings.teacher_norm)
     token_bytes = model.length * d * 8
     padded = _padded_sizes(sizes, token_bytes * cells.done[0].size)
 
@@ -180,7 +181,9 @@ def _train_cells(
             settings.runs_per_batch, run_bytes(model, size, d, np.dtype("float64")),
             len(unfinished), d, cpu_limit=MAX_CPU_CELLS,
         )  # fmt: skip
-        work = _work(models, functions, recipe, quadrature(model), root, np.asarray(sizes), size)
+        work = _work(
+            models, functions, recipe, quadrature(model), drawn_from, np.asarray(sizes), size
+        )
         with memory_limit.explain_out_of_memory(n_slots), cells.writing():
             run_in_slots(work, unfinished, n_slots, receive)
     return cost
@@ -223,16 +226,19 @@ def _work(
     starts: tuple[StartFunction, ...],
     recipe: Recipe,
     rule: Rule,
-    root: Array,
+    drawn_from: tuple[Array, str],
     sizes: Int[np.ndarray, " alphas"],
     size: int,
 ) -> SlotWork[tuple[int, ...]]:
-    """Training of cells, by their indices in the grid, padded to `size` sentences."""
+    """Training of cells, by their indices in the grid, padded to `size` sentences.
+
+    Their data sets are drawn from a root key and the name of the norm of the teacher.
+    """
 
     def begin(indices: Sequence[tuple[int, ...]]) -> _Slots:
         index: Int[np.ndarray, "cells 3"] = np.asarray(indices)
         numbers, counts = (models.arrays, models.positions), sizes[index[:, 0]]
-        return _begin(models.shared, starts, recipe, numbers, root, index, counts, size)
+        return _begin(models.shared, starts, recipe, numbers, drawn_from, index, counts, size)
 
     def advance(slots: _Slots) -> tuple[_Slots, Bool[Array, " cells"]]:
         runs, finished = _advance(models.shared, recipe, slots)
@@ -247,17 +253,18 @@ def _begin(
     starts: tuple[StartFunction, ...],
     recipe: Recipe,
     numbers: tuple[Any, Float[Array, "members tokens d"]],
-    root: Array,
+    drawn_from: tuple[Array, str],
     index: Int[Array | np.ndarray, "cells 3"],
     counts: Int[Array | np.ndarray, " cells"],
     size: int,
 ) -> _Slots:
     """Draw the data set of every cell from its index and its number of sentences."""
+    root, teacher_norm = drawn_from
     arrays, positions = jax.tree.map(lambda leaf: leaf[index[:, 1]], numbers)
 
     def begin_cell(arrays: Any, positions: Array, n: Array, key: Array) -> _Slots:
         model = eqx.combine(arrays, shared)
-        drawn = draw_dataset(model, size, key, positions)
+        drawn = draw_dataset(model, size, key, positions, teacher_norm)
         data = prepare(model, drawn, n)
         start_key, teacher_weights = Purpose.START.of(key), drawn.teacher_weights
         weights = [

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Int
 from dotphase.config import validation
 from dotphase.config.settings import replace_fields
 from dotphase.experiments.training.endpoints import describe_settings, endpoint_settings
-from dotphase.finite_d.datasets import Dataset, count_sentences, position_vectors
+from dotphase.finite_d.datasets import Dataset, count_sentences, orthonormalize, position_vectors
 from dotphase.finite_d.embeddings import Tokens
 from dotphase.finite_d.initialization import StartFunction, initial_weights, resolve_start
 from dotphase.finite_d.loss import Weights, project, reduce, sentence_losses
@@ -100,6 +100,8 @@ def train_on_table(
             shape = (max(sizes) + settings.held_out, model.length)
             rows = jnp.asarray(rng.integers(len(table), size=shape))
             weights = jnp.asarray(rng.standard_normal((d, model.teacher_rank)))
+            if settings.teacher_norm == "fixed":
+                weights = orthonormalize(weights)
             key = jax.random.key(int(rng.integers(2**31)))
             # All alphas share one shape, and its compiled code: further sentences have no weight.
             trained = _train(

@@ -11,6 +11,10 @@ START = Parameter(
     "start", Choice("dotphase.finite_d.initializers:INITIALIZERS"), "semantic", "Initial weights."
 )
 HELD_OUT = Parameter("held_out", Integer(2), 1024, "Sentences for the sampled test error.")
+TEACHER_NORM = Parameter(
+    "teacher_norm", Choice(("fixed", "random")), "fixed",
+    "Norm of the teacher: exactly sqrt(d), or that of normal entries.",
+)  # fmt: skip
 
 #: log2 of a number of Gaussian points.
 LOG2 = Log2(12, 24)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dotphase.config.parameters import Integer, Number, Parameter, table
 from dotphase.study.tasks import Result, Task, Values
-from dotphase.study.tasks._shared import ALPHA, DIMENSION, HELD_OUT, RUN, START
+from dotphase.study.tasks._shared import ALPHA, DIMENSION, HELD_OUT, RUN, START, TEACHER_NORM
 
 if TYPE_CHECKING:
     from dotphase.model import Model
@@ -31,6 +31,7 @@ TASK = Task(
         Parameter("iterations", Integer(1), 400, "Largest number of iterations."),
         Parameter("tolerance", Number(above=0), 1e-8, "Relative change at which a run stops."),
         HELD_OUT,
+        TEACHER_NORM,
     ),
     RUN
     | {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dotphase.config.parameters import Choice, Integer, Number, Parameter, table
 from dotphase.study.tasks import Task, Values
-from dotphase.study.tasks._shared import ALPHA, DIMENSION, HELD_OUT, RUN, START
+from dotphase.study.tasks._shared import ALPHA, DIMENSION, HELD_OUT, RUN, START, TEACHER_NORM
 
 if TYPE_CHECKING:
     from dotphase.model import Model
@@ -38,6 +38,7 @@ TASK = Task(
         Parameter("momentum", Number(at_least=0), 0.9,
                   "Momentum coefficient of the optimizer momentum."),
         HELD_OUT,
+        TEACHER_NORM,
         Parameter("first_index", Integer(0), 0, "Index of the first run of a seed."),
         Parameter("dtype", Choice(("float64", "float32")), "float64", "Floating-point precision."),
     ),
