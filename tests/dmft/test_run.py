@@ -74,19 +74,23 @@ def test_one_step_by_hand(paper):
 
 
 def test_the_dynamics_follows_training(three_tokens):
-    """Three tokens, rank two, unequal sigma: the mean over data sets, up to order 1/d."""
+    """Three tokens, rank two, unequal sigma: the mean over data sets, up to terms of order 1/d.
+
+    Those of the losses are large, because the positions do not cancel.
+    """
     start = dp.start_from(theta=[[0.15], [0.0]], m=[0.2, 0.3], q=[[0.3, 0.05], [0.05, 0.25]])
     rule = {"steps": STEPS, "lr": 1.0}
     path = dp.dynamics(three_tokens, 1.5, start, **rule, **SMALL)
     runs = dp.train(
-        three_tokens, 1.5, 100, seeds=4, start=start, optimizer="gd", record=True, **rule
+        three_tokens, 1.5, 400, seeds=4, start=start, optimizer="gd", record=True, **rule
     )
     assert path.trusted_until == STEPS
     for name in ("train_loss", "test_error", "theta", "m", "q"):
         trained = runs.path[name]
         error = np.hypot(trained.std("seed", ddof=1) / 2, path.stderr[name])
         off = np.abs(trained.mean("seed") - getattr(path, name))
-        assert bool(np.all(off <= 4 * error + 0.03 * np.abs(getattr(path, name)))), name
+        share = 0.1 if name in ("train_loss", "test_error") else 0.03
+        assert bool(np.all(off <= 4 * error + share * np.abs(getattr(path, name)))), name
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.6])
