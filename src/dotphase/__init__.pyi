@@ -67,6 +67,7 @@ from dotphase import heads as heads
 from dotphase import histogram as histogram
 from dotphase import plot as plot
 from dotphase import results as results
+from dotphase import wide as wide
 from dotphase.model import spectrum as spectrum
 
 __version__: str

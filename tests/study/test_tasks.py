@@ -22,6 +22,7 @@ from dotphase.training.settings import TrainingSettings
         ("critical", {"log2_points": 12, "alpha_min": 0.8, "alpha_max": 2.0}),
         ("bayes", {"alpha": 0.45}),
         ("regression", {"alpha": 1.0, "log2_points": 14}),
+        ("wide", {"alpha": 0.7, "rho": 0.5}),
     ],
 )
 def test_a_point_is_what_the_function_gives(task, given):
@@ -40,6 +41,9 @@ def test_a_point_is_what_the_function_gives(task, given):
     elif task == "regression":
         assert values["V_exact"] * (1 + values["V_exact"]) == pytest.approx(100)
         assert abs(values["V"] - values["V_exact"]) < 4 * values["V_stderr"]
+    elif task == "wide":
+        expected = dp.wide.solve(alpha=0.7, rho=0.5, ridge=0.1)
+        assert values["train_loss"] == expected.train_loss
     elif task == "critical":
         expected = dp.critical(model, log2_points=12, alpha_min=0.8, alpha_max=2.0, seed=3)
         assert values["alpha_c"] == expected.alpha_c

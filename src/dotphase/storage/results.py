@@ -68,6 +68,8 @@ SAVED_CLASSES = {
     "Training": "dotphase.training.result",
     "Trajectory": "dotphase.dmft.result",
     "Transition": "dotphase.theory.transitions",
+    "WideBayes": "dotphase.extensive.bayes",
+    "WideSolution": "dotphase.extensive.solve",
 }
 
 

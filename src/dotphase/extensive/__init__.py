@@ -1,0 +1,1 @@
+"""Attention of extensive rank: width proportional to d, n = alpha d^2 sentences."""

@@ -1,0 +1,47 @@
+"""Attention of extensive rank, as `dotphase.wide.solve`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dotphase.config.parameters import Integer, Number, Parameter, table
+from dotphase.study.tasks import Result, Task, Values
+
+
+def compute(parameters: Mapping[str, Any], seed: int) -> Values:
+    """Return the fixed point of the state evolution; the seed is not used."""
+    from dotphase.extensive.solve import solve
+
+    values = solve(**parameters).to_dict()
+    errors = {f"{name}_stderr": values["stderr"][name] for name in _NUMBERS}
+    return {name: values[name] for name in (*_NUMBERS, "converged")} | errors
+
+
+_NUMBERS = {
+    "q": "tr S^2/d",
+    "m": "tr S S*/d",
+    "V": "response",
+    "trace": "tr S/d",
+    "rank": "fraction of positive eigenvalues",
+    "shift": "positional shift of the scores",
+    "train_loss": "training loss per d^2",
+    "test_error": "test error",
+}
+
+TASK = Task(
+    compute,
+    table(
+        Parameter("alpha", Number(above=0), help="Sentences per squared dimension n/d^2."),
+        Parameter("rho", Number(above=0), help="Width of the teacher over d."),
+        Parameter("ridge", Number(above=0), 0.1, "Penalty lambda."),
+        Parameter("length", Integer(1, 20), 2, "Tokens in a sentence, 1 for a quadratic network."),
+        Parameter("omega", Number(at_least=0, at_most=1), 0.0, "Weight of the positional part."),
+    ),
+    {
+        **{name: Result(float, text) for name, text in _NUMBERS.items()},
+        **{f"{name}_stderr": Result(float, "quadrature error") for name in _NUMBERS},
+        "converged": Result(bool, "whether the iteration converged"),
+    },
+    takes_model=False,
+)

@@ -1,0 +1,7 @@
+"""Attention of extensive rank: width proportional to d, ``n = alpha d^2`` sentences."""
+
+from dotphase.extensive.bayes import bayes
+from dotphase.extensive.solve import solve
+from dotphase.extensive.transitions import onset, phase_diagram, recovery
+
+__all__ = ["bayes", "onset", "phase_diagram", "recovery", "solve"]
