@@ -11,6 +11,8 @@ from dotphase.figures.parts.lines import (
     ALPHA,
     TEST_ERROR,
     add_hollow_entry,
+    add_saddle_entry,
+    is_saddle,
     plot_branch,
     plot_linear_baseline,
     use_scientific_ticks,
@@ -50,6 +52,8 @@ def bayes(curve: xr.Dataset, best: xr.Dataset, path: str | Path | None = None) -
         axis.plot(best["alpha"], best["test_error"], color=color, lw=2.2, label="Bayes-optimal")
         if any_untrusted:
             add_hollow_entry(axis)
+        if bool(is_saddle(curve).any()):
+            add_saddle_entry(axis)
         top = axis.get_ylim()[1]
         for part, word in (("weak_recovery_alpha", "weak"), ("exact_recovery_alpha", "exact")):
             alpha = float(best[part])

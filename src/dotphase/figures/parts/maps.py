@@ -29,7 +29,7 @@ LOSS_GAP_COLORS = LinearSegmentedColormap.from_list(
 GAIN_COLORS = "PiYG"
 #: Meaning of the upper and the lower half of both color maps.
 LOSS_GAP_MEANING = ("positional\nwins", "semantic\nwins")
-GAIN_MEANING = ("attention\nis better", "linear layer\nis better")
+GAIN_MEANING = ("attention\nbetter", "linear\nbetter")
 #: Name, line style and label of the critical lines.
 CRITICAL_LINES = (("alpha_c", "-", r"$\alpha_c$"), ("alpha_l", "--", r"$\alpha_l$"))
 
