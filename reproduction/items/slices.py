@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from dotphase import positional_semantic
-from reproduction.figures.slices import plot_loss_slices, plot_overlap_slices
+from reproduction.figures.overlap_slices import plot_overlap_slices
+from reproduction.figures.slices import plot_slices
 from reproduction.item import Datasets, Item, evenly
 from reproduction.released.grids import MAPS, Grid, slice_grid, trained
 from reproduction.rows import finite_size, format_number, number, theory_and_training
@@ -60,7 +61,7 @@ def draw(datasets: Datasets) -> Any:
         for value in values:
             name = key(parameter, value)
             columns[parameter].append((value, datasets[f"theory-{name}"], datasets[f"runs-{name}"]))
-    return {"": plot_loss_slices(columns), "overlaps": plot_overlap_slices(columns)}
+    return {"": plot_slices(columns), "overlaps": plot_overlap_slices(columns)}
 
 
 def compare(datasets: Datasets) -> list[Row]:

@@ -60,6 +60,7 @@ def arguments():
         "family": ([("two", curve, runs)], made_up.critical("length", [2, 3])),
         "gamp": ({"semantic": made_up.passing_dataset()},),
         "optimizers": ({"gradient descent": (descent_path(), None)},),
+        "overlap_slices": ({"omega": [(0.3, curve, runs)]},),
         "quadrature": (made_up.sobol(), made_up.rules(), 1.241),
         "ridge_regression": (made_up.ridge(),),
         "scatter_by_dimension": (point, concentration.assign(test_error=concentration["m"])),
