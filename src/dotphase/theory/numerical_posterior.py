@@ -18,8 +18,14 @@ Montanari, arXiv:1708.05932; Barbier et al., arXiv:1708.03395). Where a multipli
 point that treats hidden units alike, they specialize.
 
 The conditional means are averages over the nearest neighbors of a sentence in (omega, y), among
-many sentences. Products of two means use different neighbors, so that their noise averages out. No
-likelihood is needed, only the teacher.
+many sentences. With the mean g of one half of the neighbors, h of the other half, and the own value
+u of the sentence,
+
+    E[g g^T] = 2 E[u g^T] - E[g h^T] + E[b b^T],
+
+where noise averages out and the bias b, which neighbors at a distance cause, enters by its
+square only. Labels are compared by their ranks: labels that saturate, as those of attention do, are
+dense where the fields are large. No likelihood is needed, only the teacher.
 """
 
 from __future__ import annotations
@@ -31,6 +37,8 @@ import jax
 import numpy as np
 from jaxtyping import Float
 from scipy.spatial import KDTree
+from scipy.special import ndtri
+from scipy.stats import rankdata
 
 from dotphase.config import validation
 from dotphase.errors import InvalidInput
@@ -60,11 +68,13 @@ class Information(NamedTuple):
     ----------
     gain : ``sum_l E[g_l g_l^T]``
     spread : ``sum_kl E[G_kl (x) G_kl]``, a matrix on t x t matrices
+    smeared_spread : the same with its first-order bias, as measured by neighbors alone
     label_error : ``E Var(y | omega)``, the least mean square error of a label (its entries summed)
     """
 
     gain: Matrix
     spread: Float[np.ndarray, "t*t t*t"]
+    smeared_spread: Float[np.ndarray, "t*t t*t"]
     label_error: float
 
 
@@ -116,7 +126,7 @@ class NumericalBayes(Result):
 def weak_recovery(
     model: Model, *, seed: int = 0, log2_points: int = LOG2_POINTS + 2
 ) -> tuple[float, float]:
-    """The sample complexity of weak recovery, and its standard error.
+    """The sample complexity of weak recovery, and its standard error with the posterior's bias.
 
     Above it the best learner has a positive overlap with Q*. It is zero if the mean of the
     teacher's fields depends on the label.
@@ -145,7 +155,13 @@ def weak_recovery(
     means = np.stack([repetition.gain for repetition in repetitions])
     if np.any(np.abs(np.mean(means, axis=0)) > 6 * error_of_mean(means) + 1e-2):
         return 0.0, 0.0
-    return mean_and_error([1 / _radius(repetition.spread) for repetition in repetitions])
+    radii = np.asarray([_radius(repetition.spread) for repetition in repetitions])
+    smeared = np.asarray([_radius(repetition.smeared_spread) for repetition in repetitions])
+    alpha, error = mean_and_error(1 / radii)
+    # Half of the smear is of second order only where the posterior is smooth on the scale of the
+    # neighbors' distances, which it is not where labels saturate.
+    bias = float(np.mean(1 - smeared / radii)) / 2
+    return alpha, float(np.hypot(error, alpha * bias))
 
 
 @in_double_precision
@@ -259,21 +275,31 @@ def information(
     order = rng.permutation(2 * NEIGHBORS) + 1  # without the sentence itself
     u = noise.reshape(-1, cut)
     inverse = np.kron(np.eye(length), np.linalg.inv(remaining))
-    means, slopes = [], []
+    means, covariances = [], []
     for half in np.split(order, 2):
         sample = u[neighbors[:, half]]
         mean = sample.mean(axis=1)
         centered = sample - mean[:, None]
-        covariance = np.einsum("nki,nkj->nij", centered, centered) / (NEIGHBORS - 1)
-        means.append(mean @ inverse)
-        slopes.append(inverse @ covariance @ inverse - inverse)
-    g, h = (mean.reshape(-1, length, t) for mean in means)
-    G, H = (slope.reshape(-1, length, t, length, t) for slope in slopes)
-    gain = np.einsum("nla,nlb->ab", g, h) / len(u)
-    spread = np.einsum("nkalb,nkcld->acbd", G, H) / len(u)
+        covariances.append(np.einsum("nki,nkj->nij", centered, centered) / (NEIGHBORS - 1))
+        means.append(mean)
+    covariances.append(np.einsum("ni,nj->nij", u - means[0], u - means[1]))
+    g, h, own = ((mean @ inverse).reshape(-1, length, t) for mean in (*means, u))
+    G, H, own_slope = (
+        (inverse @ covariance @ inverse - inverse).reshape(-1, length, t, length, t)
+        for covariance in covariances
+    )
+
+    def mean_product(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        product = np.einsum("nkalb,nkcld->acbd", first, second) / len(u)
+        return np.asarray(product.reshape(t * t, t * t))
+
+    smeared = mean_product(G, H)
+    gain = np.einsum("nla,nlb->ab", own, g + h) - np.einsum("nla,nlb->ab", g, h)
+    mixed = mean_product(own_slope, G + H) + mean_product(G + H, own_slope)
     return Information(
-        gain=(gain + gain.T) / 2,
-        spread=spread.reshape(t * t, t * t),
+        gain=(gain + gain.T) / 2 / len(u),
+        spread=mixed / 2 - smeared,
+        smeared_spread=smeared,
         label_error=0.5 * float(np.mean(np.sum((label - other) ** 2, axis=1))),
     )
 
@@ -303,7 +329,7 @@ def _features(
 ) -> Float[np.ndarray, "n dims"]:
     """Coordinates in which similar sentences are neighbors: estimated fields and labels.
 
-    Labels are measured in units of their standard deviations; classes are far apart.
+    Labels are normal scores of their ranks; classes are far apart.
     """
     columns = []
     for entry in label.T:
@@ -314,6 +340,6 @@ def _features(
             # Noise makes neighbors random among sentences that differ by their class alone.
             columns.append(100.0 * np.searchsorted(values, entry) + 1e-3 * rng.random(len(entry)))
         else:
-            columns.append(entry / np.std(entry))
+            columns.append(ndtri((rankdata(entry) - 0.5) / len(entry)))
     parts = np.stack(columns, axis=1) if columns else np.zeros((len(omega), 1))
     return np.concatenate([omega, parts], axis=1) if with_fields else parts
