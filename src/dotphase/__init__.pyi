@@ -19,6 +19,7 @@ from dotphase.experiments.theory.attention import attention as attention
 from dotphase.experiments.theory.curve import curve as curve
 from dotphase.experiments.theory.diagram import diagram as diagram
 from dotphase.dmft.run import dynamics as dynamics
+from dotphase.dmft.online import online as online
 from dotphase.theory.critical import critical as critical
 from dotphase.theory.critical_line import critical_line as critical_line
 from dotphase.theory.optimal import optimal as optimal

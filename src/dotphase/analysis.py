@@ -1,5 +1,6 @@
 """Further analyses: ends of branches, landscapes, attention matrices, special models."""
 
+from dotphase.dmft.online_settings import OnlineSettings
 from dotphase.dmft.settings import DynamicsSettings
 from dotphase.experiments.comparison.with_theory import with_theory
 from dotphase.experiments.dynamics.descent_limits import training_starts
@@ -31,6 +32,7 @@ from dotphase.theory.spinodal import branch_end
 __all__ = [
     "DynamicsSettings",
     "Latent",
+    "OnlineSettings",
     "Rule",
     "attention_matrices",
     "basin_shares",

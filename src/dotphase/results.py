@@ -3,6 +3,7 @@
 from dotphase.baselines.fit import Baseline
 from dotphase.config.formatting import format_value
 from dotphase.config.serialization import to_json_types
+from dotphase.dmft.online import OnePass
 from dotphase.dmft.result import Trajectory
 from dotphase.finite_d.datasets import Dataset
 from dotphase.finite_d.runs import Run
@@ -51,6 +52,7 @@ __all__ = [
     "LayeredBayes",
     "MessagePassing",
     "NumericalBayes",
+    "OnePass",
     "Optimum",
     "ProgressEvent",
     "Run",

@@ -27,7 +27,7 @@ def objective():
 
         yield Objective(
             value_and_gradient=value_and_gradient,
-            estimate=lambda weights, key: value_and_gradient(weights),
+            estimate=lambda weights, key, number: value_and_gradient(weights),
             project=lambda weights: (z @ weights).T[None],
             loss=loss,
             collect=lambda force: z.T @ force[0].T,

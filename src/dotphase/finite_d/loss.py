@@ -88,13 +88,22 @@ def reduce(model: Model, data: Dataset) -> Reduced:
     xx = token_products(x)
     xp = project(x, p.T) / jnp.sqrt(d).astype(x.dtype)
     pp = (p @ p.T / d)[..., None]
+    return Reduced(x + p, form_of(target, xx, xp, pp), jnp.ones(n, x.dtype))
+
+
+def form_of(
+    target: Float[Array, "tokens tokens n"],
+    xx: Float[Array, "tokens tokens n"],
+    xp: Float[Array, "tokens tokens n"],
+    pp: Float[Array, "tokens tokens 1"],
+) -> Form:
+    """Return the forms of sentences with ``x x^T/d``, ``x p^T/d`` and ``p p^T/d``."""
     xz = xx + xp
-    form = Form(
+    return Form(
         B=jnp.einsum("ikn,kln->iln", target, xz),
         C=xz + xp.swapaxes(0, 1) + pp,
         c=jnp.einsum("ikn,kln,iln->n", target, xx, target),
     )
-    return Reduced(x + p, form, jnp.ones(n, x.dtype))
 
 
 def limit_form(model: Model, target: Float[Array, "tokens tokens"]) -> Form:

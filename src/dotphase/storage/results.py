@@ -63,6 +63,7 @@ SAVED_CLASSES = {
     "LossBetween": "dotphase.histogram.interpolation",
     "MessagePassing": "dotphase.gamp.result",
     "NumericalBayes": "dotphase.theory.numerical_posterior",
+    "OnePass": "dotphase.dmft.online",
     "Optimum": "dotphase.theory.optimal",
     "Solution": "dotphase.theory.solution",
     "Training": "dotphase.training.result",

@@ -39,14 +39,15 @@ class Objective(NamedTuple):
     Attributes
     ----------
     value_and_gradient : weights -> full loss and its gradient
-    estimate : (weights, key) -> the same from a random mini-batch, scaled to all sentences
+    estimate : (weights, key, number of the mini-batch) -> the same from a mini-batch, random and
+        scaled to all sentences, or the next one of a single pass
     project : weights Q -> projections X; linear, half the cost of a gradient
     loss : (weights, projections) -> loss, at negligible cost
     collect : gradient in X -> its part of the gradient in Q; the other half of the cost
     """
 
     value_and_gradient: Callable[[Weights], tuple[Float[Array, ""], Weights]]
-    estimate: Callable[[Weights, Array], tuple[Float[Array, ""], Weights]]
+    estimate: Callable[[Weights, Array, Array | int], tuple[Float[Array, ""], Weights]]
     project: Callable[[Weights], Fields]
     loss: Callable[[Weights, Fields], Float[Array, ""]]
     collect: Callable[[Fields], Weights]
@@ -129,19 +130,19 @@ def first_order(
         sizes = schedule.lr
         transform = transform_of(sizes if sizes.ndim == 0 else lambda count: sizes[count])
 
-        def evaluate(weights: Weights, key: Array) -> tuple[Array, Weights]:
+        def evaluate(weights: Weights, key: Array, number: Array | int) -> tuple[Array, Weights]:
             if minibatch:
-                return objective.estimate(weights, key)
+                return objective.estimate(weights, key, number)
             return objective.value_and_gradient(weights)
 
         def initialize(weights: Weights) -> Point:
-            return Point(weights, *evaluate(weights, schedule.key), transform.init(weights))
+            return Point(weights, *evaluate(weights, schedule.key, 0), transform.init(weights))
 
         def step(point: Point, count: Array) -> Point:
             updates, state = transform.update(point.gradient, point.state, point.weights)
             weights = optax.apply_updates(point.weights, updates)
             key = jax.random.fold_in(schedule.key, count)
-            return Point(weights, *evaluate(weights, key), state)
+            return Point(weights, *evaluate(weights, key, count + 1), state)
 
         return Method(initialize, step, lambda point: jnp.zeros((), bool))
 

@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 
 #: Steps per compiled call; between calls progress is reported and interrupts are handled.
 STEPS_PER_CALL = 250
+#: Number of records along one pass, at least.
+RECORDS = 100
 #: Stages of the progress of `train`: finished runs, and steps of the current batch.
 RUNS, STEPS = "training", "steps"
 
@@ -96,6 +98,7 @@ def train(
     record : bool
         Also measure the students after every step: `Training.path` is a dataset of train_loss,
         test_error, theta, m and q over seed and step. A run that stops early keeps its last values.
+        One pass (`fresh`) is measured about `RECORDS` times.
     progress : bool or callable, optional
         Receives a `ProgressEvent` of stage "training" with each finished `Run`, and events of stage
         "steps" while a batch is trained.
@@ -103,7 +106,7 @@ def train(
         Optimizer, steps, precision and so on.
     **changes
         Fields of `TrainingSettings` that differ from `settings`: optimizer, steps, lr, tolerance,
-        minibatch, momentum, held_out, scale, seed, dtype, runs_per_batch, teacher_norm.
+        minibatch, fresh, momentum, held_out, scale, seed, dtype, runs_per_batch, teacher_norm.
 
     Returns
     -------
@@ -124,6 +127,7 @@ def train(
     start_time = time.perf_counter()
     settings = replace_fields(settings or TrainingSettings(), changes)
     n = count_sentences(model, alpha, d)
+    settings = settings.for_data(n)
     batch = _Batch(model, d, n, resolve_start(model, start, settings.scale), settings, record)
     seeds = validation.integer("seeds", seeds, at_least=1)
     end = validation.integer("first_index", first_index, at_least=0) + seeds
@@ -144,7 +148,7 @@ def train(
             settings=settings,
             runs=tuple(runs),
             seconds=time.perf_counter() - start_time,
-            path=_path_dataset(paths, runs, attributes) if record else None,
+            path=_path_dataset(paths, runs, attributes, batch.every) if record else None,
         )
 
     # Optax mixes precisions in its own state, so the precision is set for all of JAX.
@@ -174,6 +178,11 @@ class _Batch:
     settings: TrainingSettings
     record: bool
 
+    @property
+    def every(self) -> int:
+        """Number of steps between two records."""
+        return max(1, self.settings.max_steps // RECORDS) if self.settings.fresh else 1
+
     def train(self, indices: np.ndarray, report: ProgressCallback) -> list[tuple[Run, Path]]:
         """Train and measure the runs with these indices."""
         start_time = time.perf_counter()
@@ -187,7 +196,7 @@ class _Batch:
         rule, recorded = quadrature(model), dict[str, Array]()
         if self.record:
             end, recorded = _train_recording(
-                model, data, recipe, keys, initial, rule, settings.max_steps
+                model, data, recipe, keys, initial, rule, settings.max_steps, self.every
             )
         else:
             end = optimize_runs(model, data.reduced, recipe, keys, initial, report)
@@ -276,8 +285,9 @@ def _train_recording(
     weights: Weights,
     rule: Rule,
     steps: int,
+    every: int,
 ) -> tuple[RunState, dict[str, Array]]:
-    """Train, and measure the students at the start and after every step."""
+    """Train, and measure the students at the start and after each `every` steps."""
 
     def train_run(
         data: Prepared, key: Array, weights: Weights
@@ -289,20 +299,26 @@ def _train_recording(
 
         step_key = Purpose.STEPS.of(key)
         return train_recording(
-            model, data, recipe, step_key, weights, observe, records=steps, every=1
+            model, data, recipe, step_key, weights, observe, -(-steps // every), every
         )
 
     return vmap_runs(train_run)(data, keys, weights)
 
 
-def _path_dataset(paths: list[Path], runs: list[Run], attributes: dict[str, Any]) -> xr.Dataset:
+def _path_dataset(
+    paths: list[Path], runs: list[Run], attributes: dict[str, Any], every: int
+) -> xr.Dataset:
     """Return the recorded quantities of all runs over seed and step."""
     import xarray as xr
 
     rows = {name: np.stack([path[name] for path in paths]) for name in paths[0]}
     coords = {
         "seed": [run.index for run in runs],
-        "step": np.arange(rows["train_loss"].shape[1]),
+        "step": np.minimum(every * np.arange(rows["train_loss"].shape[1]), attributes["steps"]),
     }
     variables = {name: (("seed", "step"), values) for name, values in rows.items()}
-    return add_labels(xr.Dataset(variables, coords=coords, attrs=attributes))
+    dataset = xr.Dataset(variables, coords=coords, attrs=attributes)
+    if attributes["fresh"]:
+        seen = dataset["step"] * attributes["minibatch"] / attributes["d"]
+        dataset = dataset.assign_coords(alpha=seen)
+    return add_labels(dataset)

@@ -47,6 +47,9 @@ class TrainingSettings:
     minibatch : int
         Sentences in a mini-batch of sgd; all sentences if there are fewer. The other optimizers
         use all sentences in every step.
+    fresh : bool
+        One pass with sgd: every step uses the next `minibatch` sentences, each of them once. A step
+        is ``Q <- Q - lr * (sum of their gradients + minibatch (ridge/d) Q)``, as in `dp.online`.
     momentum : float in [0, 1)
         Momentum coefficient of the optimizer `momentum`.
     held_out : int
@@ -76,6 +79,7 @@ class TrainingSettings:
     lr: StepSize | None = None
     tolerance: float | None = None
     minibatch: int = MINIBATCH
+    fresh: bool = False
     momentum: float = MOMENTUM
     held_out: int = HELD_OUT
     scale: float | None = None
@@ -89,6 +93,8 @@ class TrainingSettings:
         if self.lr is not None and self.algorithm.lr is None:
             rule = f"must not be given: {self.optimizer} chooses its own steps"
             raise InvalidInput("lr", self.lr, rule)
+        if self.fresh and self.optimizer != "sgd":
+            raise InvalidInput("fresh", self.fresh, "must be False, unless the optimizer is sgd")
         for name in ("tolerance", "scale"):
             if getattr(self, name) is not None:
                 validation.number(name, getattr(self, name), above=0, at_most=LARGEST)
@@ -137,9 +143,23 @@ class TrainingSettings:
 
         Steps without an explicit size may then be larger than along a path of interest.
         """
+        if self.fresh:
+            raise InvalidInput("fresh", self.fresh, "must be False here; dp.train takes one pass")
         steps = self.algorithm.endpoint_steps if self.steps is None else self.steps
         lr = self.algorithm.endpoint_lr if self.lr is None else self.lr
         return replace(self, steps=steps, lr=lr)
+
+    def for_data(self, n: int) -> TrainingSettings:
+        """Return settings for n sentences: one pass ends when all of them are used."""
+        if not self.fresh:
+            return self
+        most = n // self.minibatch
+        if max(self.steps or 1, 1) > most:
+            rule = (
+                f"must be >= steps x minibatch = {(self.steps or 1) * self.minibatch} in one pass"
+            )
+            raise InvalidInput("number of sentences", n, rule)
+        return replace(self, steps=self.steps or most)
 
     def recipe(self, d: int) -> Recipe:
         """Return the settings as compiled code takes them."""
@@ -147,6 +167,7 @@ class TrainingSettings:
         return Recipe(
             optimizer=self.algorithm,
             minibatch=self.minibatch,
+            fresh=self.fresh,
             lr=jnp.asarray(self.step_size, dtype),
             steps=jnp.asarray(self.max_steps),
             tolerance=jnp.asarray(tolerance * float(np.sqrt(d)), dtype),
@@ -169,6 +190,7 @@ class TrainingFields(TypedDict, total=False):
     lr: StepSize | None
     tolerance: float | None
     minibatch: int
+    fresh: bool
     momentum: float
     held_out: int
     scale: float | None

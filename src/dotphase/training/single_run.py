@@ -31,6 +31,7 @@ from dotphase.training.loop import (
     Method,
     Objective,
     Optimizer,
+    Point,
     RunState,
     Schedule,
     advance,
@@ -47,11 +48,13 @@ class Recipe(eqx.Module):
     ----------
     optimizer : the optimizer
     minibatch : maximum number of sentences in a mini-batch
+    fresh : True for a single pass: every sentence is used once
     lr, steps, tolerance, momentum : as in `Schedule`
     """
 
     optimizer: Optimizer = eqx.field(static=True)
     minibatch: int = eqx.field(static=True)
+    fresh: bool = eqx.field(static=True)
     lr: Float[Array, "*steps"]
     steps: Int[Array, ""]
     tolerance: Float[Array, ""]
@@ -149,8 +152,43 @@ def train_recording(
 
 
 def _method(model: Model, data: Reduced, recipe: Recipe, key: Array) -> tuple[Method, Schedule]:
-    schedule = Schedule(recipe.lr, recipe.steps, recipe.tolerance, key, recipe.momentum)
-    return recipe.optimizer.build(objective(model, data, recipe.minibatch), schedule), schedule
+    # A single sentence can have any small gradient: one pass never stops early.
+    tolerance = -jnp.ones_like(recipe.tolerance) if recipe.fresh else recipe.tolerance
+    schedule = Schedule(recipe.lr, recipe.steps, tolerance, key, recipe.momentum)
+    full = objective(model, data, recipe.minibatch)
+    if not recipe.fresh:
+        return recipe.optimizer.build(full, schedule), schedule
+    method = recipe.optimizer.build(
+        full._replace(estimate=single_pass(model, data, recipe.minibatch)), schedule
+    )
+
+    def initialize(weights: Weights) -> Point:
+        # Divergence is judged by the mean loss, as the first sentence may have any small loss.
+        mean = full.value_and_gradient(weights)[0] * recipe.minibatch / jnp.sum(data.used)
+        return method.initialize(weights)._replace(value=mean)
+
+    return method._replace(initialize=initialize), schedule
+
+
+def single_pass(
+    model: Model, data: Reduced, minibatch: int
+) -> Callable[[Weights, Array, Array | int], tuple[Array, Weights]]:
+    """Return the loss and gradient of successive mini-batches, each used once.
+
+    Sentences have weight one, and each brings the share 1/d of the penalty, as in `online`.
+    """
+    penalty = model.ridge * minibatch / data.z.shape[-1]
+    shared = eqx.tree_at(lambda parts: parts.ridge, model, penalty)
+
+    def batch(leaf: Array, number: Array | int, axis: int) -> Array:
+        return jax.lax.dynamic_slice_in_dim(leaf, number * minibatch, minibatch, axis)
+
+    def estimate(weights: Weights, key: Array, number: Array | int) -> tuple[Array, Weights]:
+        form = jax.tree.map(lambda leaf: batch(leaf, number, leaf.ndim - 1), data.form)
+        subset = Reduced(batch(data.z, number, 0), form, batch(data.used, number, 0))
+        return value_and_gradient(shared, subset, weights)
+
+    return estimate
 
 
 def objective(model: Model, data: Reduced, minibatch: int) -> Objective:
@@ -159,7 +197,7 @@ def objective(model: Model, data: Reduced, minibatch: int) -> Objective:
     def full(weights: Weights) -> tuple[Array, Weights]:
         return value_and_gradient(model, data, weights)
 
-    def estimate(weights: Weights, key: Array) -> tuple[Array, Weights]:
+    def estimate(weights: Weights, key: Array, number: Array | int) -> tuple[Array, Weights]:
         # Draw without repetition; padding comes last and has no weight in the loss.
         n = jnp.sum(data.used > 0)
         priority = jnp.where(data.used > 0, jax.random.uniform(key, data.used.shape), -1.0)

@@ -14,6 +14,6 @@ COMMANDS: Registry[click.Command] = Registry(
     "command",
     "dotphase.cli.commands",
     "command",
-    order=("solve", "curve", "critical", "diagram", "dynamics", "train", "amp", "compare",
+    order=("solve", "curve", "critical", "diagram", "dynamics", "online", "train", "amp", "compare",
            "histogram", "study", "explore"),
 )  # fmt: skip

@@ -59,7 +59,7 @@ TASKS: Registry[Task] = Registry(
     "task",
     "dotphase.study.tasks",
     "TASK",
-    order=("theory", "train", "amp", "critical", "bayes", "regression", "wide"),
+    order=("theory", "online", "train", "amp", "critical", "bayes", "regression", "wide"),
 )
 
 

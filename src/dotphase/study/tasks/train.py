@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dotphase.config.parameters import Choice, Integer, Number, Parameter, table
+from dotphase.config.parameters import Choice, Flag, Integer, Number, Parameter, table
 from dotphase.study.tasks import Task, Values
 from dotphase.study.tasks._shared import ALPHA, DIMENSION, HELD_OUT, RUN, START, TEACHER_NORM
 
@@ -35,6 +35,7 @@ TASK = Task(
         Parameter("tolerance", Number(above=0), None,
                   "Gradient norm/sqrt(d) at which a run stops [default: by precision]."),
         Parameter("minibatch", Integer(1), 128, "Sentences in each step of sgd."),
+        Parameter("fresh", Flag(), False, "One pass with sgd: use every sentence once."),
         Parameter("momentum", Number(at_least=0), 0.9,
                   "Momentum coefficient of the optimizer momentum."),
         HELD_OUT,
