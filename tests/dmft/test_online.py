@@ -151,7 +151,7 @@ def test_the_escape_direction_switches_at_the_published_mixing():
         return np.array(changes)
 
     with use_precision(np.float64):
-        below, above = (rates(omega) for omega in (0.635, 0.645))
+        below, above = (rates(omega) for omega in (0.62, 0.66))
     assert below[0] > below[1] > 0
     assert above[1] > above[0] > 0
 

@@ -50,6 +50,8 @@ INTERVALS = 100
 MAX_STEPS = 2**28
 #: Relative and absolute tolerance of the integration in alpha.
 RTOL, ATOL = 1e-6, 1e-10
+#: Size of the overlaps at which a descent has diverged.
+DIVERGED = 1e6
 #: Fields for which a tensor-product rule is used, and log2 of the points for more fields.
 MAX_TENSOR_DIMS, LOG2_POINTS = 4, 13
 #: Printed rows of a path.
@@ -313,9 +315,14 @@ def _integrate(
         lr = jnp.asarray(rate(alpha))
         return np.asarray(one_pass.velocity(model, initial, state, lr, rule, settings.spherical))
 
+    def distance(alpha: float, state: np.ndarray) -> float:
+        return DIVERGED - float(np.linalg.norm(state))
+
+    distance.terminal = True  # type: ignore[attr-defined]
     state = one_pass.pack(np.asarray(initial.weights))
     span = (0.0, float(alphas[-1]))
-    path = solve_ivp(speed, span, state, t_eval=alphas, rtol=RTOL, atol=ATOL).y.T
+    solution = solve_ivp(speed, span, state, t_eval=alphas, events=distance, rtol=RTOL, atol=ATOL)
+    path = solution.y.T
     # An integration that stops early has diverged.
     missing = np.full((len(alphas) - len(path), len(state)), np.nan)
     rows = jnp.asarray(np.concatenate([path, missing]))
