@@ -141,7 +141,8 @@ def test_the_escape_direction_switches_at_the_published_mixing():
 
     def rates(omega):
         model = dp.positional_semantic(omega=omega, sigma=1.0, ridge=1e-9, mixing=mixing)
-        initial = limit_initialization(model, start_components(model, dp.start_from(theta=0.1, m=0.1, q=1.0)))
+        start = dp.start_from(theta=0.1, m=0.1, q=1.0)
+        initial = limit_initialization(model, start_components(model, start))
         small, lr = 0.03, 1e-3
         changes = []
         for overlaps in ([small, 0.0], [0.0, small]):
