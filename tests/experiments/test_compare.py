@@ -22,6 +22,8 @@ def test_every_method_has_every_number_at_every_point(both):
     assert both["train_loss"].dims == ("source", "branch", "alpha")
     for name in QUANTITIES:
         assert {name, f"{name}_stderr"} <= set(both)
+    assert "model" not in both.coords
+    assert both.attrs["positions"] == "[[1.0, -1.0], [-1.0, 1.0]]"
     theory = dp.curve(dp.positional_semantic(), ALPHAS, log2_points=12)
     np.testing.assert_array_equal(both["theta"].sel(source="theory"), theory["theta"])
 

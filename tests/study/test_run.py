@@ -44,7 +44,10 @@ def test_a_study_becomes_a_labeled_dataset(tmp_path, fake_workers):
     point = dataset.sel(x=2.0, kind="chatty", seed=7)
     assert float(point["value"]) == 2 / 3 + 7 and int(point["count"]) == 2
     assert str(point["label"].values) == "x2" and bool(point["done"])
-    assert dataset["value"].attrs["description"] == "a number"
+    assert dataset["value"].attrs == {
+        "description": "a number", "long_name": "a number", "units": "1"}  # fmt: skip
+    assert dataset["seed"].attrs == {"long_name": "index of the run", "units": "1"}
+    assert dataset["x"].attrs == {"long_name": "x", "units": "1"}
     assert {"software", "started", "task", "specification", "jax"} <= set(dataset.attrs)
     with xr.open_dataset(tmp_path / "study.nc") as stored:
         xr.testing.assert_identical(stored.load(), dataset)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
+import jax
 import pytest
 
 import dotphase as dp
@@ -71,3 +72,9 @@ def test_a_solution_is_printed_with_its_losses(results):
     start = f"<Solution: positional branch at alpha = 0.75, train_loss = {solution.train_loss:.6g},"
     assert repr(solution).startswith(start)
     assert f"test_error = {solution.test_error:.6g}, " in repr(solution)
+    overlaps, stability = solution.overlaps, solution.stability
+    assert repr(overlaps).startswith(f"<Overlaps: q = {solution.norms['q']:.6g}, m = ")
+    assert repr(stability).startswith(f"<Stability: {stability.described}, ")
+    for part, name in ((overlaps, "theta"), (stability, "replicon")):
+        assert "\n" not in repr(part) and f">{name}</th>" in part._repr_html_()
+    jax.make_jaxpr(lambda x: repr(overlaps._replace(q=x)) and x)(overlaps.q)

@@ -49,7 +49,8 @@ def test_step_sizes_of_a_function_are_saved_as_numbers(paper, tmp_path):
 def test_a_run_is_its_own_equal(training):
     run, other = training.runs
     assert run == run and run != other and len({run, other}) == 2
-    assert repr(run).startswith("Run(index=3, ") and "\n" not in repr(run)
+    assert repr(run).startswith(f"<Run: run 3, {run.mechanism}: train_loss = ")
+    assert "\n" not in repr(run) and len(repr(run)) < 150 and "theta" in run._repr_html_()
 
 
 def test_curvature_is_a_result(paper, training, tmp_path):

@@ -25,17 +25,23 @@ class Description:
     ----------
     title : one line
     rows : names and values
-    notes : sentences below the table
+    notes : sentences below the tables
+    table : cells of a second table with several columns; its first row has their names
     """
 
     title: str
     rows: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
+    table: tuple[tuple[str, ...], ...] = ()
 
     def text(self) -> str:
         """Return lines for a terminal."""
         width = max([13, *(len(name) for name, _ in self.rows)])
         lines = [f"  {name:<{width}} {value}".rstrip() for name, value in self.rows]
+        widths = [max(map(len, column)) for column in zip(*self.table, strict=True)]
+        for row in self.table:
+            cells = zip(row, widths, strict=True)
+            lines.append("  " + "  ".join(f"{cell:>{width}}" for cell, width in cells))
         return "\n".join([self.title, *lines, *(f"  {note}" for note in self.notes)])
 
     def html(self) -> str:
@@ -45,9 +51,13 @@ class Description:
             f"<tr><th {cell}>{html.escape(name)}</th><td {cell}>{html.escape(value)}</td></tr>"
             for name, value in self.rows
         )
+        columns = "".join(
+            "<tr>" + "".join(f"<{kind}>{html.escape(cell)}</{kind}>" for cell in row) + "</tr>"
+            for row, kind in zip(self.table, ["th", *["td"] * len(self.table)], strict=False)
+        )
         notes = "".join(f"<div{_color(note)}>{html.escape(note)}</div>" for note in self.notes)
         title = f"<div{_color(self.title)}><b>{html.escape(self.title)}</b></div>"
-        return f"{title}<table>{rows}</table>{notes}"
+        return f"{title}<table>{rows}</table>{columns and f'<table>{columns}</table>'}{notes}"
 
 
 def _color(line: str) -> str:
@@ -101,6 +111,8 @@ def format_value(value: float | None, stderr: float | None = None) -> str:
         return f"{value:.6g}"
     if abs(value) < 1e-9 and stderr < 1e-9:
         return "0"
+    if 0 < stderr < 1e-9 * abs(value):
+        return f"{value:.6g}"  # exact but for rounding
     if not np.isfinite(value) or not np.isfinite(stderr) or stderr <= 0:
         suffix = "" if stderr == 0 else f" ± {stderr:.1g}"
         return f"{value:.6g}{suffix}"

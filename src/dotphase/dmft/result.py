@@ -52,8 +52,12 @@ class PathOverlaps(NamedTuple):
     m: Float[np.ndarray, "steps tokens r"]
     q: Float[np.ndarray, "steps tokens r r"]
 
+    def __repr__(self) -> str:
+        steps, tokens = self.m.shape[:2]
+        return f"<PathOverlaps: theta, m, q of {tokens} tokens at {steps} steps>"
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Trajectory(Result):
     """Gradient descent step by step, from dynamical mean-field theory.
 
@@ -166,7 +170,7 @@ class Trajectory(Result):
         title = (
             f"gradient descent at alpha = {self.alpha:g}, {dimension}, start {self.start}, {rule}"
         )
-        rows = [("step", "".join(f"{name:>24}" for name in QUANTITIES))]
+        table = [("step", *QUANTITIES)]
         last = len(self.steps) - 1
         spacing = (np.arange(PRINTED_STEPS) / (PRINTED_STEPS - 1)) ** 2
         for step in sorted({round(last * position) for position in spacing.tolist()}):
@@ -174,6 +178,6 @@ class Trajectory(Result):
                 format_value(getattr(self, name)[step], self.stderr[name][step])
                 for name in QUANTITIES
             )
-            rows.append((str(step), "".join(f"{cell:>24}" for cell in cells)))
+            table.append((str(step), *cells))
         size = f"{self.repetitions} x {self.sentences} sentences, {self.seconds:.1f} s"
-        return Description(title, tuple(rows), (f"{self.message} ({size})",))
+        return Description(title, notes=(f"{self.message} ({size})",), table=tuple(table))

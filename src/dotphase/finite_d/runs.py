@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from jaxtyping import Float
 
-from dotphase.config.formatting import Description, format_value
+from dotphase.config.formatting import Description, Printable, format_value
 from dotphase.config.serialization import fields_except
 from dotphase.errors import Interrupted
 from dotphase.finite_d.overlaps import mechanism_of
@@ -58,8 +58,8 @@ def keep_finished(runs: Sequence[Any], result: Callable[[], Any]) -> Iterator[No
         raise Interrupted(result()) from None
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
+@dataclass(frozen=True, eq=False, repr=False)
+class Run(Printable):
     """One student on one data set.
 
     Attributes
@@ -120,6 +120,17 @@ class Run:
         return mechanism_of(
             self.semantic_alignment, self.positional_alignment, self.weights.shape[0]
         )
+
+    @property
+    def description(self) -> Description:
+        """Mechanism and numbers."""
+        state = "converged" if self.converged else f"not converged ({self.outcome})"
+        title = (
+            f"run {self.index}, {self.mechanism}: train_loss = {self.train_loss:.6g}, "
+            f"test_error = {self.test_error:.6g}, {state}, {self.iterations} steps"
+        )
+        numbers = {name: value for name, value in self.to_dict().items() if type(value) is float}
+        return Description(title, tuple((name, f"{v:.6g}") for name, v in numbers.items()))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the run as numbers and strings, without its weights."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dotphase.config.formatting import Description
@@ -19,7 +19,7 @@ RECORDED_OVERLAPS = ("q", "m", "theta")
 PARTS = ("measured", "predicted", "stderr")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AmpRun(Run):
     """Run of message passing; inherits the attributes of `Run`.
 
@@ -111,19 +111,19 @@ class MessagePassing(Runs):
     @property
     def description(self) -> Description:
         """Means with errors, and the overlaps by iteration."""
-        lines = ["iteration: measured (state evolution) q, m, theta"]
+        table = [("iteration", *(f"{name}{text}" for name in RECORDED_OVERLAPS
+                                 for text in ("", " predicted")))]  # fmt: skip
         for row in self.iterations:
             k = row["iteration"]
             if row["predicted"] is None:
                 break
             if k < 6 or k % 10 == 0:
-                pairs = [
-                    f"{row['measured'][name]:.4f} ({row['predicted'][name]:.4f})"
-                    for name in RECORDED_OVERLAPS
-                ]
-                lines.append(f"{k:>9}: " + "  ".join(pairs))
-        lines.append(
+                cells = (f"{row[part][name]:.4f}" for name in RECORDED_OVERLAPS
+                         for part in ("measured", "predicted"))  # fmt: skip
+                table.append((str(k), *cells))
+        note = (
             f"jumps carry {100 * self.jump_weight:.2g}% of the response: the order of the error "
             "of state evolution before the fixed point, which is exact"
         )
-        return self.describe_runs(f"message passing with damping {self.damping:g}", lines)
+        method = f"message passing with damping {self.damping:g}"
+        return replace(self.describe_runs(method, [note]), table=tuple(table))

@@ -75,3 +75,12 @@ def add_labels(dataset: xr.Dataset) -> xr.Dataset:
             units = "s" if base in SECONDS else "1"
             dataset[name].attrs.update(long_name=pattern.format(LONG_NAMES[base]), units=units)
     return dataset
+
+
+def add_default_labels(dataset: xr.Dataset) -> xr.Dataset:
+    """Add labels to all variables: a description or the name where none is known."""
+    for label, variable in add_labels(dataset).variables.items():
+        name = variable.attrs.get("description", str(label).replace("_", " "))
+        variable.attrs.setdefault("long_name", name)
+        variable.attrs.setdefault("units", "1")
+    return dataset

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -35,6 +36,13 @@ def provenance(model: Model | None = None, **settings: Any) -> dict[str, Any]:
     }
     if model is not None:
         attributes |= describe_model(model)
+        # Attributes of netCDF have one dimension at most.
+        matrices = {"positions": model.positions, "correlation": model.correlation}
+        attributes |= {
+            name: json.dumps(np.asarray(matrix).tolist())
+            for name, matrix in matrices.items()
+            if matrix is not None
+        }
     return attributes | {
         name: attribute(value) for name, value in settings.items() if value is not None
     }

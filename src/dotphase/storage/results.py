@@ -25,7 +25,7 @@ import dotphase
 from dotphase.config.formatting import Description, Printable
 from dotphase.errors import InvalidInput
 from dotphase.storage import encoding, files
-from dotphase.storage.labels import add_labels
+from dotphase.storage.labels import add_default_labels, add_labels
 from dotphase.storage.paths import as_path, check_writable
 from dotphase.storage.provenance import attribute, provenance
 
@@ -117,10 +117,7 @@ class Result(Printable):
         dataset = add_labels(xr.Dataset(variables, attrs=_provenance(self)))
         for name, long_name in self.long_names.items():
             dataset[name].attrs.update(long_name=long_name, units="1")
-        for label, variable in dataset.variables.items():
-            variable.attrs.setdefault("long_name", str(label).replace("_", " "))
-            variable.attrs.setdefault("units", "1")
-        return dataset
+        return add_default_labels(dataset)
 
     def save(self, path: str | Path) -> Path:
         """Write the result to a netCDF file, which `dp.load` reads; return its path.

@@ -23,6 +23,7 @@ from dotphase.runtime import interrupt
 from dotphase.runtime.progress import Progress, ProgressCallback, ProgressEvent, reporter
 from dotphase.storage.files import remove_leftovers, write_dataset
 from dotphase.storage.journal import Journal, storage_errors
+from dotphase.storage.labels import add_default_labels
 from dotphase.storage.provenance import provenance
 from dotphase.study.cluster import connect, exit_in_unguarded_worker, run_on_dask
 from dotphase.study.journal import DATASET, RECENT, open_journal, rate_of, read_contents
@@ -207,7 +208,7 @@ def read_study(folder: str | Path) -> xr.Dataset:
         text = values.astype(str) if values.dtype == object else values
         attributes = {"description": descriptions[name]}
         dataset[name] = (tuple(study.dimensions), text.reshape(study.shape), attributes)
-    return dataset
+    return add_default_labels(dataset)
 
 
 def _attributes(study: Study, about: dict[str, Any], software: tuple[str, ...]) -> dict[str, Any]:

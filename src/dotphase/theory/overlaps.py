@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from dotphase.config import validation
+from dotphase.config.formatting import Description
 from dotphase.errors import InvalidInput
 from dotphase.model import Model
 
@@ -51,6 +52,22 @@ class Overlaps(NamedTuple):
     m: Float[AnyArray, "directions r"]
     V: Float[AnyArray, "tokens r r"]
     theta: Float[AnyArray, "tokens r t"]
+
+    @property
+    def description(self) -> Description:
+        """Norms for token 1, and all numbers."""
+        norms = ", ".join(f"{name} = {norm:.6g}" for name, norm in norms_of(self).items())
+        rows = [(name, str(np.asarray(part).tolist())) for name, part in self._asdict().items()]
+        return Description(f"{norms} (token 1 of {len(self.q)})", tuple(rows))
+
+    def __repr__(self) -> str:
+        try:
+            return f"<Overlaps: {self.description.title}>"
+        except TypeError:  # inside compiled functions there are no numbers
+            return tuple.__repr__(self)
+
+    def _repr_html_(self) -> str:
+        return self.description.html()
 
 
 class Conjugates(NamedTuple):

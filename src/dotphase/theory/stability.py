@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float
 
+from dotphase.config.formatting import Description, Printable, format_value
 from dotphase.model import Model
 from dotphase.theory.overlaps import Conjugates, Overlaps
 from dotphase.theory.responses import Responses
@@ -81,8 +82,8 @@ class Multipliers:
         return "marginal" if self.undecided else "minimum"
 
 
-@dataclass(frozen=True)
-class Stability:
+@dataclass(frozen=True, repr=False)
+class Stability(Printable):
     """Verdict on a fixed point.
 
     Attributes
@@ -111,6 +112,18 @@ class Stability:
     def doubts(self) -> list[str]:
         """The reasons not to trust the theory, one by one."""
         return [] if self.trusted else self.reason.split("; ")
+
+    @property
+    def description(self) -> Description:
+        """Kind, verdict, and the numbers that it follows from."""
+        verdict = "trusted" if self.trusted else "NOT TRUSTED"
+        rows = [("replicon", f"{self.replicon:.3f}"), ("jump weight", f"{self.jump_weight:.3f}")]
+        rows += [
+            (f"multiplier {name}", format_value(value, self.multipliers_stderr.get(name)))
+            for name, value in self.multipliers.items()
+        ]
+        title = f"{self.described}, {verdict.lower()}"
+        return Description(title, tuple(rows), (f"{verdict}: {self.reason}",))
 
     @property
     def described(self) -> str:

@@ -126,7 +126,7 @@ def compare(
     sources = {"theory": _select_theory(expected)}
     report.finish(expected)
     runs = grid(lambda _: model, alphas, [0.0], d, parameter="model", starts=names, seeds=seeds,
-                seed=seed, **rule).isel(model=0).rename(start="branch")  # fmt: skip
+                seed=seed, **rule).isel(model=0, drop=True).rename(start="branch")  # fmt: skip
     stayed = _stayed(runs, expected, model)
     sources["training"] = means(runs.where(stayed))
     report.finish(runs)
