@@ -82,6 +82,8 @@ SETTLED = 1e-5
 SAME_MINIMUM = 1e-9
 #: A nonconvex point without a known second minimum is searched at one call in this many.
 TURNS = 4
+#: Number of a call that searches all points, about four times as costly as another.
+SEARCH_ALL = np.int32(-1)
 #: Distance between two minima, in units of V^{1/2}, above which they are different.
 MIN_DISTANCE = 1e-4
 #: Backtracking factor.
@@ -181,7 +183,7 @@ def proximal_map(
     """Move every point to its global minimum, from its minimizer after the last call.
 
     The loss of one point has derivatives and must not be negative. The running number of the call
-    chooses the probe.
+    chooses the probe. With `SEARCH_ALL` all points are searched for a second minimum.
     """
     problem, state = jax.tree.map(jnp.asarray, (problem, state))
     if isinstance(loss, ExplicitProx):
@@ -243,7 +245,7 @@ def _minimize_globally(
     value, convex = newton.evaluate(_in_ball(iterate.value, problem, probe, axis))
     nonconvex = state.nonconvex | ~convex | (value < iterate.value)
     in_turn = (jnp.arange(count) + call) % TURNS == 0
-    chosen = state.bistable | (nonconvex & in_turn)
+    chosen = state.bistable | (nonconvex & in_turn) | (call == SEARCH_ALL)
     unsettled = ~newton.settled(iterate)
 
     def improve(attempt: Array, part: _Minima, points: ProximalProblem) -> _Minima:

@@ -16,6 +16,8 @@ from dotphase.theory.solution import Solution
 GRID_ORIGIN, GRID_FACTOR = 1.0, 1.25
 #: Relative distance from a grid point below which an end of the range is left out.
 MIN_DISTANCE = 0.02
+#: Number of alphas behind the end of a branch at which it is searched for once more.
+MAX_MISSES = 3
 #: Relative difference of losses below which two branches have merged.
 MERGED = 1e-3
 
@@ -27,7 +29,7 @@ class Survey:
     Attributes
     ----------
     alphas : increasing grid
-    solved : solutions of each branch
+    solved : solutions of each branch; none far behind its end
     """
 
     alphas: tuple[float, ...]
@@ -43,7 +45,8 @@ class Survey:
     @property
     def lowest(self) -> list[Solution]:
         """The lowest minimum at every alpha that has one."""
-        columns = zip(*self.solved.values(), strict=True)
+        rows = [{one.alpha: one for one in row} for row in self.solved.values()]
+        columns = ([row[alpha] for row in rows if alpha in row] for alpha in self.alphas)
         return [best for column in columns if (best := lowest_minimum(column)) is not None]
 
     def nearest_minimum(self, name: str, target: float) -> float | None:
@@ -54,6 +57,25 @@ class Survey:
             if solution.is_minimum and solution.stability.kind == "minimum"
         ]
         return min(alphas, key=lambda alpha: abs(math.log(alpha / target)), default=None)
+
+    def unsettled_range(
+        self, name: str, inside: float, outside: float
+    ) -> tuple[float, float] | None:
+        """The part of a way on which a branch may end or stop being a minimum, or None.
+
+        Few points place a change of the branch within one step of the grid.
+        """
+        sign = 1 if outside > inside else -1
+        way = [one for one in self.solved[name][::sign] if sign * inside < sign * one.alpha]
+        minima = [one.on_branch and one.stability.kind == "minimum" for one in way]
+        if all(minima):
+            return None
+        first = minima.index(False)
+        ends = [k for k, one in enumerate(way) if not one.on_branch]
+        ends += [k for k, one in enumerate(way) if one.stability.kind == "saddle"]
+        last = min([*ends[:1], len(way) - 1])
+        start = way[first - 2].alpha if first > 1 else inside
+        return start, way[min(last + 1, len(way) - 1)].alpha
 
 
 def survey(model: Model, alpha_min: float, alpha_max: float, settings: SolverSettings) -> Survey:
@@ -69,7 +91,9 @@ def survey(model: Model, alpha_min: float, alpha_max: float, settings: SolverSet
     ]
     alphas = sorted({*grid, *ends})
     solved = {
-        name: continue_branch(model, alphas, name, settings, seed_ensemble=False)
+        name: continue_branch(
+            model, alphas, name, settings, seed_ensemble=False, max_misses=MAX_MISSES
+        )
         for name in possible_branches(model)
     }
     return Survey(tuple(alphas), solved)

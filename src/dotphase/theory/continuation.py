@@ -55,6 +55,14 @@ class BranchContinuation:
         """The last point, if it is on the branch."""
         return self._last
 
+    def with_settings(self, settings: SolverSettings) -> BranchContinuation:
+        """A copy at the same point, which solves its neighbors with other settings."""
+        changed = copy(self)
+        changed.settings = settings
+        if settings.seed != self.settings.seed:
+            changed._warm_start = ProxWarmStart()
+        return changed
+
     def solve_at(self, alpha: float) -> Solution:
         """Solve at another alpha."""
         point = None
@@ -133,25 +141,32 @@ def continue_branch(
     progress: Callable[[Solution], None] | None = None,
     *,
     seed_ensemble: bool = True,
+    max_misses: int | None = None,
 ) -> list[Solution]:
     """Solve a branch on a grid of alpha; solutions are in the order of `alphas`.
 
     The grid is followed from the end where the branch's basin is widest, and back again where the
-    branch was missed.
+    branch was missed. After `max_misses` misses behind the branch, the rest of the grid is left
+    out.
     """
     continuation = BranchContinuation(model, branch, settings, seed_ensemble=seed_ensemble)
-    order = np.argsort(alphas)[:: 1 if BRANCHES[branch].continue_upwards else -1]
+    order = list(map(int, np.argsort(alphas)[:: 1 if BRANCHES[branch].continue_upwards else -1]))
     solutions: dict[int, Solution] = {}
-    for index in map(int, order):
+    last_found: int | None = None
+    for number, index in enumerate(order):
+        if max_misses and last_found is not None and number - last_found > max_misses:
+            break
         solutions[index] = continuation.solve_at(alphas[index])
+        if solutions[index].on_branch:
+            last_found = number
         if progress is not None:
             progress(solutions[index])
     # The branch's own initialization may have missed the branch where it exists.
-    for solved, missed in pairwise(map(int, order[::-1])):
+    for solved, missed in pairwise([index for index in order[::-1] if index in solutions]):
         if solutions[solved].on_branch and not solutions[missed].on_branch:
             backwards = BranchContinuation(model, branch, settings, seed_ensemble=seed_ensemble)
             backwards.solve_at(alphas[solved])
             solution = backwards.solve_at(alphas[missed])
             if solution.on_branch:
                 solutions[missed] = solution
-    return [solutions[index] for index in range(len(alphas))]
+    return [solutions[index] for index in range(len(alphas)) if index in solutions]

@@ -43,7 +43,7 @@ from dotphase.theory.transitions import (
 #: Default range of the search.
 ALPHA_MIN, ALPHA_MAX = 0.05, 8.0
 #: log2 of the points of the survey.
-SURVEY_LOG2_POINTS = 13
+SURVEY_LOG2_POINTS = 12
 #: log2 of the points for brackets and for the continuation to the ends of the branches.
 COARSE_LOG2_POINTS = 14
 #: Default settings; all solutions need the same points.
@@ -261,7 +261,7 @@ def _search(
     branches = survey(model, alpha_min, alpha_max, survey_settings)
     transitions = find_transitions(model, branches, coarse, settings)
     linear = linear_test_error(model, seed=settings.seed)
-    linear_crossing = beats_linear(model, branches, transitions, linear, settings)
+    linear_crossing = beats_linear(model, branches, transitions, linear, coarse, settings)
     learning = learning_transition(transitions)
     lowest = [one.before for one in transitions[:1]] + [one.after for one in transitions]
     if not transitions:
@@ -305,8 +305,9 @@ def _limits(
             continue
         crosses = result.side(name) is not None
         inside = result.alpha_c if crosses else branches.nearest_minimum(name, outside)
-        if inside is not None and inside != outside:
-            limits[name] = branch_limits(model, name, inside, outside, coarse, settings)
+        ends = None if inside is None else branches.unsettled_range(name, inside, outside)
+        if ends is not None:
+            limits[name] = branch_limits(model, name, *ends, coarse, settings)
     return limits
 
 

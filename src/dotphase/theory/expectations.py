@@ -23,7 +23,7 @@ from jaxtyping import Array, Float
 
 from dotphase.model import Model
 from dotphase.model.symmetry import sign_flips
-from dotphase.numerics.proximal_map import ProxState
+from dotphase.numerics.proximal_map import SEARCH_ALL, ProxState
 from dotphase.numerics.quadrature import N_SCRAMBLES, gaussian_blocks
 from dotphase.runtime.compiled_once import CompiledOnce
 from dotphase.runtime.memoize import Identity, memoize
@@ -34,6 +34,8 @@ from dotphase.theory.overlaps import Conjugates, Overlaps, shapes_of
 from dotphase.theory.responses import Responses, mean_responses
 from dotphase.theory.state_evolution import Averages, force_averages, initial_prox_state
 
+#: Fraction of the points found nonconvex by the first probe above which all are searched.
+MANY_NONCONVEX = 0.01
 #: State of the proximal map, one for each block of points.
 ProxStates = tuple[Any, ...]
 
@@ -144,12 +146,9 @@ class Evaluator:
         def average_block(index: int) -> tuple[np.ndarray, Any]:
             block = blocks[index]
             if index < len(prox_states):
-                state = prox_states[index]
+                rows, state = compiled.step(self.arrays, flat, block, prox_states[index], probe)
             else:
-                state = compiled.initial(self.arrays, flat, block)
-            if index == 0:
-                self._compile_ahead(flat, block, state)
-            rows, state = compiled.step(self.arrays, flat, block, state, probe)
+                rows, state = self._first_step(flat, block, compile_ahead=index == 0)
             return np.asarray(rows), state
 
         results = map_blocks(average_block, len(blocks))
@@ -160,6 +159,22 @@ class Evaluator:
             mean=without_odd(self.unflatten(np.mean(rows, axis=0)), mirror),
             prox_states=tuple(state for _, state in results),
         )
+
+    def _first_step(
+        self, flat: Float[np.ndarray, " n"], block: Array, *, compile_ahead: bool
+    ) -> tuple[Array, Any]:
+        """Averages of a block without a state, and its state.
+
+        Second minima that turn up later move the map from one evaluation to the next, which Newton
+        steps take for a change along the step. Where there may be many, all points are searched.
+        """
+        state = self.averages.initial(self.arrays, flat, block)
+        if compile_ahead:
+            self._compile_ahead(flat, block, state)
+        rows, state = self.averages.step(self.arrays, flat, block, state, np.int32(0))
+        if np.mean(getattr(state, "nonconvex", 0.0)) > MANY_NONCONVEX:
+            rows, state = self.averages.step(self.arrays, flat, block, state, SEARCH_ALL)
+        return rows, state
 
     def unflatten(self, rows: Float[np.ndarray, "*scrambles n"]) -> Any:
         """Averages from their values in one array."""

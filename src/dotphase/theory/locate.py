@@ -16,6 +16,7 @@ import numpy as np
 from dotphase.model import Model
 from dotphase.numerics.fixed_point import FixedPoint, Iteration, Vector
 from dotphase.numerics.outcome import Outcome
+from dotphase.numerics.quadrature import MIN_QUADRATURE_LOG2
 from dotphase.theory.classification import alignments, classify, matches_branch
 from dotphase.theory.fixed_point_map import StateEvolutionMap
 from dotphase.theory.newton import (
@@ -91,6 +92,7 @@ def track(
 ) -> Located | None:
     """Take Newton steps from a neighbor's fixed point; None if they fail or leave the branch."""
     settings, level = spec.settings, spec.settings.initial_log2_points
+    x = single_newton_step(evaluator, x, max(level - 2, MIN_QUADRATURE_LOG2), jacobian)
     point, corrected = newton(evaluator, x, level, jacobian)
     if not point.outcome.success or not _is_on_branch(spec, evaluator.map, point):
         return None

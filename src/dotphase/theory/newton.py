@@ -21,6 +21,8 @@ MAX_STEP = 0.2
 #: Newton steps without progress after which `newton` gives up, and the reduction of the residual
 #: that counts as progress.
 MAX_FAILURES, PROGRESS = 3, 0.7
+#: Residual, in units of the tolerance, below which only jumping points are left to move.
+NOISE_FACTOR = 4.0
 
 
 @dataclass(frozen=True)
@@ -120,16 +122,18 @@ def newton(
 ) -> tuple[FixedPoint, Jacobian]:
     """Take Newton steps to a fixed point close to x.
 
-    The Jacobian is corrected at each step (Broyden). The outcome is not a success where the steps
-    make no progress.
+    The Jacobian is corrected at each step (Broyden). Where the residual does not fall, all points
+    are searched for second minima once: those that turn up by chance move the map. The outcome is
+    not a success where the steps make no progress.
     """
     fixed_point_map = evaluator.map
     tolerance = evaluator.settings.iteration_on(log2_points).tolerance
     best = FixedPoint(x, x, math.inf, 0, Outcome.STEPS)
     previous: tuple[Vector, Vector] | None = None
-    failures = 0
+    failures, searched = 0, False
     while failures < MAX_FAILURES and fixed_point_map.admissible(x):
-        image = evaluator.evaluate(x, log2_points).image
+        evaluated = evaluator.evaluate(x, log2_points)
+        image = evaluated.image
         if not np.all(np.isfinite(image)) or not fixed_point_map.admissible(image):
             break
         residual = image - x
@@ -138,6 +142,10 @@ def newton(
         count = evaluator.n_evaluations
         if size <= tolerance:
             return FixedPoint(x, image, size, count, Outcome.CONVERGED), jacobian
+        if size >= PROGRESS * best.residual and not searched and evaluated.jump_fraction > 0:
+            evaluator.search_all(log2_points)
+            best, previous, searched = replace(best, residual=math.inf), None, True
+            continue
         failures = 0 if size < PROGRESS * best.residual else failures + 1
         if size < best.residual:
             best = FixedPoint(x, image, size, count, Outcome.STEPS)
@@ -146,6 +154,8 @@ def newton(
         previous = (x, residual)
         step = jacobian.newton_step(residual)
         x = x + limited_step(step, scale)
+    if searched and best.residual <= NOISE_FACTOR * tolerance:
+        best = replace(best, outcome=Outcome.NOISE_FLOOR)
     return best, jacobian
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dotphase.numerics.fixed_point import FixedPoint, Iteration, Vector, fixed_point
+from dotphase.numerics.proximal_map import SEARCH_ALL
 from dotphase.theory.driver import OutOfTime, is_out_of_time
 from dotphase.theory.expectations import Expectations, ProxStates
 from dotphase.theory.fixed_point_map import FixedPointMap
@@ -45,6 +46,10 @@ class ProxWarmStart:
         """Keep the states after an evaluation."""
         self._states[log2_points] = states
         self._calls[log2_points] = self.calls(log2_points) + 1
+
+    def search_all(self, log2_points: int) -> None:
+        """Search all points for second minima at the next evaluation."""
+        self._calls[log2_points] = int(SEARCH_ALL)
 
     def for_neighbor(self) -> ProxWarmStart:
         """A copy for a nearby point, with a probe count of its own."""
@@ -111,7 +116,7 @@ class EvaluatedPoint:
     def jump_fraction(self) -> float:
         """Fraction of the points at which the proximal map has a second minimum to jump to."""
         states = self.expectations.prox_states
-        return float(np.mean([np.mean(np.asarray(state.bistable)) for state in states]))
+        return float(np.mean([np.mean(getattr(state, "bistable", 0.0)) for state in states]))
 
     def responses(self) -> Responses:
         """Linear response of the proximal map at x."""
@@ -167,6 +172,11 @@ class PointEvaluator(Generic[P]):
     def finest(self) -> EvaluatedPoint:
         """The last point evaluated on the most Gaussian points."""
         return self._latest[max(self._latest)]
+
+    def search_all(self, log2_points: int) -> None:
+        """Evaluate anew, with a search of all points for second minima."""
+        self._latest.pop(log2_points, None)
+        self.warm_start.search_all(log2_points)
 
     def iterate(self, x: Vector, log2_points: int, iteration: Iteration) -> FixedPoint:
         """Iterate the map with damping and acceleration (`dotphase.numerics.fixed_point`)."""

@@ -119,7 +119,7 @@ def branch_limits(
     if not path.solutions:
         return Limits()
     limits = Limits()
-    loss = stability_loss(path.solutions, precise)
+    loss = stability_loss(path, precise)
     if loss is not None:
         limits = replace(limits, stability_loss=loss[0], stability_loss_stderr=loss[1])
     end = _end_of(path, settings, precise)
@@ -130,11 +130,15 @@ def branch_limits(
 
 @dataclass(frozen=True, eq=False)
 class _Path:
-    """Solutions of a branch up to where it is lost; `continuation` is at the last of them."""
+    """Points of a branch up to where it is lost."""
 
-    continuation: BranchContinuation
-    solutions: list[Solution]
+    continuations: list[BranchContinuation]
     lost_at: float | None
+
+    @property
+    def solutions(self) -> list[Solution]:
+        """The solutions at the points."""
+        return [one.last.solution for one in self.continuations if one.last is not None]
 
 
 def _follow(
@@ -146,61 +150,70 @@ def _follow(
     limited = replace(iteration, max_steps=min(iteration.max_steps, MAX_STEPS))
     settings = replace(settings, iteration=limited)
     continuation = BranchContinuation(model, branch, settings)
-    solution: Solution | None = continuation.solve_at(inside)
-    if solution is None or not solution.on_branch:
-        solution = continuation.approach(inside)
-    if solution is None:
-        return _Path(continuation, [], None)
-    solutions = [solution]
+    if not continuation.solve_at(inside).on_branch and continuation.approach(inside) is None:
+        return _Path([], None)
+    continuations = [continuation]
     for alpha in map(float, np.geomspace(inside, outside, count)[1:]):
-        solution, advanced = continuation.trial_step(alpha)
+        solution, advanced = continuations[-1].trial_step(alpha)
         if not solution.on_branch:
-            return _Path(continuation, solutions, alpha)
-        solutions.append(solution)
-        continuation = advanced
-    return _Path(continuation, solutions, None)
+            return _Path(continuations, alpha)
+        continuations.append(advanced)
+    return _Path(continuations, None)
 
 
-def stability_loss(
-    solutions: Sequence[Solution], precise: SolverSettings
-) -> tuple[float, float] | None:
+def stability_loss(path: _Path, precise: SolverSettings) -> tuple[float, float] | None:
     """The first alpha along a branch where its largest multiplier passes one, and its error.
 
     The error of a multiplier is that at given overlaps. Near the end of a branch the overlaps
     themselves vary more between Gaussian points, so the root is found with several seeds.
     """
-    for before, after in pairwise(solutions):
+    for continuation, (before, after) in zip(
+        path.continuations, pairwise(path.solutions), strict=False
+    ):
         if _excess(before).value < 0 <= _excess(after).value:
             seeds = [precise.seed + number * SEED_STRIDE for number in range(ROOT_SEEDS)]
-            roots = [multiplier_root(before, after, replace(precise, seed=seed)) for seed in seeds]
-            positions = [root.position for root in roots]
-            mean, spread = mean_and_error(positions)
+            settings = [replace(precise, seed=seed) for seed in seeds]
+            roots = multiplier_roots(continuation, after, settings)
+            mean, spread = mean_and_error([root.position for root in roots])
             return mean, max(spread, *(root.stderr / math.sqrt(len(roots)) for root in roots))
     return None
 
 
-def multiplier_root(
-    before: Solution, after: Solution, settings: SolverSettings, name: str | None = None
-) -> Root:
-    """Root of a multiplier minus one between two solutions of a branch.
+def multiplier_roots(
+    before: BranchContinuation,
+    after: Solution,
+    settings: Sequence[SolverSettings],
+    name: str | None = None,
+) -> list[Root]:
+    """Root of a multiplier minus one between two points of a branch, for each of some settings.
+
+    It is found with the settings of the continuation first, so that few precise solves are needed.
 
     Parameters
     ----------
     name : str, optional
         Overlap of the multiplier; the largest one by default.
     """
-    continuation = BranchContinuation(before.model, before.branch, settings)
-    continuation.solve_at(before.alpha)
-
-    def excess_at(alpha: float) -> Sample | None:
-        solution = continuation.solve_at(alpha)
-        return _excess(solution, name) if solution.on_branch else None
-
-    ends, values = (before.alpha, after.alpha), (_excess(before, name), _excess(after, name))
+    assert before.last is not None
+    ends = before.last.solution.alpha, after.alpha
+    values = _excess(before.last.solution, name), _excess(after, name)
     slope = (values[1].value - values[0].value) / (ends[1] - ends[0])
     position = straight_root(ends[0], values[0].value, ends[1], values[1].value)
-    root = find_root(excess_at, position, slope, ends, settled=SETTLED, max_steps=ROOT_STEPS)
-    return root or Root(position, max(value.stderr for value in values) / abs(slope), slope)
+    straight = Root(position, max(value.stderr for value in values) / abs(slope), slope)
+
+    def search(continuation: BranchContinuation, guess: Root) -> Root:
+        def excess_at(alpha: float) -> Sample | None:
+            solution = continuation.solve_at(alpha)
+            return _excess(solution, name) if solution.on_branch else None
+
+        root = find_root(
+            excess_at, guess.position, guess.slope, ends, settled=SETTLED, max_steps=ROOT_STEPS
+        )
+        return root or guess
+
+    coarse = before.with_settings(before.settings)
+    guess = search(coarse, straight)
+    return [search(coarse.with_settings(each), guess) for each in settings]
 
 
 def _excess(solution: Solution, name: str | None = None) -> Sample:
@@ -219,7 +232,7 @@ def _end_of(path: _Path, settings: SolverSettings, precise: SolverSettings) -> B
     Behind a bifurcation, few Gaussian points often have a spurious continuation of the branch, so
     bifurcations are searched for also where the branch was not lost.
     """
-    branch = path.continuation.branch
+    branch = path.continuations[0].branch
     for parent in BRANCHES:
         added = BRANCHES[parent].vanishing - BRANCHES[branch].vanishing
         if BRANCHES[parent].vanishing > BRANCHES[branch].vanishing and len(added) == 1:
@@ -245,12 +258,13 @@ def _follow_again(path: _Path, settings: SolverSettings) -> _Path:
     assert path.lost_at is not None
     near = path.solutions[max(-3, -len(path.solutions))].alpha
     outside = path.lost_at * path.lost_at / near
-    return _follow(path.continuation.model, path.continuation.branch, near, outside, settings)
+    continuation = path.continuations[0]
+    return _follow(continuation.model, continuation.branch, near, outside, settings)
 
 
 def _last_point(path: _Path) -> BranchEnd:
     """The fold at the end of a path, or the bracket of the end where no fold is found."""
-    branch = path.continuation.branch
+    branch = path.continuations[0].branch
     last_alpha, lost_at, continuation = _narrow(path)
     width = abs(lost_at - last_alpha)
     fold = find_fold(continuation.arclength(lost_at - last_alpha), 2 * width / last_alpha)
@@ -265,7 +279,8 @@ def _narrow(path: _Path) -> tuple[float, float, BranchContinuation]:
 
     Returns the last alpha on the branch, the first beyond it, and the continuation at the former.
     """
-    continuation, last_alpha, lost_at = path.continuation, path.solutions[-1].alpha, path.lost_at
+    continuation, last_alpha = path.continuations[-1], path.solutions[-1].alpha
+    lost_at = path.lost_at
     assert lost_at is not None
     for _ in range(HALVINGS):
         middle = (last_alpha + lost_at) / 2
@@ -287,21 +302,18 @@ def _bifurcation(
     parent, name : str
         The simpler branch, and the overlap that vanishes on it.
     """
-    model = path.continuation.model
     alphas = [solution.alpha for solution in path.solutions]
     alphas += [] if path.lost_at is None else [path.lost_at]
-    continuation = BranchContinuation(model, parent, settings)
+    continuation = BranchContinuation(path.continuations[0].model, parent, settings)
     # From the outside in: the first alpha at which the simpler branch is unstable bounds the root.
-    after = continuation.solve_at(alphas[-1])
-    for alpha in reversed(alphas[:-1]):
-        before = continuation.solve_at(alpha)
+    for outside, inside in pairwise(alphas[::-1]):
+        if not _merges(path.solutions, name, inside, outside):
+            continue
+        after, before = continuation.solve_at(outside), continuation.solve_at(inside)
         if not (before.on_branch and after.on_branch):
             return None
         if _excess(after, name).value < 0 <= _excess(before, name).value:
-            root = multiplier_root(before, after, precise, name)
-            merges = _merges(path.solutions, name, before.alpha, after.alpha)
-            return root if merges else None
-        after = before
+            return multiplier_roots(continuation, after, [precise], name)[0]
     return None
 
 

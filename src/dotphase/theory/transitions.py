@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 
 from dotphase.config.formatting import format_with_model_error
@@ -24,7 +25,7 @@ from dotphase.theory.continuation import BranchContinuation
 from dotphase.theory.quadrature_error import standard_error
 from dotphase.theory.settings import SolverSettings
 from dotphase.theory.solution import Solution
-from dotphase.theory.spinodal import multiplier_root
+from dotphase.theory.spinodal import multiplier_roots
 from dotphase.theory.stability import UNDECIDED
 
 #: Relative width at which the bracket of a change that is no crossing is narrow enough.
@@ -33,6 +34,8 @@ NARROW = 0.03
 TRIES = 3
 #: Relative steps of alpha at which the searches for crossings of losses and of test errors end.
 LOSS_RTOL, TEST_ERROR_RTOL = 1e-5, 1e-4
+#: The same in standard errors of the crossing; the error that is left is of second order.
+LOSS_SETTLED = 0.1
 
 #: Descriptions of the kinds of transitions.
 KINDS = {
@@ -53,7 +56,7 @@ class Transition(Result):
     kind : ``crossing`` of the losses, ``continuous``, or ``jump`` where one of the two ends
     model_error : shift by replica symmetry breaking; NaN where it is not estimated
     trusted, reason : whether the theory can be trusted on both sides, and why not
-    sides : the solutions on both sides; at a crossing those at `alpha`
+    sides : the solutions on both sides; at a crossing those at `alpha` within a part of its error
 
     Examples
     --------
@@ -89,12 +92,18 @@ Pair = tuple[Solution, Solution]
 class PairContinuation:
     """Two branches followed together in alpha."""
 
-    def __init__(self, model: Model, names: tuple[str, str], settings: SolverSettings) -> None:
-        self._first, self._second = (BranchContinuation(model, name, settings) for name in names)
+    def __init__(self, first: BranchContinuation, second: BranchContinuation) -> None:
+        self.first, self.second = first, second
+
+    def with_settings(self, settings: SolverSettings) -> PairContinuation:
+        """A copy at the same points with other settings."""
+        return PairContinuation(
+            self.first.with_settings(settings), self.second.with_settings(settings)
+        )
 
     def solve_at(self, alpha: float) -> Pair:
         """Solve both branches."""
-        return self._first.solve_at(alpha), self._second.solve_at(alpha)
+        return self.first.solve_at(alpha), self.second.solve_at(alpha)
 
 
 def loss_gap(pair: Pair) -> float:
@@ -114,7 +123,7 @@ def loss_gap(pair: Pair) -> float:
 
 
 def find_transitions(
-    model: Model, branches: Survey, coarse: SolverSettings, settings: SolverSettings
+    model: Model, survey: Survey, coarse: SolverSettings, settings: SolverSettings
 ) -> list[Transition]:
     """All changes of the lowest minimum that more points confirm.
 
@@ -124,10 +133,12 @@ def find_transitions(
         For brackets and for changes that are no crossings, and for the final position.
     """
     changes = []
-    for (first, below), (second, above) in pairwise(_runs(branches.lowest)):
-        bracket = _bracket(model, (first, second), below[::-1], above, coarse)
+    for (first, below), (second, above) in pairwise(_runs(survey.lowest)):
+        branches = (BranchContinuation(model, name, coarse) for name in (first, second))
+        pair = PairContinuation(*branches)
+        bracket = _bracket(pair, below[::-1], above)
         if bracket is not None:
-            changes.append(_locate(model, *bracket, settings))
+            changes.append(_locate(pair, *bracket, settings))
     return changes
 
 
@@ -142,22 +153,16 @@ def _runs(lowest: Sequence[Solution]) -> list[tuple[str, list[float]]]:
 
 
 def _bracket(
-    model: Model,
-    names: tuple[str, str],
-    below: Sequence[float],
-    above: Sequence[float],
-    settings: SolverSettings,
+    pair: PairContinuation, below: Sequence[float], above: Sequence[float]
 ) -> tuple[tuple[Pair, Pair], tuple[Pair, Pair]] | None:
     """Pairs on both sides of a change: near it, and as confirmed; None if it is not confirmed.
 
     The near pairs are both minima, or next to each other.
     """
-    low = _confirm(PairContinuation(model, names, settings), below, 1)
-    high = _confirm(PairContinuation(model, names, settings), above, -1)
+    low, high = _confirm(pair, below, 1), _confirm(pair, above, -1)
     if low is None or high is None:
         return None
     confirmed = low, high
-    pair = PairContinuation(model, names, settings)
     while high[0].alpha / low[0].alpha - 1 > NARROW:
         if math.isfinite(loss_gap(low)) and math.isfinite(loss_gap(high)):
             break
@@ -179,16 +184,21 @@ def _confirm(pair: PairContinuation, alphas: Sequence[float], sign: int) -> Pair
 
 
 def _locate(
-    model: Model, near: tuple[Pair, Pair], confirmed: tuple[Pair, Pair], settings: SolverSettings
+    pair: PairContinuation,
+    near: tuple[Pair, Pair],
+    confirmed: tuple[Pair, Pair],
+    settings: SolverSettings,
 ) -> Transition:
     """Locate a change between two pairs and name its kind."""
     (low, high), sides = near, (near[0][0], near[1][1])
-    if all(math.isfinite(loss_gap(pair)) for pair in near):
-        crossing = _crossing(model, low, high, settings)
+    if all(math.isfinite(loss_gap(each)) for each in near):
+        crossing = _crossing(pair, low, high, settings)
         if crossing is not None:
             return crossing
     elif confirmed[1][0].on_branch and _can_grow_out_of(high[0], high[1].branch):
-        root = multiplier_root(confirmed[0][0], confirmed[1][0], settings)
+        before, after = confirmed[0][0], confirmed[1][0]
+        pair.first.solve_at(before.alpha)
+        (root,) = multiplier_roots(pair.first, after, [settings])
         return _transition(root.position, root.stderr, "continuous", sides)
     middle = (low[0].alpha + high[0].alpha) / 2
     return _transition(middle, (high[0].alpha - low[0].alpha) / 2, "jump", sides)
@@ -199,17 +209,17 @@ def _can_grow_out_of(saddle: Solution, name: str) -> bool:
     return BRANCHES[saddle.branch].vanishing > BRANCHES[name].vanishing
 
 
-def _crossing(model: Model, low: Pair, high: Pair, settings: SolverSettings) -> Transition | None:
+def _crossing(
+    coarse: PairContinuation, low: Pair, high: Pair, settings: SolverSettings
+) -> Transition | None:
     """The crossing of two losses; None where one of the two is no minimum next to it.
 
     The slopes of the losses in alpha are exact, and the quadrature error mostly cancels in their
     difference.
     """
-    names = low[0].branch, low[1].branch
-    continuation = PairContinuation(model, names, settings)
     pair = low
 
-    def gap_at(alpha: float) -> Sample | None:
+    def gap_at(continuation: PairContinuation, alpha: float) -> Sample | None:
         nonlocal pair
         pair = first, second = continuation.solve_at(alpha)
         if not (first.is_minimum and second.is_minimum):
@@ -224,12 +234,15 @@ def _crossing(model: Model, low: Pair, high: Pair, settings: SolverSettings) -> 
     position = straight_root(ends[0], loss_gap(low), ends[1], loss_gap(high))
     # The bracket comes from few points: the crossing may lie outside it.
     bounds = ends[0] / GRID_FACTOR, ends[1] * GRID_FACTOR
-    root = find_root(gap_at, position, math.nan, bounds, rtol=LOSS_RTOL)
+    search = partial(find_root, slope=math.nan, bounds=bounds, rtol=LOSS_RTOL, settled=LOSS_SETTLED)
+    guess = search(partial(gap_at, coarse), position)
+    position = position if guess is None else guess.position
+    root = search(partial(gap_at, coarse.with_settings(settings)), position)
     if root is None:
         return None
     loss_error = max(solution.model_error["train_loss"] for solution in pair)
     model_error = loss_error / abs(root.slope)
-    return _transition(pair[0].alpha, root.stderr, "crossing", pair, model_error)
+    return _transition(root.position, root.stderr, "crossing", pair, model_error)
 
 
 def _transition(
@@ -266,6 +279,7 @@ def beats_linear(
     branches: Survey,
     changes: Sequence[Transition],
     linear: float,
+    coarse: SolverSettings,
     settings: SolverSettings,
 ) -> LinearCrossing:
     """The last alpha at which the test error of the lowest minimum falls below the linear layer's.
@@ -274,6 +288,8 @@ def beats_linear(
     ----------
     linear : float
         Test error of the linear layer.
+    coarse, settings : SolverSettings
+        For the bracket and for the final position.
     """
     lowest = branches.lowest
     bracket = _linear_bracket(lowest, linear)
@@ -292,7 +308,7 @@ def beats_linear(
         crosses_before = before.test_error <= linear
         ends = (ends[0], before.alpha) if crosses_before else (after.alpha, ends[1])
         name = change.before if crosses_before else change.after
-    root = _test_error_root(BranchContinuation(model, name, settings), ends, linear)
+    root = _test_error_root(BranchContinuation(model, name, coarse), ends, linear, settings)
     message = f"the {name} branch beats the linear layer"
     if root is None:
         return LinearCrossing(math.nan, math.nan, message)
@@ -316,21 +332,26 @@ def _linear_bracket(lowest: Sequence[Solution], linear: float) -> tuple[Solution
 
 
 def _test_error_root(
-    continuation: BranchContinuation, ends: tuple[float, float], level: float
+    coarse: BranchContinuation, ends: tuple[float, float], level: float, settings: SolverSettings
 ) -> Root | None:
     """Root of the test error of a branch minus a level, between two alphas."""
 
-    def excess_at(alpha: float) -> Sample | None:
+    def excess_at(continuation: BranchContinuation, alpha: float) -> Sample | None:
         solution = continuation.solve_at(alpha)
         if not solution.on_branch:
             return None
         return Sample(solution.test_error - level, solution.stderr["test_error"])
 
-    above, below = (excess_at(alpha) for alpha in (ends[1], ends[0]))
+    above, below = (excess_at(coarse, alpha) for alpha in (ends[1], ends[0]))
     if above is None or below is None:
         return None
     slope = (above.value - below.value) / (ends[1] - ends[0])
-    return find_root(excess_at, ends[0], slope, ends, rtol=TEST_ERROR_RTOL)
+    search = partial(find_root, bounds=ends, rtol=TEST_ERROR_RTOL)
+    guess = search(partial(excess_at, coarse), ends[0], slope)
+    if guess is None:
+        return None
+    precise = coarse.with_settings(settings)
+    return search(partial(excess_at, precise), guess.position, guess.slope)
 
 
 def narrow_end(name: str, alpha_min: float, alpha_max: float) -> float:
