@@ -134,10 +134,10 @@ def locate(
     point = _iterate_on_branch(spec, evaluator, initial, coarse, retry_damped)
     if point.outcome is Outcome.NOT_FINITE:
         return Located(evaluator, point, coarse, coarse, is_provisional=True)
+    evaluator, point = _clear_decaying(evaluator, point)
     is_on_branch = _is_on_branch(spec, evaluator.map, point)
     is_provisional = not is_on_branch and (settings.log2_points is None or not retry_damped)
     level = coarse if is_provisional else level
-    evaluator, point = _clear_decaying(evaluator, point)
     jacobian = measure_jacobian(evaluator, point.x, coarse)
     located = Located(
         evaluator,

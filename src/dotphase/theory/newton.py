@@ -143,7 +143,7 @@ def newton(
         if size <= tolerance:
             return FixedPoint(x, image, size, count, Outcome.CONVERGED), jacobian
         if size >= PROGRESS * best.residual and not searched and evaluated.jump_fraction > 0:
-            evaluator.search_all(log2_points)
+            evaluator.warm_start.search_all(log2_points)
             best, previous, searched = replace(best, residual=math.inf), None, True
             continue
         failures = 0 if size < PROGRESS * best.residual else failures + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Generic, TypeVar
@@ -129,7 +130,7 @@ class PointEvaluator(Generic[P]):
 
     Attributes
     ----------
-    n_evaluations : evaluations so far
+    n_evaluations, start_time : evaluations so far, and the time before the first
     nonfinite_cause : description of the function that is not finite, once it was searched for
     """
 
@@ -141,7 +142,7 @@ class PointEvaluator(Generic[P]):
         n_evaluations: int = 0,
     ) -> None:
         self.map, self.settings, self.warm_start = fixed_point_map, settings, warm_start
-        self.n_evaluations = n_evaluations
+        self.n_evaluations, self.start_time = n_evaluations, time.perf_counter()
         self.first_nonfinite: EvaluatedPoint | None = None
         self.nonfinite_cause: str | None = None
         self._latest: dict[int, EvaluatedPoint] = {}
@@ -149,7 +150,8 @@ class PointEvaluator(Generic[P]):
     def evaluate(self, x: Vector, log2_points: int) -> EvaluatedPoint:
         """Averages at the overlaps with coordinates x."""
         latest = self._latest.get(log2_points)
-        if latest is not None and np.array_equal(latest.x, x):
+        calls = self.warm_start.calls(log2_points)
+        if latest is not None and calls != SEARCH_ALL and np.array_equal(latest.x, x):
             return latest
         if self._latest and is_out_of_time():
             raise OutOfTime(self)
@@ -158,7 +160,7 @@ class PointEvaluator(Generic[P]):
             log2_points,
             self.settings.seed,
             self.warm_start.states(log2_points),
-            self.warm_start.calls(log2_points),
+            calls,
         )
         self.warm_start.update(log2_points, expectations.prox_states)
         self.n_evaluations += 1
@@ -172,11 +174,6 @@ class PointEvaluator(Generic[P]):
     def finest(self) -> EvaluatedPoint:
         """The last point evaluated on the most Gaussian points."""
         return self._latest[max(self._latest)]
-
-    def search_all(self, log2_points: int) -> None:
-        """Evaluate anew, with a search of all points for second minima."""
-        self._latest.pop(log2_points, None)
-        self.warm_start.search_all(log2_points)
 
     def iterate(self, x: Vector, log2_points: int, iteration: Iteration) -> FixedPoint:
         """Iterate the map with damping and acceleration (`dotphase.numerics.fixed_point`)."""

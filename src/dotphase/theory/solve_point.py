@@ -57,11 +57,13 @@ class SolvedPoint:
     ----------
     evaluated : the averages at the fixed point
     jacobian : derivatives with which a neighbor can be solved; None if they are not known
+    located : the fixed point on its number of points, from which more can be added
     """
 
     solution: Solution
     evaluated: EvaluatedPoint
     jacobian: Jacobian | None
+    located: Located
 
     def predict(self, target: StateEvolutionMap) -> Vector:
         """Predict the fixed point at another alpha: one Newton step with the averages known here.
@@ -122,6 +124,7 @@ def solve_point(
     *,
     retry_damped: bool = True,
     stop_if_flat: bool = False,
+    stop_at_saddle: bool = False,
 ) -> SolvedPoint:
     """Solve for the fixed point of a branch.
 
@@ -135,13 +138,14 @@ def solve_point(
         A fixed point of the same branch at a nearby alpha.
     retry_damped, stop_if_flat : bool
         See `locate`.
+    stop_at_saddle : bool
+        See `refine`.
     """
-    start_time = time.perf_counter()
     fixed_point_map = StateEvolutionMap.from_initial(spec.model, spec.alpha, initial)
     evaluator = PointEvaluator(fixed_point_map, spec.settings, warm_start)
     located = None
-    try:
-        with time_limit(spec.settings.max_seconds):
+    with time_limit(spec.settings.max_seconds):
+        try:
             if neighbor is not None and neighbor.jacobian is not None:
                 predicted = neighbor.predict(fixed_point_map)
                 located = track(spec, evaluator, predicted, neighbor.jacobian)
@@ -149,12 +153,23 @@ def solve_point(
                 located = locate(
                     spec, evaluator, initial, retry_damped=retry_damped, stop_if_flat=stop_if_flat
                 )
-            refined = refine(located)
-            measured = measure_stability(refined)
+        except OutOfTime as stop:
+            return _solved(spec, *_best_so_far(stop.evaluator))
+        return finish(spec, located, stop_at_saddle=stop_at_saddle)
+
+
+def finish(spec: PointSpec, located: Located, *, stop_at_saddle: bool = False) -> SolvedPoint:
+    """Refine a located fixed point and measure its stability."""
+    try:
+        refined = refine(located, stop_at_saddle=stop_at_saddle)
+        return _solved(spec, refined, measure_stability(refined))
     except OutOfTime as stop:
-        refined, measured = _best_so_far(stop.evaluator)
-    solution = _solution(spec, refined, measured, time.perf_counter() - start_time)
-    return SolvedPoint(solution, refined.evaluated, measured.jacobian)
+        return _solved(spec, *_best_so_far(stop.evaluator))
+
+
+def _solved(spec: PointSpec, refined: Refined, measured: MeasuredStability) -> SolvedPoint:
+    solution = _solution(spec, refined, measured)
+    return SolvedPoint(solution, refined.evaluated, measured.jacobian, refined.located)
 
 
 def _best_so_far(
@@ -169,8 +184,7 @@ def _best_so_far(
     return Refined(located, evaluated, None), MeasuredStability(None, Multipliers(), None)
 
 
-def refine(located: Located) -> Refined:
-    """Add points, with Newton steps on each number of them, until the errors meet the tolerance."""
+def refine(located: Located, *, stop_at_saddle: bool = False) -> Refined:
     evaluator, settings = located.evaluator, located.evaluator.settings
     jacobian, point, level = located.error_jacobian, located.point, located.log2_points
     newton_jacobian = located.newton_jacobian
@@ -186,6 +200,9 @@ def refine(located: Located) -> Refined:
             break
         required = required_log2_points(relative_error(evaluated, jacobian), level, settings)
         if required <= level:
+            break
+        current = Refined(replace(located, log2_points=level), evaluated, jacobian)
+        if stop_at_saddle and measure_stability(current).multipliers.kind == "saddle":
             break
         level = required
         point, newton_jacobian = newton_or_iterate(
@@ -230,9 +247,7 @@ def _with_exact_columns(
     return Jacobian.from_matrix(free, matrix, jacobian.test_gradient) or jacobian
 
 
-def _solution(
-    spec: PointSpec, refined: Refined, measured: MeasuredStability, seconds: float
-) -> Solution:
+def _solution(spec: PointSpec, refined: Refined, measured: MeasuredStability) -> Solution:
     """Collect the results at a point."""
     point, evaluated = refined.located.point, refined.evaluated
     samples = scramble_values(evaluated, measured.jacobian)
@@ -261,7 +276,7 @@ def _solution(
         stability=stability,
         log2_points=evaluated.log2_points,
         seed=spec.settings.seed,
-        seconds=seconds,
+        seconds=time.perf_counter() - refined.evaluator.start_time,
     )
 
 
