@@ -10,6 +10,19 @@ print(heads)
 from dotphase.heads.result import HeadShares
 from dotphase.heads.settings import ShareSettings
 from dotphase.heads.shares import shares
+from dotphase.heads.solvable import Solvable, solution_shares, solvable
 from dotphase.heads.source import as_array, read
+from dotphase.heads.weights import QueryKeyForm, query_key
 
-__all__ = ["HeadShares", "ShareSettings", "as_array", "read", "shares"]
+__all__ = [
+    "HeadShares",
+    "QueryKeyForm",
+    "ShareSettings",
+    "Solvable",
+    "as_array",
+    "query_key",
+    "read",
+    "shares",
+    "solution_shares",
+    "solvable",
+]

@@ -1,0 +1,184 @@
+"""The solvable model beside a head: shares from the overlaps, and a model with measured tokens."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from dotphase.config import validation
+from dotphase.config.formatting import Description, format_value
+from dotphase.errors import InvalidInput
+from dotphase.heads.result import SHARES
+from dotphase.heads.source import as_array
+from dotphase.model.attention import softmax_attention
+from dotphase.model.definition import Model, refuse
+from dotphase.model.paper import positional_semantic
+from dotphase.model.spectrum import from_data
+from dotphase.numerics.quadrature import gauss_hermite
+from dotphase.storage.results import Result
+from dotphase.theory.critical import critical
+from dotphase.theory.solution import Solution
+
+#: Nodes in each field: exact for squares of scores, which have degree four.
+ORDER = 4
+#: Longest sentence, with ``ORDER^L`` nodes.
+MAX_LENGTH = 8
+
+
+def solution_shares(solution: Solution) -> dict[str, float]:
+    """Shares of a student of rank one, as `shares` measures them on its attention matrices.
+
+    A token is its content plus the encoding of its position, and the same contents occur at all
+    positions. Its field is ``w_l = m_l + zeta_l``, with ``zeta_l`` normal of variance q from its
+    content; the score of l and k is ``w_l w_k``.
+
+    Parameters
+    ----------
+    solution : Solution
+        Of a model with softmax attention of rank one and tokens of equal variance.
+
+    Examples
+    --------
+    >>> solution = dp.solve(dp.positional_semantic(), alpha=2.0, log2_points=12)
+    >>> parts = dp.heads.solution_shares(solution)
+    >>> bool(parts["semantic"] > 0.5), round(sum(parts.values()), 6)
+    (True, 1.0)
+    """
+    model = solution.model
+    refuse(model, "the theory of shares", "loss", "latent", "correlation", "noise")
+    if model.student is not softmax_attention or model.student_rank != 1:
+        rule = "must be softmax_attention with student_rank = 1"
+        raise InvalidInput("model.student", model.student, rule)
+    if model.length > MAX_LENGTH or np.ptp(model.sigma) > 0:
+        rule = f"must be equal numbers, for at most {MAX_LENGTH} tokens"
+        raise InvalidInput("model.sigma", model.sigma.tolist(), rule)
+    m, q = (np.asarray(part).reshape(-1) for part in (solution.overlaps.m, solution.overlaps.q))
+    return field_shares(m[: model.length], float(q.mean()))
+
+
+def field_shares(m: Float[np.ndarray, " tokens"], q: float) -> dict[str, float]:
+    """Shares of scores ``w_l w_k`` with fields of means m and variance q."""
+    length, weight = len(m), gauss_hermite(ORDER, 1).weights
+    rule = gauss_hermite(ORDER, length)
+    w = m[:, None] + np.sqrt(q) * rule.points
+    x = w[:, None] * w[None]
+    x = x - x.mean(axis=1, keepdims=True)
+    variance = float((x**2 @ rule.weights).mean())
+    positional = float(((x @ rule.weights) ** 2).mean())
+    # E[x | contents] at each pair of positions: of one token, and of two.
+    given: dict[bool, list[np.ndarray]] = {True: [], False: []}
+    for i, j in itertools.product(range(length), repeat=2):
+        values = x[i, j].reshape((ORDER,) * length)
+        for axis in reversed(range(length)):
+            if axis not in (i, j):
+                values = np.tensordot(values, weight, (axis, 0))
+        given[i == j].append(values.T if i > j else values)
+    both = semantic = 0.0
+    for same, cells in given.items():
+        nodes = weight if same else np.outer(weight, weight)
+        both += sum(float((nodes * cell**2).sum()) for cell in cells) / length**2
+        mean = np.mean(cells, axis=0)  # over the pairs of positions
+        semantic += len(cells) * float((nodes * mean**2).sum()) / length**2
+    parts = positional, semantic, both - positional - semantic, variance - both
+    return {name: part / variance for name, part in zip(SHARES, parts, strict=True)}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Solvable(Result):
+    """The solvable model with measured tokens and positions, beside a data set.
+
+    Attributes
+    ----------
+    model : the model: measured spectrum and Gram matrix of positions, teacher of the paper
+    alpha_c, alpha_c_stderr : its critical number of sentences per dimension; NaN if the losses do
+        not cross in the range of alpha
+    alpha : number of sentences per dimension of the data set
+    symmetric : share of the symmetric part in the query-key form; NaN if the form is not given
+    """
+
+    model: Model
+    alpha_c: float
+    alpha_c_stderr: float
+    alpha: float
+    symmetric: float = float("nan")
+
+    @property
+    def description(self) -> Description:
+        """Both numbers, and what is extrapolated."""
+        found = np.isfinite(self.alpha_c)
+        critical_alpha = format_value(self.alpha_c, self.alpha_c_stderr) if found else "none"
+        title = f"alpha_c = {critical_alpha} in the solvable model, n/d = {self.alpha:.4g} here"
+        notes = [
+            "Measured: the spectrum of the tokens and the Gram matrix of the positions.",
+            f"Extrapolated: {self.model.length} tokens a sentence, which are independent and "
+            "Gaussian; the teacher and penalty of the paper; rank one; the lowest training loss.",
+        ]
+        if self.symmetric < 0.9:
+            share = f"{100 * self.symmetric:.0f}% of the query-key form is symmetric"
+            notes.append(f"Not tied: only {share}. The model has tied queries and keys.")
+        return Description(title, notes=tuple(notes))
+
+
+def solvable(
+    tokens: Any,
+    positions: Any,
+    sentences: int,
+    form: Any = None,
+    omega: float = 0.3,
+    ridge: float = 0.01,
+    **search: Any,
+) -> Solvable:
+    """Build the solvable model with the tokens and positions of a layer, and find its alpha_c.
+
+    Vectors are scaled so that token entries have the paper's standard deviation, .5. The result
+    orders data sets by their tokens; it does not predict the transition of a trained transformer.
+
+    Parameters
+    ----------
+    tokens : (n, d) array
+        Token vectors at the input of the layer, without positions.
+    positions : (L, d) array
+        Encodings of two positions, or of a few more; their mean is subtracted.
+    sentences : int
+        Number of training sentences of the data set.
+    form : (d, d) array, optional
+        ``W_Q W_K^T`` of the head, to see whether queries and keys are nearly tied.
+    omega, ridge : float
+        Teacher and penalty, which cannot be measured.
+    **search
+        Arguments of `dotphase.critical`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> tokens, position = rng.normal(size=(300, 20)), rng.normal(size=20) / 9
+    >>> search = {"alpha_min": 0.8, "alpha_max": 2.0, "log2_points": 12, "limits": False}
+    >>> found = dp.heads.solvable(tokens, [position, -position], sentences=100, **search)
+    >>> found.alpha, found.model.length
+    (5.0, 2)
+    """
+    table, encodings = as_array("tokens", tokens), as_array("positions", positions)
+    if table.ndim != 2 or encodings.ndim != 2 or encodings.shape[1] != table.shape[1]:
+        rule = f"must be (L, d) with the d of tokens, {table.shape[-1]}"
+        raise InvalidInput("positions", f"shape {encodings.shape}", rule)
+    length = validation.integer("positions", len(encodings), at_least=2, at_most=MAX_LENGTH)
+    centered = table - table.mean(axis=0)
+    scale = 0.5 / np.sqrt(np.mean(centered**2))
+    encodings = scale * (encodings - encodings.mean(axis=0))
+    model = positional_semantic(
+        omega, length=length, kinds=length, ridge=ridge, spectrum=from_data(table, atoms=16)
+    ).replace(positions=encodings @ encodings.T)
+    found = critical(model, **search)
+    symmetric = np.nan
+    if form is not None:
+        matrix = as_array("form", form)
+        symmetric = float(np.sum((matrix + matrix.T) ** 2) / (4 * np.sum(matrix**2)))
+    count = validation.integer("sentences", sentences, at_least=1)
+    alpha_c = found.alpha_c, found.alpha_c_stderr
+    numbers = (np.nan if value is None else float(value) for value in alpha_c)
+    return Solvable(model, *numbers, count / table.shape[1], symmetric)

@@ -1,0 +1,103 @@
+"""Shares in the solvable model, the model with measured tokens, and the weight-space version."""
+
+import jax
+import numpy as np
+import pytest
+
+import dotphase as dp
+from dotphase.errors import InvalidInput
+from dotphase.heads.solvable import field_shares
+from result_checks import assert_is_a_result
+
+
+@pytest.mark.parametrize(("m", "q"), [([0.8, -0.8], 0.5), ([0.5, -0.2, 0.9], 0.7)])
+def test_shares_of_fields_are_those_of_sampled_attention(m, q):
+    rng = np.random.default_rng(0)
+    vocabulary, sentences = 40, 6000
+    # Contents at the quantiles of the normal distribution: a small vocabulary suffices.
+    ranks = (np.arange(vocabulary) + 0.5) / vocabulary
+    contents = np.sqrt(q) * np.asarray(jax.scipy.stats.norm.ppf(ranks))
+    contents *= np.sqrt(q) / contents.std()
+    tokens = np.argsort(rng.random((sentences, vocabulary)), axis=1)[:, : len(m)]
+    fields = np.asarray(m) + contents[tokens]
+    scores = (fields[:, :, None] * fields[:, None, :])[:, None]
+    measured = dp.heads.shares(scores, tokens, scores=True)
+    for name, value in field_shares(np.asarray(m), q).items():
+        # Tokens of a sentence differ, which changes averages by some 1/40.
+        assert abs(value - getattr(measured, name)[0]) < 4 * measured.stderr[name][0] + 0.035
+
+
+def test_limits_of_the_shares():
+    positional = field_shares(np.array([1.0, -1.0]), 1e-12)
+    assert positional["positional"] == pytest.approx(1) and abs(positional["rest"]) < 1e-9
+    # Without positions x_11 = w_1 (w_1 - w_2)/2 with E x^2 = 1, E x = 1/2, E[x | w_1] = w_1^2/2.
+    free = field_shares(np.zeros(2), 1.0)
+    assert free["positional"] == pytest.approx(1 / 4)
+    assert free["semantic"] == pytest.approx(7 / 8) and free["interaction"] == pytest.approx(-1 / 4)
+    assert sum(free.values()) == pytest.approx(1)
+
+
+def test_shares_of_branches_differ():
+    model = dp.positional_semantic()
+    solutions = dp.solve_many([(model, 1.5, name) for name in ("semantic", "positional")],
+                              log2_points=12)  # fmt: skip
+    semantic, positional = (dp.heads.solution_shares(solution) for solution in solutions)
+    assert semantic["semantic"] > positional["semantic"] + 0.1
+    with pytest.raises(InvalidInput, match="student_rank"):
+        wide = dp.positional_semantic(student_rank=2)
+        dp.heads.solution_shares(dp.solve(wide, 1.5, "semantic", log2_points=12))
+
+
+def weights(seed=0, d=12, rank=3):
+    rng = np.random.default_rng(seed)
+    return (rng.normal(size=shape) for shape in ((d, rank), (d, rank), (6, d), (80, d)))
+
+
+def test_weight_space_shares_are_those_of_all_scores():
+    query, key, positions, tokens = weights()
+    x = positions[:, None] + tokens
+    scores = np.einsum("iac,cr,dr,jbd->iajb", x, query, key, x)
+    scores -= scores.mean(axis=(2, 3), keepdims=True)
+    head = dp.heads.query_key(query, key, positions, tokens)
+    total = (scores**2).mean()
+    assert head.positional == pytest.approx((scores.mean(axis=(1, 3)) ** 2).mean() / total)
+    assert head.semantic == pytest.approx((scores.mean(axis=(0, 2)) ** 2).mean() / total)
+    assert head.positional + head.semantic + head.interaction == pytest.approx(1)
+
+
+def test_weights_within_one_span_are_aligned_with_it(tmp_path):
+    rng = np.random.default_rng(0)
+    basis = np.linalg.qr(rng.normal(size=(20, 20)))[0]
+    positions, tokens = (
+        rng.normal(size=(30, 4)) @ basis[:, :4].T,
+        rng.normal(size=(90, 16)) @ basis[:, 4:].T,
+    )
+    w = basis[:, :2]
+    head = dp.heads.query_key(w, w, positions, tokens)
+    assert (
+        head.positional > 0.9 and head.alignment["positions"] > 0.9 > 0.1 > head.alignment["tokens"]
+    )
+    assert head.symmetric == pytest.approx(1) and head.effective_rank == pytest.approx(2)
+    assert head.chance["positions"] == pytest.approx((4 / 20) ** 2)
+    assert_is_a_result(head, tmp_path)
+    with pytest.raises(InvalidInput, match="query"):
+        dp.heads.query_key(w, w[:, :1], positions, tokens)
+    with pytest.raises(InvalidInput, match="positions"):
+        dp.heads.query_key(w, w, positions[:, :3], tokens)
+
+
+def test_the_model_with_measured_tokens(tmp_path):
+    rng = np.random.default_rng(0)
+    tokens = 3.0 * rng.normal(size=(4000, 40))
+    position = rng.normal(size=40)
+    position *= 3.0 / 0.5 / np.linalg.norm(position)
+    search = {"alpha_min": 0.9, "alpha_max": 1.7, "log2_points": 12, "limits": False}
+    found = dp.heads.solvable(tokens, [position, -position], 80, np.eye(40), **search)
+    # White tokens and the Gram matrix of the paper: the paper's alpha_c at this size.
+    np.testing.assert_allclose(found.model.positions, [[1, -1], [-1, 1]], rtol=0.02)
+    assert found.alpha_c == pytest.approx(1.25, abs=0.1) and found.alpha == 2.0
+    assert found.symmetric == 1.0 and "n/d = 2 here" in repr(found)
+    assert "Extrapolated: 2 tokens" in str(found)
+    assert_is_a_result(found, tmp_path)
+    with pytest.raises(InvalidInput, match="positions"):
+        dp.heads.solvable(tokens, [position[:3]], 80)
