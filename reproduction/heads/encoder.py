@@ -14,7 +14,6 @@ import hashlib
 import re
 import sys
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 DATA = DOCS / "data/heads_encoder.nc"
 LAYERS, HEADS = 6, 12
 #: Tokens of a window, the special ones at both ends included, and number of windows.
-LENGTH, WINDOWS, BATCH = 32, 1500, 50
+LENGTH, WINDOWS, BATCH = 32, 600, 50
 START, END, UNKNOWN = "[CLS]", "[SEP]", "[UNK]"
 SHARES = ("positional", "semantic", "interaction", "rest")
 PATTERNS = ("previous", "diagonal", "first", "duplicate", "entropy")
@@ -79,7 +78,6 @@ def dense(x: jax.Array, weights: Any, name: str) -> jax.Array:
     return x @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
 
 
-@jax.jit
 def forward(weights: Any, tokens: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Scores (layer, head, query, key) of one window, and the last hidden states."""
     table = "embeddings.{}_embeddings.weight".format
@@ -101,18 +99,18 @@ def forward(weights: Any, tokens: jax.Array) -> tuple[jax.Array, jax.Array]:
     return jnp.stack(scores), x
 
 
-def layer_shares(scores: np.ndarray, tokens: np.ndarray) -> xr.Dataset:
-    """Shares of the heads of one layer, without and with the special tokens."""
+def measure(scores: np.ndarray, tokens: np.ndarray) -> xr.Dataset:
+    """Shares of all heads, without and with the special tokens."""
     inner = np.zeros((LENGTH, LENGTH), bool)
     inner[1:-1, 1:-1] = True
-    found = dp.heads.shares(scores, tokens, inner, scores=True)
-    every = dp.heads.shares(scores, tokens, scores=True)
+    settings = {"scores": True, "table_bytes": 2**29, "nulls": 19}
+    found = dp.heads.shares(scores, tokens, inner, **settings)
+    print(found, flush=True)
+    every = dp.heads.shares(scores, tokens, **settings).dataset()[list(SHARES)]
     names = [*SHARES, *(f"{name}_stderr" for name in SHARES), *PATTERNS, "verdict",
              *(f"{name}_coverage" for name in ("positional", "semantic", "both"))]  # fmt: skip
-    with_special = every.dataset()[list(SHARES)]
-    return xr.merge(
-        [found.dataset()[names], with_special.rename({n: f"{n}_with_special" for n in SHARES})]
-    )
+    with_special = every.rename({name: f"{name}_with_special" for name in SHARES})
+    return xr.merge([found.dataset()[names], with_special])
 
 
 def main(folder: Path) -> None:
@@ -121,11 +119,10 @@ def main(folder: Path) -> None:
     vocabulary = {piece: number for number, piece in enumerate(lines)}
     weights = {name: jnp.asarray(each) for name, each in read_weights(file).items()}
     tokens = windows(vocabulary)
-    run = jax.jit(jax.vmap(partial(forward, weights)))
-    batches = [np.asarray(run(part)[0]) for part in np.split(tokens, len(tokens) // BATCH)]
-    scores = np.concatenate(batches)
-    layers = [layer_shares(scores[:, layer], tokens) for layer in range(LAYERS)]
-    dataset = xr.concat(layers, xr.Variable("layer", range(LAYERS)))
+    run = jax.jit(jax.vmap(forward, in_axes=(None, 0)))
+    batches = np.split(tokens, len(tokens) // BATCH)
+    scores = np.concatenate([np.asarray(run(weights, part)[0]) for part in batches])
+    dataset = measure(scores, tokens)
     dataset.attrs = {
         "weights_sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
         "windows": len(tokens),

@@ -9,7 +9,6 @@ import pytest
 
 import dotphase as dp
 from dotphase.errors import InvalidInput
-from dotphase.heads import tables
 from dotphase.histogram.introspect import _run
 from result_checks import assert_is_a_result
 
@@ -139,9 +138,8 @@ def test_a_stream_of_batches_gives_the_same_result(data, heads):
     np.testing.assert_allclose(again.patterns["entropy"], heads.patterns["entropy"], rtol=1e-5)
 
 
-def test_hashed_tables_agree_with_exact_ones(data, heads, monkeypatch):
-    monkeypatch.setattr(tables, "TABLE_BYTES", 4 * 16 * len(MIXTURES) * 120)
-    hashed = dp.heads.shares(*data)
+def test_hashed_tables_agree_with_exact_ones(data, heads):
+    hashed = dp.heads.shares(*data, table_bytes=4 * 16 * len(MIXTURES) * 120)
     assert 0.3 < hashed.coverage["both"] < 0.95 and hashed.coverage["semantic"] == 1
     np.testing.assert_allclose(hashed.positional, heads.positional, atol=2e-5)
     np.testing.assert_allclose(hashed.rest, heads.rest, atol=0.1)
@@ -179,7 +177,7 @@ def test_layers_are_kept_and_the_result_is_one(data, tmp_path):
     attention, tokens = data
     heads = dp.heads.shares(attention[:200, :12].reshape(200, 3, 4, LENGTH, LENGTH), tokens[:200])
     assert heads.dataset()["semantic"].dims == ("layer", "head")
-    assert heads.sentence_per_head()[0].startswith("layer 0, head 0: semantic (positional ")
+    assert heads.description.notes[0].startswith("layer 0, head 0: semantic (positional ")
     assert_is_a_result(heads, tmp_path)
 
 

@@ -32,6 +32,7 @@ class Collected:
 
     def __init__(self, chunk: Chunk, settings: ShareSettings) -> None:
         blocks, heads = settings.blocks, chunk.attention.shape[1]
+        size = blocks, heads, settings.table_bytes
         self.settings, self.shape, self.entry_shape = (
             settings,
             chunk.shape,
@@ -41,16 +42,16 @@ class Collected:
         self.pairs = None if symbols is None else symbols**2
         self.tables = {}
         if chunk.query_tokens is not None:
-            both = GroupTable(self.pairs and cells * self.pairs, blocks, heads)
+            both = GroupTable(self.pairs and cells * self.pairs, *size)
             self.tables["both"] = both
             if not both.dense:
-                self.tables["semantic"] = GroupTable(self.pairs, blocks, heads)
+                self.tables["semantic"] = GroupTable(self.pairs, *size)
         if "both" not in self.tables or not self.tables["both"].dense:
-            self.tables["positional"] = GroupTable(cells, blocks, heads)
+            self.tables["positional"] = GroupTable(cells, *size)
         self.squares, self.entries = np.zeros((blocks, heads)), np.zeros(blocks)
-        size = len(PATTERN_NAMES)
-        self.weights, self.uniform = np.zeros((size, heads)), np.zeros(size)
-        self.rows, self.sentences = np.zeros(size), 0
+        patterns = len(PATTERN_NAMES)
+        self.weights, self.uniform = np.zeros((patterns, heads)), np.zeros(patterns)
+        self.rows, self.sentences = np.zeros(patterns), 0
         self.numbers: dict[int, int] = {}
         self._sample: list[tuple[Any, ...]] = []
 

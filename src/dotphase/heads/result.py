@@ -9,7 +9,6 @@ import numpy as np
 from jaxtyping import Float
 
 from dotphase.config.formatting import Description
-from dotphase.storage.labels import add_labels
 from dotphase.storage.provenance import provenance
 from dotphase.storage.results import Result
 
@@ -25,18 +24,6 @@ SHARES = {
 }
 #: Smallest share that counts as a mechanism, and the level of its test.
 SMALLEST_SHARE, LEVEL = 0.1, 0.05
-#: Further measurements in the dataset, with their long names.
-PATTERNS = {
-    "previous": "mean weight on the previous position",
-    "diagonal": "mean weight on the same position",
-    "first": "mean weight on the first position",
-    "duplicate": "mean weight on other occurrences of the same token",
-    "entropy": "entropy of attention over that of uniform attention",
-}
-DISTANCES = {
-    "positional": "distance to the best positional matrix",
-    "semantic": "distance to the best content-only kernel",
-}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -112,24 +99,12 @@ class HeadShares(Result):
 
     @property
     def description(self) -> Description:
-        """Number of heads with each verdict."""
+        """Number of heads with each verdict, and a sentence for each head."""
         names, counts = np.unique(self.verdict, return_counts=True)
         kinds = ", ".join(f"{count} {name}" for name, count in zip(names, counts, strict=True))
         text = f"{self.positional.size} heads on {self.sentences} sentences: {kinds}"
-        return Description(text, notes=tuple(self.sentence_per_head()))
-
-    def sentence_per_head(self) -> list[str]:
-        """Describe each head in one sentence.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> scores = np.random.default_rng(0).normal(size=(50, 1, 4, 4))
-        >>> heads = dp.heads.shares(scores, scores=True)
-        >>> heads.sentence_per_head()[0].split(":")[0]
-        'head 0'
-        """
-        return [self._describe(at) for at in np.ndindex(self.positional.shape)]
+        sentences = [self._describe(at) for at in np.ndindex(self.positional.shape)]
+        return Description(text, notes=tuple(sentences))
 
     def _describe(self, at: tuple[int, ...]) -> str:
         name = f"layer {at[0]}, head {at[1]}" if len(at) == 2 else f"head {at[0]}"
@@ -149,17 +124,13 @@ class HeadShares(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers by name, and the list of heads, ready for JSON."""
-        values: dict[str, Any] = {name: getattr(self, name) for name in SHARES}
-        values |= {"stderr": self.stderr, "verdict": self.verdict, "p_value": self.p_value}
-        values |= {"null": self.null, "coverage": self.coverage, "patterns": self.patterns}
-        values |= {"uniform": self.uniform, "distance": self.distance}
         heads = [
             {**dict(zip(self._axes, at, strict=True)), "verdict": str(self.verdict[at])}
             | {name: float(getattr(self, name)[at]) for name in SHARES}
             | {"stderr": {name: float(self.stderr[name][at]) for name in SHARES}}
             for at in np.ndindex(self.positional.shape)
         ]
-        return values | {"sentences": self.sentences, "seconds": self.seconds, "heads": heads}
+        return {**vars(self), "verdict": self.verdict, "heads": heads}
 
     @property
     def _axes(self) -> tuple[str, ...]:
@@ -169,21 +140,17 @@ class HeadShares(Result):
         """Return all numbers with the dimensions ``layer`` and ``head``."""
         import xarray as xr
 
-        variables = {name: getattr(self, name) for name in SHARES}
-        variables |= {f"{name}_stderr": values for name, values in self.stderr.items()}
-        variables |= {f"{name}_p_value": values for name, values in self.p_value.items()}
-        variables |= {f"{name}_null": values for name, values in self.null.items()}
-        variables |= {f"{name}_distance": values for name, values in self.distance.items()}
-        variables |= self.patterns | {"log_variance": self.log_variance, "verdict": self.verdict}
+        variables = {name: getattr(self, name) for name in (*SHARES, "log_variance", "verdict")}
+        variables |= self.patterns
+        for group in ("stderr", "p_value", "null", "distance"):
+            variables |= {f"{name}_{group}": each for name, each in getattr(self, group).items()}
         data: dict[str, Any] = {name: (self._axes, values) for name, values in variables.items()}
-        data |= {f"{name}_uniform": value for name, value in self.uniform.items()}
-        data |= {f"{name}_coverage": value for name, value in self.coverage.items()}
+        for group in ("uniform", "coverage"):
+            data |= {f"{name}_{group}": each for name, each in getattr(self, group).items()}
         sizes = zip(self._axes, self.positional.shape, strict=True)
-        coordinates = {name: np.arange(size) for name, size in sizes}
         attributes = provenance(None, sentences=self.sentences, seconds=self.seconds)
-        dataset = add_labels(xr.Dataset(data, coordinates, attributes))
-        long_names = SHARES | PATTERNS | {f"{n}_distance": t for n, t in DISTANCES.items()}
+        dataset = xr.Dataset(data, {name: np.arange(size) for name, size in sizes}, attributes)
         for label, variable in dataset.variables.items():
-            name = long_names.get(str(label), str(label).replace("_", " "))
+            name = SHARES.get(str(label), str(label).replace("_", " "))
             variable.attrs.update(long_name=name, units="1")
         return dataset

@@ -21,6 +21,7 @@ class ShareSettings:
     diagonal : False leaves out the weight of a token on itself, which is both the same position
         and an equal token
     symbols : number of different tokens; counted if not given, except in a stream
+    table_bytes : memory of the sums of each kind of group
     blocks : number of blocks of sentences, for the errors
     nulls : number of permutations of each kind
     seed : of the permutations
@@ -35,6 +36,7 @@ class ShareSettings:
     floor: float = 0.0
     diagonal: bool = True
     symbols: int | None = None
+    table_bytes: int = 2**28
     blocks: int = 16
     nulls: int = 39
     seed: int = 0
@@ -43,5 +45,5 @@ class ShareSettings:
         validation.number("floor", self.floor, at_least=0, at_most=0.1)
         if self.symbols is not None:
             validation.integer("symbols", self.symbols, at_least=1, at_most=MAX_SYMBOLS)
-        for name, least in (("blocks", 2), ("nulls", 19), ("seed", 0)):
+        for name, least in (("table_bytes", 1), ("blocks", 2), ("nulls", 19), ("seed", 0)):
             validation.integer(name, getattr(self, name), at_least=least)

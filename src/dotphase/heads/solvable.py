@@ -179,6 +179,6 @@ def solvable(
         matrix = as_array("form", form)
         symmetric = float(np.sum((matrix + matrix.T) ** 2) / (4 * np.sum(matrix**2)))
     count = validation.integer("sentences", sentences, at_least=1)
-    alpha_c = found.alpha_c, found.alpha_c_stderr
-    numbers = (np.nan if value is None else float(value) for value in alpha_c)
-    return Solvable(model, *numbers, count / table.shape[1], symmetric)
+    numbers = found.alpha_c, found.alpha_c_stderr
+    alpha_c, stderr = (np.nan if value is None else float(value) for value in numbers)
+    return Solvable(model, alpha_c, stderr, count / table.shape[1], symmetric)

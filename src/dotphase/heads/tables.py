@@ -13,8 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-#: Memory of the sums of one table, in bytes.
-TABLE_BYTES = 2**28
 #: Odd multiplier of the hash: 2^64 divided by the golden ratio.
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
@@ -26,8 +24,8 @@ class GroupTable:
     that find their slot occupied are left out. This does not depend on the attention.
     """
 
-    def __init__(self, groups: int | None, blocks: int, heads: int) -> None:
-        slots = max(TABLE_BYTES // (4 * blocks * heads), 1)
+    def __init__(self, groups: int | None, blocks: int, heads: int, size: int) -> None:
+        slots = max(size // (4 * blocks * heads), 1)
         self.dense = groups is not None and groups <= slots
         self.slots = groups if groups is not None and self.dense else slots
         self.owner = None if self.dense else np.full(self.slots, -1, np.int64)
