@@ -28,7 +28,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 DATA = DOCS / "data/heads_encoder.nc"
 LAYERS, HEADS = 6, 12
 #: Tokens of a window, the special ones at both ends included, and number of windows.
-LENGTH, WINDOWS, BATCH = 32, 600, 50
+LENGTH, WINDOWS, BATCH = 32, 400, 50
 START, END, UNKNOWN = "[CLS]", "[SEP]", "[UNK]"
 SHARES = ("positional", "semantic", "interaction", "rest")
 PATTERNS = ("previous", "diagonal", "first", "duplicate", "entropy")

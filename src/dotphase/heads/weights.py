@@ -84,12 +84,11 @@ def query_key(query: Any, key: Any, positions: Any, tokens: Any) -> QueryKeyForm
     form = w_q @ w_k.T
     size = float(np.sum(form**2))
     cov_p, cov_e = np.cov(p.T, bias=True), np.cov(e.T, bias=True)
-    variances = np.array([
-        _variance(form, _second_moment(p + e.mean(axis=0)), cov_p),
-        _variance(form, _second_moment(e + p.mean(axis=0)), cov_e),
-        _variance(form, cov_p, cov_e) + _variance(form, cov_e, cov_p),
-    ])  # fmt: skip
-    if not (size > 0 and variances.sum() > 0):
+    positional = _variance(form, _second_moment(p + e.mean(axis=0)), cov_p)
+    semantic = _variance(form, _second_moment(e + p.mean(axis=0)), cov_e)
+    mixed = _variance(form, cov_p, cov_e) + _variance(form, cov_e, cov_p)
+    total = positional + semantic + mixed
+    if not (size > 0 and total > 0):
         raise InvalidInput("query", "scores without variance", "must give different scores")
     alignment, chance = {}, {}
     for name, covariance in (("positions", cov_p), ("tokens", cov_e)):
@@ -98,7 +97,9 @@ def query_key(query: Any, key: Any, positions: Any, tokens: Any) -> QueryKeyForm
         chance[name] = (basis.shape[1] / d) ** 2
     values = np.linalg.svd(form, compute_uv=False)
     return QueryKeyForm(
-        *(variances / variances.sum()).tolist(),
+        positional=positional / total,
+        semantic=semantic / total,
+        interaction=mixed / total,
         alignment=alignment,
         chance=chance,
         singular_values=values,
