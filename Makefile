@@ -64,9 +64,6 @@ trials: $(READY)
 	$(BIN)/python trials/all.py --seed $(SEED)
 
 figures: $(READY)
-	$(BIN)/python -m reproduction transition --full --out out/figures
-	cp out/figures/figures/transition.png docs/images/branches.png
-	cp out/figures/figures/transition-dark.png docs/images/branches-dark.png
 	$(BIN)/python docs/pictures/animation.py
 	$(BIN)/python docs/pictures/two_minima.py --compute
 	$(BIN)/python benchmarks/explorer_screenshots.py docs/images/explorer.png
