@@ -19,8 +19,8 @@ from dotphase.plot.style import (
     use_scientific_ticks,
 )
 
-#: Colors of Okabe and Ito, and markers, one for each rule.
-SHADES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
+#: Colors and markers of the rules; blue and orange are the branches.
+SHADES = ("#7F7F7F", "#009E73", "#CC79A7", "#B79F00")
 MARKERS = ("o", "s", "D", "^")
 #: Number of points of a training.
 SHOWN = 10

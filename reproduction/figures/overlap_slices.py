@@ -38,7 +38,7 @@ def plot_overlap_slices(
             for axis in row[len(curves) :]:
                 axis.set_axis_off()
             for axis, (value, theory, runs) in zip(row, curves, strict=False):
-                _plot_overlaps(axis, theory, squeeze_parameter(runs))
+                plot_overlaps(axis, theory, squeeze_parameter(runs))
                 axis.set_title(slice_name(parameter, value), fontsize="medium")
         for axis in axes[-1]:
             axis.set_xlabel(ALPHA)
@@ -49,7 +49,7 @@ def plot_overlap_slices(
     return figure
 
 
-def _plot_overlaps(axis: Any, theory: xr.Dataset, runs: xr.Dataset) -> None:
+def plot_overlaps(axis: Any, theory: xr.Dataset, runs: xr.Dataset) -> None:
     """Theta of the semantic and m of the positional branch, in theory and trained."""
     theory, scale = theory.sortby("alpha"), overlap_scale(theory)
     for name, overlap in ORDER_PARAMETERS.items():

@@ -11,7 +11,7 @@ import xarray as xr
 
 from dotphase import diagram, positional_semantic
 from dotphase.analysis import locate_fall, trained_alpha_c
-from reproduction.figures.family import plot_family
+from reproduction.figures.lengths import plot_lengths
 from reproduction.figures.winners import mechanism, plot_winners
 from reproduction.item import Datasets, Item
 from reproduction.rows import OVERLAP, finite_size, format_number, number, over_seeds, usable
@@ -86,7 +86,7 @@ def draw(datasets: Datasets) -> dict[str, Any]:
         (f"$L = {length}$", datasets[f"theory-{length}"], datasets[f"runs-{length}"])
         for length in _lengths(datasets)
     ]
-    figures = {"": plot_family(members, lines(datasets))}
+    figures = {"": plot_lengths(members, lines(datasets))}
     maps = _maps(datasets)
     return figures | ({"ranks": plot_winners(maps)} if maps else {})
 
