@@ -310,6 +310,15 @@ def heads():
     return xr.Dataset({name: (("layer", "head"), each) for name, each in shares.items()})
 
 
+def wide():
+    """Eigenvalues of two students, a density, and the onset for two ridges."""
+    x = np.linspace(0.1, 3, 30)
+    solution = SimpleNamespace(spectrum=lambda: (x, 0.5 * np.exp(-x)))
+    onset = (("ridge", "omega"), [[0.02, 0.04, 0.1], [0.07, 0.12, 0.3]])
+    diagram = xr.Dataset({"alpha_c": onset}, {"ridge": [0.1, 0.2], "omega": [0, 0.3, 0.7]})
+    return np.stack([np.append(np.zeros(30), x)] * 2), solution, diagram
+
+
 def descent():
     """Gradient descent over twenty steps, trusted for the first twelve."""
     step = np.arange(21)

@@ -43,6 +43,7 @@ def example_data():
         "model_error": (made_up.model_errors(),),
         "outcomes": ({"$d = 100$": basins.isel(optimizer=[0])},),
         "phase_maps": (diagram, grid),
+        "wide": made_up.wide(),
         "trained_diagram": (made_up.trained_means(), made_up.critical("omega", made_up.OMEGA)),
     }
 

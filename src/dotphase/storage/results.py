@@ -73,6 +73,7 @@ SAVED_CLASSES = {
     "Transition": "dotphase.theory.transitions",
     "WideBayes": "dotphase.extensive.bayes",
     "WideSolution": "dotphase.extensive.solve",
+    "WideTraining": "dotphase.extensive.training",
 }
 
 

@@ -1,0 +1,220 @@
+"""Training at finite d: full-batch L-BFGS on ``n = round(alpha d^2)`` sentences."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from scipy.optimize import minimize
+
+from dotphase.config import validation
+from dotphase.config.formatting import Description, format_value
+from dotphase.extensive.solve import check_arguments
+from dotphase.model.paper import kind_mixing
+from dotphase.numerics.statistics import mean_and_error
+from dotphase.runtime.precision import in_double_precision
+from dotphase.storage.results import Result
+
+#: Fresh sentences for the test error.
+HELD_OUT = 20_000
+#: Largest number of iterations; largest gradient, relative to the ridge, of a trained student.
+MAX_ITERATIONS, TOLERANCE = 2000, 1e-3
+#: Smallest eigenvalue that counts for the rank, relative to the largest.
+RANK_CUT = 1e-3
+QUANTITIES = ("q", "m", "trace", "rank", "shift", "train_loss", "test_error")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WideTraining(Result):
+    """Trained students of unrestricted width, one for each data set.
+
+    Attributes
+    ----------
+    alpha, rho, ridge, length, omega, d : the request
+    q, m, trace, rank, shift, train_loss, test_error : of each student, in the units of the theory
+    eigenvalues : of each ``S = Q Q^T``, increasing
+    converged : whether the gradient is small, for each student
+    seconds : wall time
+
+    Examples
+    --------
+    >>> runs = dp.wide.train(alpha=0.7, rho=0.5, ridge=0.1, d=20, seeds=2)
+    >>> runs.eigenvalues.shape
+    (2, 20)
+    """
+
+    dimensions: ClassVar = dict.fromkeys(QUANTITIES, ("seed",)) | {
+        "eigenvalues": ("seed", "eigenvalue")
+    }
+    long_names: ClassVar = {"eigenvalues": "eigenvalues of S"}
+
+    alpha: float
+    rho: float
+    ridge: float
+    length: int
+    omega: float
+    d: int
+    q: Float[np.ndarray, " seed"]
+    m: Float[np.ndarray, " seed"]
+    trace: Float[np.ndarray, " seed"]
+    rank: Float[np.ndarray, " seed"]
+    shift: Float[np.ndarray, " seed"]
+    train_loss: Float[np.ndarray, " seed"]
+    test_error: Float[np.ndarray, " seed"]
+    eigenvalues: Float[np.ndarray, "seed d"] = field(repr=False)
+    converged: tuple[bool, ...]
+    seconds: float
+
+    @property
+    def mean(self) -> dict[str, float]:
+        """Means over data sets."""
+        return {name: mean_and_error(getattr(self, name))[0] for name in QUANTITIES}
+
+    @property
+    def stderr(self) -> dict[str, float]:
+        """Standard errors of the means."""
+        return {name: mean_and_error(getattr(self, name))[1] for name in QUANTITIES}
+
+    @property
+    def description(self) -> Description:
+        """Means over data sets with their errors."""
+        title = f"{len(self.q)} students, d = {self.d}, alpha = {self.alpha:g}, rho = {self.rho:g}"
+        rows = ((name, format_value(self.mean[name], self.stderr[name])) for name in QUANTITIES)
+        return Description(title, tuple(rows))
+
+
+@in_double_precision
+def train(
+    *,
+    alpha: float,
+    rho: float,
+    ridge: float,
+    d: int,
+    seeds: int = 4,
+    length: int = 2,
+    omega: float = 0.0,
+    seed: int = 0,
+) -> WideTraining:
+    """Train students ``S = Q Q^T`` with square Q from random weights.
+
+    Positional weights are represented by the shift that they make, which is trained as well.
+
+    Parameters
+    ----------
+    alpha, rho, ridge, length, omega
+        As for `dotphase.wide.solve`, with two or three tokens.
+    d : int
+        Dimension of a token.
+    seeds : int
+        Number of data sets, each with a teacher of its own.
+    seed : int
+        Root seed.
+
+    Examples
+    --------
+    >>> runs = dp.wide.train(alpha=0.7, rho=0.5, ridge=0.1, d=20, seeds=2)
+    >>> abs(runs.mean["test_error"] - 0.026) < 0.02
+    True
+    """
+    start = time.perf_counter()
+    alpha = validation.number("alpha", alpha, above=0)
+    rho, ridge, length, omega = check_arguments(rho, ridge, length, omega)
+    validation.integer("length", length, at_least=2, at_most=3)
+    validation.integer("d", d, at_least=2, at_most=2000)
+    count = validation.integer("seeds", seeds, at_least=1)
+    root = validation.integer("seed", seed, at_least=0)
+    case = (alpha, rho, ridge, length, omega)
+    rows = [_student(np.random.default_rng([root, index]), d, *case) for index in range(count)]
+    columns: dict[str, Any] = {name: np.asarray([row[name] for row in rows]) for name in rows[0]}
+    converged = tuple(columns.pop("converged").tolist())
+    return WideTraining(
+        *case, d, **columns, converged=converged, seconds=time.perf_counter() - start
+    )
+
+
+def scores(
+    tokens: Float[Array, "n L d"], Q: Float[Array, "d width"], shift: Float[Array, ""]
+) -> Float[Array, "n L L"]:
+    """``(x_a^T S x_b - delta_ab Tr S)/sqrt d``, and the positional shift of the diagonal."""
+    length, d = tokens.shape[1:]
+    projected = tokens @ Q
+    diagonal = shift - jnp.sum(Q**2) / np.sqrt(d)
+    return projected @ projected.swapaxes(1, 2) / np.sqrt(d) + diagonal * jnp.eye(length)
+
+
+@jax.jit
+def _losses(
+    tokens: Float[Array, "n L d"], target: Float[Array, "n L L"], Q: Array, shift: Array
+) -> Float[Array, " n"]:
+    attention = jax.nn.softmax(scores(tokens, Q, shift), axis=-1)
+    return jnp.sum((target - attention) ** 2, axis=(1, 2)) / 2
+
+
+@jax.jit
+@jax.value_and_grad
+def _objective(
+    weights: Float[Array, " d*d+1"], tokens: Array, target: Array, ridge: Array, with_shift: Array
+) -> Float[Array, ""]:
+    """Training loss divided by d^2, as a function of the entries of Q and of the shift."""
+    d = tokens.shape[2]
+    Q, shift = weights[:-1].reshape(d, d), weights[-1] * with_shift
+    return jnp.sum(_losses(tokens, target, Q, shift)) / d**2 + ridge * jnp.sum(Q**2) / d
+
+
+def _student(
+    rng: np.random.Generator,
+    d: int,
+    alpha: float,
+    rho: float,
+    ridge: float,
+    length: int,
+    omega: float,
+) -> dict[str, Any]:
+    """Train one student and measure it."""
+    W = rng.standard_normal((d, max(round(rho * d), 1))) / np.sqrt(d * np.sqrt(rho))
+    mixing = kind_mixing(length, length)
+
+    def sentences(n: int) -> tuple[Float[np.ndarray, "n L d"], Array]:
+        tokens = rng.standard_normal((n, length, d))
+        semantic = jax.nn.softmax(scores(tokens, W, 0.0), axis=-1)  # type: ignore[arg-type]
+        return tokens, (1 - omega) * semantic + omega * mixing
+
+    data = tuple(map(jnp.asarray, sentences(max(round(alpha * d**2), 1))))
+    initial = np.append(rng.standard_normal(d * d) / np.sqrt(d), 0.0)
+    best = minimize(
+        _in_numpy(lambda weights: _objective(weights, *data, ridge, float(omega > 0))),
+        initial, jac=True, method="L-BFGS-B",
+        options={"maxiter": MAX_ITERATIONS, "maxfun": 2 * MAX_ITERATIONS, "maxcor": 20,
+                 "ftol": 1e-15, "gtol": 1e-3 * TOLERANCE * ridge / d},
+    )  # fmt: skip
+    Q, shift = best.x[:-1].reshape(d, d), float(best.x[-1])
+    S, teacher = Q @ Q.T, W @ W.T
+    eigenvalues = np.linalg.eigvalsh(S)
+    held_out = _losses(*sentences(HELD_OUT), Q, shift)  # type: ignore[arg-type]
+    return {
+        "q": np.sum(S**2) / d,
+        "m": np.sum(S * teacher) / d,
+        "trace": np.trace(S) / d,
+        "rank": np.mean(eigenvalues > RANK_CUT * max(eigenvalues[-1], 1e-6)),
+        "shift": shift,
+        "train_loss": best.fun,
+        "test_error": 2 / length * float(np.mean(held_out)),
+        "eigenvalues": eigenvalues,
+        "converged": bool(np.linalg.norm(best.jac) < TOLERANCE * ridge),
+    }
+
+
+def _in_numpy(function: Callable[[Any], Any]) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
+    """Convert value and gradient for SciPy."""
+
+    def call(weights: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = function(weights)
+        return float(value), np.asarray(gradient)
+
+    return call

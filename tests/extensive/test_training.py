@@ -1,0 +1,56 @@
+"""Training of wide students, beside the theory."""
+
+import numpy as np
+import pytest
+
+import dotphase as dp
+from result_checks import assert_is_a_result
+
+
+@pytest.fixture(scope="module")
+def runs():
+    return dp.wide.train(alpha=0.7, rho=0.5, ridge=0.1, d=24, seeds=2)
+
+
+def test_students_agree_with_the_theory(runs):
+    """Terms of order 1/d remain, and the norm of three teachers."""
+    theory = dp.wide.solve(alpha=0.7, rho=0.5, ridge=0.1)
+    assert all(runs.converged)
+    for name, tolerance in {
+        "train_loss": 0.08,
+        "test_error": 0.15,
+        "trace": 0.08,
+        "rank": 0.08,
+    }.items():
+        assert runs.mean[name] == pytest.approx(getattr(theory, name), rel=tolerance), name
+    assert np.allclose(np.sum(runs.eigenvalues**2, axis=1) / 24, runs.q)
+
+
+def test_the_shift_is_trained_with_positions_only():
+    with_positions = dp.wide.train(alpha=0.7, rho=0.5, ridge=1.0, omega=0.9, d=24, seeds=1)
+    assert with_positions.shift[0] == pytest.approx(np.log(0.59 / 0.41), abs=0.08)
+
+
+def test_a_seed_gives_the_same_students(runs):
+    again = dp.wide.train(alpha=0.7, rho=0.5, ridge=0.1, d=24, seeds=1)
+    assert again.train_loss[0] == pytest.approx(runs.train_loss[0], rel=1e-12)
+
+
+def test_it_is_a_result(runs, tmp_path):
+    assert_is_a_result(runs, tmp_path)
+
+
+def test_comparison_has_both_sources():
+    both = dp.wide.compare([0.7], d=24, seeds=2, rho=0.5, ridge=0.1)
+    theory, training = (both.sel(source=name) for name in ("theory", "training"))
+    assert float(theory["test_error"][0]) == pytest.approx(0.0259543, abs=1e-6)
+    ratio = (training["train_loss"] / theory["train_loss"]).values
+    assert np.all(abs(ratio - 1) < 0.2) and both["q"].attrs["long_name"] == "tr S^2/d"
+    assert both.attrs["onset"] == dp.wide.onset(rho=0.5, ridge=0.1)
+
+
+def test_bad_input_is_named():
+    with pytest.raises(dp.InvalidInput, match="length = 1"):
+        dp.wide.train(alpha=0.7, rho=0.5, ridge=0.1, d=16, length=1)
+    with pytest.raises(dp.InvalidInput, match="seeds = 1"):
+        dp.wide.compare([0.2], d=16, seeds=1, rho=0.5, ridge=0.1)
