@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from jaxtyping import Float
-from scipy.special import ndtr, stdtrit
 
 from dotphase.analysis import mean_and_error
-from reproduction.verdict import ERRORS, Row, between_engines
+from reproduction.verdict import Row, between_engines
 
 #: The overlap that identifies a branch, and the start that leads to it.
 OVERLAP = {"semantic": "theta", "positional": "m"}
@@ -27,14 +26,9 @@ def number(point: xr.Dataset, name: str) -> Number:
 
 
 def over_seeds(values: xr.DataArray) -> Number:
-    """Mean over seeds and its standard error, as two numbers.
-
-    The error of few seeds is itself uncertain. Student's t widens it, so that `ERRORS` of it have
-    the coverage of a normal law: by 1.1 for 24 seeds, by 79 for two.
-    """
+    """Mean over seeds and its standard error, as two numbers."""
     mean, error = mean_and_error(values)
-    widened = float(error) * float(stdtrit(values.sizes["seed"] - 1, ndtr(ERRORS))) / ERRORS
-    return float(mean), widened
+    return float(mean), float(error)
 
 
 def over_runs(values: Float[np.ndarray, " runs"]) -> Number:
@@ -98,7 +92,8 @@ def theory_and_training(
             for name in (*(LOSSES if losses else ()), overlap):
                 conditions = {**at, "branch": branch, "alpha": alpha}
                 pair = number(point, name), over_seeds(students[name])
-                row = between_engines(name, conditions, *pair, share=share)
+                seeds = students.sizes["seed"]
+                row = between_engines(name, conditions, *pair, share=share, seeds=seeds)
                 rows.append(row if bool(usable(point)) else row.outside(_model_error(point, name)))
     return rows
 
@@ -117,7 +112,7 @@ def differences(
     quantities: Iterable[str],
     at: Mapping[str, Any],
     origin: str,
-    **share: float,
+    **share: Any,
 ) -> list[Row]:
     """Compare two kinds of runs on the same data sets, whose fluctuations cancel.
 
@@ -129,5 +124,6 @@ def differences(
         gap, error = over_seeds(second[name] - first[name])
         mean = float(first[name].mean("seed"))
         ours = (mean + gap, error)
-        rows.append(between_engines(name, dict(at), (mean, 0.0), ours, origin, **share))
+        pair, seeds = ((mean, 0.0), ours), first.sizes["seed"]
+        rows.append(between_engines(name, dict(at), *pair, origin, seeds=seeds, **share))
     return rows

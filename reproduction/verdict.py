@@ -11,6 +11,8 @@ import math
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
+from scipy.special import ndtr, stdtrit
+
 from reproduction.facts import Fact
 
 #: Numbers agree within this many standard errors plus this share of the reference. The share covers
@@ -36,6 +38,15 @@ def allowed_difference(reference: float, *errors: float, share: float = SHARE) -
     return ERRORS * math.hypot(*errors) + share * abs(reference)
 
 
+def widening(seeds: int | None) -> float:
+    """Factor by which Student's t widens a standard error from few data sets.
+
+    `ERRORS` widened errors have the coverage of a normal law: the factor is 3.1 for four data sets,
+    1.1 for 24. Without a number of data sets the error is taken as known.
+    """
+    return 1.0 if seeds is None else float(stdtrit(seeds - 1, ndtr(ERRORS))) / ERRORS
+
+
 @dataclass(frozen=True)
 class Row:
     """One line of the report.
@@ -46,11 +57,11 @@ class Row:
     reference : the number compared with
     reference_error : its standard error, or None if unknown
     origin : source of the reference: a publication, or another engine of this package
-    ours, stderr : our number
+    ours, stderr : our number and its standard error
     allowed : largest difference that counts as agreement
     verdict : `AGREES`, `OFF`, `DIFFERS`, `OUTSIDE` or `UNDECIDED`
     why : the rule that was used, or the evidence
-    noise : standard error of the difference, unpublished errors included
+    noise : standard error of the difference, unpublished errors included, widened for few data sets
     tolerance : difference that matters
     """
 
@@ -113,6 +124,7 @@ def against_runs(
     spread: float,
     tolerance: float | None = None,
     share: float = SHARE,
+    seeds: int | None = None,
 ) -> Row:
     """Compare with a published mean over runs.
 
@@ -126,15 +138,18 @@ def against_runs(
         Difference that matters, `NOISY` of the published number if not given.
     share : float
         Allowed relative difference besides the errors.
+    seeds : int, optional
+        Number of our data sets, for `widening`.
     """
     runs = fact.runs or 1
     error = (spread if fact.spread is None else fact.spread) / math.sqrt(runs)
-    allowed = allowed_difference(fact.value, stderr, error, share=share) + fact.rounding
-    why = f"at most {ERRORS:g} combined standard errors plus {100 * share:g}% apart"
+    widened = widening(seeds) * stderr
+    allowed = allowed_difference(fact.value, widened, error, share=share) + fact.rounding
+    why = _within_errors(share, seeds)
     tolerance = NOISY * abs(fact.value) if tolerance is None else tolerance
     # Do not show our estimate as a published error.
     reference_error = None if fact.spread is None else error
-    noise = math.hypot(stderr, error)
+    noise = math.hypot(widened, error)
     return _row(fact, reference_error, (ours, stderr), allowed, why, noise, tolerance)
 
 
@@ -185,14 +200,16 @@ def between_engines(
     origin: str = "theory",
     share: float = SHARE,
     tolerance: float | None = None,
+    seeds: int | None = None,
 ) -> Row:
     """Compare two engines of this package, each given as (value, standard error).
 
-    `origin` names the engine of `reference`; `tolerance` as in `against_runs`.
+    `origin` names the engine of `reference`; `tolerance` and `seeds` as in `against_runs`.
     """
-    allowed = allowed_difference(reference[0], reference[1], ours[1], share=share)
-    why = f"at most {ERRORS:g} combined standard errors plus {100 * share:g}% apart"
-    noise = math.hypot(reference[1], ours[1])
+    widened = widening(seeds) * ours[1]
+    allowed = allowed_difference(reference[0], reference[1], widened, share=share)
+    why = _within_errors(share, seeds)
+    noise = math.hypot(reference[1], widened)
     matters = MATTERS * abs(reference[0]) if tolerance is None else tolerance
     numbers = (*reference, f"{origin}, this run", *ours, allowed, "", why, noise, matters)
     return Row(quantity, at, *numbers).judged()
@@ -211,6 +228,14 @@ def within(
     """Compare with a number without an error; `allowed` is the largest difference that agrees."""
     numbers = (reference, None, origin, *ours, allowed, "", why, ours[1], tolerance)
     return Row(quantity, at, *numbers).judged()
+
+
+def _within_errors(share: float, seeds: int | None) -> str:
+    """The rule of a comparison with standard errors, in words."""
+    text = f"at most {ERRORS:g} combined standard errors plus {100 * share:g}% apart"
+    if widening(seeds) < 1.2:
+        return text
+    return f"{text}; ours is widened by {widening(seeds):.1f} for {seeds} data sets"
 
 
 def _row(

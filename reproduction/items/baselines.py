@@ -99,8 +99,8 @@ def compare(datasets: Datasets) -> list[Row]:
     final = errors["test_error"].isel(alpha=-1)
     at = {"alpha": float(errors["alpha"][-1])}
     pair = (float(errors["linear_limit"]), 0.0), over_seeds(final.sel(learner="linear layer"))
-    share = finite_size(errors)
-    return [between_engines("test error of the linear layer", at, *pair, share=share)]
+    judged: dict[str, Any] = {"share": finite_size(errors), "seeds": errors.sizes["seed"]}
+    return [between_engines("test error of the linear layer", at, *pair, **judged)]
 
 
 def remarks(datasets: Datasets) -> list[str]:
@@ -121,7 +121,7 @@ def remarks(datasets: Datasets) -> list[str]:
 
 
 SIZES = {
-    "quick": {"alphas": [1.0, 2.0], "d": 60, "seeds": 3, "perceptron_d": 60},
+    "quick": {"alphas": [1.0, 2.0], "d": 60, "seeds": 4, "perceptron_d": 60},
     "full": {
         "alphas": [0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0], "d": 1000, "seeds": 8, "perceptron_d": 100,
     },

@@ -146,13 +146,15 @@ def compare(datasets: Datasets) -> list[Row]:
                     continue
                 at = {"model": name, "start": start, "alpha": float(alpha), "runs": stayed.size}
                 pair = number(end, overlap), over_seeds(students[overlap].isel(seed=stayed))
-                rows.append(between_engines(overlap, at, *pair, "dynamics", finite_size(runs)))
+                judged: dict[str, Any] = {"share": finite_size(runs), "seeds": stayed.size}
+                rows.append(between_engines(overlap, at, *pair, "dynamics", **judged))
     for name, (label, _) in RULES.items():
         theory, runs = datasets[f"path-{name}"].isel(step=-1), datasets[f"trained-{name}"]
         ours = over_seeds(runs["theta"].isel(step=-1))
         at = {"rule": label, "step": int(theory["step"])}
         pair = number(theory, "theta"), ours
-        rows.append(between_engines("theta", at, *pair, "dynamics", finite_size(runs)))
+        judged = {"share": finite_size(runs), "seeds": runs.sizes["seed"]}
+        rows.append(between_engines("theta", at, *pair, "dynamics", **judged))
     return rows
 
 
@@ -206,7 +208,7 @@ RANDOM = [1.0, 2.0, 3.0, 4.0, 6.0]
 SIZES = {
     "quick": {
         "slices": ["sigma-0.3"], "lengths": {3: [0.5, 1.0]}, "alphas": [0.5, 1.5],
-        "minima": {"log2_points": 12}, "log2_ensemble": 10, "d": 200, "seeds": 3,
+        "minima": {"log2_points": 12}, "log2_ensemble": 10, "d": 200, "seeds": 4,
         "scales": [1.0], "basins": ([2.0, 6.0], 4), "random": {1000: ([2.0, 6.0], 3)},
         "rule": {"alpha": 1.0, "lr": 4.0, "steps": 60},
     },

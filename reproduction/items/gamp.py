@@ -102,7 +102,7 @@ def remarks(datasets: Datasets) -> list[str]:
 
 
 SIZES = {
-    "quick": {"d": 500, "seeds": 2, "iterations": 60},
+    "quick": {"d": 300, "seeds": 4, "iterations": 60},
     "full": {"d": 1000, "seeds": 4, "iterations": 200},
 }
 ITEM = Item("Message passing against state evolution", compute, draw, compare, SIZES, remarks)

@@ -137,7 +137,8 @@ def compare(datasets: Datasets) -> list[Row]:
             ours = over_seeds(runs[overlap].sel(start=branch, alpha=alpha).isel(seed=ended))
             at = {"L": length, "branch": branch, "alpha": alpha, "runs": ended.size}
             pair = number(point, overlap), ours
-            rows.append(between_engines(overlap, at, *pair, share=finite_size(runs)))
+            judged: dict[str, Any] = {"share": finite_size(runs), "seeds": ended.size}
+            rows.append(between_engines(overlap, at, *pair, **judged))
     return rows
 
 

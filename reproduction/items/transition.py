@@ -80,7 +80,8 @@ def compare(datasets: Datasets) -> list[Row]:
 
 def _published_run(runs: xr.Dataset, fact: Fact) -> Row:
     values = measured(runs, fact.quantity).sel(alpha=fact.at["alpha"], method="nearest")
-    row = against_runs(fact, *over_seeds(values), float(values.std("seed", ddof=1)))
+    spread, seeds = float(values.std("seed", ddof=1)), values.sizes["seed"]
+    row = against_runs(fact, *over_seeds(values), spread, seeds=seeds)
     start = fact.table.removesuffix("_start")
     return Row(**{**vars(row), "at": {"start": start, **fact.at}})
 

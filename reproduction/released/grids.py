@@ -125,8 +125,8 @@ FEW = tuple(ALPHAS[k] for k in (6, 12, 18, 24))
 #: Grids by scale and matrix A; quick ones have few cells, or a smaller d.
 MAPS = {
     "quick": {
-        "standard": Grid(FEW, (0.2, 0.3, 0.4), 2),
-        "other": Grid(FEW, (0.1, 0.3, 0.5), 2, d=200, mixing="other"),
+        "standard": Grid(FEW, (0.2, 0.3, 0.4), 4, d=500),
+        "other": Grid(FEW, (0.1, 0.3, 0.5), 4, d=100, mixing="other"),
     },
     "full": {
         "standard": Grid(ALPHAS, OMEGAS, 24),
@@ -134,7 +134,7 @@ MAPS = {
     },
 }
 RANK_TWO = {
-    "quick": Grid((1.005, 2.0, 3.0, 4.0), (0.1, 0.3, 0.5), 2, d=100, rank=2, starts=("random",)),
+    "quick": Grid((1.005, 2.0, 3.0, 4.0), (0.1, 0.3, 0.5), 4, d=60, rank=2, starts=("random",)),
     "full": Grid(MORE_ALPHAS, OMEGAS, 10, rank=2, starts=("random",)),
 }
 #: Runs and dimensions at alpha = 1.5.
@@ -144,7 +144,7 @@ SCALING = {"quick": (24, (23, 87, 209)), "full": (80, DIMENSIONS)}
 def slice_grid(scale: str, sigma: float, ridge: float) -> Grid:
     """The grid along alpha at omega = .3 for another sigma or ridge."""
     if scale == "quick":
-        return Grid(FEW, (0.3,), 2, d=200, sigma=sigma, ridge=ridge)
+        return Grid(FEW, (0.3,), 4, d=150, sigma=sigma, ridge=ridge)
     return Grid(ALPHAS, (0.3,), 24, sigma=sigma, ridge=ridge)
 
 

@@ -10,7 +10,7 @@ from dotphase.config.formatting import Description, Printable, format_value, for
     [(0.114801, 0.000123, "0.11480 ± 0.00012"), (1.5, None, "1.5"), (1.5, 0.0, "1.5"),
      (0.0, 0.0, "0"), (None, None, "none"), (float("nan"), 1.0, "none"),
      (5.03e-6, 3.5e-7, "5.03e-06 ± 3.5e-07"), (1.2, float("nan"), "1.2 ± nan"),
-     (1.0, 2e-16, "1"), (0.25, 3e-12, "0.25")],
+     (1.0, 2e-16, "1"), (0.25, 3e-12, "0.25"), (0.0046512, 0.014, "0.0047 ± 0.0140")],
 )  # fmt: skip
 def test_a_number_has_the_digits_of_its_error(value, error, shown):
     assert format_value(value, error) == shown

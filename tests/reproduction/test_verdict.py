@@ -14,6 +14,7 @@ from reproduction.verdict import (
     against_equations,
     against_runs,
     between_engines,
+    widening,
     within,
     within_range,
 )
@@ -115,3 +116,26 @@ def test_every_comparison_catches_what_it_says_it_catches(kind):
     # And the truth passes: three standard errors are rarely exceeded.
     right = [compare(value + noise).verdict for noise in drawn]
     assert np.mean([verdict == AGREES for verdict in right]) > 0.98
+
+
+def test_few_data_sets_widen_the_allowed_difference_and_not_the_printed_error():
+    assert widening(2) == pytest.approx(78.6, abs=0.1) and widening(24) == pytest.approx(1.12, rel=0.01)
+    few, known = (
+        between_engines("x", {}, (1.0, 0.0), (1.0, 0.001), share=0.0, seeds=seeds)
+        for seeds in (4, None)
+    )
+    assert few.stderr == known.stderr == 0.001
+    assert few.allowed == pytest.approx(widening(4) * known.allowed) and "4 data sets" in few.why
+    assert few.noise == pytest.approx(widening(4) * 0.001)
+    row = against_runs(fact(1.0, spread=0.0, runs=9), 1.0, 0.001, 0.0, share=0.0, seeds=4)
+    assert row.allowed == pytest.approx(few.allowed + row.reference * 0.05)
+
+
+def test_the_quick_report_has_four_data_sets_or_more():
+    from reproduction.items import ITEMS
+    from reproduction.released.grids import MAPS, RANK_TWO, SCALING, slice_grid
+
+    grids = [*MAPS["quick"].values(), RANK_TWO["quick"], slice_grid("quick", 0.7, 0.01)]
+    seeds = [grid.runs for grid in grids] + [SCALING["quick"][0]]
+    seeds += [ITEMS[name].sizes["quick"].get("seeds", 4) for name in ITEMS]
+    assert min(seeds) >= 4

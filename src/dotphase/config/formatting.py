@@ -118,7 +118,8 @@ def format_value(value: float | None, stderr: float | None = None) -> str:
         return f"{value:.6g}{suffix}"
     if abs(value) < SCIENTIFIC_BELOW:
         return f"{value:.3g} ± {stderr:.2g}"
-    digits = _significant_digits(stderr)
+    # A mean smaller than its error keeps its first two digits: it is not rounded to nothing.
+    digits = _significant_digits(min(stderr, abs(value)))
     return f"{value:.{digits}f} ± {stderr:.{digits}f}"
 
 
