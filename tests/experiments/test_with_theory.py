@@ -2,10 +2,14 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import dotphase as dp
 from dotphase.experiments.comparison import with_theory
+from dotphase.theory.stability import Stability
+
+SADDLE = Stability(1.0, 0.0, False, "a saddle", "saddle", ("positional",))
 
 
 @pytest.fixture(scope="module")
@@ -18,9 +22,53 @@ def runs(paper):
     return dp.train(paper, alpha=2.0, d=40, seeds=2, start="semantic", steps=3)
 
 
-def _with(monkeypatch, runs, solution):
-    monkeypatch.setattr(with_theory, "solve_many", lambda points, **options: [solution])
+def _with(monkeypatch, runs, *solutions):
+    def solve(points, **options):
+        names = [name for _, _, name in points]
+        return [one for one in solutions if one.branch in names]
+
+    monkeypatch.setattr(with_theory, "solve_many", solve)
     return dp.analysis.with_theory(runs)
+
+
+def _student(runs, semantic, positional):
+    """Runs of one student with these alignments."""
+    run = replace(
+        runs.runs[0], semantic_alignment=semantic, positional_alignment=positional, outcome="steps"
+    )
+    return replace(runs, runs=(run,))
+
+
+def _minimum(solution, name, positional):
+    """A minimum with the theta of a solution and an alignment with the positions."""
+    q = float(solution.overlaps.q[0, 0, 0])
+    m = np.sqrt(q) * positional / np.sqrt(1 - positional**2)
+    overlaps = solution.overlaps._replace(m=solution.overlaps.m + m)
+    return replace(solution, branch=name, found=name, overlaps=overlaps)
+
+
+def test_students_are_compared_with_the_minimum_and_not_with_the_saddle(
+    monkeypatch, runs, solution
+):
+    """Alignment .4 with the positions is below every threshold, but that of the only minimum."""
+    student = _student(runs, 0.9, 0.4)
+    assert student.mechanisms == {"semantic": 1}
+    saddle, mixed = replace(solution, stability=SADDLE), _minimum(solution, "mixed", 0.42)
+    predicted = _with(monkeypatch, student, saddle, mixed)
+    assert predicted.mechanisms == {"mixed": 1} and predicted.runs[0].mechanism == "mixed"
+    assert predicted.theory["mixed"]["m"] == pytest.approx(mixed.norms["m"])
+    assert predicted.to_dict()["runs"][0]["mechanism"] == "mixed"
+
+
+@pytest.mark.parametrize(
+    "alignment, name", [(0.05, "semantic"), (0.3, "uncertain"), (0.5, "mixed")]
+)
+def test_students_between_two_minima_are_uncertain(monkeypatch, runs, solution, alignment, name):
+    minima = solution, _minimum(solution, "mixed", 0.55)
+    theta = with_theory._alignments(solution)[0]
+    predicted = _with(monkeypatch, _student(runs, theta, alignment), *minima)
+    assert predicted.mechanisms == {name: 1}
+    assert (predicted.theory[name].values == {}) == (name == "uncertain")
 
 
 def test_losses_are_those_at_d_and_overlaps_of_the_limit(monkeypatch, runs, solution):
@@ -36,14 +84,12 @@ def test_losses_are_those_at_d_and_overlaps_of_the_limit(monkeypatch, runs, solu
 
 
 def test_a_point_that_is_not_trusted_is_shown_with_the_reason(monkeypatch, runs, solution):
-    saddle = replace(
-        solution.stability, trusted=False, kind="saddle", towards=("positional",), reason="a saddle"
-    )
-    predicted = _with(monkeypatch, runs, replace(solution, stability=saddle))
-    note = "NOT TRUSTED, the theory of semantic students: saddle (towards positional); a saddle"
+    marginal = replace(solution.stability, trusted=False, kind="marginal", reason="near the end")
+    predicted = _with(monkeypatch, runs, replace(solution, stability=marginal))
+    note = "NOT TRUSTED, the theory of semantic students: marginal; near the end"
     assert note in str(predicted) and "theory at d = 40: " in str(predicted)
     plain = predicted.to_dict()["theory"]["semantic"]
-    assert plain["note"].startswith("saddle") and plain["train_loss"] > 0
+    assert plain["note"].startswith("marginal") and plain["train_loss"] > 0
 
 
 @pytest.mark.parametrize(
@@ -51,6 +97,7 @@ def test_a_point_that_is_not_trusted_is_shown_with_the_reason(monkeypatch, runs,
     [
         ({"found": "positional"}, "no such branch at this alpha"),
         ({"converged": False, "message": "ran away"}, "ran away"),
+        ({"stability": SADDLE}, "saddle (towards positional); a saddle"),
     ],
 )
 def test_a_branch_that_is_not_there_has_no_numbers_but_a_reason(

@@ -119,7 +119,9 @@ def test_every_comparison_catches_what_it_says_it_catches(kind):
 
 
 def test_few_data_sets_widen_the_allowed_difference_and_not_the_printed_error():
-    assert widening(2) == pytest.approx(78.6, abs=0.1) and widening(24) == pytest.approx(1.12, rel=0.01)
+    assert widening(2) == pytest.approx(78.6, abs=0.1) and widening(24) == pytest.approx(
+        1.12, rel=0.01
+    )
     few, known = (
         between_engines("x", {}, (1.0, 0.0), (1.0, 0.001), share=0.0, seeds=seeds)
         for seeds in (4, None)

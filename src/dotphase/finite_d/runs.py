@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 #: Attributes of runs that are too long to print.
-LONG_FIELDS = ("weights", "history")
+LONG_FIELDS = ("weights", "history", "assigned")
 
 #: Quantities averaged over runs.
 QUANTITIES = (
@@ -78,6 +78,7 @@ class Run(Printable):
     reason, outcome : why the run stopped, as a sentence and as one word
     iterations, seconds : steps taken; time, shared equally among the runs of a batch
     weights : final weights Q
+    assigned : mechanism by the branches of the theory, from `dotphase.analysis.with_theory`
 
     Examples
     --------
@@ -104,6 +105,7 @@ class Run(Printable):
     iterations: int
     seconds: float
     weights: Float[np.ndarray, "d r"] = field(repr=False)
+    assigned: str | None = field(default=None, kw_only=True, repr=False)
 
     @property
     def diverged(self) -> bool:
@@ -115,9 +117,10 @@ class Run(Printable):
         """Mechanism of the student: ``semantic``, ``positional``, ``mixed`` or ``uninformed``.
 
         It follows from `semantic_alignment` and `positional_alignment`; random weights have
-        alignments of about ``1/sqrt d``.
+        alignments of about ``1/sqrt d``. `dotphase.analysis.with_theory` replaces it by the branch
+        of the theory whose minimum is nearest, or by ``uncertain`` between two of them.
         """
-        return mechanism_of(
+        return self.assigned or mechanism_of(
             self.semantic_alignment, self.positional_alignment, self.weights.shape[0]
         )
 

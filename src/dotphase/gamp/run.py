@@ -194,7 +194,7 @@ def _run(
         trained_loss=None if reference is None else float(reference.train_loss),
         two_minima=end.two_minima,
         history=end.history,
-        **values,
+        **values,  # type: ignore[arg-type]
     )
 
 

@@ -224,7 +224,7 @@ class _Batch:
                 iterations=int(steps),
                 seconds=seconds,
                 weights=weights,
-                **{name: float(value) for name, value in values.items()},
+                **{name: float(value) for name, value in values.items()},  # type: ignore[arg-type]
             )
             results.append((run, path))
         return results

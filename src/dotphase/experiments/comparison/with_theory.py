@@ -1,14 +1,21 @@
-"""Predictions of the theory for the mechanisms of trained students, at their dimension."""
+"""Predictions of the theory for the mechanisms of trained students, at their dimension.
+
+The names of mechanisms have fixed thresholds. The theory knows better where a student can end: in a
+minimum of the training loss. Students are therefore renamed after the nearest minimum.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar, Unpack
 
 import numpy as np
 
 from dotphase.experiments.theory.curve import SETTINGS
-from dotphase.finite_d.runs import Prediction, Runs
-from dotphase.runtime.progress import Progress
+from dotphase.finite_d.overlaps import positional_alignment
+from dotphase.finite_d.runs import Prediction, Run, Runs
+from dotphase.runtime.progress import ProgressCallback
 from dotphase.theory.branches import BRANCHES
 from dotphase.theory.finite_d_corrections import is_known
 from dotphase.theory.settings import SolverFields, SolverSettings, with_changes
@@ -19,26 +26,35 @@ R = TypeVar("R", bound=Runs)
 
 #: Quantities of both theory and runs.
 COMPARED = ("train_loss", "test_error", "m", "theta", "q", "linear_test_error")
+#: Distance in the plane of the two alignments up to which a student belongs to a minimum without a
+#: search for others, and beyond which it belongs to none.
+NEAR, FAR = 0.25, 0.5
+#: Share of the distance to the second-nearest minimum up to which a student belongs to the nearest.
+CLEARLY_NEARER = 2 / 3
+#: Name of students between two minima, or far from all of them.
+UNCERTAIN = "uncertain"
 
 
 def with_theory(
     trained: R,
     *,
-    progress: Progress = None,
+    progress: ProgressCallback | None = None,
     settings: SolverSettings | None = None,
     **changes: Unpack[SolverFields],
 ) -> R:
     """Return runs with the predictions of the theory, for `print` and `to_dict`.
 
-    Each mechanism of the runs is compared with the branch of its name at the same alpha. Losses
-    contain the terms of order 1/d if they are known (`dotphase.results.Solution.at`); all other
-    numbers are limits of large d. A note explains missing and unreliable predictions.
+    Each student is compared with the minimum of the theory at the same alpha whose alignments with
+    teacher and positions are nearest to its own, and `Run.mechanism` becomes the name of that
+    branch. Between two minima it is "uncertain". Saddles are never compared with: training leaves
+    them. Losses contain the terms of order 1/d if they are known (`dotphase.results.Solution.at`);
+    all other numbers are limits of large d. A note explains missing and unreliable predictions.
 
     Parameters
     ----------
     trained : Training or MessagePassing
         From `dotphase.train` or `dotphase.amp`.
-    progress : bool or callable, optional
+    progress : callable, optional
         Receives an event with each solution (`dotphase.results.ProgressEvent`).
     settings, **changes
         As for `dotphase.solve`, with the coarse default of a curve.
@@ -50,14 +66,62 @@ def with_theory(
     >>> predicted.theory["semantic"].at_d, predicted.theory["semantic"]["m"]
     (('train_loss', 'test_error'), 0.0)
     """
-    model = trained.model
-    names = list(trained.mechanisms)
-    points = [(model, trained.alpha, name) for name in names if name in BRANCHES]
-    chosen = with_changes(settings, SETTINGS, changes)
-    solutions = solve_many(points, progress=progress, settings=chosen)
-    predictions = {solution.branch: _predict(solution, trained.d) for solution in solutions}
+    model, chosen = trained.model, with_changes(settings, SETTINGS, changes)
+
+    def solve(names: Sequence[str]) -> dict[str, Solution]:
+        points = [(model, trained.alpha, name) for name in names]
+        solutions = solve_many(points, progress=progress, settings=chosen) if points else []
+        return {solution.branch: solution for solution in solutions}
+
+    solutions = solve([name for name in trained.mechanisms if name in BRANCHES])
+    if not all(_is_near(run, solutions) for run in trained.runs if not run.diverged):
+        needing_positions = () if np.any(np.asarray(model.gram)) else ("positional", "mixed")
+        others = [name for name in BRANCHES if name not in {*solutions, *needing_positions}]
+        solutions |= solve(others)
+    places = {name: _alignments(one) for name, one in solutions.items() if is_minimum(one)}
+    if places:
+        runs = tuple(replace(run, assigned=_nearest(run, places)) for run in trained.runs)
+        trained = replace(trained, runs=runs)
+    predictions = {name: _predict(solution, trained.d) for name, solution in solutions.items()}
+    predictions[UNCERTAIN] = Prediction(note="no minimum of the theory is clearly the nearest")
     missing = Prediction(note="the theory has no branch of this name")
+    names = list(trained.mechanisms)
     return trained.with_predictions({name: predictions.get(name, missing) for name in names})
+
+
+def is_minimum(solution: Solution) -> bool:
+    """True for a point of its branch that is not known to be a saddle."""
+    exists = solution.converged and solution.matches_branch
+    return exists and solution.stability.kind != "saddle"
+
+
+def _is_near(run: Run, solutions: Mapping[str, Solution]) -> bool:
+    """True if the minimum of the student's mechanism is so near that no other is searched for."""
+    solution = solutions.get(run.mechanism)
+    if solution is None or not is_minimum(solution):
+        return False
+    return _distance(run, _alignments(solution)) < NEAR
+
+
+def _alignments(solution: Solution) -> tuple[float, float]:
+    """Alignments of the weights of a solution with teacher and positions, as in `Run`."""
+    model, norms = solution.model, solution.norms
+    size = float(np.trace(np.asarray(solution.overlaps.q)[0])) * float(model.rho[0])
+    semantic = norms["theta"] / (np.sqrt(size * model.teacher_rank) + np.finfo(float).tiny)
+    return float(semantic), float(positional_alignment(norms["m"], norms["q"]))
+
+
+def _distance(run: Run, place: tuple[float, float]) -> float:
+    """Distance of a student from a solution in the plane of the alignments."""
+    return float(np.hypot(run.semantic_alignment - place[0], run.positional_alignment - place[1]))
+
+
+def _nearest(run: Run, places: Mapping[str, tuple[float, float]]) -> str:
+    """Name of the minimum that is clearly the nearest to a student, or `UNCERTAIN`."""
+    distances = {name: _distance(run, place) for name, place in places.items()}
+    first, *others = sorted(distances, key=lambda name: distances[name])
+    limit = min([FAR, *(CLEARLY_NEARER * distances[name] for name in others)])
+    return first if distances[first] <= limit else UNCERTAIN
 
 
 def _predict(solution: Solution, d: int) -> Prediction:
@@ -66,10 +130,12 @@ def _predict(solution: Solution, d: int) -> Prediction:
         return Prediction(note=solution.message)
     if not solution.matches_branch:
         return Prediction(note="no such branch at this alpha")
-    finite = solution.at(d) if is_known(solution.model) else None
-    values = {name: (finite or solution).value(name) for name in COMPARED}
     stability = solution.stability
     doubt = f"{stability.described}; {stability.reason}"
+    if not is_minimum(solution):
+        return Prediction(note=doubt)
+    finite = solution.at(d) if is_known(solution.model) else None
+    values = {name: (finite or solution).value(name) for name in COMPARED}
     return Prediction(
         {name: value for name, value in values.items() if np.isfinite(value)},
         {**solution.stderr, **(finite.stderr if finite else {})},
