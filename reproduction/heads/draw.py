@@ -50,7 +50,15 @@ def transformer(path: Path) -> Any:
             axes[0].plot(data["sequences"], end, marker, color=color, mfc="none")
             axes[0].plot(data["sequences"], end.mean("seed"), color=color, label=share)
             start = float(data[share].sel(time="start").mean())
-            axes[0].axhline(start, color=color, ls=":", lw=1, label=f"{share}, before training")
+            axes[0].axhline(start, color=color, ls=":", lw=1)
+            axes[0].text(
+                data["sequences"][-1],
+                start + 0.015,
+                "before training",
+                color=color,
+                ha="right",
+                fontsize=7,
+            )
         labels = {"train": "training", "usual": "fixed offset right", "unusual": "induction only"}
         inks = (style.ink_color(), style.COLORS["mixed"], style.COLORS["linear"])
         for (name, label), color in zip(labels.items(), inks, strict=True):
@@ -61,7 +69,7 @@ def transformer(path: Path) -> Any:
             axis.set(
                 xscale="log", xlabel="different training sequences", ylabel=title, ylim=(0, 1.02)
             )
-            axis.legend(fontsize=7)
+            axis.legend(fontsize=7, loc="center right" if title == "accuracy" else (0.66, 0.67))
     return path
 
 

@@ -16,10 +16,10 @@ import dotphase as dp
 DATA = Path(__file__).parents[2] / "docs/data/heads_students.nc"
 BRANCHES = ("semantic", "positional")
 THEORY = np.linspace(0.6, 2.4, 19)
-ALPHAS = (0.8, 1.0, 1.2, 1.4, 1.7, 2.0)
+ALPHAS = (0.8, 1.1, 1.4, 2.0)
 D, SEEDS = 500, 8
 #: Tokens of the vocabulary and sentences on which attention is measured.
-VOCABULARY, SENTENCES = 256, 40_000
+VOCABULARY, SENTENCES = 128, 40_000
 SHARES = ("positional", "semantic", "interaction", "rest")
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import dotphase as dp
 from dotphase.errors import InvalidInput
+from dotphase.heads.source import as_array
 from dotphase.histogram.introspect import _run
 from result_checks import assert_is_a_result
 
@@ -184,7 +185,7 @@ def test_layers_are_kept_and_the_result_is_one(data, tmp_path):
 def test_other_arrays_are_read_through_dlpack(data, heads):
     attention, tokens = jnp.asarray(data[0]), jnp.asarray(data[1])
     np.testing.assert_allclose(dp.heads.shares(attention, tokens).rest, heads.rest)
-    low = dp.heads.as_array("attention", attention.astype(jnp.bfloat16))
+    low = as_array("attention", attention.astype(jnp.bfloat16))
     assert low.shape == attention.shape
 
 

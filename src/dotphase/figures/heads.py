@@ -37,19 +37,15 @@ def heads(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
             colors = LinearSegmentedColormap.from_list(name, [page_color(), COLORS[name]])
             axis.imshow(values, vmin=0, vmax=1, cmap=colors, aspect="equal")
             axis.grid(False)
-            _write_percentages(axis, values)
+            for (row, column), value in np.ndenumerate(values):
+                if np.isfinite(value):
+                    ink = {"color": "#FFFFFF" if value > 0.5 else ink_color(), "fontsize": 6.5}
+                    axis.text(
+                        column, row, f"{100 * max(value, 0):.0f}", ha="center", va="center", **ink
+                    )
             axis.set(xlabel="head", title=f"{name} share in %")
             axis.set_xticks(range(columns))
             axis.set_yticks(range(rows))
             axis.tick_params(length=0, labelsize=7.5)
         panels[0].set_ylabel("layer")
     return figure
-
-
-def _write_percentages(axis: Any, values: np.ndarray) -> None:
-    """Write the shares in percent into their cells."""
-    for (row, column), value in np.ndenumerate(values):
-        if np.isfinite(value):
-            color = "#FFFFFF" if value > 0.5 else ink_color()
-            text = f"{100 * max(value, 0):.0f}"
-            axis.text(column, row, text, ha="center", va="center", fontsize=6.5, color=color)

@@ -10,19 +10,10 @@ print(heads)
 from dotphase.heads.result import HeadShares
 from dotphase.heads.settings import ShareSettings
 from dotphase.heads.shares import shares
-from dotphase.heads.solvable import Solvable, solution_shares, solvable
-from dotphase.heads.source import as_array, read
-from dotphase.heads.weights import QueryKeyForm, query_key
+from dotphase.heads.solvable import solution_shares, solvable
+from dotphase.heads.source import read
+from dotphase.heads.weights import query_key
 
 __all__ = [
-    "HeadShares",
-    "QueryKeyForm",
-    "ShareSettings",
-    "Solvable",
-    "as_array",
-    "query_key",
-    "read",
-    "shares",
-    "solution_shares",
-    "solvable",
-]
+    "HeadShares", "ShareSettings", "query_key", "read", "shares", "solution_shares", "solvable"
+]  # fmt: skip

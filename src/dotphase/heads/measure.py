@@ -14,23 +14,14 @@ PATTERN_NAMES = ("previous", "diagonal", "first", "duplicate", "entropy")
 
 
 class Measured(NamedTuple):
-    """Measurements of a chunk.
+    """Measurements of a chunk: patterns, with `weights` as sums over `rows`, and the following."""
 
-    Attributes
-    ----------
-    x : log attention minus its mean over the entries of the row
-    square : sum of x^2
-    weights, uniform : sum of each pattern, and the same for uniform attention
-    rows : number of rows with the pattern; their largest entropy for the entropy
-    row_error : largest difference of a row sum from one
-    """
-
-    x: Float[Array, "sentences queries keys heads"]
-    square: Float[Array, " heads"]
+    x: Float[Array, "sentences queries keys heads"]  # log attention minus its mean in the row
+    square: Float[Array, " heads"]  # sum of x^2
     weights: Float[Array, "patterns heads"]
-    uniform: Float[Array, " patterns"]
-    rows: Float[Array, " patterns"]
-    row_error: Float[Array, ""]
+    uniform: Float[Array, " patterns"]  # the same for uniform attention
+    rows: Float[Array, " patterns"]  # for the entropy: the sum of its largest values
+    row_error: Float[Array, ""]  # largest difference of a row sum from one
 
 
 @partial(jax.jit, static_argnames="scores")
@@ -76,9 +67,7 @@ def measure(
     )
 
 
-def pattern_keys(
-    allowed: Bool[Array, "sentences queries keys"], same_token: Bool[Array, "..."]
-) -> list[Float[Array, "sentences queries keys"]]:
+def pattern_keys(allowed: Array, same_token: Array) -> list[Array]:
     """Keys of the patterns previous, diagonal, first and duplicate, where they are allowed."""
     query = jnp.arange(allowed.shape[1])[:, None]
     key = jnp.arange(allowed.shape[2])[None, :]

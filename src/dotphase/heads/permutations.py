@@ -97,29 +97,22 @@ def _explained(sample: Sample, groups: np.ndarray, x: np.ndarray) -> np.ndarray:
 def distances(sample: Sample) -> dict[str, Float[np.ndarray, " heads"]]:
     """Total variation distances to attention by positions alone, and by content alone.
 
-    A half of the sentences is fitted, the other half measured, and the reverse. The positional
-    matrix is the mean attention, ``P_qk``; the kernel is ``exp g(t_q, t_k)``, where g is fitted to
-    log attention by least squares with a free constant in every row. Both are normalized over the
-    allowed keys. Pairs of tokens that do not occur in the fitted half have g = 0.
+    The best positional matrix is ``exp g(i, j)`` and the best content-only kernel ``exp g(a, b)``,
+    normalized over the allowed keys, with g fitted to log attention by least squares with a free
+    constant in every row. A half of the sentences is fitted and the other measured, and the
+    reverse. Pairs of tokens that do not occur in the fitted half have g = 0.
     """
     half = np.arange(len(sample.x)) % 2 == 0
-    halves = ((half, ~half), (~half, half))
-    result = {"positional": np.mean([_positional_distance(sample, *part) for part in halves], 0)}
+    groups = {"positional": sample.positions}
     if sample.query_tokens is not None:
-        _, slot = np.unique(sample.pairs(), return_inverse=True)
+        groups["semantic"] = sample.pairs()
+    result = {}
+    for name, group in groups.items():
+        _, slot = np.unique(group, return_inverse=True)
         slot = slot.reshape(sample.allowed.shape)
-        parts = [_kernel_distance(sample, slot, *part) for part in halves]
-        result["semantic"] = np.mean(parts, axis=0)
+        parts = [_kernel_distance(sample, slot, one, ~one) for one in (half, ~half)]
+        result[name] = np.mean(parts, axis=0)
     return result
-
-
-def _positional_distance(sample: Sample, fitted: np.ndarray, rest: np.ndarray) -> np.ndarray:
-    weights = _normalize(sample.x, sample.allowed)
-    counts = np.maximum(sample.allowed[fitted].sum(axis=0), 1)[..., None]
-    mean = np.maximum(weights[fitted].sum(axis=0) / counts, SMALLEST_WEIGHT)
-    allowed = sample.allowed[rest]
-    matrix = _normalize(np.broadcast_to(np.log(mean), weights[rest].shape), allowed)
-    return _total_variation(weights[rest], matrix, allowed)
 
 
 def _kernel_distance(
@@ -136,8 +129,9 @@ def _kernel_distance(
         total = _sum_into(np.zeros_like(g), index, (x + mean.astype(np.float32))[mask])
         g = np.asarray(total) / count.astype(np.float32)
     allowed = sample.allowed[rest]
-    kernel = _normalize(g[slot[rest]], allowed)
-    return _total_variation(_normalize(sample.x[rest], allowed), kernel, allowed)
+    difference = _normalize(sample.x[rest], allowed) - _normalize(g[slot[rest]], allowed)
+    rows = allowed.sum(axis=-1) > 1
+    return 0.5 * np.abs(difference)[rows].sum(axis=1).mean(axis=0)
 
 
 def _normalize(log_weights: np.ndarray, allowed: np.ndarray) -> np.ndarray:
@@ -146,11 +140,3 @@ def _normalize(log_weights: np.ndarray, allowed: np.ndarray) -> np.ndarray:
     top = np.maximum(scores.max(axis=2, keepdims=True), -1e30)
     weights = np.exp(scores - top)
     return weights / np.maximum(weights.sum(axis=2, keepdims=True), SMALLEST_WEIGHT)
-
-
-def _total_variation(
-    first: np.ndarray, second: np.ndarray, allowed: np.ndarray
-) -> Float[np.ndarray, " heads"]:
-    """Mean total variation distance of rows with two or more allowed keys."""
-    rows = allowed.sum(axis=-1) > 1
-    return 0.5 * np.abs(first - second)[rows].sum(axis=1).mean(axis=0)

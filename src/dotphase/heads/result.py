@@ -54,11 +54,9 @@ class HeadShares(Result):
     Examples
     --------
     >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> scores = rng.normal(size=(2, 6, 6)) + 0.1 * rng.normal(size=(200, 2, 6, 6))
-    >>> heads = dp.heads.shares(scores, scores=True)
-    >>> heads.verdict.tolist(), bool(np.all(heads.positional > 0.95))
-    (['positional', 'positional'], True)
+    >>> scores = np.random.default_rng(0).normal(size=(2, 6, 6)) + np.zeros((50, 1, 1, 1))
+    >>> dp.heads.shares(scores, scores=True).verdict.tolist()
+    ['positional', 'positional']
     """
 
     positional: Float[np.ndarray, "*heads"]

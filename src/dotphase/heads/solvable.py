@@ -89,16 +89,7 @@ def field_shares(m: Float[np.ndarray, " tokens"], q: float) -> dict[str, float]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Solvable(Result):
-    """The solvable model with measured tokens and positions, beside a data set.
-
-    Attributes
-    ----------
-    model : the model: measured spectrum and Gram matrix of positions, teacher of the paper
-    alpha_c, alpha_c_stderr : its critical number of sentences per dimension; NaN if the losses do
-        not cross in the range of alpha
-    alpha : number of sentences per dimension of the data set
-    symmetric : share of the symmetric part in the query-key form; NaN if the form is not given
-    """
+    """The solvable model with measured tokens and positions, see `solvable`."""
 
     model: Model
     alpha_c: float
@@ -151,6 +142,12 @@ def solvable(
         Teacher and penalty, which cannot be measured.
     **search
         Arguments of `dotphase.critical`.
+
+    Returns
+    -------
+    Solvable
+        ``model``, its ``alpha_c`` and ``alpha_c_stderr`` (NaN if the losses do not cross), the
+        ``alpha`` of the data set, and ``symmetric``, the share of the symmetric part of the form.
 
     Examples
     --------

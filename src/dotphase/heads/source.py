@@ -31,10 +31,7 @@ ATTENTION, TOKENS, MASK, KEY_TOKENS = "attention", "tokens", "mask", "key_tokens
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some sentences: attention of all heads, tokens of queries and keys, allowed keys.
-
-    `shape` has the number of heads, or of layers and heads.
-    """
+    """Some sentences of all heads; `shape` has the number of heads, or of layers and heads."""
 
     shape: tuple[int, ...]
     attention: Float[np.ndarray, "sentences heads queries keys"]
@@ -44,13 +41,7 @@ class Chunk:
 
 
 def as_array(field: str, value: Any) -> np.ndarray:
-    """Convert arrays of NumPy, JAX, PyTorch and other DLPack tensors, without copies if possible.
-
-    Examples
-    --------
-    >>> dp.heads.as_array("tokens", [[1, 2]]).shape
-    (1, 2)
-    """
+    """Convert an array of NumPy or JAX, or a DLPack tensor, without a copy if possible."""
     for method in ("detach", "cpu", "contiguous"):  # PyTorch
         value = getattr(value, method)() if hasattr(value, method) else value
     try:

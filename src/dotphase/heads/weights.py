@@ -15,27 +15,7 @@ from dotphase.storage.results import Result
 
 @dataclass(frozen=True, eq=False, repr=False)
 class QueryKeyForm(Result):
-    """Query-key form ``M = W_Q W_K^T`` of a head.
-
-    Attributes
-    ----------
-    positional, semantic, interaction : shares of the variance of scores, the mean over keys
-        removed, for independent tokens and positions, each equally frequent
-    alignment : share of ``|M|^2`` between the principal directions of positions and of tokens
-    chance : the same for a random form
-    singular_values : of M, the largest first
-    effective_rank : ``(sum s^2)^2/sum s^4``
-    symmetric : share of the symmetric part in ``|M|^2``; one if queries and keys are tied
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> weights, tokens = rng.normal(size=(8, 2)), rng.normal(size=(50, 8))
-    >>> head = dp.heads.query_key(weights, weights, np.zeros((5, 8)), tokens)
-    >>> head.semantic, round(head.symmetric, 6), len(head.singular_values)
-    (1.0, 1.0, 8)
-    """
+    """Query-key form ``M = W_Q W_K^T`` of a head, see `query_key`."""
 
     positional: float
     semantic: float
@@ -48,13 +28,13 @@ class QueryKeyForm(Result):
 
 
 def query_key(query: Any, key: Any, positions: Any, tokens: Any) -> QueryKeyForm:
-    """Measure the query-key form of a head without data.
+    """Measure the query-key form ``M = W_Q W_K^T`` of a head without data.
 
     With encodings p and embeddings e, the mean over keys removed (a prime), a score is
 
         (p_i + e_a)^T M (p_j + e_b)' = (p_i + mean e)^T M p_j'                   positional
                                      + (e_a + mean p)^T M e_b'                   semantic
-                                     + (p_i' ^T M e_b' + e_a'^T M p_j')          interaction
+                                     + (p_i'^T M e_b' + e_a'^T M p_j')           interaction
 
     Parameters
     ----------
@@ -62,6 +42,15 @@ def query_key(query: Any, key: Any, positions: Any, tokens: Any) -> QueryKeyForm
         Weights of one head: the query of x is ``W_Q^T x``. Transpose weights of `torch.nn.Linear`.
     positions, tokens : (L, d) and (V, d) array
         Positional encodings and token embeddings, as the layer receives them.
+
+    Returns
+    -------
+    QueryKeyForm
+        ``positional``, ``semantic``, ``interaction``: shares of the variance of scores for
+        independent, equally frequent tokens and positions. ``alignment``: share of ``|M|^2``
+        between the principal directions of positions and of tokens, and ``chance``, that of a
+        random form. ``singular_values``, ``effective_rank = (sum s^2)^2/sum s^4``, and
+        ``symmetric``, the share of the symmetric part, one if queries and keys are tied.
 
     Examples
     --------

@@ -6,7 +6,7 @@ import click
 
 from dotphase.cli.options import json_option, seed_option
 from dotphase.cli.output import print_json
-from dotphase.config.parameters import Integer, Number
+from dotphase.config.parameters import Number
 
 
 @click.command("heads", epilog="Example: dotphase heads attention.npz --out heads")
@@ -15,20 +15,9 @@ from dotphase.config.parameters import Integer, Number
 @click.option("--scores", is_flag=True, help="The numbers are scores before the softmax.")
 @click.option("--floor", type=Number(at_least=0, at_most=0.1), default=0.0,
               help="Raise smaller weights to this.")  # fmt: skip
-@click.option("--blocks", type=Integer(2), default=16, help="Blocks of sentences, for the errors.")
-@click.option("--nulls", type=Integer(19), default=39, help="Permutations of each kind.")
 @seed_option
 @json_option
-def command(
-    file: str,
-    out: str,
-    scores: bool,
-    floor: float,
-    blocks: int,
-    nulls: int,
-    seed: int,
-    as_json: bool,
-) -> int:
+def command(file: str, out: str, scores: bool, floor: float, seed: int, as_json: bool) -> int:
     """Measure what attention of each head depends on: positions, tokens, both, or neither.
 
     FILE has the array attention[sentence, head, query, key], or [sentence, layer, head, query,
@@ -41,7 +30,7 @@ def command(
     from dotphase import plot
     from dotphase.heads import read, shares
 
-    result = shares(**read(file), scores=scores, floor=floor, blocks=blocks, nulls=nulls, seed=seed)
+    result = shares(**read(file), scores=scores, floor=floor, seed=seed)
     folder.mkdir(exist_ok=True)
     dataset = result.dataset()
     dataset.to_dataframe().to_csv(folder / "heads.csv")
