@@ -251,11 +251,20 @@ One {found["device"]}, d = {found["d"]}, {found["precision"]}, by `{found["measu
 
 
 def draw(runs: list[dict[str, Any]]) -> None:
-    """The ratios over the history, and the cost against points."""
+    """The ratios over the history, and the cost against points, for light and dark pages."""
+    from dotphase.figures.parts.style import theme
+
+    for shade, suffix in (("light", ""), ("dark", "-dark")):
+        with theme(shade):
+            panels(runs, FIGURE.with_stem(FIGURE.stem + suffix))
+
+
+def panels(runs: list[dict[str, Any]], path: Path) -> None:
+    """Draw both panels into a file."""
     from dotphase.figures.parts.style import COLORS, new_figure
 
-    colours = [COLORS[name] for name in ("semantic", "positional", "mixed")]
-    with new_figure(FIGURE, size=(8.4, 3.2), columns=2) as (_, (left, right)):
+    colours = [COLORS[name] for name in ("mixed", "linear", "uninformed")]
+    with new_figure(path, size=(8.4, 3.2), columns=2) as (_, (left, right)):
         for (name, words), colour in zip(RATIOS.items(), colours, strict=True):
             values = [run["ratios"][name] for run in runs]
             left.semilogy(range(1, len(runs) + 1), values, "o-", color=colour, label=words)
@@ -265,7 +274,7 @@ def draw(runs: list[dict[str, Any]]) -> None:
         rows = [row for row in runs[-1]["sizes"] if (row["length"], row["rank"]) == (2, 1)]
         points = 2.0 ** np.array([row["points"] for row in rows])
         cost = np.array([row["seconds"] for row in rows]) / rows[1]["seconds"]
-        right.loglog(points, cost, "o-", color=COLORS["semantic"], base=2)
+        right.loglog(points, cost, "o-", color=COLORS["uninformed"], base=2)
         right.set(xlabel="points", ylabel="cost (2^14 points = 1)")
 
 
