@@ -11,7 +11,7 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 
 #: Width of the pictures on the first screen.
-THUMBNAIL = 640
+THUMBNAIL = 480
 IMAGE = re.compile(r'<img src="([^"]+)" alt="([^"]*)" ?/?>')
 
 
@@ -62,7 +62,6 @@ def _data(path: Path, width: int | None) -> str:
         with Image.open(path) as image:
             small = image.convert("RGB")
             small.thumbnail((width, width))
-            small = small.quantize(64)
         buffer = io.BytesIO()
         small.save(buffer, "PNG", optimize=True)
         content = buffer.getvalue()

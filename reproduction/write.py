@@ -116,7 +116,8 @@ def _first_screen(figures: Sequence[PaperFigure], items: dict[str, ItemResult]) 
         picture = f"[![{figure.title}]({image})]({link})" if image in paths else ""
         first = _find(figure.lines[0], items)
         number = f"{figure.lines[0].compared.format(**first.at)}: {_pair(first)}. " if first else ""
-        text = f"[**{figure.title}**]({link}). {figure.finding} *Here:* {number}{_counts(rows)}"
+        here = number + _counts(rows) or "no number is compared at this size."
+        text = f"[**{figure.title}**]({link}). {figure.finding} *Here:* {here}"
         lines.append(f"| {picture} | {text} |")
     lines += ["", "| figure | what is compared | ours | reference | verdict |", "|" + "---|" * 5]
     for figure in figures:
