@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 #: Trials and how many cases they have; the longest first.
 TRIALS = {
     "command_line": 1000, "models": 150, "api": 500, "interrupts": 50, "kills": 50,
-    "explorer": 1000, "damage": 500, "full_disk": 18, "machine": 2,
+    "explorer": 1000, "damage": 500, "studies": 120, "full_disk": 18, "machine": 2,
 }  # fmt: skip
 #: Trials at once.
 TOGETHER = 2

@@ -81,7 +81,7 @@ def test_a_preset_with_few_data_and_the_crossing_of_the_losses(page):
     wait_for(lambda: page.winner() == "positional", "the verdict")
     alpha_c = wait_for(lambda: page.data("critical", "value"), "the crossing of the losses")
     assert 1.2 < float(alpha_c) < 1.3
-    assert "α_c = 1.2" in page.text("#critical") and "ω = 0.3" in page.text("#critical")
+    assert "αc = 1.2" in page.text("#critical") and "ω = 0.3" in page.text("#critical")
 
 
 def test_a_verdict_is_hedged_where_the_theory_is_not_trusted(page):
@@ -189,8 +189,12 @@ def test_a_training_can_be_cancelled(page):
 def test_bad_values_get_a_message_and_change_nothing(page, field, text):
     page.open_tab()
     before = page.field(field)
+    place = f"return [document.getElementById('{field}-slider')?.value, {TOP}]"
+    thumb = page.script(place)
     page.type(f"#{field}", text)
     message = wait_for(page.message, "a message")
+    if text in ("nan", "") or field == "A11":  # numbers move the thumb as far as it goes
+        assert page.script(place) == thumb
     named = "mixing" if field == "A11" else field
     assert named in message and "must be" in message
     assert "Traceback" not in message
@@ -326,6 +330,10 @@ def test_arrow_keys_move_a_slider(page):
     assert page.find("#alpha").get_attribute("value") == "1.51"
 
 
+#: Place of a card below the message.
+TOP = "document.getElementById('view-diagram').getBoundingClientRect().top"
+
+
 @pytest.mark.parametrize("width", [390, 1366])
 def test_nothing_sticks_out_and_the_theme_follows(page, width):
     size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
@@ -338,6 +346,9 @@ def test_nothing_sticks_out_and_the_theme_follows(page, width):
             assert wide <= width
         back = "return getComputedStyle(document.body).backgroundColor"
         before = page.script(back)
+        table = "document.querySelector('#view-numbers .scroll')"
+        wait_for(lambda: page.winner(), "the numbers")
+        assert page.script(f"return {table}.scrollWidth <= {table}.clientWidth")
         page.find("#theme").click()
         assert page.script(back) != before
         page.find("#theme").click()

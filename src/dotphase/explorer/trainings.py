@@ -79,7 +79,7 @@ def parse_training(query: Mapping[str, str], point: Point) -> dict[str, Any]:
     """Parse and check the options of a training at a point."""
     allowed = starts(point.model())
     return {
-        "d": parse_integer("d", query.get("d", "500"), *DIMENSIONS),
+        "d": parse_integer("d", query.get("d", "200"), *DIMENSIONS),
         "seeds": parse_integer("seeds", query.get("seeds", "4"), *SEEDS),
         "seed": parse_integer("seed", query.get("seed", "0"), 0, MAX_SEED),
         "start": Choice(allowed).parse("start", query.get("start", allowed[0])),

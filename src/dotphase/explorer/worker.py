@@ -17,7 +17,7 @@ NICENESS = 5
 #: Number of sampled sentences whose attention is shown along gradient descent.
 SENTENCES = 8
 #: Numbers of steps after which dots show gradient descent on the landscape.
-DOT_STEPS = (1, 2, 4, 8, 16, 32, 64)
+DOT_STEPS = (1, 4, 16, 64)
 #: Size of these steps.
 DOT_LEARNING_RATE = 8.0
 #: Decimals of an attention weight.

@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { byId } from "./dom.js";
-import { draw, ink, table } from "./figure.js";
+import { differenceScale, draw, ink, table } from "./figure.js";
 
 const KINDS = [["mean", "average"], ["sample", "one sentence"]];
 let matrices = null;
@@ -53,19 +53,20 @@ function build(width) {
     margin: { l: narrow ? 40 : 46, r: 4, t: 22, b: 20 }, height: 262, showlegend: false };
   const data = [];
   const tokens = matrices.mean.teacher.map((_, index) => String(index + 1));
-  const weights = KINDS.flatMap(([kind]) => Object.values(matrices[kind]).flat(2));
-  // With two tokens the color scale is the same for all models.
-  const [low, high] = tokens.length === 2 ? [0.3, 0.7] : [Math.min(...weights), Math.max(...weights)];
+  const uniform = 1 / tokens.length;
   KINDS.forEach(([kind, label], row) => names.forEach((name, column) => {
+    // Small differences of the averages stay visible: each row of matrices has its own scale.
+    const largest = Math.max(0.02, ...Object.values(matrices[kind]).flat(2).filter((weight) => weight !== null).map((weight) => Math.abs(weight - uniform)));
     const number = names.length * row + column + 1;
     const end = number === 1 ? "" : String(number);
     const matrix = matrices[kind][name];
     layout[`xaxis${end}`] = { tickvals: tokens, side: "bottom", showgrid: false, type: "category" };
     layout[`yaxis${end}`] = { autorange: "reversed", showgrid: false, type: "category", showticklabels: column === 0,
       title: column ? undefined : { text: label, standoff: 3 } };
-    data.push({ type: "heatmap", x: tokens, y: tokens, z: matrix ?? tokens.map(() => tokens.map(() => null)), zmin: low, zmax: high, xaxis: `x${end}`, yaxis: `y${end}`,
-      colorscale: "Cividis", showscale: false, texttemplate: tokens.length > 4 ? "" : "%{z:.2f}", textfont: { size: tokens.length > 2 ? 10 : 12.5 },
-      hovertemplate: `${name}, token %{y} on %{x}: %{z:.4f}<extra></extra>` });
+    data.push({ type: "heatmap", x: tokens, y: tokens, z: (matrix ?? tokens.map(() => tokens.map(() => null))).map((line) => line.map((weight) => (weight === null ? null : weight - uniform))),
+      text: matrix ?? [], ...differenceScale(largest), xaxis: `x${end}`, yaxis: `y${end}`,
+      showscale: false, texttemplate: tokens.length > 4 ? "" : "%{text:.2f}", textfont: { size: tokens.length > 2 ? 10 : 12.5 },
+      hovertemplate: `${name}, token %{y} on %{x}: %{text:.4f}<extra></extra>` });
     const title = row ? "" : name;
     layout.annotations.push({ text: matrix ? title : `${title}<br>${matrices.stages[name] === "final" ? "no minimum" : "searching"}`, showarrow: false, xref: `x${end} domain`, yref: `y${end} domain`,
       x: 0.5, y: matrix ? 1 : 0.5, yanchor: matrix ? "bottom" : "middle", font: { size: matrix ? 12.5 : 11.5, color: ink(matrix ? "ink" : "soft") } });

@@ -20,11 +20,18 @@ export const letter = (name) => (parameter(name)?.letter ?? name);
 const label = (name, letter, description) =>
   element("label", { htmlFor: name, id: `${name}-label` }, term(name, element("b", {}, letter)), ` ${description}`);
 
+// Move the thumb of a slider to the number in its field; text that is no number leaves it in place.
+function moveThumb(name) {
+  const { slider, field } = inputs[name];
+  const place = field.value.trim() === "" ? NaN : Number(toSlider(name, field.value));
+  if (slider && Number.isFinite(place)) slider.value = place;
+}
+
 function addControl(form, { name, letter, description, low, high, step }, change) {
   const field = element("input", { type: "text", id: name, inputMode: "decimal" });
   const text = label(name, letter, description);
   field.addEventListener("change", () => {
-    if (inputs[name].slider) inputs[name].slider.value = toSlider(name, field.value);
+    moveThumb(name);
     change(name);
   });
   inputs[name] = { field };
@@ -102,7 +109,7 @@ export function write(query) {
   for (const name of numbers()) {
     if (query[name] === undefined) continue;
     inputs[name].field.value = query[name];
-    if (inputs[name].slider) inputs[name].slider.value = toSlider(name, query[name]);
+    moveThumb(name);
   }
   if (query.mixing !== undefined && inputs.A11) {
     inputs.mixing.field.value = MATRICES[query.mixing] ? query.mixing : "custom";

@@ -1,6 +1,6 @@
 // Losses, errors and overlaps against alpha, with the point of the page and addRuns students.
 
-import { byId } from "./dom.js";
+import { byId, indexedLabel } from "./dom.js";
 import { themeColor, draw, ink, table } from "./figure.js";
 import { runsAt } from "./train.js";
 import { pinned as pinnedAnswer, valueOf } from "./numbers.js";
@@ -32,8 +32,8 @@ export function paint() {
 }
 
 const PANELS = [
-  { parts: ["train_loss"], title: "training loss ε_t" },
-  { parts: ["test_error"], title: "test error ε_g" },
+  { parts: ["train_loss"], title: indexedLabel("training loss ε_t") },
+  { parts: ["test_error"], title: indexedLabel("test error ε_g") },
   { parts: ["theta", "m"], title: "overlaps θ/σ², |m|/σ²" },
 ];
 const EMPTY = { x: [null], y: [null], hoverinfo: "skip" };
@@ -59,7 +59,7 @@ function build(width) {
     if (curve && curve.alpha_c) {
       addVertical(layout, axes, curve.alpha_c, "solid");
       layout.annotations.push({ xref: axes.xaxis, yref: `${axes.yaxis} domain`, x: curve.alpha_c, y: 1, yanchor: "bottom", showarrow: false,
-        text: index ? "α_c" : `α_c = ${curve.alpha_c.toFixed(2)}`, font: { size: 11.5, color: ink("ink") } });
+        text: indexedLabel(index ? "α_c" : `α_c = ${curve.alpha_c.toFixed(2)}`), font: { size: 11.5, color: ink("ink") } });
     }
     for (const part of panel.parts) {
       if (curve) addBranches(data, axes, part);

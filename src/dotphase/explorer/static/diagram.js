@@ -1,6 +1,6 @@
 // The phase diagram, on which pointer and arrow keys choose a point.
 
-import { byId, element } from "./dom.js";
+import { byId, element, indexedLabel } from "./dom.js";
 import { mixColors, themeColor, draw, ink, moveTraces, table } from "./figure.js";
 import { term } from "./terms.js";
 
@@ -135,7 +135,7 @@ function drawCells(data) {
 }
 
 function lines(data) {
-  for (const [name, label, dash] of [["alpha_c", "α_c: losses cross", "solid"], ["alpha_l", "α_l: beats the linear layer", "dash"]]) {
+  for (const [name, label, dash] of [["alpha_c", indexedLabel("α_c: losses cross"), "solid"], ["alpha_l", indexedLabel("α_l: beats the linear layer"), "dash"]]) {
     data.push({ x: value[name], y: value.vertical, mode: "lines", name: label, connectgaps: false, hovertemplate: `${label}: α %{x:.3f}<extra></extra>`,
       line: { color: ink("ink"), width: 2, dash } });
   }
@@ -154,7 +154,7 @@ function phases() {
 
 // Names of the two lines, near their ends.
 function labels() {
-  return [["alpha_c", "α_c", "bottom"], ["alpha_l", "α_l", "top"]].flatMap(([name, text, side]) => {
+  return [["alpha_c", indexedLabel("α_c"), "bottom"], ["alpha_l", indexedLabel("α_l"), "top"]].flatMap(([name, text, side]) => {
     const line = value[name].map((alpha, i) => [alpha, value.vertical[i]]).filter(([alpha]) => alpha !== null);
     if (line.length < 3) return [];
     const [x, y] = line[Math.floor(0.85 * line.length)];

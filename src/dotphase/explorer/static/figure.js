@@ -71,6 +71,19 @@ export function mixColors(first, second, share) {
   return `#${a.map((value, i) => Math.round(value + share * (b[i] - value)).toString(16).padStart(2, "0")).join("")}`;
 }
 
+// Attention is colored by its difference from uniform attention: green above, purple below.
+const LESS = "#9a4fb0", MORE = "#2f8f57";
+const FULL = 0.15; // difference with the full color
+
+export function differenceScale(largest) {
+  return { zmin: -largest, zmax: largest, colorscale: [[0, LESS], [0.5, ink("middle")], [1, MORE]] };
+}
+
+export function differenceColor(difference) {
+  const share = Math.min(Math.abs(difference) / FULL, 1);
+  return mixColors(ink("middle"), difference > 0 ? MORE : LESS, share);
+}
+
 // Move the last traces of a figure. Returns false if the figure is not drawn yet.
 export function moveTraces(view, traces) {
   const container = byId(`plot-${view}`);

@@ -1,8 +1,8 @@
 // Gradient descent step by step: theory and runs, with a slider for time.
 
 import { get, pause, poll, post, postOnClose } from "./api.js";
-import { addRow, byId, element } from "./dom.js";
-import { draw, drawShapes, ink, table, themeColor } from "./figure.js";
+import { addRow, byId, element, indexedLabel } from "./dom.js";
+import { differenceColor, draw, drawShapes, ink, table, themeColor } from "./figure.js";
 import { withError } from "./numbers.js";
 
 const FIELDS = ["initialization", "lr", "momentum", "steps", "scale", "dimension", "runs"];
@@ -148,7 +148,9 @@ async function run() {
     for (let wait = 200; job === name; wait = Math.min(wait * 1.2, 800)) {
       const now = await get("job", { job: name });
       if (job !== name) return;
-      report(now.ended ? outcome(now) : `Gradient descent at d = ${options().dimension} runs for ${Math.round((performance.now() - began) / 1000)} s.`, now.state);
+      const seconds = Math.round((performance.now() - began) / 1000);
+      const stage = now.state === "starting" ? "Starting a process" : `Gradient descent of ${options().runs} runs at d = ${options().dimension}`;
+      report(now.ended ? outcome(now) : `${stage}: ${seconds} s.`, now.state);
       if (now.ended) {
         runs = now.path;
         if (runs && !(theory && theory.value)) step = last();
@@ -257,8 +259,8 @@ function showNumbers() {
 const stepsShown = (path) => (path.diverged_at === null ? path.steps.length : path.diverged_at);
 
 const PANELS = [
-  { title: "training loss ε_t", parts: [["train_loss", "ink"]], level: "train_loss" },
-  { title: "test error ε_g", parts: [["test_error", "ink"]], level: "test_error" },
+  { title: indexedLabel("training loss ε_t"), parts: [["train_loss", "ink"]], level: "train_loss" },
+  { title: indexedLabel("test error ε_g"), parts: [["test_error", "ink"]], level: "test_error" },
   { title: "overlaps θ/σ², |m|/σ²", parts: [["theta", "semantic"], ["m", "positional"]] },
 ];
 const tint = (name) => (name === "ink" ? ink("ink") : themeColor(name));
@@ -371,21 +373,11 @@ function matrix(learner, weights) {
     const cells = grid.insertRow();
     for (const weight of row) {
       const cell = cells.insertCell();
-      const share = weight === null ? null : Math.min(Math.max((weight - 0.3) / 0.4, 0), 1);
       cell.textContent = weight === null ? "" : weight.toFixed(2);
-      if (share !== null) Object.assign(cell.style, { background: cividis(share), color: share > 0.5 ? "#10141a" : "#ffffff" });
+      if (weight !== null) cell.style.background = differenceColor(weight - 1 / weights.length);
     }
   }
   return grid;
-}
-
-// The color scale of the other attention matrices, interpolated from five colors.
-const CIVIDIS = [[0, 32, 76], [65, 77, 107], [124, 123, 120], [188, 175, 111], [255, 234, 70]];
-
-function cividis(share) {
-  const index = Math.min(share * 4, 3.999);
-  const [low, high] = [CIVIDIS[Math.floor(index)], CIVIDIS[Math.floor(index) + 1]];
-  return `rgb(${low.map((start, i) => Math.round(start + (index % 1) * (high[i] - start))).join(",")})`;
 }
 
 table("learn", () => {

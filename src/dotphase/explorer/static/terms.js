@@ -1,6 +1,6 @@
 // Explanations of the symbols, shown on hover, focus and touch.
 
-import { byId, element } from "./dom.js";
+import { byId, element, indexed } from "./dom.js";
 
 const EXPLANATIONS = {
   alpha: "α = n/d: the number of training sentences per dimension of a token.",
@@ -26,14 +26,15 @@ const EXPLANATIONS = {
 // Wrap a symbol in a button that explains it, if it has an explanation.
 export function term(name, ...content) {
   if (!EXPLANATIONS[name]) return element("span", {}, ...content);
-  const button = element("button", { type: "button", className: "term" }, ...content);
+  const parts = content.flatMap((part) => (typeof part === "string" ? indexed(part) : [part]));
+  const button = element("button", { type: "button", className: "term" }, ...parts);
   button.dataset.term = name;
   return button;
 }
 
 function show(target) {
   const tip = byId("tip");
-  tip.textContent = EXPLANATIONS[target.dataset.term];
+  tip.replaceChildren(...indexed(EXPLANATIONS[target.dataset.term]));
   tip.hidden = false;
   const [anchor, box] = [target.getBoundingClientRect(), tip.getBoundingClientRect()];
   const left = Math.min(Math.max(anchor.left, 8), innerWidth - box.width - 8);

@@ -59,6 +59,7 @@ function showRuns() {
 
 async function follow(name) {
   let shown = 0;
+  const began = performance.now();
   for (let wait = 150; ; wait = Math.min(wait * 1.2, 600)) {
     const now = await get("job", { job: name });
     for (const run of now.runs.slice(shown)) runs.push({ ...run, point: now.point, d: now.d, start: now.start });
@@ -69,8 +70,9 @@ async function follow(name) {
       onRuns();
     }
     onDots(now.dots, now.point, now.ended);
+    const seconds = Math.round((performance.now() - began) / 1000);
     const states = {
-      starting: "Starting…", running: now.steps ? `Training: ${shown} of ${now.seeds} runs finished, step ${now.steps}.` : "Compiling the first training of this kind.",
+      starting: `Starting a process: ${seconds} s.`, running: now.steps ? `Training: ${shown} of ${now.seeds} runs finished, step ${now.steps}, ${seconds} s.` : `Compiling the first training of this kind: ${seconds} s.`,
       done: `Done: ${shown} runs, learned ${countMechanisms(now.runs)}.`, canceled: `Canceled after ${shown} of ${now.seeds} runs.`, failed: `Failed: ${now.message}`,
     };
     report(states[now.state] ?? now.state, now.progress);
