@@ -33,7 +33,7 @@ RATIOS = {
     "gradient_1000": "plain gradient / ours",
 }
 #: Share of the median of earlier runs on the same machine below which a figure is called slower.
-SLOWER = 0.75
+SLOWER = 0.8
 
 
 def machine() -> str:
@@ -50,12 +50,13 @@ def measure() -> dict[str, Any]:
     import first_call
     import theory
     import training
+    import waiting
 
     textbook = theory.against_textbook()
     tight = textbook["2^14"]
     sizes = theory.against_sizes()
     gradients = {d: training.per_step(d, 2.0) for d in (250, 500, 1000)}
-    return {
+    figures = {
         "when": time.strftime("%Y-%m-%d"),
         "machine": machine(),
         "textbook": textbook,
@@ -73,6 +74,7 @@ def measure() -> dict[str, Any]:
             "gradient_1000": gradients[1000]["speedup"],
         },
     }
+    return figures | {"waiting": waiting.measure(figures, EXPLORER)}
 
 
 def history() -> list[dict[str, Any]]:
@@ -82,13 +84,20 @@ def history() -> list[dict[str, Any]]:
     return [json.loads(line) for line in HISTORY.read_text().splitlines() if line]
 
 
+def speeds(run: dict[str, Any]) -> dict[str, float]:
+    """Figures of a run by name; larger is faster."""
+    rows = run.get("waiting", {})
+    return run["ratios"] | {name: row["speed"] for name, row in rows.items()}
+
+
 def verdict(runs: list[dict[str, Any]], name: str) -> str:
     """Whether the last run is slower than those before it on the same machine."""
     *earlier, last = runs
-    same = [run["ratios"][name] for run in earlier if run["machine"] == last["machine"]]
+    others = [speeds(run) for run in earlier if run["machine"] == last["machine"]]
+    same = [other[name] for other in others if name in other]
     if not same:
         return "first on this machine"
-    share = last["ratios"][name] / float(np.median(same))
+    share = speeds(last)[name] / float(np.median(same))
     return f"{share:.2f} of the median before" + (" (**slower**)" if share < SLOWER else "")
 
 
@@ -178,7 +187,7 @@ The word that a branch does not exist (semantic, three tokens, alpha = .1):
 A diagram of 25 x 7 cells, whose chains are solved side by side, takes {slower:.2f} times as long in
 threads of one process as in processes.
 
-{explorer()}{calibration()}## Training
+{waiting_rows(runs)}{explorer()}{calibration()}## Training
 
 One gradient of the training loss at alpha = 2: the full graph differentiated by JAX in float32,
 over ours in float64; and ours over reading the tokens twice, which is the least.
@@ -191,6 +200,24 @@ over ours in float64; and ours over reading the tokens twice, which is the least
 ![Ratios of all runs, and the cost of a solve against its points](../images/benchmarks.png)
 
 *Left: the ratios of every run kept, in their order. Right: cost of a solve against its points.*
+"""
+
+
+def waiting_rows(runs: list[dict[str, Any]]) -> str:
+    """How long a user waits, from the last run."""
+    rows = [
+        [name, f"{row['seconds']:.2g}", f"{row['speed']:.3g}", f"{row['goal']:.3g}",
+         verdict(runs, name)]
+        for name, row in runs[-1].get("waiting", {}).items()
+    ]  # fmt: skip
+    if not rows:
+        return ""
+    return f"""## Waiting
+
+Seconds of each answer: CPU time in this process, wall time in new ones (`benchmarks/waiting.py`).
+The speed is the CPU time of the textbook solve over these seconds, unless the row says otherwise.
+
+{table(["what", "seconds", "speed", "goal", "against earlier runs"], rows)}
 """
 
 
@@ -288,6 +315,8 @@ def main() -> None:
     runs = history()
     PAGE.write_text(page(runs))
     draw(runs)
+    slower = [name for name in speeds(runs[-1]) if "slower" in verdict(runs, name)]
+    print("slower than before: " + (", ".join(slower) or "nothing"))
 
 
 if __name__ == "__main__":
