@@ -21,8 +21,9 @@ MAX_STEP = 0.2
 #: Newton steps without progress after which `newton` gives up, and the reduction of the residual
 #: that counts as progress.
 MAX_FAILURES, PROGRESS = 3, 0.7
-#: Residual, in units of the tolerance, below which only jumping points are left to move.
-NOISE_FACTOR = 4.0
+#: Fraction of points with a second minimum above which a residual below this share of the noise
+#: floor is that of jumping points.
+MANY_JUMPS, NOISE_SHARE = 1e-3, 0.25
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ def newton(
     not a success where the steps make no progress.
     """
     fixed_point_map = evaluator.map
-    tolerance = evaluator.settings.iteration_on(log2_points).tolerance
+    iteration = evaluator.settings.iteration_on(log2_points)
     best = FixedPoint(x, x, math.inf, 0, Outcome.STEPS)
     previous: tuple[Vector, Vector] | None = None
     failures, searched = 0, False
@@ -140,8 +141,10 @@ def newton(
         scale = fixed_point_map.scale(x)
         size = float(np.max(np.abs(residual) / scale))
         count = evaluator.n_evaluations
-        if size <= tolerance:
+        if size <= iteration.tolerance:
             return FixedPoint(x, image, size, count, Outcome.CONVERGED), jacobian
+        if size <= NOISE_SHARE * iteration.floor and evaluated.jump_fraction > MANY_JUMPS:
+            return FixedPoint(x, image, size, count, Outcome.NOISE_FLOOR), jacobian
         if size >= PROGRESS * best.residual and not searched and evaluated.jump_fraction > 0:
             evaluator.warm_start.search_all(log2_points)
             best, previous, searched = replace(best, residual=math.inf), None, True
@@ -154,8 +157,6 @@ def newton(
         previous = (x, residual)
         step = jacobian.newton_step(residual)
         x = x + limited_step(step, scale)
-    if searched and best.residual <= NOISE_FACTOR * tolerance:
-        best = replace(best, outcome=Outcome.NOISE_FLOOR)
     return best, jacobian
 
 

@@ -41,7 +41,7 @@ STRIDE = 1.15
 MAX_STEPS = 60
 #: Largest number of solves for the root of a multiplier, and the fraction of its standard error at
 #: which the search ends.
-ROOT_STEPS, SETTLED = 6, 0.5
+ROOT_STEPS, SETTLED = 6, 1.0
 #: Number of seeds for the loss of stability.
 ROOT_SEEDS = 3
 #: Relative change of the squared alignment beyond a bifurcation, per stride, below which the branch
@@ -187,7 +187,7 @@ def multiplier_roots(
 ) -> list[Root]:
     """Root of a multiplier minus one between two points of a branch, for each of some settings.
 
-    It is found with the settings of the continuation first, so that few precise solves are needed.
+    It is found with the settings of the continuation first; each search begins at the last root.
 
     Parameters
     ----------
@@ -211,9 +211,11 @@ def multiplier_roots(
         )
         return root or guess
 
-    coarse = before.with_settings(before.settings)
-    guess = search(coarse, straight)
-    return [search(coarse.with_settings(each), guess) for each in settings]
+    roots = [straight]
+    for each in (before.settings, *settings):
+        before = before.with_settings(each)
+        roots.append(search(before, roots[-1]))
+    return roots[2:]
 
 
 def _excess(solution: Solution, name: str | None = None) -> Sample:
