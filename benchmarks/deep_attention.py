@@ -26,10 +26,13 @@ from dotphase.theory import layered_posterior as layered
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 DATA = DOCS / "data" / "deep_attention.json"
+FIGURE = DOCS / "images" / "deep-attention.png"
 #: Variance that the released programs add to the posterior's.
 ADDED = 1e-3
 #: Every how many rows of the table of three layers.
 STRIDE = 4
+#: Penalty, sample complexities, dimensions and number of trained students.
+RIDGE, ALPHAS, SIZES, RUNS = 0.03, (1.5, 3.0, 6.0), (150, 300), 4
 
 
 def store(**parts: Any) -> None:
@@ -70,7 +73,7 @@ def bayes(tables: Path) -> None:
         rows = []
         released = pd.read_csv(tables / f"sim_BO_{layers}w.csv").iloc[stride::stride]
         passing = pd.read_csv(tables / "sim_AMP_2w.csv") if layers == 2 else pd.DataFrame()
-        grid = {round(float(a), 9) for a in [*released["alpha"], *passing.get("alpha", [])]}
+        grid = {round(float(a), 6) for a in [*released["alpha"], *passing.get("alpha", [])]}
         for alpha in sorted(grid):
             best = dp.bayes.optimal(model, alpha=alpha)
             row = best.to_dict() | {"added": with_added_variance(model, alpha)}
@@ -98,6 +101,93 @@ def thresholds(tables: Path) -> None:
         store(thresholds=rows)
 
 
+def students() -> None:
+    """State evolution beside trained students; random starts are trained only."""
+    rows = []
+    model = dp.load_model("deep-attention", ridge=RIDGE)
+    for alpha in ALPHAS:
+        for start in ("semantic", "positional", "random"):
+            row: dict[str, Any] = {"alpha": alpha, "start": start}
+            row["trained"] = [trained(model, alpha, start, d) for d in SIZES]
+            if start != "random":
+                solution = dp.solve(model, alpha, start, log2_points=13)
+                row |= {"found": solution.found, "converged": solution.converged}
+                row["kind"] = solution.stability.kind
+                row["theta"] = np.abs(np.diag(solution.overlaps.theta[0])).tolist()
+                row["m"] = np.abs(solution.overlaps.m[0]).tolist()
+                for name in ("train_loss", "test_error"):
+                    row[name], row[f"{name}_stderr"] = (
+                        getattr(solution, name),
+                        solution.stderr[name],
+                    )
+            rows.append(row)
+            print(json.dumps(row), flush=True)
+            store(students=rows)
+
+
+def trained(model: dp.Model, alpha: float, start: str, d: int) -> dict[str, Any]:
+    """Means over runs and their standard errors, with the overlaps of each layer."""
+    runs = dp.train(model, alpha, d=d, seeds=RUNS, start=start)
+    # A semantic start is the teacher: one tiny step returns its weights.
+    teachers = dp.train(
+        model, alpha, d=d, seeds=RUNS, start="semantic", optimizer="gd", steps=1, lr=1e-12
+    )
+    pairs = zip(runs.runs, teachers.runs, strict=True)
+    thetas = [np.abs(np.diag(run.weights.T @ teacher.weights)) / d for run, teacher in pairs]
+    row: dict[str, Any] = {"d": d, "theta": np.asarray(thetas).tolist()}
+    row["m"] = [run.m for run in runs.runs]
+    for name in ("train_loss", "test_error"):
+        row[name], row[f"{name}_stderr"] = runs.mean[name], runs.stderr[name]
+    return row
+
+
+def draw() -> None:
+    """Draw the figure for light and dark pages."""
+    from dotphase.figures.parts.style import save, theme
+
+    for shade, suffix in (("light", ""), ("dark", "-dark")):
+        with theme(shade):
+            figure = panels(json.loads(DATA.read_text(encoding="utf-8")))
+            save(figure, FIGURE.with_stem(FIGURE.stem + suffix), small=True)
+
+
+def panels(data: dict[str, Any]) -> Any:
+    """Overlaps against alpha, and thresholds against the skip connection."""
+    from dotphase.figures.parts.lines import ALPHA
+    from dotphase.figures.parts.style import COLORS, ink_color, new_figure
+
+    colors, names = (COLORS["mixed"], COLORS["linear"]), ("first layer", "second layer")
+    rows, skips = data["bayes2"], data["thresholds"]
+    with new_figure(None, 1, 2, size=(8.6, 3.4)) as (figure, (left, right)):
+        for layer, (color, name) in enumerate(zip(colors, names, strict=True)):
+
+            def column(key: str, rows: Any = rows, layer: int = layer) -> Any:
+                return np.asarray([row[key][layer] if key in row else np.nan for row in rows])
+
+            alpha = [row["alpha"] for row in rows]
+            others = ("with added variance", "released", "released, message passing")
+            # One legend entry for both layers.
+            added, released, passing = others if layer == 0 else ("_", "_", "_")
+            left.errorbar(alpha, column("overlaps"), column("overlaps_stderr"), color=color,
+                          label=f"optimum, {name}")  # fmt: skip
+            left.plot(alpha, column("added"), color=color, ls=":", label=added)
+            left.plot(alpha, column("released"), "x", color=color, label=released)
+            left.errorbar(alpha, column("amp"), column("amp_std"), fmt="o", mfc="none", ms=4,
+                          color=color, lw=0.8, label=passing)  # fmt: skip
+            skip = [row["skip"] for row in skips]
+            right.errorbar(skip, column("alphas", skips), column("stderr", skips), color=color)
+            right.plot(skip, column("released", skips), "x", color=color)
+        right.axhline(1 / 6, color=ink_color(), ls="--", lw=1)
+        right.annotate("bound 1/6", (4, 1 / 6), va="top", ha="right", color=ink_color(),
+                       xytext=(0, -3), textcoords="offset points")  # fmt: skip
+        left.set(xlabel=ALPHA, ylabel="overlap with the teacher", ylim=(-0.03, 1.1))
+        right.set(xlabel="skip connection $c$", ylabel=r"$\alpha$ of weak recovery", ylim=(0, None))
+        figure.legend(*left.get_legend_handles_labels(), ncols=5, loc="outside lower center")
+    return figure
+
+
 if __name__ == "__main__":
     command, *arguments = sys.argv[1:]
-    {"bayes": bayes, "thresholds": thresholds}[command](*map(Path, arguments))
+    {"bayes": bayes, "thresholds": thresholds, "students": students, "draw": draw}[command](
+        *map(Path, arguments)
+    )

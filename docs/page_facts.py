@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import xarray as xr
+from scipy.optimize import brentq
 
 DOCS = Path(__file__).resolve().parent
 
@@ -73,6 +74,51 @@ def released() -> pd.DataFrame:
     return pd.read_csv(DOCS / "reproduction/tables/released-runs.csv.gz")
 
 
+@cache
+def deep() -> dict[str, np.ndarray]:
+    """Return Bayes-optimal overlaps of deep attention and the released ones, up to alpha = .8."""
+    text = (DOCS / "data/deep_attention.json").read_text(encoding="utf-8")
+    rows = [row for row in json.loads(text)["bayes2"] if row["alpha"] < 0.81]
+    exact = [row for row in rows if "released" in row]
+    passed = [row for row in rows if "amp" in row]
+    ours, theirs = ([row[key][1] for row in exact] for key in ("overlaps", "released"))
+    amp = [(row["amp"][1] - row["overlaps"][1]) / row["amp_std"][1] for row in passed]
+    return {"difference": np.abs(np.subtract(ours, theirs)), "amp": np.abs(amp)}
+
+
+def deep_added() -> float:
+    """Return the largest deviation of message passing from the learner with added variance."""
+    text = (DOCS / "data/deep_attention.json").read_text(encoding="utf-8")
+    rows = [row for row in json.loads(text)["bayes2"] if "amp" in row]
+    misses = [np.subtract(row["amp"], row["added"]) / row["amp_std"] for row in rows]
+    return float(np.max(np.abs(misses)))
+
+
+def deep_decay() -> float:
+    """Return the threshold at which two released overlaps decay as they do from .05.
+
+    One damped step multiplies a small overlap by ``.2 + .8 alpha/threshold``.
+    """
+    text = (DOCS / "data/deep_attention.json").read_text(encoding="utf-8")
+    rows = {row["alpha"]: row for row in json.loads(text)["bayes2"]}
+    low, high = 0.1, 0.133333
+    logs = [np.log(rows[alpha]["released"][1] / 0.05) for alpha in (low, high)]
+
+    def excess(threshold: float) -> float:
+        factors = [0.2 + 0.8 * alpha / threshold for alpha in (low, high)]
+        return float(np.log(factors[0]) / np.log(factors[1]) - logs[0] / logs[1])
+
+    return float(brentq(excess, 0.14, 0.3))
+
+
+def deep_threshold(skip: float, layer: int) -> tuple[float, float]:
+    """Return the weak recovery of a layer of deep attention."""
+    text = (DOCS / "data/deep_attention.json").read_text(encoding="utf-8")
+    rows = json.loads(text)["thresholds"]
+    at = next(row for row in rows if row["skip"] == skip)
+    return at["alphas"][layer], at["stderr"][layer]
+
+
 def models() -> int:
     folder = DOCS.parent / "src/dotphase/model/named"
     return sum(not path.name.startswith("_") for path in folder.glob("*.py"))
@@ -130,6 +176,14 @@ FACTS: dict[str, tuple[float, ...]] = {
     "barrier.aligned": remark("distances", r"barrier of [\d.]+, ([\d.]+) after"),
     "trained.trusted": (trained_deviation(),),
     "models": (models(),),
+    "deep.worst": (float(deep()["difference"].max()),),
+    "deep.typical": (float(np.median(deep()["difference"])),),
+    "deep.amp": (float(deep()["amp"].max()),),
+    "deep.added": (deep_added(),),
+    "deep.decay": (deep_decay(),),
+    "deep.first": deep_threshold(1.0, 0),
+    "deep.last": deep_threshold(1.0, 1),
+    "deep.last.strong": deep_threshold(4.0, 1),
     "speed.ratio": (speed()["textbook"]["default"]["ratio"],),
     "speed.error": (speed()["textbook"]["default"]["error"],),
     "speed.textbook": (speed()["textbook"]["textbook"]["error"],),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import dotphase as dp
+from dotphase.study.tasks import compute_point
 from dotphase.theory.layered_posterior import Sample
 
 pytestmark = pytest.mark.usefixtures("quick_to_compile")
@@ -38,12 +39,13 @@ def test_a_weak_recovery_below_the_bound_is_impossible(deep):
         assert spread[0] < 0.2 * spread[1] or skip == 0
 
 
-def test_the_overlap_of_the_released_table(deep):
+def test_the_overlap_of_the_released_table():
     # BO_2w.csv of SPOC-group/SequenceIndexModels at alpha = .4: Q11 = 0, Q22 = .4988.
-    best = dp.bayes.optimal(deep, alpha=0.4)
-    assert best.converged and best.overlaps[0] == 0
-    assert abs(best.overlaps[1] - 0.4988) < 0.03
-    assert 0 < best.overlaps_stderr[1] < 0.01
+    study = dp.Study("bayes-layers", {"alpha": 0.4}, model="deep-attention", seeds=[0])
+    values = compute_point(**study.arguments(0)).values
+    assert values["converged"] and values["first_overlap"] == 0
+    assert abs(values["last_overlap"] - 0.4988) < 0.03
+    assert 0 < values["last_stderr"] < 0.01
 
 
 def test_other_teachers_are_refused(deep):

@@ -32,7 +32,7 @@ class Study:
 
     Parameters
     ----------
-    task : {"theory", "train", "amp", "critical", "bayes", "regression"}
+    task : {"theory", "train", "amp", "critical", "bayes", "bayes-layers", "regression"}
         Computation at each point, see `dotphase.study.tasks`.
     fixed : mapping, optional
         Parameters of the task and the model that are the same at all points. All others have

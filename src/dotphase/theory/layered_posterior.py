@@ -53,8 +53,9 @@ SAMPLES, BATCH = 256, 16
 #: First overlaps; overlaps below which a layer counts as not learned; the smallest overlaps of the
 #: iteration, from which layers grow once those above them are learned.
 INITIAL, LEAST, FLOOR = 0.05, 1e-3, 1e-4
-#: Range of log(1 - M) of the last layer in which the other layers are first learned.
-LOG_REMAINING = (-7.0, -0.1)
+#: Grid of log(1 - M) of the last layer on which the other layers are first learned.
+SPACING = 0.5
+LOG_REMAINING = SPACING * np.arange(-1.2, -14, -1)
 #: Keeps weights that underflow from dividing by zero.
 TINY = 1e-300
 ITERATION = Iteration(tolerance=1e-3, floor=3e-3, step=1.0, max_steps=100)
@@ -124,6 +125,7 @@ def deep_teacher(model: Model) -> DeepAttention | None:
     return teacher if isinstance(teacher, DeepAttention) else None
 
 
+@in_double_precision
 def layered_bayes(model: Model, alpha: float, seed: int) -> LayeredBayes:
     """Iterate from small overlaps, as message passing without side information does."""
     _check(model)
@@ -163,25 +165,38 @@ def layer_thresholds(
     """
     _check(model)
     log2_sentences = validation.integer("log2_sentences", log2_sentences, at_least=8, at_most=20)
-    found = [_thresholds(Sample(model, seed, repeat, log2_sentences)) for repeat in range(REPEATS)]
-    return tuple(np.mean(found, axis=0).tolist()), tuple(error_of_mean(found).tolist())
+    samples = [Sample(model, seed, repeat, log2_sentences) for repeat in range(REPEATS)]
+    found = np.stack([_thresholds(sample) for sample in samples])
+    bias = _thresholds(samples[0], extrapolate=False) - found[0]
+    errors = np.hypot(error_of_mean(found), bias)
+    return tuple(np.mean(found, axis=0).tolist()), tuple(errors.tolist())
 
 
-def _thresholds(sample: Sample) -> Layers:
-    """The thresholds on one sample of sentences."""
+def _thresholds(sample: Sample, extrapolate: bool = True) -> Layers:
+    """The thresholds on one sample of sentences; infinite for a layer that is never learned."""
     unlearned = np.zeros(sample.layers)
-    thresholds = 1 / sample.information(unlearned).spread
+    thresholds = np.full(sample.layers, np.inf)
+    nothing_known = sample.information(unlearned, extrapolate)
+    thresholds[-1] = 1 / nothing_known.spread[-1]
 
     def at(log_remaining: float) -> tuple[float, Layers]:
         """Alpha where the last layer has an overlap, and the multipliers of all layers there."""
         last = -np.expm1(log_remaining)
-        gain, spread = sample.information(np.append(unlearned[:-1], last))
+        gain, spread = sample.information(np.append(unlearned[:-1], last), extrapolate)
         alpha = last / (1 - last) / gain[-1]
         return alpha, alpha * spread
 
     for layer in range(sample.layers - 1):
-        root = brentq(lambda x, layer=layer: at(x)[1][layer] - 1, *LOG_REMAINING, xtol=1e-3)
-        thresholds[layer] = at(root)[0]
+
+        def excess(log_remaining: float, layer: int = layer) -> float:
+            return float(at(log_remaining)[1][layer]) - 1
+
+        known = next((x for x in LOG_REMAINING if excess(x) > 0), None)
+        if known == LOG_REMAINING[0] and excess(known + SPACING) > 0:
+            thresholds[layer] = 1 / nothing_known.spread[layer]  # It is learned first.
+        elif known is not None:
+            root = brentq(excess, known, known + SPACING, xtol=1e-3)
+            thresholds[layer] = at(root)[0]
     return thresholds
 
 

@@ -59,7 +59,17 @@ TASKS: Registry[Task] = Registry(
     "task",
     "dotphase.study.tasks",
     "TASK",
-    order=("theory", "online", "train", "amp", "critical", "bayes", "regression", "wide"),
+    order=(
+        "theory",
+        "online",
+        "train",
+        "amp",
+        "critical",
+        "bayes",
+        "bayes-layers",
+        "regression",
+        "wide",
+    ),
 )
 
 
