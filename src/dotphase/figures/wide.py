@@ -11,7 +11,7 @@ import xarray as xr
 from dotphase.figures.parts.style import COLORS, ink_color, new_figure
 
 #: Histogram bins, and dashes of the ridges.
-BINS = 40
+BINS = 25
 DASHES = ("-", "--", "-.", ":")
 
 
@@ -27,8 +27,8 @@ def wide(
     solution : WideSolution
         From `dotphase.wide.solve`, of the same student.
     diagram : xarray.Dataset
-        From `dotphase.wide.phase_diagram`. Students are positional below the lines, and have a
-        semantic part above.
+        From `dotphase.wide.phase_diagram`. Students are positional (orange) below the lines, and
+        have a semantic part (blue) above.
 
     Examples
     --------
@@ -52,9 +52,11 @@ def wide(
         for ridge, dashes in zip(diagram["ridge"].values.tolist(), DASHES * 9, strict=False):
             line = diagram["alpha_c"].sel(ridge=ridge)
             right.plot(omega, line, color=ink_color(), ls=dashes, label=rf"$\lambda = {ridge:g}$")
-        right.fill_between(omega, 0, line, color=COLORS["positional"], alpha=0.25, lw=0)
-        right.fill_between(omega, line, 1.15 * float(diagram["alpha_c"].max()), lw=0,
-                           color=COLORS["semantic"], alpha=0.25)  # fmt: skip
+        # Regions that are the same for all ridges.
+        lowest, highest = diagram["alpha_c"].min("ridge"), diagram["alpha_c"].max("ridge")
+        low, high = 0.7 * float(lowest.min()), 1.4 * float(highest.max())
+        right.fill_between(omega, low, lowest, color=COLORS["positional"], alpha=0.25, lw=0)
+        right.fill_between(omega, highest, high, color=COLORS["semantic"], alpha=0.25, lw=0)
         right.set(xlabel=r"$\omega$", ylabel=r"onset $\alpha_c = n/d^2$", yscale="log")
         right.margins(0)
         for axis in (left, right):
