@@ -189,3 +189,25 @@ FACTS: dict[str, tuple[float, ...]] = {
     "speed.textbook": (speed()["textbook"]["textbook"]["error"],),
 }
 FACTS["alpha_c.low"] = (1 - FACTS["alpha_c.published"][0] / FACTS["alpha_c"][0],)
+
+
+def wide() -> dict[str, tuple[float, ...]]:
+    """Return numbers of wide attention: tables of `benchmarks/wide.py`."""
+    content = json.loads((DOCS / "data/wide.json").read_text(encoding="utf-8"))
+    lines = [table for table in content["released"] if table["learner"] == "SE"]
+    shift = next(
+        row for row in content["trained"] if row["quantity"] == "shift" and row["alpha"] == 0.6
+    )
+    return {
+        "wide.typical": (max(table["typical"] for table in lines),),
+        "wide.first": (max(table["first"][0] for table in lines),),
+        "wide.last": (max(table["last"][0] for table in lines),),
+        "wide.outlier": (-min(table["lowest"] for table in lines),),
+        **{f"wide.{name}": (value,) for name, value in content["scores"].items()},
+        "wide.shift.small": (shift["small"][0],),
+        "wide.shift.large": (shift["large"][0],),
+        "wide.shift.theory": (shift["theory"],),
+    }
+
+
+FACTS |= wide()
