@@ -9,6 +9,8 @@ which also enables the persistent cache of compiled functions
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -18,12 +20,31 @@ import jax
 import numpy as np
 from numpy.typing import DTypeLike
 
+from dotphase.errors import InvalidInput
 from dotphase.runtime.compilation_cache import persistent_cache
 from dotphase.runtime.jit_cache_limit import clear_if_near_limit
 from dotphase.runtime.prng import PRNG
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+_in_use, _forked = threading.Event(), threading.Event()
+
+
+def _after_fork() -> None:
+    if _in_use.is_set():
+        _forked.set()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def _refuse_forks() -> None:
+    """Refuse to compute in a fork of a process with JAX's threads, where JAX would wait forever."""
+    if _forked.is_set():
+        rule = "must not be a fork of a process that has computed; start it with the method 'spawn'"
+        raise InvalidInput("process", os.getpid(), rule)
+    _in_use.set()
 
 
 @contextmanager
@@ -47,6 +68,7 @@ def fixed_settings(x64: bool) -> Iterator[None]:
 @contextmanager
 def use_precision(dtype: DTypeLike) -> Iterator[None]:
     """Compute in float32 or float64 with fixed settings, and enable the persistent cache."""
+    _refuse_forks()
     clear_if_near_limit()
     with persistent_cache(), fixed_settings(np.dtype(dtype) == np.float64):
         yield

@@ -19,6 +19,6 @@ export const indexedLabel = (text) => text.replace(/([αε])_([a-z])/g, "$1<sub>
 // Append a row with a title to a table.
 export function addRow(body, title) {
   const row = body.insertRow();
-  row.append(element("th", { scope: "row" }, title));
+  row.append(element("th", { scope: "row" }, ...(typeof title === "string" ? indexed(title) : [title])));
   return row;
 }
