@@ -66,16 +66,22 @@ class Survey:
         Few points place a change of the branch within one step of the grid.
         """
         sign = 1 if outside > inside else -1
-        way = [one for one in self.solved[name][::sign] if sign * inside < sign * one.alpha]
-        minima = [one.on_branch and one.stability.kind == "minimum" for one in way]
-        if all(minima):
+        way = self.solved[name][::sign]
+        settled = [one.on_branch and one.stability.kind == "minimum" for one in way]
+        doubtful = [
+            k for k, one in enumerate(way) if sign * one.alpha > sign * inside and not settled[k]
+        ]
+        if not doubtful:
             return None
-        first = minima.index(False)
-        ends = [k for k, one in enumerate(way) if not one.on_branch]
-        ends += [k for k, one in enumerate(way) if one.stability.kind == "saddle"]
+        first = doubtful[0]
+        ends = [k for k in doubtful if not way[k].on_branch]
+        ends += [k for k in doubtful if way[k].stability.kind == "saddle"]
         last = min([*ends[:1], len(way) - 1])
-        start = way[first - 2].alpha if first > 1 else inside
-        return start, way[min(last + 1, len(way) - 1)].alpha
+        start = max(first - 2, 0)
+        return (
+            way[start].alpha if settled[start] else inside,
+            way[min(last + 1, len(way) - 1)].alpha,
+        )
 
 
 def survey(model: Model, alpha_min: float, alpha_max: float, settings: SolverSettings) -> Survey:

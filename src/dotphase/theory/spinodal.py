@@ -41,7 +41,7 @@ STRIDE = 1.15
 MAX_STEPS = 60
 #: Largest number of solves for the root of a multiplier, and the fraction of its standard error at
 #: which the search ends.
-ROOT_STEPS, SETTLED = 6, 1.0
+ROOT_STEPS, SETTLED = 6, 0.5
 #: Number of seeds for the loss of stability.
 ROOT_SEEDS = 3
 #: Relative change of the squared alignment beyond a bifurcation, per stride, below which the branch
