@@ -328,6 +328,18 @@ def descent():
     return xr.Dataset(values | {"trusted": ("step", step < 12)}, {"step": step}, {"sigma": [0.5]})
 
 
+def one_pass():
+    """Two runs over fresh sentences, at six times."""
+    alpha = np.linspace(0, 10, 6)
+    sizes = {"test_error": 0.003, "theta": 0.16, "m": 0.2, "q": 0.06}
+    values = {name: ("alpha", size * (1 + alpha / 10)) for name, size in sizes.items()}
+    values |= {f"{name}_stderr": ("alpha", np.full(6, size / 50)) for name, size in sizes.items()}
+    for name, size in sizes.items():
+        rows = size * (1 + np.outer([0.09, 0.11], alpha))
+        values[f"{name}_samples"] = (("repetition", "alpha"), rows)
+    return xr.Dataset(values, {"alpha": alpha}, {"sigma": [0.5]})
+
+
 def loss_surface():
     """Training loss over m and theta, with a minimum and a corner that is not trusted."""
     m, theta = np.linspace(0, 0.4, 5), np.linspace(0, 0.2, 3)

@@ -162,6 +162,18 @@ def test_curve_of_the_dynamics(capsys, tmp_path):
     assert "ends of gradient descent against alpha" in capsys.readouterr().out
 
 
+def test_one_pass(capsys, tmp_path, refused):
+    arguments = ["online", "--alpha", "2", "--lr", "4", "--start", "semantic"]
+    plot = tmp_path / "o.png"
+    assert _run([*arguments, "--json", "--plot", str(plot)]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert len(result["alpha"]) == len(result["theta"]) == len(result["stderr"]["q"]) == 101
+    assert plot.stat().st_size > 10_000
+    assert _run([*arguments, "--theta0", "0.1"]) == 0
+    assert "one pass to alpha = 2" in capsys.readouterr().out
+    assert refused([*arguments, "--lr", "0"], ["--lr", "number > 0"])
+
+
 def test_help_has_an_example_and_needs_no_jax():
     script = (
         "import sys; from dotphase.cli.main import _run; "

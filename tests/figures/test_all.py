@@ -41,6 +41,7 @@ def example_data():
         "mechanisms": (made_up.training(),),
         "map_columns": ([gain], diagram, grid),
         "model_error": (made_up.model_errors(),),
+        "online": (made_up.one_pass(),),
         "outcomes": ({"$d = 100$": basins.isel(optimizer=[0])},),
         "phase_maps": (diagram, grid),
         "wide": made_up.wide(),

@@ -22,6 +22,7 @@ from dotphase.training.settings import TrainingSettings
         ("critical", {"log2_points": 12, "alpha_min": 0.8, "alpha_max": 2.0}),
         ("bayes", {"alpha": 0.45}),
         ("regression", {"alpha": 1.0, "log2_points": 14}),
+        ("online", {"alpha": 2.0, "lr": 4.0}),
         ("wide", {"alpha": 0.7, "rho": 0.5}),
     ],
 )
@@ -41,6 +42,10 @@ def test_a_point_is_what_the_function_gives(task, given):
     elif task == "regression":
         assert values["V_exact"] * (1 + values["V_exact"]) == pytest.approx(100)
         assert abs(values["V"] - values["V_exact"]) < 4 * values["V_stderr"]
+    elif task == "online":
+        expected = dp.online(model, 2.0, 4.0, "semantic", seed=3)
+        assert values["theta"] == expected.theta[-1]
+        assert (values["semantic"], values["exit_alpha"]) == (1.0, 0.0)
     elif task == "wide":
         expected = dp.wide.solve(alpha=0.7, rho=0.5, ridge=0.1)
         assert values["train_loss"] == expected.train_loss

@@ -5,11 +5,14 @@ import json
 import re
 from dataclasses import fields
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import dotphase as dp
+from dotphase.finite_d.initialization import resolve_start
+from dotphase.finite_d.prng_keys import Purpose, keys_at
 from dotphase.training.settings import TrainingFields
 
 #: One size for all tests, here and in the other engines: most of their time is compilation.
@@ -236,3 +239,40 @@ def test_reference_values(paper, reference):
         expected, stderr = float(row[name]), float(row[f"{name}_stderr"])
         allowed = 3 * np.hypot(stderr, training.stderr[name]) + 0.01 * expected
         assert abs(training.mean[name] - expected) < allowed, name
+
+
+def test_one_pass_uses_every_sentence_once(paper):
+    """Two steps on the two halves of the data, with the share of the penalty of each sentence."""
+    d, lr = 24, 3.0
+    rule = {"optimizer": "sgd", "fresh": True, "lr": lr, "minibatch": 12, "held_out": 2}
+    start = dp.start_from(theta=0.1, m=0.1, q=0.1)
+    (run,) = dp.train(paper, 1.0, d, seeds=1, start=start, **rule).runs
+    assert run.iterations == 2
+    key = keys_at(jax.random.key(0), jnp.asarray([[0]]))[0]
+    data = dp.sample(paper, d, 24, key)
+    positions = jnp.asarray(dp.custom_training.position_vectors(paper, d))
+    weights = resolve_start(paper, start)(Purpose.START.of(key), data.teacher_weights, positions)
+    penalized = paper.replace(ridge=float(paper.ridge) * 12 / d)
+    for half in (slice(0, 12), slice(12, 24)):
+        part = data._replace(tokens=data.tokens[half], noise=data.noise[half])
+        reduced = dp.custom_training.reduce(paper, part)
+        weights -= lr * dp.custom_training.value_and_gradient(penalized, reduced, weights)[1]
+    np.testing.assert_allclose(run.weights, weights, rtol=1e-9)
+
+
+def test_one_pass_records_alpha(paper):
+    rule = {"optimizer": "sgd", "fresh": True, "lr": 3.0, "minibatch": 1, "held_out": 2}
+    path = dp.train(paper, 9.0, 24, seeds=1, record=True, **rule).path
+    assert path["alpha"].values[[0, -1]].tolist() == [0.0, 9.0]
+    assert path.sizes["step"] == 109
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"optimizer": "gd"}, {"minibatch": 64}, {"steps": 100}, {"minibatch": 24, "steps": 3}],
+)
+def test_one_pass_has_enough_sentences(paper, change):
+    with pytest.raises(dp.InvalidInput, match=r"fresh|sentences"):
+        dp.train(paper, 2.0, 24, **{"optimizer": "sgd", "fresh": True} | change)
+    with pytest.raises(dp.InvalidInput, match="fresh"):
+        dp.grid(lambda omega: paper, [2.0], [0.3], 24, optimizer="sgd", fresh=True)

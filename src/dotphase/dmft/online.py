@@ -34,7 +34,7 @@ from dotphase.finite_d.initialization import (
     start_name,
 )
 from dotphase.finite_d.overlaps import MECHANISMS, mechanism_of, positional_alignment
-from dotphase.finite_d.test_error import count_fields
+from dotphase.finite_d.test_error import attention_error, count_fields
 from dotphase.model import Model
 from dotphase.model.definition import refuse, refuse_spectrum
 from dotphase.numerics.quadrature import Rule, gauss_hermite, sobol_rule
@@ -54,6 +54,8 @@ RTOL, ATOL = 1e-6, 1e-10
 DIVERGED = 1e6
 #: Fields for which a tensor-product rule is used, and log2 of the points for more fields.
 MAX_TENSOR_DIMS, LOG2_POINTS = 4, 13
+#: Largest dimension of the weights that test errors are computed from.
+MAX_LIFTED = 2**14
 #: Printed rows of a path.
 PRINTED = 8
 
@@ -393,7 +395,7 @@ def _finite(
     paths = jax.vmap(run)(initial, keys[:, 1])
     rule = _rules(model, settings)[0]
     rows = [
-        _measure(model, jax.tree.map(lambda part, k=k: part[k], initial), path, rule)
+        _measure(model, jax.tree.map(lambda part, k=k: part[k], initial), path, rule, d)
         for k, path in enumerate(paths)
     ]
     values = {name: np.stack([row[name] for row in rows]) for name in QUANTITIES}
@@ -408,15 +410,22 @@ def _finite(
 
 
 def _measure(
-    model: Model, initial: Initialization, path: Float[Array, "alphas r base"], rule: Rule
+    model: Model,
+    initial: Initialization,
+    path: Float[Array, "alphas r base"],
+    rule: Rule,
+    d: int | None = None,
 ) -> dict[str, Float[np.ndarray, " alphas"]]:
-    """Return test error and norms of the overlaps of token 1 along a path."""
+    """Return test error, in dimension d, and norms of the overlaps of token 1 along a path."""
     theta = path @ initial.teacher.T
     m = jnp.moveaxis(path @ initial.positions.T, 2, 1)
     gram = path @ path.swapaxes(1, 2)
-    zeros = jnp.zeros(len(path))
-    records = Records(zeros, zeros, theta, m, gram)
-    errors = test_errors(model, initial.teacher @ initial.teacher.T, records, rule)
+    if d is None:
+        zeros = jnp.zeros(len(path))
+        records = Records(zeros, zeros, theta, m, gram)
+        errors = test_errors(model, initial.teacher @ initial.teacher.T, records, rule)
+    else:
+        errors = _errors_at_d(model, initial, path, rule, min(d, MAX_LIFTED))
     rho = float(model.rho[0])
     values = {
         "test_error": errors,
@@ -425,3 +434,20 @@ def _measure(
         "q": rho * jnp.linalg.norm(gram, axis=(1, 2)),
     }
     return {name: np.asarray(row) for name, row in values.items()}
+
+
+@eqx.filter_jit
+def _errors_at_d(
+    model: Model, initial: Initialization, path: Float[Array, "alphas r base"], rule: Rule, d: int
+) -> Float[Array, " alphas"]:
+    """Return the test errors of weights in dimension d with these coordinates."""
+    pad = ((0, d - path.shape[-1]), (0, 0))
+    positions = jnp.pad(initial.positions.T, pad).T
+    teacher = np.sqrt(d) * jnp.pad(initial.teacher.T, pad)
+
+    def error(weights: Float[Array, "r base"]) -> Array:
+        return attention_error(
+            model, np.sqrt(d) * jnp.pad(weights.T, pad), teacher, positions, rule
+        )
+
+    return jax.lax.map(error, path)
