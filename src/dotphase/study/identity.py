@@ -65,8 +65,8 @@ def _positions(values: tuple[Any, ...], axis: tuple[Any, ...]) -> Int[np.ndarray
 
     Grids of another length compute the same number with another rounding error.
     """
-    found = {_rounded(value): k for k, value in enumerate(axis)}
-    return np.array([found.get(_rounded(value), -1) for value in values], np.int64)
+    index_of = {_rounded(value): k for k, value in enumerate(axis)}
+    return np.array([index_of.get(_rounded(value), -1) for value in values], np.int64)
 
 
 def _rounded(value: Any) -> str:
