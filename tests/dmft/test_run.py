@@ -171,7 +171,8 @@ def test_every_repetition_is_an_event(paper):
 
 
 def test_symmetric_starts_stay_symmetric(paper):
-    path = dp.dynamics(paper, 1.0, "random", steps=STEPS, lr=8.0, scale=0.5, **SMALL)
+    with pytest.warns(UserWarning, match="stay zero in the limit of large d.*give d"):
+        path = dp.dynamics(paper, 1.0, "random", steps=STEPS, lr=8.0, scale=0.5, **SMALL)
     assert not np.any(path.theta)
     assert not np.any(path.m)
     assert path.q[-1] != path.q[0]

@@ -33,15 +33,16 @@ def test_points_are_training_with_standard_errors(both):
         np.testing.assert_allclose(bars(container), expected)
 
 
-def test_points_off_the_branch_are_open(both):
+def test_points_off_the_branch_are_plus_signs(both):
+    """Open markers are theory that is not trusted, and nothing else."""
     figure = dp.plot.compare(both)
     for number, part, _ in PANELS:
         value = float(both[part].sel(source="training", branch="positional", alpha=2.0))
         (line,) = [
             line for line in lines_with(figure.axes[number], [np.nan, np.nan, np.nan, value])
-            if line.get_marker() == "s"
+            if line.get_marker() == "P"
         ]  # fmt: skip
-        assert is_open(line) and color(line) == COLORS["positional"].lower()
+        assert not is_open(line) and color(line) == COLORS["positional"].lower()
 
 
 def test_differences_have_rings_and_message_passing_crosses(both):

@@ -35,7 +35,17 @@ def number(
     if math.isfinite(result) and all(holds(result, limit) for _, limit, holds in bounds):
         return result
     allowed = " and ".join(f"{sign} {limit:g}" for sign, limit, _ in bounds)
-    raise InvalidInput(field, value, f"must be a finite number {allowed}".rstrip())
+    rule = f"must be a finite number {allowed}".rstrip()
+    raise InvalidInput(field, value, rule + _advice(field, value))
+
+
+def _advice(field: str, value: object) -> str:
+    """Name the function that takes a value which is no number."""
+    if "Tracer" in type(value).__name__:
+        return ", not traced by JAX: solution.derivative replaces grad, solve_many replaces vmap"
+    if field == "alpha" and not isinstance(value, str) and hasattr(value, "__len__"):
+        return "; curve, solve_many and grid take several"
+    return ""
 
 
 def integer(field: str, value: object, *, at_least: int, at_most: int | None = None) -> int:

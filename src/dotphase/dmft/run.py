@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple, Unpack
@@ -15,7 +16,11 @@ from dotphase.config.settings import replace_fields
 from dotphase.config.step_sizes import StepSize, step_sizes
 from dotphase.dmft.conditioned_descent import Initialization
 from dotphase.dmft.ensemble import Descent, Repetition, run_repetitions
-from dotphase.dmft.initialization import finite_d_initialization, limit_initialization
+from dotphase.dmft.initialization import (
+    finite_d_initialization,
+    free_directions,
+    limit_initialization,
+)
 from dotphase.dmft.result import QUANTITIES, PathOverlaps, Trajectory
 from dotphase.dmft.settings import DynamicsFields, DynamicsSettings
 from dotphase.errors import InvalidInput
@@ -23,6 +28,7 @@ from dotphase.finite_d.datasets import check_dtype, count_sentences
 from dotphase.finite_d.initialization import (
     PrescribedStart,
     StartFunction,
+    position_modes,
     resolve_start,
     start_components,
     start_name,
@@ -154,6 +160,10 @@ def _initializer(
             "start", start_name(start), "must be a name or overlaps unless d is given"
         )
     parts = start_components(model, start, settings.scale)
+    modes = position_modes(model).shape[1]
+    if not np.any(free_directions(model, parts, modes)[:, : -model.student_rank]):
+        text = "theta and m of this start stay zero in the limit of large d, by symmetry"
+        warnings.warn(f"{text}; they grow at finite d: give d", stacklevel=4)
     return lambda key: limit_initialization(model, parts)
 
 

@@ -25,21 +25,23 @@ from dotphase.figures.parts.lines import (
     plot_linear_baseline,
     use_scientific_ticks,
 )
-from dotphase.figures.parts.style import COLORS, MARKERS, ink_color, new_figure, page_color
+from dotphase.figures.parts.style import COLORS, MARKERS, ink_color, new_figure
 
 #: Legend of the lines, by theory.
 THEORIES = {"state_evolution": RS_MINIMA, "dynamics": GRADIENT_DESCENT}
 #: Color of legend entries that belong to no branch.
 LEGEND_COLOR = COLORS["uninformed"]
+#: Marker of students that are not on the branch; open markers are theory that is not trusted.
+OFF_BRANCH: dict[str, Any] = {"fmt": "P", "mec": "none", "mew": 0, "ms": 7}
 
 
 def compare(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
     """Plot theory, training and message passing against alpha.
 
     Lines are theory, with open markers where it is not trusted. Points are trained students with
-    standard errors, and crosses message passing. Points are open where most runs leave the branch
-    or the theory has none. A ring marks points where training differs from the theory by more than
-    the tolerance.
+    standard errors, and crosses message passing. Points become plus signs where most runs leave the
+    branch or the theory has none. A ring marks points where training differs from the theory by
+    more than the tolerance.
 
     Parameters
     ----------
@@ -98,12 +100,9 @@ def _plot_runs(
     verdict, training = branch["verdict"], branch.sel(source="training")
     values, error = training[part] / size, training[f"{part}_stderr"] / size
     off_branch = verdict.isin([LEFT, NO_BRANCH])
-    styles = ((~off_branch, ink_color(), color), (off_branch, color, page_color()))
-    for mask, edge, face in styles:
-        axis.errorbar(
-            training["alpha"], values.where(mask), error, fmt=marker, color=color, mec=edge,
-            mfc=face, mew=0.6, lw=1,
-        )  # fmt: skip
+    on = {"fmt": marker, "mec": ink_color(), "mew": 0.6}
+    for mask, style in ((~off_branch, on), (off_branch, OFF_BRANCH)):
+        axis.errorbar(training["alpha"], values.where(mask), error, color=color, lw=1, **style)
     ring = {"ms": 11, "mfc": "none", "mec": ink_color(), "mew": 1}
     axis.plot(training["alpha"], values.where(verdict == DIFFERS), "o", **ring)
     if "amp" in branch["source"]:
@@ -120,8 +119,8 @@ def _add_entries(axis: Any, dataset: xr.Dataset, any_untrusted: bool) -> None:
     if "amp" in dataset["source"]:
         axis.plot([], [], "x", color=ink_color(), label="message passing")
     if bool(verdict.isin([LEFT, NO_BRANCH]).any()):
-        open_marker = point | {"mfc": page_color(), "mec": LEGEND_COLOR}
-        axis.plot([], [], label="training, not on the branch", **open_marker)
+        mark = {"marker": OFF_BRANCH["fmt"], "ms": OFF_BRANCH["ms"], "mew": OFF_BRANCH["mew"]}
+        axis.plot([], [], label="training, not on the branch", **point | mark)
     if bool((is_saddle(dataset) & dataset["on_branch"]).any()):
         add_saddle_entry(axis, color=LEGEND_COLOR)
     if any_untrusted:

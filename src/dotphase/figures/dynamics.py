@@ -20,7 +20,7 @@ from dotphase.figures.parts.style import COLORS, ink_color, new_figure, page_col
 #: Label of each overlap, and the branch that gives its color.
 OVERLAPS = {
     "theta": (r"$\theta/\sigma^2$", "semantic"),
-    "m": ("$|m|$", "positional"),
+    "m": (r"$m/\sigma^2$", "positional"),
     "q": (r"$q/\sigma^2$", "mixed"),
 }
 #: Number of steps at which trained students are plotted.
@@ -52,7 +52,7 @@ def dynamics(
     >>> figure = dp.plot.dynamics(along.dataset(), "dynamics.png", runs.path)
     """
     size = overlap_scale(theory)
-    scales = {"theta": size, "q": size}
+    scales = {"theta": size, "m": size, "q": size}
     with new_figure(path, 1, 3, size=(10.4, 3.4)) as (figure, axes):
         panels = [
             (axes[0], "train_loss", ink_color(), GRADIENT_DESCENT),

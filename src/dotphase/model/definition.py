@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Never
 
 import equinox as eqx
 import jax
@@ -28,6 +28,7 @@ from scipy.linalg import block_diag
 
 from dotphase.config import validation
 from dotphase.config.formatting import Description
+from dotphase.config.settings import unknown_keyword
 from dotphase.errors import InvalidInput
 from dotphase.model.latent import Latent, check_gram
 from dotphase.model.spectrum import Spectrum
@@ -146,7 +147,11 @@ class Model(eqx.Module):
         proximal: Callable[..., Any] | str | None = None,
         latent: Latent | None = None,
         correlation: Any = None,
+        **unknown: Never,
     ) -> None:
+        if unknown:
+            names = [field.name for field in dataclasses.fields(self)]
+            raise unknown_keyword(next(iter(unknown)), names)
         self.length = validation.integer("length", length, at_least=1, at_most=MAX_TOKENS)
         for name, rank in (("teacher_rank", teacher_rank), ("student_rank", student_rank)):
             setattr(self, name, validation.integer(name, rank, at_least=1, at_most=MAX_COLUMNS))
@@ -410,4 +415,8 @@ def refuse_spectrum(model: Model, what: str) -> None:
 def _check_positions(positions: Any, length: int) -> np.ndarray:
     if positions is None:
         return np.zeros((length, length))
+    shape = np.shape(positions)
+    if len(shape) == 2 and shape[0] == length != shape[1]:
+        rule = f"must be the Gram matrix p @ p.T of shape {(length, length)}, not the vectors p"
+        raise InvalidInput("positions", f"an array of shape {shape}", rule)
     return check_gram("positions", positions, length)

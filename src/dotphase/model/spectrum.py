@@ -151,3 +151,8 @@ def from_data(tokens: Any, atoms: int = 32) -> Spectrum:
     values = np.maximum(np.linalg.eigvalsh(centered.T @ centered / len(table))[::-1], 0.0)
     groups = np.array_split(values, min(atoms, values.size))
     return Spectrum([group.mean() for group in groups], [group.size for group in groups])
+
+
+def __dir__() -> list[str]:
+    """List the public names, for completion."""
+    return ["Spectrum", "from_data", "power_law", "spiked"]

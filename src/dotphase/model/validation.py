@@ -5,6 +5,7 @@ A function that fails, or returns a wrong shape or type, raises a one-line `Inva
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 LOSS_SIZES = (0.1, 1.0, 10.0, 100.0)
 #: Number of sample fields of attention functions, and their sizes in units of sigma.
 FIELDS, SIZES = 4096, (1.0, 1.0, 1.0, 1.0, 1.5, 0.1, 1e-3, 1e-6)
+#: Advice on frequent errors of functions that are not written for JAX.
+ADVICE = {
+    "TracerBoolConversionError": "use jnp.where instead of a Python condition on its argument",
+    "TracerArrayConversionError": "use jax.numpy instead of NumPy",
+}
 
 
 def check_functions(model: Model) -> None:
@@ -120,9 +126,16 @@ def _call_on_sample(field: str, value: Any, function: Any, *arguments: Any) -> A
     try:
         return jax.device_get(jax.jit(jax.vmap(function))(*arrays))
     except (Exception, SystemExit) as error:
-        reason = (str(error).strip() or "no message").splitlines()[0]
-        rule = f"must be a JAX function, but it raised {type(error).__name__}: {reason}"
+        rule = f"must be a JAX function, but it raised {_reason(error)}"
         raise InvalidInput(field, name_of(value), rule) from error
+
+
+def _reason(error: BaseException) -> str:
+    """Name an error with its first line, or with the change that mends it."""
+    kind = type(error).__name__
+    if kind in ADVICE:
+        return f"{kind}: {ADVICE[kind]}"
+    return f"{kind}: {(str(error).strip() or 'no message').splitlines()[0]}"
 
 
 @in_double_precision
@@ -142,8 +155,7 @@ def _check_function(
     try:
         result = call_many(function, fields, *more)
     except (Exception, SystemExit) as error:
-        reason = (str(error).strip() or "no message").splitlines()[0]
-        rule = f"{allowed}, but it raised {type(error).__name__}: {reason}"
+        rule = f"{allowed}, but it raised {_reason(error)}"
         raise InvalidInput(field, name, rule) from error
     is_array = isinstance(result, jax.Array)
     if not is_array or result.shape != (len(fields), length, length):
@@ -154,6 +166,22 @@ def _check_function(
     position = where_not_finite(fields, result)
     if position is not None:
         raise InvalidInput(field, name, f"{allowed}, but some entries are not finite at {position}")
+    if not getattr(value, "__module__", "").startswith("dotphase."):
+        _warn_if_it_varies(field, function, fields[0], *(part[0] for part in more))
+
+
+def _warn_if_it_varies(field: str, function: Callable[..., Any], *arguments: np.ndarray) -> None:
+    """Warn about a function that is traced differently each time, by side effects or NumPy noise.
+
+    Compiled code keeps the numbers of one call for ever.
+    """
+    # New functions, because JAX remembers the trace of each.
+    first, second = (jax.make_jaxpr(lambda *x: function(*x))(*arguments) for _ in range(2))
+    consts = zip(first.consts, second.consts, strict=False)
+    same = str(first) == str(second) and all(np.array_equal(a, b) for a, b in consts)
+    if not same:
+        rule = "must depend on its argument alone, but two calls differ (random numbers?)"
+        warnings.warn(f"{field} = {name_of(function)!r}: {rule}", stacklevel=2)
 
 
 def _sample_fields(sigma: np.ndarray, rank: int) -> Float[np.ndarray, "n tokens rank"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -106,6 +107,18 @@ class Solution(Result):
     def value(self, name: str) -> float:
         """One of the norms, or a result by its name."""
         return float(self.norms[name] if name in self.norms else getattr(self, name))
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Plot the mean attention of teacher and student, as `dotphase.plot.attention`.
+
+        Examples
+        --------
+        >>> solution = dp.solve(dp.positional_semantic(), alpha=2.0, log2_points=12)
+        >>> figure = solution.plot("attention.png")
+        """
+        import dotphase
+
+        return dotphase.plot.attention(dotphase.attention(self), path)
 
     def derivative(self, parameter: str) -> Derivative:
         """Derivatives of the overlaps and losses by alpha or by a number of the model.

@@ -7,9 +7,12 @@ alpha by `dotphase.theory.continuation`.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Literal, Unpack, overload
+
+import numpy as np
 
 from dotphase.config import validation
 from dotphase.errors import InvalidInput
@@ -367,6 +370,9 @@ def _solve_job(
     if isinstance(start, str):
         branch = BRANCHES.check(start, "start")
         initial = BRANCHES[branch].initial_overlaps(model)
+        if branch in ("positional", "mixed") and not np.any(np.asarray(model.gram)):
+            text = f"the positions of this model are zero: it has no {branch} branch"
+            warnings.warn(text, stacklevel=3)
     elif isinstance(start, Overlaps):
         branch, initial = CUSTOM, check_overlaps(model, start)
     else:

@@ -78,7 +78,7 @@ def with_theory(
         needing_positions = () if np.any(np.asarray(model.gram)) else ("positional", "mixed")
         others = [name for name in BRANCHES if name not in {*solutions, *needing_positions}]
         solutions |= solve(others)
-    places = {name: _alignments(one) for name, one in solutions.items() if is_minimum(one)}
+    places = {name: _alignments(one) for name, one in solutions.items() if one.is_minimum}
     if places:
         runs = tuple(replace(run, assigned=_nearest(run, places)) for run in trained.runs)
         trained = replace(trained, runs=runs)
@@ -89,16 +89,10 @@ def with_theory(
     return trained.with_predictions({name: predictions.get(name, missing) for name in names})
 
 
-def is_minimum(solution: Solution) -> bool:
-    """True for a point of its branch that is not known to be a saddle."""
-    exists = solution.converged and solution.matches_branch
-    return exists and solution.stability.kind != "saddle"
-
-
 def _is_near(run: Run, solutions: Mapping[str, Solution]) -> bool:
     """True if the minimum of the student's mechanism is so near that no other is searched for."""
     solution = solutions.get(run.mechanism)
-    if solution is None or not is_minimum(solution):
+    if solution is None or not solution.is_minimum:
         return False
     return _distance(run, _alignments(solution)) < NEAR
 
@@ -132,7 +126,7 @@ def _predict(solution: Solution, d: int) -> Prediction:
         return Prediction(note="no such branch at this alpha")
     stability = solution.stability
     doubt = f"{stability.described}; {stability.reason}"
-    if not is_minimum(solution):
+    if not solution.is_minimum:
         return Prediction(note=doubt)
     finite = solution.at(d) if is_known(solution.model) else None
     values = {name: (finite or solution).value(name) for name in COMPARED}
