@@ -186,7 +186,7 @@ class ScoreChannel:
         return gradient, np.einsum("abkn,abln->kln", weighted, C)
 
     def sources(self, overlaps: Overlaps) -> Scores:
-        """The scores w before the proximal map, those of a fresh sentence."""
+        """The student's scores w for a fresh sentence."""
         q, m, _, shift = overlaps
         rest = np.sqrt(max(q - m**2 / self.Q, 0.0))
         return shift * self.direction[:, None] + m / self.Q * self.teacher + rest * self.noise

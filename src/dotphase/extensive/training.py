@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -188,7 +187,7 @@ def _student(
     data = tuple(map(jnp.asarray, sentences(max(round(alpha * d**2), 1))))
     initial = np.append(rng.standard_normal(d * d) / np.sqrt(d), 0.0)
     best = minimize(
-        _in_numpy(lambda weights: _objective(weights, *data, ridge, float(omega > 0))),
+        lambda weights: _objective(weights, *data, ridge, float(omega > 0)),
         initial, jac=True, method="L-BFGS-B",
         options={"maxiter": MAX_ITERATIONS, "maxfun": 2 * MAX_ITERATIONS, "maxcor": 20,
                  "ftol": 1e-15, "gtol": 1e-3 * TOLERANCE * ridge / d},
@@ -208,13 +207,3 @@ def _student(
         "eigenvalues": eigenvalues,
         "converged": bool(np.linalg.norm(best.jac) < TOLERANCE * ridge),
     }
-
-
-def _in_numpy(function: Callable[[Any], Any]) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
-    """Convert value and gradient for SciPy."""
-
-    def call(weights: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = function(weights)
-        return float(value), np.asarray(gradient)
-
-    return call
