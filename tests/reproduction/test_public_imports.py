@@ -9,9 +9,9 @@ from extensions.public_names import GROUPS
 ROOT = Path(__file__).resolve().parents[2] / "reproduction"
 #: Modules with public names: the package and those of its stub.
 MODULES = {name.rpartition(".")[0] for names in GROUPS.values() for name in names}
-PUBLIC = {name for names in GROUPS.values() for name in names} | MODULES
 #: Building blocks of figures: every name of this module is public.
 STYLE = "dotphase.plot.style"
+PUBLIC = {name for names in GROUPS.values() for name in names} | MODULES | {STYLE}
 
 
 def private_imports(code):
