@@ -1,5 +1,7 @@
 """Models as a user writes them, in a file of their own: for ``--model my_models.py:NAME``."""
 
+import sys
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -71,3 +73,8 @@ def fails(kind: str = "nothing"):
 def prints(weight: float = 0.3):
     print("defined")
     return two_tokens(weight)
+
+
+def closes():
+    sys.stdout.close()
+    return two_tokens(0.3)

@@ -362,3 +362,9 @@ def test_an_interrupt_is_announced_once(capsys, monkeypatch):
 def test_odd_numbers_of_points_are_refused_in_one_line(count, capsys):
     assert _run(["curve", "--alphas", f"1:2:{count}"]) == 2
     assert "must be A:B:N" in capsys.readouterr().err
+
+
+def test_the_time_of_a_solve_may_be_limited(capsys):
+    assert _run(["solve", "--alpha", "2", "--max-seconds", "1e-9", "--json", *FAST]) == 3
+    found = json.loads(capsys.readouterr().out)
+    assert not found["converged"] and "max_seconds" in found["message"]

@@ -27,6 +27,12 @@ def answer(capsys, *arguments):
     return json.loads(out)
 
 
+def test_a_model_that_closes_its_output_does_not_end_the_command(capsys):
+    assert _run(["solve", "--alpha", "2", "--model", f"{FILE}:closes", *FAST, "--json"]) == 0
+    out, _ = capsys.readouterr()
+    assert json.loads(out)["found"] == "semantic" and not sys.stderr.closed
+
+
 def test_what_a_model_prints_is_not_in_the_json(capsys):
     code = _run(["solve", "--alpha", "2", "--model", f"{FILE}:prints", *FAST, "--json"])
     out, err = capsys.readouterr()

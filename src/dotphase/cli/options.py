@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -114,11 +115,24 @@ alphas_option = click.option(
 seed_option = click.option("--seed", type=Integer(0), default=0, help="Seed.")
 
 
+class _Stderr(io.TextIOBase):
+    """Writes to stderr, and leaves it open for a model that closes its output."""
+
+    def write(self, text: str) -> int:
+        return sys.stderr.write(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()
+
+    def close(self) -> None:
+        pass
+
+
 def _reserve_stdout(context: click.Context, parameter: click.Parameter, value: bool) -> bool:
     """Keep stdout for the JSON object: output of the functions of a model goes to stderr."""
     if value:
         context.meta[STDOUT] = sys.stdout
-        context.with_resource(redirect_stdout(sys.stderr))
+        context.with_resource(redirect_stdout(_Stderr()))
     return value
 
 
