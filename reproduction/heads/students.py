@@ -47,6 +47,9 @@ def measure(model: dp.Model, runs: dp.results.Training, seed: int) -> dp.heads.H
     scores = []
     for run in runs.runs:
         contents = model.sigma[0] * rng.standard_normal((VOCABULARY, D))
+        # The mean content of a finite vocabulary would act as a position of its own.
+        contents -= contents.mean(axis=0)
+        contents *= np.sqrt(VOCABULARY / (VOCABULARY - 1))
         fields = ((contents[tokens] + positions) @ run.weights)[..., 0] / np.sqrt(D)
         scores.append(fields[:, :, None] * fields[:, None, :])
     return dp.heads.shares(np.stack(scores, axis=1), tokens, scores=True)
