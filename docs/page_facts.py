@@ -137,6 +137,30 @@ def printed_line(name: str) -> list[float]:
     return [fit[name]["p"] for fit in fits]
 
 
+@cache
+def one_pass() -> Any:
+    return json.loads((DOCS / "data/one_pass.json").read_text(encoding="utf-8"))
+
+
+def one_pass_share(mechanism: str, omega: float, lr: float) -> tuple[float]:
+    """Return the share of one-pass runs that end with a mechanism."""
+    rows = one_pass()["mechanisms"]
+    return (next(r["shares"][mechanism] for r in rows if (r["omega"], r["lr"]) == (omega, lr)),)
+
+
+def one_pass_limit(d: int) -> tuple[float]:
+    """Return the largest relative difference of trained test errors from the limit."""
+    row = next(row for row in one_pass()["agreement"] if row["d"] == d)["test_error"]
+    return (float(np.max(np.abs(np.divide(row["trained"], row["limit"]) - 1))),)
+
+
+def one_pass_errors() -> tuple[float]:
+    """Return the largest difference of training from the runs at finite d, in standard errors."""
+    names = ("test_error", "theta", "m", "q")
+    rows = [row[name]["errors_from_chain"] for row in one_pass()["agreement"] for name in names]
+    return (float(max(np.abs(row).max() for row in rows)),)
+
+
 TRANSITION = "transition"
 AT_TWO = {"start": "semantic", "alpha": 2.0}
 
@@ -175,6 +199,21 @@ FACTS: dict[str, tuple[float, ...]] = {
     "barrier": remark("distances", r"barrier of ([\d.]+), [\d.]+ after"),
     "barrier.aligned": remark("distances", r"barrier of [\d.]+, ([\d.]+) after"),
     "trained.trusted": (trained_deviation(),),
+    "one_pass.semantic.fast": one_pass_share("semantic", 0.3, 64.0),
+    "one_pass.semantic.slow": one_pass_share("semantic", 0.3, 4.0),
+    "one_pass.positional.slow": one_pass_share("positional", 0.6, 4.0),
+    "one_pass.positional.fast": one_pass_share("positional", 0.6, 64.0),
+    "one_pass.errors": one_pass_errors(),
+    "one_pass.limit.1000": one_pass_limit(1000),
+    "one_pass.limit.4000": one_pass_limit(4000),
+    **{f"one_pass.escape.{row['d']}": (row["alpha"],) for row in one_pass()["escapes"]["rows"]},
+    **{
+        f"one_pass.{name}.{row['alpha']:.0f}": (1e3 * row[name], 1e3 * row[f"{name}_stderr"])
+        for row in one_pass()["passes"]
+        for name in ("once", "many")
+    },
+    "one_pass.direction": (one_pass()["switch"]["direction"],),
+    "one_pass.minimum": (one_pass()["switch"]["minimum"],),
     "models": (models(),),
     "deep.worst": (float(deep()["difference"].max()),),
     "deep.typical": (float(np.median(deep()["difference"])),),
