@@ -52,5 +52,7 @@ def test_comparison_has_both_sources():
 def test_bad_input_is_named():
     with pytest.raises(dp.InvalidInput, match="length = 1"):
         dp.wide.train(alpha=0.7, rho=0.5, ridge=0.1, d=16, length=1)
+    with pytest.raises(dp.InvalidInput, match="sentences = "):
+        dp.wide.train(alpha=1e6, rho=0.5, ridge=0.1, d=2000)
     with pytest.raises(dp.InvalidInput, match="seeds = 1"):
         dp.wide.compare([0.2], d=16, seeds=1, rho=0.5, ridge=0.1)

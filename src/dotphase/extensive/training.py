@@ -17,6 +17,7 @@ from dotphase.config.formatting import Description, format_value
 from dotphase.extensive.solve import check_arguments
 from dotphase.model.paper import kind_mixing
 from dotphase.numerics.statistics import mean_and_error
+from dotphase.runtime.memory_limit import check_storage
 from dotphase.runtime.precision import in_double_precision
 from dotphase.storage.results import Result
 
@@ -128,6 +129,8 @@ def train(
     validation.integer("d", d, at_least=2, at_most=2000)
     count = validation.integer("seeds", seeds, at_least=1)
     root = validation.integer("seed", seed, at_least=0)
+    # Tokens, their projections and gradients: six arrays of the size of the data set.
+    check_storage("sentences", round(alpha * d**2), 48 * length * d)
     case = (alpha, rho, ridge, length, omega)
     rows = [_student(np.random.default_rng([root, index]), d, *case) for index in range(count)]
     columns: dict[str, Any] = {name: np.asarray([row[name] for row in rows]) for name in rows[0]}
