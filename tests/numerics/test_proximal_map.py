@@ -12,6 +12,7 @@ from dotphase.model.derivatives import by_autodiff, loss_derivatives
 from dotphase.numerics import proximal_map as proximal_map_module
 from dotphase.numerics.proximal_map import (
     PROBES,
+    SEARCH_ALL,
     ProximalProblem,
     ProxState,
     probe_directions,
@@ -93,6 +94,15 @@ def test_points_with_two_minima_are_found_and_take_the_lower(loss, rng):
         rtol=1e-8,
         atol=1e-13,
     )
+
+
+def test_a_search_of_all_points_finds_at_once_what_many_calls_find(loss, rng):
+    problem = _paper_problem(rng, 0.15, 40.0)
+    patient, first = _run(loss, problem, PROBES), _run(loss, problem, 1)
+    searched = _step(loss)(problem, ProxState.initial(problem.omega), SEARCH_ALL)
+    assert np.sum(first.bistable) < 0.5 * np.sum(patient.bistable) < np.sum(searched.bistable)
+    values = [_objective(loss, problem, state.x) for state in (searched, patient)]
+    np.testing.assert_allclose(*values, rtol=1e-8, atol=1e-13)
 
 
 def test_minimizers_are_stationary_and_those_of_the_general_path(loss, rng):

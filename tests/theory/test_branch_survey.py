@@ -50,6 +50,28 @@ def test_roles_and_the_nearest_certain_minimum():
     assert branches.nearest_minimum("uninformed", 0.1) is None
 
 
+def test_a_branch_is_unsettled_from_its_last_minima_to_its_first_saddle_or_its_end():
+    def row(*kinds):
+        return [
+            SimpleNamespace(
+                alpha=2.0**k, on_branch=kind != "lost", stability=SimpleNamespace(kind=kind)
+            )
+            for k, kind in enumerate(kinds)
+        ]
+
+    minima = ["minimum"] * 3
+    rows = {
+        "positional": row(*minima, *minima),
+        "semantic": row("lost", "lost", "saddle", *minima),
+        "uninformed": row(*minima, "saddle", "saddle", "saddle"),
+    }
+    branches = Survey(tuple(2.0**k for k in range(6)), rows)
+    assert branches.unsettled_range("positional", 4.0, 32.0) is None
+    assert branches.unsettled_range("semantic", 32.0, 1.0) == (16.0, 1.0)
+    # Few points may take the first saddle for a minimum: the range begins inside of it.
+    assert branches.unsettled_range("uninformed", 4.0, 32.0) == (2.0, 16.0)
+
+
 def test_the_grid_has_both_ends_and_no_close_neighbors(paper):
     branches = survey(paper, 1.24, 1.6, SolverSettings(log2_points=12))
     assert branches.alphas == (1.25, 1.5625, 1.6)

@@ -1,9 +1,14 @@
 """A branch in alpha: both directions, steps on trial, distant approaches."""
 
+from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import dotphase as dp
+from dotphase.theory import continuation as continuation_module
 from dotphase.theory.continuation import BranchContinuation, continue_branch
 from dotphase.theory.settings import SolverSettings
 
@@ -74,6 +79,30 @@ def test_solutions_are_in_the_order_of_the_grid_and_progress_in_that_of_the_solv
     solved.clear()
     continue_branch(paper, alphas, "semantic", SETTINGS, solved.append)
     assert [solution.alpha for solution in solved] == [1.8, 1.6, 1.4]
+
+
+def test_a_lost_branch_is_searched_for_a_few_times_only(paper, monkeypatch):
+    class Lost:
+        def __init__(self, *arguments, **options): ...
+
+        def solve_at(self, alpha):
+            return SimpleNamespace(alpha=alpha, on_branch=1.5 < alpha < 3.5)
+
+    monkeypatch.setattr(continuation_module, "BranchContinuation", Lost)
+    follow = partial(continue_branch, paper, [4.0, 3.0, 2.0, 1.0, 0.5, 0.2, 0.1], "semantic")
+    assert len(follow(SETTINGS)) == 7
+    # The first miss precedes the branch and does not count.
+    assert [one.alpha for one in follow(SETTINGS, max_misses=2)] == [4.0, 3.0, 2.0, 1.0, 0.5]
+
+
+def test_other_settings_go_on_from_the_same_point(paper):
+    coarse = BranchContinuation(paper, "semantic", SETTINGS)
+    coarse.solve_at(1.8)
+    fine = coarse.with_settings(replace(SETTINGS, log2_points=14, seed=5))
+    solution = fine.solve_at(1.8)
+    assert (solution.log2_points, solution.seed) == (14, 5)
+    assert solution.on_branch and solution.iterations < 10
+    assert coarse.solve_at(1.8).seed == SETTINGS.seed
 
 
 def test_a_step_on_trial_does_not_move_the_continuation(paper):

@@ -1,9 +1,13 @@
 """Newton steps and measured Jacobians, on a map with a known Jacobian."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from dotphase.numerics.outcome import Outcome
+from dotphase.numerics.proximal_map import SEARCH_ALL
 from dotphase.theory.newton import (
     DIFFERENCE_STEP,
     MAX_FAILURES,
@@ -14,7 +18,7 @@ from dotphase.theory.newton import (
     newton_or_iterate,
     single_newton_step,
 )
-from linear_map import LinearMap, evaluator_of, linear_map
+from linear_map import LinearMap, NoisyIdentity, evaluator_of, linear_map
 
 
 def exact(fixed_point_map):
@@ -144,3 +148,24 @@ def test_newton_steps_come_before_the_iteration(known):
     assert point.outcome.success and jacobian is not None
     np.testing.assert_allclose(point.x, fixed_point_map.target, atol=1e-4)
     assert (12 in [log2_points for log2_points, _, _ in evaluator.map.evaluator.calls]) != known
+
+
+def test_a_residual_that_does_not_fall_has_all_points_searched_once():
+    """The map moves at each call as long as second minima turn up."""
+
+    class Jumping(NoisyIdentity):
+        def expectations(self, x, log2_points, seed, prox_states, call):
+            found = super().expectations(x, log2_points, seed, prox_states, call)
+            searched = any(made == SEARCH_ALL for _, _, made in self.calls)
+            jump = 0.0 if searched else 0.1 * (-1.0) ** len(self.calls)
+            state = SimpleNamespace(bistable=np.ones(4))
+            return replace(found, mean=(x + jump,), prox_states=(state,))
+
+    fixed_point_map = linear_map()
+    object.__setattr__(fixed_point_map, "evaluator", Jumping(fixed_point_map.offsets))
+    evaluator = evaluator_of(fixed_point_map)
+    x = fixed_point_map.target + 0.1
+    point, _ = newton(evaluator, x, 12, exact(fixed_point_map))
+    assert point.outcome.success
+    np.testing.assert_allclose(point.x, fixed_point_map.target, atol=2e-3)
+    assert sum(call == SEARCH_ALL for _, _, call in fixed_point_map.evaluator.calls) == 1
