@@ -24,6 +24,7 @@ HERE = Path(__file__).parent
 TRIALS = {
     "command_line": 1000, "models": 150, "api": 500, "interrupts": 50, "kills": 50,
     "explorer": 1000, "damage": 500, "studies": 120, "full_disk": 18, "machine": 2,
+    "host_settings": 15, "random_models": 12,
 }  # fmt: skip
 #: Trials at once.
 TOGETHER = 2
