@@ -111,6 +111,24 @@ def deep_decay() -> float:
     return float(brentq(excess, 0.14, 0.3))
 
 
+def deep_students() -> dict[str, tuple[float, ...]]:
+    """Return overlaps and test errors of semantic starts: theory ("limit") and students at d."""
+    text = (DOCS / "data/deep_attention.json").read_text(encoding="utf-8")
+    facts: dict[str, tuple[float, ...]] = {}
+    for row in json.loads(text)["students"]:
+        at = f"deep.{row['alpha']:g}.{row['start']}"
+        if "test_error" in row:
+            facts[f"{at}.limit.error"] = row["test_error"], row["test_error_stderr"]
+            facts |= {f"{at}.limit.{k}": (value,) for k, value in enumerate(row["theta"], 1)}
+        for runs in row["trained"]:
+            facts[f"{at}.{runs['d']}.error"] = runs["test_error"], runs["test_error_stderr"]
+            theta = np.asarray(runs["theta"])
+            errors = theta.std(axis=0, ddof=1) / np.sqrt(len(theta))
+            for k, pair in enumerate(zip(theta.mean(axis=0), errors, strict=True), 1):
+                facts[f"{at}.{runs['d']}.{k}"] = float(pair[0]), float(pair[1])
+    return facts
+
+
 def deep_threshold(skip: float, layer: int) -> tuple[float, float]:
     """Return the weak recovery of a layer of deep attention."""
     text = (DOCS / "data/deep_attention.json").read_text(encoding="utf-8")
@@ -227,6 +245,7 @@ FACTS: dict[str, tuple[float, ...]] = {
     "speed.error": (speed()["textbook"]["default"]["error"],),
     "speed.textbook": (speed()["textbook"]["textbook"]["error"],),
 }
+FACTS |= deep_students()
 FACTS["alpha_c.low"] = (1 - FACTS["alpha_c.published"][0] / FACTS["alpha_c"][0],)
 
 
