@@ -3,6 +3,7 @@
     python benchmarks/deep_attention.py bayes TABLES        # overlaps, beside the released ones
     python benchmarks/deep_attention.py thresholds TABLES   # weak recovery against the skip
     python benchmarks/deep_attention.py students            # theory and trained students
+    python benchmarks/deep_attention.py transition          # a positional last layer
     python benchmarks/deep_attention.py draw                # docs/images/deep-attention.png
 
 Results go to docs/data/deep_attention.json. TABLES is a folder with the tables of
@@ -23,6 +24,7 @@ import dotphase as dp
 from dotphase.numerics.fixed_point import fixed_point
 from dotphase.runtime.precision import in_double_precision
 from dotphase.theory import layered_posterior as layered
+from dotphase.theory.branch import aligned_overlaps
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 DATA = DOCS / "data" / "deep_attention.json"
@@ -32,7 +34,7 @@ ADDED = 1e-3
 #: Every how many rows of the table of three layers.
 STRIDE = 4
 #: Penalty, sample complexities, dimensions and number of trained students.
-RIDGE, ALPHAS, SIZES, RUNS = 0.03, (1.5, 3.0, 6.0), (150, 300), 4
+RIDGE, ALPHAS, SIZES, RUNS = 0.03, (1.5, 3.0), (150, 300), 4
 
 
 def store(**parts: Any) -> None:
@@ -141,6 +143,25 @@ def trained(model: dp.Model, alpha: float, start: str, d: int) -> dict[str, Any]
     return row
 
 
+def transition() -> None:
+    """Training losses of minima whose last layer is semantic or positional, at sigma = .5."""
+    model = dp.load_model("deep-attention", omega=0.3, sigma=0.5)
+    initial = {"semantic": "semantic", "positional": aligned_overlaps(model, positional=1)}
+    rows = []
+    for alpha in (0.3, 0.5, 0.6, 0.7, 0.9):
+        for name, start in initial.items():
+            solution = dp.solve(model, alpha, start, log2_points=13)
+            row: dict[str, Any] = {"alpha": alpha, "start": name, "found": solution.found}
+            row |= {"kind": solution.stability.kind, "trusted": solution.stability.trusted}
+            row["theta"] = np.abs(np.diag(solution.overlaps.theta[0])).tolist()
+            row["m"] = np.abs(solution.overlaps.m[0]).tolist()
+            row["train_loss"] = solution.train_loss
+            row["train_loss_stderr"] = solution.stderr["train_loss"]
+            rows.append(row)
+            print(json.dumps(row), flush=True)
+            store(transition=rows)
+
+
 def draw() -> None:
     """Draw the figure for light and dark pages."""
     from dotphase.figures.parts.style import save, theme
@@ -188,6 +209,10 @@ def panels(data: dict[str, Any]) -> Any:
 
 if __name__ == "__main__":
     command, *arguments = sys.argv[1:]
-    {"bayes": bayes, "thresholds": thresholds, "students": students, "draw": draw}[command](
-        *map(Path, arguments)
-    )
+    {
+        "bayes": bayes,
+        "thresholds": thresholds,
+        "students": students,
+        "transition": transition,
+        "draw": draw,
+    }[command](*map(Path, arguments))

@@ -112,7 +112,7 @@ def deep_decay() -> float:
 
 
 def deep_students() -> dict[str, tuple[float, ...]]:
-    """Return overlaps and test errors of semantic starts: theory ("limit") and students at d."""
+    """Return overlaps and test errors, in theory ("limit") and at d, and losses of minima."""
     text = (DOCS / "data/deep_attention.json").read_text(encoding="utf-8")
     facts: dict[str, tuple[float, ...]] = {}
     for row in json.loads(text)["students"]:
@@ -126,6 +126,9 @@ def deep_students() -> dict[str, tuple[float, ...]]:
             errors = theta.std(axis=0, ddof=1) / np.sqrt(len(theta))
             for k, pair in enumerate(zip(theta.mean(axis=0), errors, strict=True), 1):
                 facts[f"{at}.{runs['d']}.{k}"] = float(pair[0]), float(pair[1])
+    for row in json.loads(text)["transition"]:
+        at = f"deep.transition.{row['alpha']:g}.{row['start']}"
+        facts[at] = 1e3 * row["train_loss"], 1e3 * row["train_loss_stderr"]
     return facts
 
 
