@@ -92,7 +92,7 @@ def train(d: int) -> None:
 
 HEAD = """# Wide attention: agreement with released numbers and training
 
-Written by `python benchmarks/wide.py`. Explanation: [Wide attention](../explanation/wide-attention.md).
+Written by `python benchmarks/wide.py`. Explanation: [Wide attention](wide-attention.md).
 
 ## Released tables
 
