@@ -17,7 +17,6 @@ COLUMNS = ("q", "m", "V", "trace", "rank", "train_loss", "test_error", "u")
 #: (case, tokens, omega, alpha, rho, ridge) of the rows that are solved here, and their tolerance.
 POINTS = [
     ("erm", "2", "0.0", "0.1", "0.5", "0.1", 1e-5),
-    ("erm", "2", "0.0", "2.0", "1.0", "0.01", 1e-5),
     ("erm", "3", "0.0", "0.2", "0.5", "0.1", 3e-3),
     ("onset", "2", "0.0", "0.09", "0.5", "0.2", 1e-5),
     ("positional shift", "2", "0.3", "0.06", "0.5", "0.2", 1e-5),
@@ -61,8 +60,8 @@ def test_onsets_of_the_prototype():
         assert found == pytest.approx(float(row["alpha"]), rel=1e-5)
 
 
-@pytest.mark.parametrize("omega", [0.0, 0.3])
-def test_the_student_is_empty_below_its_onset_only(omega):
+def test_the_student_is_empty_below_its_onset_only():
+    omega = 0.3
     arguments = {"rho": 0.5, "ridge": 0.2, "omega": omega}
     alpha = dp.wide.onset(**arguments)
     below = dp.wide.solve(alpha=0.999 * alpha, **arguments)
