@@ -148,7 +148,7 @@ def layered_bayes(model: Model, alpha: float, seed: int) -> LayeredBayes:
 
 @in_double_precision
 def layer_thresholds(
-    model: Model, *, seed: int = 0, log2_sentences: int = LOG2_SENTENCES + 2
+    model: Model, *, seed: int = 0, log2_sentences: int = LOG2_SENTENCES - 1
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Sample complexities at which the layers of deep attention are first learned, and errors.
 
@@ -159,7 +159,7 @@ def layer_thresholds(
     Examples
     --------
     >>> model = dp.load_model("deep-attention")
-    >>> alphas, errors = dp.bayes.layer_thresholds(model, log2_sentences=9)
+    >>> alphas, errors = dp.bayes.layer_thresholds(model, log2_sentences=8)
     >>> alphas[0] > alphas[1]
     True
     """
