@@ -9,7 +9,8 @@ import pytest
 
 import dotphase as dp
 from dotphase.errors import InvalidInput
-from dotphase.heads.source import as_array
+from dotphase.heads import ShareSettings
+from dotphase.heads.source import as_array, chunks
 from dotphase.histogram.introspect import _run
 from result_checks import assert_is_a_result
 
@@ -130,6 +131,17 @@ def test_masked_keys_do_not_enter(data):
     np.testing.assert_allclose(padded.semantic, dp.heads.shares(attention, tokens).semantic)
 
 
+@pytest.mark.parametrize("forbidden", [-1e4, -65504.0, -1e9])
+def test_masked_scores_do_not_enter(forbidden):
+    """Added masks of float16, of BERT and of float32 are recognized."""
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(4, 1, LENGTH, LENGTH))
+    added = np.where(np.tril(np.ones((LENGTH, LENGTH))), 0, forbidden)
+    settings = ShareSettings(scores=True)
+    (chunk, *_) = chunks(scores + added, None, None, None, settings)
+    np.testing.assert_array_equal(chunk.allowed[0], added == 0)
+
+
 def test_a_stream_of_batches_gives_the_same_result(data, heads):
     parts = [slice(first, first + 63) for first in range(0, 1000, 63)]
     attention, tokens = data
@@ -199,6 +211,9 @@ def test_other_arrays_are_read_through_dlpack(data, heads):
         ({"tokens": np.zeros((9, 4), int)}, r"tokens = .* must be integers of shape \(9, 5\)"),
         ({"tokens": np.zeros((9, 5))}, "must be integers"),
         ({"mask": np.ones((2, 2))}, r"mask = .*\(sentence, query, key\)"),
+        ({"mask": np.triu(np.full((9, 5, 5), -1e9), 1)}, "mask = .*not added to scores"),
+        ({"attention": iter(()), "tokens": np.zeros((9, 5), int)}, "tokens = .*in the tuples"),
+        ({"attention": iter(()), "mask": np.ones((9, 5, 5))}, "mask = .*in the tuples"),
         ({"nulls": 3}, "nulls = 3"),
         ({"symbols": 2, "tokens": np.arange(45).reshape(9, 5)}, "at most 2"),
     ],

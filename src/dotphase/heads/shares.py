@@ -53,7 +53,8 @@ def shares(
         Without tokens only the positional share is measured.
     mask : array of bool, optional
         True for allowed keys: (query, key), (sentence, position) or (sentence, query, key).
-        Without it, keys are masked whose weight is exactly zero in all heads.
+        Without it, keys are masked whose weight is exactly zero, or whose score is below -1000,
+        in all heads.
     key_tokens : (sentence, position) array of integers, optional
         Tokens of keys, if they are to differ from those of queries: for an induction head the
         token before the key.

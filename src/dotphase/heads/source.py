@@ -21,8 +21,8 @@ from dotphase.storage.paths import as_path
 
 #: Largest attention array of a chunk, in bytes.
 CHUNK_BYTES = 2**25
-#: Scores below this are masked keys.
-MASKED_SCORE = -1e9
+#: Scores below this are masked keys: libraries add -1e4 (BERT), -65504 (float16), or less.
+MASKED_SCORE = -1e3
 #: Shape of attention that is allowed.
 SHAPE = "must be of shape (sentence, head, query, key) or (sentence, layer, head, query, key)"
 #: Names of arrays in files.
@@ -62,6 +62,9 @@ def chunks(
 ) -> Iterator[Chunk]:
     """Yield chunks of an array, or of an iterator of tuples in the order of these arguments."""
     stream = hasattr(attention, "__next__")
+    for field, value in ((TOKENS, tokens), (MASK, mask), (KEY_TOKENS, key_tokens)):
+        if stream and value is not None:
+            raise InvalidInput(field, type(value).__name__, "must be in the tuples of the iterator")
     parts = attention if stream else [(attention, tokens, mask, key_tokens)]
     size = 0
     for part in parts:
@@ -97,7 +100,11 @@ def _mask(mask: Any, count: int, queries: int, keys: int) -> np.ndarray | None:
     """Allowed keys from a mask of padding, of a causal model, or of each sentence."""
     if mask is None:
         return None
-    array = as_array(MASK, mask).astype(bool)
+    values = as_array(MASK, mask)
+    array = values == 1
+    if not (array | (values == 0)).all():
+        rule = "must be bool, or one for allowed keys and zero for others, not added to scores"
+        raise InvalidInput(MASK, "other numbers than 0 and 1", rule)
     if array.shape == (count, queries, keys):
         return array
     if array.shape == (count, keys) and queries == keys != count:
