@@ -51,6 +51,16 @@ def remark(name: str, pattern: str) -> tuple[float, ...]:
     return tuple(float(group) for group in re.search(pattern, text).groups())
 
 
+def verdicts() -> dict[str, tuple[float]]:
+    """Return how many comparisons of the report have each verdict."""
+    text = (DOCS / "reproduction/report.json").read_text(encoding="utf-8")
+    counts = json.loads(text)["verdicts"]
+    names = {"agree": "agrees", "off": "published is off", "differ": "differs"}
+    names |= {"outside": "outside the theory", "none": "no verdict"}
+    facts = {f"compared.{name}": (counts[verdict],) for name, verdict in names.items()}
+    return {"compared": (sum(counts.values()),), **facts}
+
+
 @cache
 def data(name: str) -> xr.Dataset:
     return xr.load_dataset(DOCS / "data" / name)
@@ -203,6 +213,7 @@ FACTS: dict[str, tuple[float, ...]] = {
     "starts.gd.positional": remark(
         "starts", r"gradient descent, random start: .*?(\d+) positional"
     ),
+    "starts.gd.mixed": remark("starts", r"gradient descent, random start: .*?(\d+) mixed"),
     "printed.p.low": (min(printed_line("printed")),),
     "printed.p.high": (max(printed_line("printed")),),
     "theory.p.low": (min(printed_line("theory")),),
@@ -248,7 +259,7 @@ FACTS: dict[str, tuple[float, ...]] = {
     "speed.error": (speed()["textbook"]["default"]["error"],),
     "speed.textbook": (speed()["textbook"]["textbook"]["error"],),
 }
-FACTS |= deep_students()
+FACTS |= deep_students() | verdicts()
 FACTS["alpha_c.low"] = (1 - FACTS["alpha_c.published"][0] / FACTS["alpha_c"][0],)
 
 

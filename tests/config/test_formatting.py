@@ -18,7 +18,7 @@ def test_a_number_has_the_digits_of_its_error(value, error, shown):
 
 def test_the_error_of_the_theory_is_told_where_it_counts():
     assert format_with_model_error(1.0, 0.01, 0.0001) == "1.000 ± 0.010"
-    assert "+ 0.020 (symmetry breaking)" in format_with_model_error(1.0, 0.01, 0.02)
+    assert "± 0.020 (symmetry breaking)" in format_with_model_error(1.0, 0.01, 0.02)
 
 
 def test_columns_of_a_table_are_cells():

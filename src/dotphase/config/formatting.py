@@ -94,7 +94,7 @@ def format_with_model_error(value: float, stderr: float, model_error: float) -> 
     if not model_error > stderr / 10 > 0:
         return text
     digits = _significant_digits(model_error)
-    return f"{text} (points) + {model_error:.{digits}f} (symmetry breaking)"
+    return f"{text} (points) ± {model_error:.{digits}f} (symmetry breaking)"
 
 
 def format_value(value: float | None, stderr: float | None = None) -> str:
