@@ -10,6 +10,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import dotphase as dp
+import dotphase.dmft.online
 from dotphase.dmft import one_pass
 from dotphase.dmft.initialization import limit_initialization
 from dotphase.dmft.online import OnePass
@@ -305,3 +306,15 @@ def test_tokens_must_be_white_and_independent(model):
 def test_a_descent_that_diverges_is_not_hidden():
     path = dp.online(dp.scalar_link(lambda h: h, lambda h: h), [5.0, 400.0], 5.0, "semantic")
     assert path.diverged
+
+
+@pytest.mark.parametrize("lr", [1e100, 1e155])
+def test_a_learning_rate_that_overflows_is_refused(model, lr):
+    with pytest.raises(dp.InvalidInput, match="lr"):
+        dp.online(model, 1.0, lr, "semantic")
+
+
+def test_stiff_equations_are_given_up(model, monkeypatch):
+    monkeypatch.setattr(dotphase.dmft.online, "MAX_EVALUATIONS", 50)
+    with pytest.raises(RuntimeError, match="smaller lr"):
+        dp.online(model, 20.0, 1e3, "semantic")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -50,6 +51,8 @@ INTERVALS = 100
 MAX_STEPS = 2**28
 #: Relative and absolute tolerance of the integration in alpha.
 RTOL, ATOL = 1e-6, 1e-10
+#: Largest number of evaluations of the derivative; large learning rates make the equations stiff.
+MAX_EVALUATIONS = 100_000
 #: Size of the overlaps at which a descent has diverged.
 DIVERGED = 1e6
 #: Fields for which a tensor-product rule is used, and log2 of the points for more fields.
@@ -312,8 +315,13 @@ def _integrate(
 ) -> Float[Array, "alphas r base"]:
     """Integrate the differential equations of single-sentence steps."""
 
+    evaluations = itertools.count()
+
     def speed(alpha: float, state: np.ndarray) -> np.ndarray:
         interrupt.check()
+        if next(evaluations) == MAX_EVALUATIONS:
+            text = f"needs more than {MAX_EVALUATIONS} evaluations: use a smaller lr or alpha"
+            raise RuntimeError(f"one pass at lr = {rate(0.0):g} {text}")
         lr = jnp.asarray(rate(alpha))
         return np.asarray(one_pass.velocity(model, initial, state, lr, rule, settings.spherical))
 
@@ -322,8 +330,13 @@ def _integrate(
 
     distance.terminal = True  # type: ignore[attr-defined]
     state = one_pass.pack(np.asarray(initial.weights))
+    # The integrator squares derivatives over its tolerance, and never returns from an overflow.
+    if not np.max(np.abs(speed(0.0, state))) < ATOL * np.sqrt(np.finfo(float).max):
+        raise InvalidInput("lr", rate(0.0), "makes the derivatives at alpha = 0 overflow")
     span = (0.0, float(alphas[-1]))
     solution = solve_ivp(speed, span, state, t_eval=alphas, events=distance, rtol=RTOL, atol=ATOL)
+    if solution.status == -1:
+        raise RuntimeError(f"one pass could not be integrated: {solution.message}")
     path = solution.y.T
     # An integration that stops early has diverged.
     missing = np.full((len(alphas) - len(path), len(state)), np.nan)
