@@ -103,10 +103,10 @@ def measure(scores: np.ndarray, tokens: np.ndarray) -> xr.Dataset:
     """Shares of all heads, without and with the special tokens."""
     inner = np.zeros((LENGTH, LENGTH), bool)
     inner[1:-1, 1:-1] = True
-    settings = {"scores": True, "table_bytes": 2**29, "nulls": 19}
-    found = dp.heads.shares(scores, tokens, inner, **settings)
+    settings = dp.heads.ShareSettings(scores=True, table_bytes=2**29, nulls=19)
+    found = dp.heads.shares(scores, tokens, inner, settings=settings)
     print(found, flush=True)
-    every = dp.heads.shares(scores, tokens, **settings).dataset()[list(SHARES)]
+    every = dp.heads.shares(scores, tokens, settings=settings).dataset()[list(SHARES)]
     names = [*SHARES, *(f"{name}_stderr" for name in SHARES), *PATTERNS, "verdict",
              *(f"{name}_coverage" for name in ("positional", "semantic", "both"))]  # fmt: skip
     with_special = every.rename({name: f"{name}_with_special" for name in SHARES})

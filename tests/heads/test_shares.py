@@ -10,7 +10,8 @@ import pytest
 import dotphase as dp
 from dotphase.errors import InvalidInput
 from dotphase.heads import ShareSettings
-from dotphase.heads.source import as_array, chunks
+from dotphase.heads.collect import Collected
+from dotphase.heads.source import Chunk, as_array, chunks
 from dotphase.histogram.introspect import _run
 from result_checks import assert_is_a_result
 
@@ -151,6 +152,12 @@ def test_a_stream_of_batches_gives_the_same_result(data, heads):
     np.testing.assert_allclose(again.patterns["entropy"], heads.patterns["entropy"], rtol=1e-5)
 
 
+def test_more_groups_than_integers_are_refused():
+    allowed, tokens = np.broadcast_to(True, (2, 4000, 4000)), np.zeros((2, 4000), int)
+    with pytest.raises(InvalidInput, match="symbols = None: must be at most 759250 for 16000000"):
+        Collected(Chunk((1,), allowed[:, None], allowed, tokens, tokens), ShareSettings())
+
+
 def test_hashed_tables_agree_with_exact_ones(data, heads):
     hashed = dp.heads.shares(*data, table_bytes=4 * 16 * len(MIXTURES) * 120)
     assert 0.3 < hashed.coverage["both"] < 0.95 and hashed.coverage["semantic"] == 1
@@ -186,6 +193,13 @@ def test_uniform_attention_has_no_share():
     assert heads.verdict[0] == "neither"
 
 
+def test_without_tokens_no_head_is_called_neither(data):
+    heads = dp.heads.shares(data[0][:64])
+    verdict = dict(zip(MIXTURES, heads.verdict.tolist(), strict=True))
+    assert verdict[0.0, 1.0, 0.0] == "not positional" and verdict[1.0, 0.0, 0.0] == "positional"
+    assert str(heads).endswith("no tokens given: semantic share not measured")
+
+
 def test_layers_are_kept_and_the_result_is_one(data, tmp_path):
     attention, tokens = data
     heads = dp.heads.shares(attention[:200, :12].reshape(200, 3, 4, LENGTH, LENGTH), tokens[:200])
@@ -214,7 +228,9 @@ def test_other_arrays_are_read_through_dlpack(data, heads):
         ({"mask": np.triu(np.full((9, 5, 5), -1e9), 1)}, "mask = .*not added to scores"),
         ({"attention": iter(()), "tokens": np.zeros((9, 5), int)}, "tokens = .*in the tuples"),
         ({"attention": iter(()), "mask": np.ones((9, 5, 5))}, "mask = .*in the tuples"),
+        ({"scores": "no"}, "scores = 'no'"),
         ({"nulls": 3}, "nulls = 3"),
+        ({"settings": ShareSettings(symbols=2), "tokens": np.arange(45).reshape(9, 5)}, "at most"),
         ({"symbols": 2, "tokens": np.arange(45).reshape(9, 5)}, "at most 2"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -42,6 +43,11 @@ class Collected:
         self.pairs = None if symbols is None else symbols**2
         self.tables = {}
         if chunk.query_tokens is not None:
+            if cells * (symbols or MAX_SYMBOLS) ** 2 >= 2**63:  # groups are numbered in int64
+                rule = (
+                    f"must be at most {math.isqrt(2**63 // cells)} for {cells} pairs of positions"
+                )
+                raise InvalidInput("symbols", symbols, rule)
             both = GroupTable(self.pairs and cells * self.pairs, *size)
             self.tables["both"] = both
             if not both.dense:
@@ -74,7 +80,7 @@ class Collected:
         self.uniform += measured.uniform
         self.rows += measured.rows
         self.sentences += len(allowed)
-        self._keep(measured.x, entries, *tokens)
+        self._add_to_sample(measured.x, entries, *tokens)
 
     def _number(self, tokens: np.ndarray | None) -> np.ndarray | None:
         """Number the tokens in the order in which they first occur."""
@@ -99,11 +105,11 @@ class Collected:
             groups |= {"semantic": pairs, "both": symbols**2 * positions + pairs}
         return {name: groups[name] for name in self.tables}
 
-    def _keep(self, x: Any, allowed: np.ndarray, *tokens: np.ndarray | None) -> None:
-        """Keep the first sentences of the chunk for the sample."""
-        most = max(min(SAMPLE_SENTENCES, SAMPLE_BYTES // (4 * x[0].size)), 16)
-        room = most - sum(len(rows) for rows, *_ in self._sample if rows is not None)
-        count = min(-(-most // self.settings.blocks), room)
+    def _add_to_sample(self, x: Any, allowed: np.ndarray, *tokens: np.ndarray | None) -> None:
+        """Add the first sentences of the chunk to the sample."""
+        max_sentences = max(min(SAMPLE_SENTENCES, SAMPLE_BYTES // (4 * x[0].size)), 16)
+        n_free = max_sentences - sum(len(rows) for rows, *_ in self._sample if rows is not None)
+        count = min(-(-max_sentences // self.settings.blocks), n_free)
         if count > 0:
             parts = (np.asarray(x[:count]), allowed, *tokens)
             self._sample.append(tuple(None if part is None else part[:count] for part in parts))

@@ -57,8 +57,8 @@ def permutation_null(
         keys = np.where(sample.allowed, rng.random(sample.allowed.shape), 2.0)
         values = np.take_along_axis(sample.x, keys.argsort(axis=-1)[..., None], axis=2)
         # Values of the allowed keys come first: back to their positions.
-        place = np.argsort(~sample.allowed, axis=-1, kind="stable").argsort(axis=-1)
-        values = np.take_along_axis(values, place[..., None], axis=2)
+        allowed_rank = np.argsort(~sample.allowed, axis=-1, kind="stable").argsort(axis=-1)
+        values = np.take_along_axis(values, allowed_rank[..., None], axis=2)
         positions.append(_explained(sample, sample.positions, values))
     result = {"positional": np.stack(positions)}
     if sample.query_tokens is not None:

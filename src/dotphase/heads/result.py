@@ -78,22 +78,26 @@ class HeadShares(Result):
     def verdict(self) -> np.ndarray:
         """Mechanism of each head: positional, semantic, mixed or neither.
 
+        Without a semantic share (no tokens given): positional, or "not positional".
+
         A mechanism counts if it explains a tenth of the variance that the other one does not
         explain, and its permutation test rejects chance at the level of 5%. If positions and tokens
         explain the same variance only, the verdict is "mixed".
         """
         shared = -np.minimum(np.nan_to_num(self.interaction), 0)
-        found, alone = [], []
+        significant, alone = [], []
         for name in ("positional", "semantic"):
             share, rejected = np.nan_to_num(getattr(self, name)), self.p_value[name] <= LEVEL
-            found.append(rejected & (share >= SMALLEST_SHARE))
+            significant.append(rejected & (share >= SMALLEST_SHARE))
             alone.append(rejected & (share - shared >= SMALLEST_SHARE))
-        none_alone = ~alone[0] & ~alone[1]
-        return np.select(
-            [alone[0] & ~alone[1], alone[1] & ~alone[0], none_alone & ~found[0] & ~found[1]],
-            ["positional", "semantic", "neither"],
-            "mixed",
-        )
+        mechanism = [
+            alone[0] & ~alone[1],
+            alone[1] & ~alone[0],
+            alone[0] | significant[0] | significant[1],
+            np.isnan(self.semantic),
+        ]
+        names = ["positional", "semantic", "mixed", "not positional"]
+        return np.select(mechanism, names, "neither")
 
     @property
     def description(self) -> Description:
@@ -101,8 +105,11 @@ class HeadShares(Result):
         names, counts = np.unique(self.verdict, return_counts=True)
         kinds = ", ".join(f"{count} {name}" for name, count in zip(names, counts, strict=True))
         text = f"{self.positional.size} heads on {self.sentences} sentences: {kinds}"
-        sentences = [self._describe(at) for at in np.ndindex(self.positional.shape)]
-        return Description(text, notes=tuple(sentences))
+        notes = [self._describe(at) for at in np.ndindex(self.positional.shape)]
+        if np.isnan(self.semantic).all():
+            reason = "no pair recurs" if "semantic" in self.coverage else "no tokens given"
+            notes.append(f"{reason}: semantic share not measured")
+        return Description(text, notes=tuple(notes))
 
     def _describe(self, at: tuple[int, ...]) -> str:
         name = f"layer {at[0]}, head {at[1]}" if len(at) == 2 else f"head {at[0]}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dotphase.config import validation
+from dotphase.config.parameters import Flag
 
 #: Most different tokens.
 MAX_SYMBOLS = 2**20
@@ -42,6 +43,8 @@ class ShareSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        for name in ("scores", "diagonal"):
+            Flag().check(name, getattr(self, name))
         validation.number("floor", self.floor, at_least=0, at_most=0.1)
         if self.symbols is not None:
             validation.integer("symbols", self.symbols, at_least=1, at_most=MAX_SYMBOLS)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dotphase.config.settings import replace_fields
 from dotphase.heads import source
 from dotphase.heads.collect import Collected, collect
 from dotphase.heads.measure import PATTERN_NAMES
@@ -26,7 +27,8 @@ def shares(
     tokens: Any = None,
     mask: Any = None,
     key_tokens: Any = None,
-    **settings: Any,
+    settings: ShareSettings | None = None,
+    **changes: Any,
 ) -> HeadShares:
     """Divide the variance of log attention of each head into shares of mechanisms.
 
@@ -58,7 +60,8 @@ def shares(
     key_tokens : (sentence, position) array of integers, optional
         Tokens of keys, if they are to differ from those of queries: for an induction head the
         token before the key.
-    **settings
+    settings : ShareSettings, optional
+    **changes
         Fields of `ShareSettings`.
 
     Examples
@@ -71,10 +74,11 @@ def shares(
     >>> print(heads.verdict[0], f"{heads.semantic[0]:.1f}")
     semantic 0.9
     """
-    chosen, start = ShareSettings(**settings), time.perf_counter()
+    start = time.perf_counter()
+    chosen = replace_fields(settings or ShareSettings(), changes)
     if tokens is not None and chosen.symbols is None and not hasattr(attention, "__next__"):
-        given = [part for part in (tokens, key_tokens) if part is not None]
-        names = [np.unique(source.as_array(source.TOKENS, part)) for part in given]
+        token_arrays = [part for part in (tokens, key_tokens) if part is not None]
+        names = [np.unique(source.as_array(source.TOKENS, part)) for part in token_arrays]
         chosen = replace(chosen, symbols=max(np.unique(np.concatenate(names)).size, 1))
     with use_precision(np.float32):
         parts = source.chunks(attention, tokens, mask, key_tokens, chosen)

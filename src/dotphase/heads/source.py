@@ -126,7 +126,7 @@ def _chunk(attention: Any, tokens: Any, key_tokens: Any, mask: Any, *, scores: b
     return Chunk(attention.shape[1:-2], values, mask, tokens, key_tokens)
 
 
-def read(path: str | Path) -> dict[str, np.ndarray]:
+def read(path: str | Path) -> dict[str, Any]:
     """Read the arguments of `shares` from an .npz or .safetensors file.
 
     The file has the array ``attention`` and, where known, ``tokens``, ``mask``, ``key_tokens``.

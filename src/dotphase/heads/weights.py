@@ -61,8 +61,8 @@ def query_key(query: Any, key: Any, positions: Any, tokens: Any) -> QueryKeyForm
     1.0
     """
     names = ("query", "key", "positions", "tokens")
-    given = (query, key, positions, tokens)
-    w_q, w_k, p, e = (np.asarray(as_array(*pair), float) for pair in zip(names, given, strict=True))
+    arguments = zip(names, (query, key, positions, tokens), strict=True)
+    w_q, w_k, p, e = (np.asarray(as_array(*pair), float) for pair in arguments)
     d = w_q.shape[0]
     if any(part.ndim != 2 for part in (w_q, w_k, p, e)) or w_q.shape != w_k.shape:
         raise InvalidInput("query", f"shape {w_q.shape}", "must be (d, r), as that of key")
