@@ -35,6 +35,9 @@ def test_limits_of_the_shares():
     assert free["positional"] == pytest.approx(1 / 4)
     assert free["semantic"] == pytest.approx(7 / 8) and free["interaction"] == pytest.approx(-1 / 4)
     assert sum(free.values()) == pytest.approx(1)
+    for m in ([0.0, 0.0], [1.0]):
+        with pytest.raises(InvalidInput, match="scores without variance"):
+            field_shares(np.array(m), 0.0)
 
 
 def test_shares_of_branches_differ():
@@ -84,6 +87,26 @@ def test_weights_within_one_span_are_aligned_with_it(tmp_path):
         dp.heads.query_key(w, w[:, :1], positions, tokens)
     with pytest.raises(InvalidInput, match="positions"):
         dp.heads.query_key(w, w, positions[:, :3], tokens)
+    for name in ("query", "key"):
+        with pytest.raises(InvalidInput, match=f"{name} = .*finite"):
+            dp.heads.query_key(
+                **{"query": w, "key": w, name: w * np.nan}, positions=w.T, tokens=w.T
+            )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"form": np.zeros((3, 3))},
+        {"form": np.eye(3) * np.nan},
+        {"form": np.eye(2)},
+        {"sentences": 0},
+    ],
+)
+def test_arguments_of_the_solvable_model_are_checked_first(change):
+    arguments = {"tokens": np.eye(3), "positions": np.eye(3)[:2], "sentences": 9, "alpha_min": -1}
+    with pytest.raises(InvalidInput, match=f"^{next(iter(change))} = "):
+        dp.heads.solvable(**(arguments | change))
 
 
 def test_the_model_with_measured_tokens(tmp_path):

@@ -14,6 +14,7 @@ from dotphase.config.formatting import Description, format_value
 from dotphase.errors import InvalidInput
 from dotphase.heads.result import SHARES
 from dotphase.heads.source import as_array
+from dotphase.heads.weights import symmetric_share
 from dotphase.model.attention import softmax_attention
 from dotphase.model.definition import Model, refuse
 from dotphase.model.paper import positional_semantic
@@ -68,6 +69,8 @@ def field_shares(m: Float[np.ndarray, " tokens"], q: float) -> dict[str, float]:
     x = w[:, None] * w[None]
     x = x - x.mean(axis=1, keepdims=True)
     variance = float((x**2 @ rule.weights).mean())
+    if variance == 0:
+        raise InvalidInput("overlaps", "scores without variance", "must give different scores")
     positional = float(((x @ rule.weights) ** 2).mean())
     # E[x | contents] at each pair of positions: of one token, and of two.
     given: dict[bool, list[np.ndarray]] = {True: [], False: []}
@@ -100,8 +103,8 @@ class Solvable(Result):
     @property
     def description(self) -> Description:
         """Both numbers, and what is extrapolated."""
-        found = np.isfinite(self.alpha_c)
-        critical_alpha = format_value(self.alpha_c, self.alpha_c_stderr) if found else "none"
+        crosses = np.isfinite(self.alpha_c)
+        critical_alpha = format_value(self.alpha_c, self.alpha_c_stderr) if crosses else "none"
         title = f"alpha_c = {critical_alpha} in the solvable model, n/d = {self.alpha:.4g} here"
         notes = [
             "Measured: the spectrum of the tokens and the Gram matrix of the positions.",
@@ -163,6 +166,8 @@ def solvable(
     if table.ndim != 2 or encodings.ndim != 2 or encodings.shape[1] != table.shape[1]:
         rule = f"must be (L, d) with the d of tokens, {table.shape[-1]}"
         raise InvalidInput("positions", f"shape {encodings.shape}", rule)
+    count = validation.integer("sentences", sentences, at_least=1)
+    symmetric = np.nan if form is None else symmetric_share(_form(form, table.shape[1]))
     length = validation.integer("positions", len(encodings), at_least=2, at_most=MAX_LENGTH)
     centered = table - table.mean(axis=0)
     scale = 0.5 / np.sqrt(np.mean(centered**2))
@@ -170,12 +175,15 @@ def solvable(
     model = positional_semantic(
         omega, length=length, kinds=length, ridge=ridge, spectrum=from_data(table, atoms=16)
     ).replace(positions=encodings @ encodings.T)
-    found = critical(model, **search)
-    symmetric = np.nan
-    if form is not None:
-        matrix = as_array("form", form)
-        symmetric = float(np.sum((matrix + matrix.T) ** 2) / (4 * np.sum(matrix**2)))
-    count = validation.integer("sentences", sentences, at_least=1)
-    numbers = found.alpha_c, found.alpha_c_stderr
+    critical_point = critical(model, **search)
+    numbers = critical_point.alpha_c, critical_point.alpha_c_stderr
     alpha_c, stderr = (np.nan if value is None else float(value) for value in numbers)
     return Solvable(model, alpha_c, stderr, count / table.shape[1], symmetric)
+
+
+def _form(value: Any, d: int) -> Float[np.ndarray, "d d"]:
+    """Return a query-key form of size d, which is not zero."""
+    form = validation.array("form", as_array("form", value), (d, d))
+    if not form.any():
+        raise InvalidInput("form", "zero", "must differ from zero")
+    return form

@@ -60,16 +60,20 @@ def query_key(query: Any, key: Any, positions: Any, tokens: Any) -> QueryKeyForm
     >>> dp.heads.query_key(weights, weights, positions, np.zeros((50, 8))).positional
     1.0
     """
-    names = ("query", "key", "positions", "tokens")
-    arguments = zip(names, (query, key, positions, tokens), strict=True)
-    w_q, w_k, p, e = (np.asarray(as_array(*pair), float) for pair in arguments)
-    d = w_q.shape[0]
-    if any(part.ndim != 2 for part in (w_q, w_k, p, e)) or w_q.shape != w_k.shape:
+    named = {"query": query, "key": key, "positions": positions, "tokens": tokens}
+    arrays = {name: np.asarray(as_array(name, value), float) for name, value in named.items()}
+    for name, array in arrays.items():
+        if array.ndim != 2 or not np.isfinite(array).all():
+            rule = "must be a matrix of finite numbers"
+            raise InvalidInput(name, f"shape {array.shape}", rule)
+    w_q, w_k, p, e = arrays.values()
+    d = len(w_q)
+    if w_q.shape != w_k.shape:
         raise InvalidInput("query", f"shape {w_q.shape}", "must be (d, r), as that of key")
-    for name, table in (("positions", p), ("tokens", e)):
-        if table.shape[1] != d or not np.isfinite(table).all():
-            rule = f"must be finite numbers with {d} columns, the rows of query"
-            raise InvalidInput(name, f"shape {table.shape}", rule)
+    for name in ("positions", "tokens"):
+        if arrays[name].shape[1] != d:
+            rule = f"must have {d} columns, the rows of query"
+            raise InvalidInput(name, f"shape {arrays[name].shape}", rule)
     form = w_q @ w_k.T
     size = float(np.sum(form**2))
     cov_p, cov_e = np.cov(p.T, bias=True), np.cov(e.T, bias=True)
@@ -93,8 +97,13 @@ def query_key(query: Any, key: Any, positions: Any, tokens: Any) -> QueryKeyForm
         chance=chance,
         singular_values=values,
         effective_rank=float(np.sum(values**2) ** 2 / np.sum(values**4)),
-        symmetric=float(np.sum((form + form.T) ** 2) / (4 * size)),
+        symmetric=symmetric_share(form),
     )
+
+
+def symmetric_share(form: Float[np.ndarray, "d d"]) -> float:
+    """Share of ``|M|^2`` in the symmetric part of M, one if queries and keys are tied."""
+    return float(np.sum((form + form.T) ** 2) / (4 * np.sum(form**2)))
 
 
 def _second_moment(rows: np.ndarray) -> np.ndarray:
