@@ -13,7 +13,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "arguments.m
 ROW = re.compile(r"^\| `(dp\.[\w.]+)` \| (.*) \| (.*) \| (.*) \|$", re.MULTILINE)
 #: Functions with all these names must be in the table.
 FUNCTIONS = ("solve", "solve_many", "curve", "critical", "critical_line", "optimal", "diagram",
-             "compare", "dynamics", "train", "amp", "grid", "basins", "analysis.outcomes",
+             "compare", "dynamics", "online", "train", "amp", "grid", "basins", "analysis.outcomes",
              "analysis.solve_many_broken", "analysis.continue_in_alpha", "analysis.complexity",
              "analysis.landscape", "analysis.model_error")  # fmt: skip
 

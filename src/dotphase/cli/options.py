@@ -143,6 +143,12 @@ plot_option = click.option(
     "--plot", default=None, metavar="F.png", help="Figure to draw (.png, .svg, .pdf)."
 )
 out_option = click.option("--out", default=None, metavar="F.nc", help="Dataset to write.")
+#: Overlaps of the initial weights, for `start_arguments`.
+START_OVERLAPS = (
+    Parameter("theta0", Number(), None, "Initial theta [default: that of the start]."),
+    Parameter("m0", Number(), None, "Initial m [default: that of the start]."),
+    Parameter("q0", Number(at_least=0), None, "Initial q [default: that of the start]."),
+)
 #: Second spellings of options, by the name of the parameter.
 ALIASES = {
     "branch": "--start", "start": "--branch", "ridge": "--lambda", "log2_points": "--points",
@@ -224,6 +230,18 @@ def parameter_options(
         return _add(wrapped, map(option, table.values()))  # type: ignore[return-value]
 
     return add
+
+
+def start_arguments(
+    model: Model, start: str, scale: float | None, overlaps: Mapping[str, float | None]
+) -> dict[str, Any]:
+    """Return the arguments `start` and `scale` of a named start with some `START_OVERLAPS`."""
+    from dotphase.finite_d.initialization import changed_start
+
+    if all(value is None for value in overlaps.values()):
+        return {"start": start, "scale": scale}
+    prescribed = {name.removesuffix("0"): value for name, value in overlaps.items()}
+    return {"start": changed_start(model, start, scale, **prescribed), "scale": None}
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,10 @@ DIMENSION = Parameter("d", Integer(2), help="Dimension of a token.")
 START = Parameter(
     "start", Choice("dotphase.finite_d.initializers:INITIALIZERS"), "semantic", "Initial weights."
 )
+SCALE = Parameter(
+    "scale", Number(above=0), None, "Standard deviation of a random start's entries [default: 0.1]."
+)
+DIMENSION_OR_LIMIT = Parameter("d", Integer(2), None, "Dimension of a token [default: infinite].")
 HELD_OUT = Parameter("held_out", Integer(2), 1024, "Sentences for the sampled test error.")
 TEACHER_NORM = Parameter(
     "teacher_norm", Choice(("fixed", "random")), "fixed",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dotphase.config.parameters import Choice, Flag, Integer, Number, Parameter, table
 from dotphase.study.tasks import Result, Task, Values
-from dotphase.study.tasks._shared import ALPHA, LOSSES, RUN, START
+from dotphase.study.tasks._shared import ALPHA, DIMENSION_OR_LIMIT, LOSSES, RUN, SCALE, START
 
 if TYPE_CHECKING:
     from dotphase.model import Model
@@ -38,9 +38,8 @@ TASK = Task(
         ALPHA,
         Parameter("lr", Number(above=0), help="Learning rate."),
         START,
-        Parameter("d", Integer(2), None, "Dimension of a token [default: infinite]."),
-        Parameter("scale", Number(above=0), None,
-                  "Standard deviation of a random start's entries [default: 0.1]."),
+        DIMENSION_OR_LIMIT,
+        SCALE,
         Parameter("schedule", Choice(("constant", "linear", "cosine", "inverse")), "constant",
                   "Factor of the learning rate."),
         Parameter("batch_fraction", Number(at_least=0, at_most=1), 0.0,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dotphase.config.parameters import Choice, Flag, Integer, Number, Parameter, table
 from dotphase.study.tasks import Task, Values
-from dotphase.study.tasks._shared import ALPHA, DIMENSION, HELD_OUT, RUN, START, TEACHER_NORM
+from dotphase.study.tasks._shared import ALPHA, DIMENSION, HELD_OUT, RUN, SCALE, START, TEACHER_NORM
 
 if TYPE_CHECKING:
     from dotphase.model import Model
@@ -26,8 +26,7 @@ TASK = Task(
         ALPHA,
         DIMENSION,
         START,
-        Parameter("scale", Number(above=0), None,
-                  "Standard deviation of a random start's entries [default: 0.1]."),
+        SCALE,
         Parameter("optimizer", Choice("dotphase.training.optimizers:OPTIMIZERS"), "lbfgs",
                   "Optimizer of the training loss."),
         Parameter("steps", Integer(1), None, "Largest number of steps [default: by optimizer]."),
