@@ -253,7 +253,7 @@ def test_starts_at_a_small_size(tmp_path, monkeypatch):
     assert datasets["runs"].sizes == {"optimizer": 2, "start": 3, "seed": 2}
     assert len(starts.compare(datasets)) == 2
     assert len(starts.remarks(datasets)) == 6
-    assert len(starts.draw(datasets).axes) == 2
+    assert len(starts.draw(datasets).axes) == 6  # a panel for each optimizer and start
 
 
 def test_gamp_at_a_small_size(tmp_path):

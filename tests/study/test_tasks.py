@@ -71,7 +71,7 @@ def test_what_goes_wrong_is_told_in_one_line():
 @pytest.mark.parametrize(
     ("task", "settings", "elsewhere"),
     [
-        ("theory", SolverSettings(), {"seed", "iteration"}),
+        ("theory", SolverSettings(), {"seed", "iteration", "max_seconds"}),
         ("train", TrainingSettings(), {"seed", "runs_per_batch"}),
         ("amp", AmpSettings(), {"seed"}),
     ],
