@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import dotphase as dp
-from dotphase.extensive.score_channel import Overlaps, ScoreChannel, coarse_rule, score_map
+from dotphase.extensive.score_channel import Overlaps, ScoreChannel, rules, score_map
 from result_checks import assert_is_a_result
 
 REFERENCE = Path(__file__).resolve().parents[1] / "reference" / "extensive.csv"
@@ -115,7 +115,7 @@ def test_scores_have_the_covariance_of_their_differences(length):
 
 @pytest.mark.parametrize("length", [2, 3])
 def test_slopes_are_derivatives_and_proximal_points_stationary(length):
-    channel = ScoreChannel(length, 0.3, 1.5, coarse_rule(length, False))
+    channel = ScoreChannel(length, 0.3, 1.5, rules(length, False, coarse=True)[0])
     X = channel.sources(Overlaps(0.8, 0.6, 1.0, 0.2))
     gradient, hessian = channel.slopes(X)
     step = 1e-6 * np.eye(channel.k)[:, :, None]
@@ -127,7 +127,7 @@ def test_slopes_are_derivatives_and_proximal_points_stationary(length):
         np.testing.assert_allclose(hessian[axis], change, atol=1e-7)
     for V in (1.0, 300.0):
         overlaps = Overlaps(0.8, 0.6, V, 0.2)
-        channel.reset()
+        channel.last = None
         channel.averages(overlaps)
         force = channel.last - channel.sources(overlaps) + V * channel.slopes(channel.last)[0]
         assert np.mean(abs(force) > 1e-8 * V) < 1e-3

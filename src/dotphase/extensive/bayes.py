@@ -85,19 +85,16 @@ def bayes(*, alpha: float, rho: float, length: int = 2) -> WideBayes:
     True
     """
     alpha = validation.number("alpha", alpha, at_least=1e-7)
-    exact = recovery(rho=rho, length=length).bayes
+    exact = alpha >= recovery(rho=rho, length=length).bayes
     mmse = error = 0.0
-    if alpha < exact:
-        k = count_scores(length)
+    if not exact:
+        known = count_scores(length) * alpha
 
         def excess(log_snr: float) -> float:
             snr = float(np.exp(log_snr))
-            return float(np.log(snr * denoising_error(snr, rho) / (k * alpha)))
+            return float(np.log(snr * denoising_error(snr, rho) / known))
 
         snr = float(np.exp(brentq(excess, *LOG_SNR, xtol=1e-13)))
-        mmse = k * alpha / snr
+        mmse = known / snr
         error = abs(denoising_error(snr, rho) - denoising_error(snr, rho, NODES // 2))
-    return WideBayes(
-        alpha, rho, length, mmse=mmse, q=1 + rho - mmse, exact_recovery=alpha >= exact,
-        stderr={"mmse": error, "q": error},
-    )  # fmt: skip
+    return WideBayes(alpha, rho, length, mmse, 1 + rho - mmse, exact, {"mmse": error, "q": error})

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, TypedDict, Unpack
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-import numpy as np
 import xarray as xr
 
 from dotphase.config import validation
-from dotphase.extensive.solve import LONG_NAMES, VALUES, solve
-from dotphase.extensive.training import QUANTITIES, train
+from dotphase.extensive import QUANTITIES
+from dotphase.extensive.solve import solve
+from dotphase.extensive.training import train
 from dotphase.extensive.transitions import onset
 from dotphase.storage.labels import add_labels
 from dotphase.storage.provenance import provenance
 
 
-class Options(TypedDict, total=False):
-    """Arguments of `dotphase.wide.solve` besides alpha."""
-
-    rho: float
-    ridge: float
-    length: int
-    omega: float
-
-
-def curve(alphas: Sequence[float], **options: Unpack[Options]) -> xr.Dataset:
+def curve(alphas: Sequence[float], **options: Any) -> xr.Dataset:
     """Solve the state evolution along alpha.
 
     Parameters
@@ -46,19 +37,15 @@ def curve(alphas: Sequence[float], **options: Unpack[Options]) -> xr.Dataset:
     >>> bool(dataset["test_error"][0] > dataset["test_error"][1])
     True
     """
-    grid = validation.grid("alphas", alphas)
-    rows = [solve(alpha=alpha, **options) for alpha in grid.tolist()]
-    values = {name: ("alpha", [getattr(row, name) for row in rows]) for name in VALUES}
-    errors = {f"{name}_stderr": ("alpha", [row.stderr[name] for row in rows]) for name in VALUES}
-    converged = {"converged": ("alpha", [row.converged for row in rows])}
-    dataset = xr.Dataset(
-        values | errors | converged, {"alpha": grid}, provenance(**options, onset=onset(**options))
-    )
-    return _labeled(dataset)
+    grid = validation.grid("alphas", alphas).tolist()
+    solutions = [solve(alpha=alpha, **options) for alpha in grid]
+    dataset = _along_alpha(solutions, [vars(solution) for solution in solutions])
+    dataset["converged"] = ("alpha", [solution.converged for solution in solutions])
+    return dataset.assign_attrs(provenance(**options, onset=onset(**options)))
 
 
 def compare(
-    alphas: Sequence[float], d: int, *, seeds: int = 4, seed: int = 0, **options: Unpack[Options]
+    alphas: Sequence[float], d: int, *, seeds: int = 4, seed: int = 0, **options: Any
 ) -> xr.Dataset:
     """Solve the state evolution and train students on the same grid of alpha.
 
@@ -81,28 +68,23 @@ def compare(
     >>> both["test_error"].dims
     ('source', 'alpha')
     """
-    validation.integer("seeds", seeds, at_least=2)
+    sizes = {"d": d, "seeds": validation.integer("seeds", seeds, at_least=2), "seed": seed}
     theory = curve(alphas, **options)
-    runs = [
-        train(alpha=alpha, d=d, seeds=seeds, seed=seed, **options)
-        for alpha in theory["alpha"].values.tolist()
-    ]
+    runs = [train(alpha=alpha, **sizes, **options) for alpha in theory["alpha"].values.tolist()]
+    training = _along_alpha(runs, [run.mean for run in runs])
+    source = xr.Variable("source", ["theory", "training"])
+    both = xr.concat([theory[list(training)], training], source, combine_attrs="override")
+    return both.assign_attrs(theory.attrs | sizes)
+
+
+def _along_alpha(results: Sequence[Any], means: Sequence[Mapping[str, float]]) -> xr.Dataset:
+    """Tabulate means and errors, with their long names."""
     variables: dict[str, Any] = {}
-    for name in QUANTITIES:
-        for suffix, table in (("", "mean"), ("_stderr", "stderr")):
-            trained = [getattr(run, table)[name] for run in runs]
-            both = np.stack([theory[name + suffix].values, trained])
-            variables[name + suffix] = (("source", "alpha"), both)
-    coordinates = {"source": ["theory", "training"], "alpha": theory["alpha"].values}
-    attributes = theory.attrs | {"d": d, "seeds": seeds, "seed": seed}
-    return _labeled(xr.Dataset(variables, coordinates, attributes))
-
-
-def _labeled(dataset: xr.Dataset) -> xr.Dataset:
-    """Add long names; alpha counts sentences per squared dimension here."""
-    dataset = add_labels(dataset)
+    for name in results[0].stderr:
+        variables[name] = ("alpha", [mean[name] for mean in means])
+        variables[f"{name}_stderr"] = ("alpha", [result.stderr[name] for result in results])
+    dataset = add_labels(xr.Dataset(variables, {"alpha": [result.alpha for result in results]}))
     dataset["alpha"].attrs["long_name"] = "sample complexity α = n/d²"
-    for name, text in LONG_NAMES.items():
-        if name in dataset:
-            dataset[name].attrs.update(long_name=text, units="1")
+    for name in results[0].stderr:
+        dataset[name].attrs.update(long_name=QUANTITIES[name], units="1")
     return dataset

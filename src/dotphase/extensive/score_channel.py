@@ -13,7 +13,6 @@ where ``E e`` is the identity with centered rows: positional weights shift the s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -21,22 +20,24 @@ import numpy as np
 from jaxtyping import Float
 
 from dotphase.model.paper import kind_mixing
-from dotphase.numerics.quadrature import Rule, normal_points
+from dotphase.numerics.quadrature import Rule, sobol_rule
 
-#: Spacing and radius of the lattice for two tokens.
-SPACING, RADIUS = 0.5, 6.5
-#: The same for the first stage of a solve.
-COARSE_SPACING, COARSE_RADIUS = 0.75, 4.5
+#: Spacing and radius of the lattice for two tokens; the coarse one is for the first stage.
+LATTICE, COARSE_LATTICE = (0.5, 6.5), (0.75, 4.5)
 #: log2 of the Sobol points of one scramble for longer sentences, and number of scrambles.
-LOG2_POINTS, SCRAMBLES = 13, 4
+LOG2_POINTS, COARSE_LOG2_POINTS, SCRAMBLES = 13, 9, 4
 #: Longest Newton step, largest number of them, and largest number of halvings.
 MAX_STEP, MAX_NEWTON, MAX_HALVINGS = 2.0, 60, 12
 #: Response up to which the proximal energy is convex.
 CONVEX = 1.0
+#: Curvature of the loss of a quadratic network, ``(h - h*)^2/2``: the variance of h is 2 Q*.
+CURVATURE = 2.0
 #: Gradient, relative to 1, at which a proximal point has converged.
 PROX_TOLERANCE = 1e-11
 
 Scores = Float[np.ndarray, "k points"]
+Points = slice | np.ndarray
+ALL = slice(None)
 
 
 @cache
@@ -63,99 +64,79 @@ class Overlaps(NamedTuple):
     shift: float
 
 
-@dataclass(frozen=True)
-class ScoreAverages:
-    """Averages over sentences, all per sentence.
+class ScoreAverages(NamedTuple):
+    """Averages over sentences, all per sentence."""
 
-    Attributes
-    ----------
-    vhat, mhat, chihat : curvature, signal and noise of the force on the matrix S
-    loss : mean l at the proximal points
-    force, stiffness : mean slope of l along e, and its derivative in the shift
-    """
-
+    #: Curvature, signal and noise of the force on the matrix S.
     vhat: float
     mhat: float
     chihat: float
+    #: Mean l at the proximal points.
     loss: float
+    #: Mean slope of l along e, and its derivative in the shift.
     force: float
     stiffness: float
 
 
-def rules(length: int, mirrored: bool) -> tuple[Rule, ...]:
+@lru_cache(maxsize=8)
+def rules(length: int, mirrored: bool, coarse: bool = False) -> tuple[Rule, ...]:
     """Point sets for ``(s, xi)/sqrt(variance)``; the spread of their averages is the error.
 
     Two tokens have the two interleaved halves of a lattice, each with the points of even or odd
-    index sum. Its averages converge exponentially in the spacing.
-
-    Parameters
-    ----------
-    length : tokens
-    mirrored : True if ``(s, xi) -> -(s, xi)`` is a symmetry
+    index sum. Its averages converge exponentially in the spacing. If ``(s, xi) -> -(s, xi)`` is a
+    symmetry, the lattice is `mirrored`.
     """
-    if length == 2:
-        return _lattices(mirrored, SPACING, RADIUS)
-    return _scrambles(length, LOG2_POINTS)
-
-
-def coarse_rule(length: int, mirrored: bool) -> Rule:
-    """A small point set for the first stage of a solve."""
-    if length == 2:
-        return _lattices(mirrored, COARSE_SPACING, COARSE_RADIUS)[0]
-    return _scrambles(length, LOG2_POINTS - 4)[0]
-
-
-@lru_cache(maxsize=4)
-def _lattices(mirrored: bool, spacing: float, radius: float) -> tuple[Rule, ...]:
+    if length > 2:
+        k = length * (length + 1) // 2 - 1
+        log2_points = COARSE_LOG2_POINTS if coarse else LOG2_POINTS
+        seeds = np.random.SeedSequence(length).spawn(SCRAMBLES)
+        return tuple(sobol_rule(log2_points, 2 * k, np.random.default_rng(seed)) for seed in seeds)
+    spacing, radius = COARSE_LATTICE if coarse else LATTICE
     size = int(radius / spacing)
-    axis = np.arange(-size, size + 1)
-    index = np.stack(np.meshgrid(*[axis] * 4, indexing="ij")).reshape(4, -1)
-    points = spacing * index
+    index = np.indices([2 * size + 1] * 4).reshape(4, -1) - size
+    squared = spacing**2 * np.sum(index**2, axis=0)
+    inside, weights = squared <= radius**2, np.exp(-squared / 2)
     # One representative of each orbit: exchange of the tokens changes the signs of s_2 and xi_2.
-    squared = np.sum(points**2, axis=0)
-    keep, weights = squared <= radius**2, np.exp(-squared / 2)
     for first, second in ((1, 3), (0, 2)) if mirrored else ((1, 3),):
-        negative = (index[first] < 0) | ((index[first] == 0) & (index[second] < 0))
-        zero = (index[first] == 0) & (index[second] == 0)
-        keep &= ~negative
-        weights = np.where(zero, weights, 2 * weights)
-    halves = []
-    for parity in (0, 1):
-        chosen = keep & (index.sum(axis=0) % 2 == parity)
-        halves.append(Rule(points[:, chosen], weights[chosen] / weights[chosen].sum()))
-    return tuple(halves)
+        sign = np.sign((size + 1) * index[first] + index[second])
+        inside &= sign >= 0
+        weights = weights * (1 + sign)
+    halves = [inside & (index.sum(axis=0) % 2 == parity) for parity in (0, 1)]
+    return tuple(
+        Rule(spacing * index[:, half], weights[half] / weights[half].sum()) for half in halves
+    )
 
 
-@lru_cache(maxsize=4)
-def _scrambles(length: int, log2_points: int) -> tuple[Rule, ...]:
-    k = length * (length + 1) // 2 - 1
-    count = 2**log2_points
-    children = np.random.SeedSequence(length).spawn(SCRAMBLES)
-    points = [normal_points(2 * k, count, np.random.default_rng(child)).T for child in children]
-    return tuple(Rule(each, np.full(count, 1 / count)) for each in points)
+class QuadraticChannel:
+    """Closed forms of the averages of `ScoreChannel` for one token with squared loss."""
+
+    def __init__(self, Q: float) -> None:
+        self.Q = Q
+
+    def averages(self, overlaps: Overlaps) -> ScoreAverages:
+        """Averages at the proximal points."""
+        slope = CURVATURE / (1 + CURVATURE * overlaps.V)
+        chihat = slope**2 * max(self.Q - 2 * overlaps.m + overlaps.q, 1e-30)
+        return ScoreAverages(slope, slope, chihat, chihat / (2 * CURVATURE), 0.0, 1.0)
+
+    def test_loss(self, overlaps: Overlaps) -> float:
+        """Mean loss of a fresh sentence."""
+        return CURVATURE / 2 * (self.Q - 2 * overlaps.m + overlaps.q)
 
 
 class ScoreChannel:
     """The loss of one sentence as a function of the student's scores, at points of a rule."""
 
     def __init__(self, length: int, omega: float, Q: float, rule: Rule) -> None:
-        self.length = length
         self.logits, self.direction = score_map(length)
-        self.k, self.Q, self.rule = self.direction.size, Q, rule
+        self.k, self.Q, self.weights = self.direction.size, Q, rule.weights
         self.teacher, self.noise = np.sqrt(Q) * rule.points[: self.k], rule.points[self.k :]
-        target = (1 - omega) * self.attention(self.teacher) + omega * kind_mixing(length, length)[
-            ..., None
-        ]
-        self.target = target
-        scores = np.log(target) - np.log(target).mean(axis=1, keepdims=True)
-        flat = self.logits.reshape(-1, self.k)
+        mixing = kind_mixing(length, length)[..., None]
+        self.target = (1 - omega) * self.attention(self.teacher) + omega * mixing
+        logits, target = (x.reshape(length**2, -1) for x in (self.logits, self.target))
         #: Scores at which the loss vanishes, up to what a symmetric S cannot represent.
-        self.exact = np.linalg.pinv(flat) @ scores.reshape(len(flat), -1)
+        self.exact = np.linalg.pinv(logits) @ np.log(target)
         self.last: Scores | None = None
-
-    def reset(self) -> None:
-        """Forget the last proximal points."""
-        self.last = None
 
     def attention(self, X: Scores) -> Float[np.ndarray, "L L points"]:
         """Attention matrices of scores."""
@@ -163,13 +144,15 @@ class ScoreChannel:
         e = np.exp(e - e.max(axis=1, keepdims=True))
         return e / e.sum(axis=1, keepdims=True)
 
-    def loss(self, X: Scores, at: slice | np.ndarray = slice(None)) -> Float[np.ndarray, " points"]:
-        """``|T - softmax(E X)|^2/2`` at some of the points."""
+    def loss(self, X: Scores, at: Points = ALL) -> Float[np.ndarray, " points"]:
+        """``|T - softmax(E X)|^2/2`` at the points `at`."""
         return 0.5 * np.sum((self.attention(X) - self.target[..., at]) ** 2, axis=(0, 1))
 
-    def slopes(
-        self, X: Scores, at: slice | np.ndarray = slice(None)
-    ) -> tuple[Scores, Float[np.ndarray, "k k points"]]:
+    def energy(self, X: Scores, w: Scores, V: float, at: Points = ALL) -> np.ndarray:
+        """``|X - w|^2/2 + V l(X)``, which the proximal points minimize."""
+        return np.sum((X - w[:, at]) ** 2, axis=0) / 2 + V * self.loss(X, at)
+
+    def slopes(self, X: Scores, at: Points = ALL) -> tuple[Scores, Float[np.ndarray, "k k points"]]:
         """Gradient and Hessian of the loss in the scores.
 
         With the residual ``r = p - T``, its mean ``c = p.r`` in each row, and centered logits C:
@@ -194,16 +177,17 @@ class ScoreChannel:
     def averages(self, overlaps: Overlaps) -> ScoreAverages:
         """Averages at the proximal points."""
         w, V = self.sources(overlaps), overlaps.V
-        starts = [w] if self.last is None else [self.last]
-        if self.last is None and V > CONVEX:
-            starts.append(self.exact)
-        ends = [proximal_points(self, w, V, start) for start in starts]
-        energies = np.stack([np.sum((X - w) ** 2, axis=0) / 2 + V * self.loss(X) for X in ends])
-        X = np.stack(ends)[energies.argmin(axis=0), :, np.arange(w.shape[1])].T
-        self.last = X
+        starts = [w, self.exact] if V > CONVEX else [w]
+        if self.last is not None:
+            starts = [self.last]
+        minima = np.stack([proximal_points(self, w, V, start) for start in starts])
+        energies = np.stack([self.energy(X, w, V) for X in minima])
+        X = np.take_along_axis(minima, energies.argmin(axis=0)[None, None], axis=0)[0]
+        if V > 0:
+            self.last = X
         gradient, hessian = self.slopes(X)
         identity = np.eye(self.k)[:, :, None]
-        response = self.mean(solve_definite(identity + V * hessian, hessian, 0.0))
+        response = self.mean(solve_definite(identity + V * hessian, hessian))
         vhat = float(np.trace(response))
         projected = -float(self.mean(np.sum(gradient * self.teacher, axis=0)))
         return ScoreAverages(
@@ -217,7 +201,7 @@ class ScoreChannel:
 
     def mean(self, values: Float[np.ndarray, "*any points"]) -> Float[np.ndarray, "*any"]:
         """Average over the points; products of long vectors by BLAS would start threads."""
-        return np.einsum("...n,n->...", values, self.rule.weights)
+        return np.einsum("...n,n->...", values, self.weights)
 
     def test_loss(self, overlaps: Overlaps) -> float:
         """Mean loss of a fresh sentence."""
@@ -225,14 +209,13 @@ class ScoreChannel:
 
 
 def solve_definite(
-    matrix: Float[np.ndarray, "k k points"], right: np.ndarray, floor: float
+    matrix: Float[np.ndarray, "k k points"], right: np.ndarray, floor: float = -np.inf
 ) -> np.ndarray:
     """Solve ``matrix x = right`` at all points by elimination; pivots are at least `floor`."""
     a, x = matrix.copy(), right.copy()
     k = len(a)
     for i in range(k):
-        if floor:
-            a[i, i] = np.maximum(a[i, i], floor)
+        a[i, i] = np.maximum(a[i, i], floor)
         for j in range(i + 1, k):
             factor = a[j, i] / a[i, i]
             a[j, i + 1 :] -= factor * a[i, i + 1 :]
@@ -246,39 +229,26 @@ def solve_definite(
 
 def proximal_points(channel: ScoreChannel, w: Scores, V: float, start: Scores) -> Scores:
     """Minimize ``|X - w|^2/2 + V l(X)`` at all points by guarded Newton steps."""
-    X = start.copy()
-    active = np.arange(w.shape[1])
+    X, active = start.copy(), np.arange(w.shape[1])
     identity = np.eye(len(w))[:, :, None]
     for _ in range(MAX_NEWTON):
-        here, source = X[:, active], w[:, active]
-        slope, hessian = channel.slopes(here, active)
-        slope = here - source + V * slope
-        going = np.abs(slope).max(axis=0) > PROX_TOLERANCE * (1 + V)
-        if not going.any():
+        slope, hessian = channel.slopes(X[:, active], active)
+        slope = X[:, active] - w[:, active] + V * slope
+        moving = np.abs(slope).max(axis=0) > PROX_TOLERANCE * (1 + V)
+        if not moving.any():
             break
-        active, here, source, slope = (each[..., going] for each in (active, here, source, slope))
-        step = -solve_definite(identity + V * hessian[..., going], slope, 0.2)
+        active, slope, hessian = active[moving], slope[:, moving], hessian[..., moving]
+        step = -solve_definite(identity + V * hessian, slope, floor=0.2)
         step *= np.minimum(1, MAX_STEP / np.sqrt(np.sum(step**2, axis=0) + 1e-300))
-        X[:, active] = _line_search(channel, active, here, source, V, step)
+        # Halve the steps that would raise the energy; cancel those that still do.
+        limit = channel.energy(X[:, active], w, V, active) * (1 + 1e-13)
+        raised = np.arange(active.size)
+        for _ in range(MAX_HALVINGS):
+            trial = X[:, active[raised]] + step[:, raised]
+            raised = raised[channel.energy(trial, w, V, active[raised]) > limit[raised]]
+            if not raised.size:
+                break
+            step[:, raised] /= 2
+        step[:, raised] = 0
+        X[:, active] += step
     return X
-
-
-def _line_search(
-    channel: ScoreChannel, active: np.ndarray, X: Scores, w: Scores, V: float, step: Scores
-) -> Scores:
-    """Halve the steps of points at which they would raise the energy."""
-
-    def energy(Y: Scores, which: np.ndarray | slice) -> np.ndarray:
-        distance = np.sum((Y - w[:, which]) ** 2, axis=0) / 2
-        return distance + V * channel.loss(Y, active[which])
-
-    best = X + step
-    before = energy(X, slice(None))
-    bad = np.flatnonzero(energy(best, slice(None)) > before * (1 + 1e-13))
-    for halving in range(1, MAX_HALVINGS):
-        if not bad.size:
-            break
-        best[:, bad] = X[:, bad] + step[:, bad] / 2**halving
-        bad = bad[energy(best[:, bad], bad) > before[bad] * (1 + 1e-13)]
-    best[:, bad] = X[:, bad]
-    return best

@@ -11,8 +11,7 @@ The output side (`score_channel`) has the averages over the scores of one senten
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,20 +20,21 @@ from jaxtyping import Float
 from dotphase.config import validation
 from dotphase.config.formatting import LABELS, Description, format_value
 from dotphase.config.serialization import fields_except
-from dotphase.extensive.quadratic_channel import QuadraticChannel
+from dotphase.extensive import QUANTITIES
 from dotphase.extensive.score_channel import (
     Overlaps,
+    QuadraticChannel,
     ScoreAverages,
     ScoreChannel,
-    coarse_rule,
     rules,
 )
 from dotphase.extensive.spectral_density import MatrixOverlaps, bands, resolvent, thresholded
 from dotphase.numerics.fixed_point import FixedPoint, Iteration, fixed_point
-from dotphase.numerics.quadrature import Rule
 from dotphase.storage.results import Result
 
 Channel = ScoreChannel | QuadraticChannel
+#: The unknowns (log q, log m, log V, u).
+Unknowns = Float[np.ndarray, "4"]
 
 #: Accuracy on the few points of the first stage, and on all points.
 COARSE = Iteration(tolerance=1e-4, floor=1e-3, step=0.6, near=1.0, max_steps=300)
@@ -43,20 +43,21 @@ FINE = Iteration(tolerance=1e-9, floor=1e-7, step=1.0, max_steps=200)
 MAX_CHANGE = 2.0
 #: Newton steps to the best positional shift, and the largest weight of the positional part.
 SHIFT_STEPS, MAX_OMEGA = 8, 0.999
-#: Numbers of a solution, in the order of the description.
-VALUES = ("q", "m", "V", "trace", "rank", "shift", "train_loss", "test_error")
-LONG_NAMES = {
-    "q": "tr S^2/d",
-    "m": "tr S S*/d",
-    "trace": "tr S/d",
-    "rank": "fraction of positive eigenvalues of S",
-    "shift": "positional shift u of the scores",
-    "rho": "width of the teacher over d",
-}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WideSolution(Result):
+class WidePoint:
+    """Parameters of data, teacher and penalty."""
+
+    alpha: float
+    rho: float
+    ridge: float
+    length: int
+    omega: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WideSolution(WidePoint, Result):
     """Fixed point of the state evolution of a student of extensive rank.
 
     Attributes
@@ -79,13 +80,8 @@ class WideSolution(Result):
     0.02595
     """
 
-    long_names: ClassVar = {name: LONG_NAMES[name] for name in ("q", "m", "trace", "rank", "shift")}
+    long_names: ClassVar = QUANTITIES
 
-    alpha: float
-    rho: float
-    ridge: float
-    length: int
-    omega: float
     q: float
     m: float
     V: float
@@ -134,53 +130,28 @@ class WideSolution(Result):
             f"ridge = {self.ridge:g}: test_error = {self.test_error:.6g}"
         )
         rows = ((LABELS.get(name, name), format_value(getattr(self, name), self.stderr[name]))
-                for name in VALUES)  # fmt: skip
+                for name in QUANTITIES)  # fmt: skip
         return Description(title, tuple(rows))
 
 
-@dataclass(frozen=True)
-class WidePoint:
-    """Parameters of a solve: data, teacher and penalty."""
-
-    alpha: float
-    rho: float
-    ridge: float
-    length: int
-    omega: float
-
-    def channel(self, rule: Rule) -> ScoreChannel:
-        """The output side on a point set."""
-        return ScoreChannel(self.length, self.omega, 1 + self.rho, rule)
-
-    def channels(self) -> Iterator[Channel]:
-        """The output side on all point sets."""
-        if self.length == 1:
-            yield QuadraticChannel(1 + self.rho)
-        else:
-            yield from map(self.channel, rules(self.length, mirrored=self.omega == 0))
-
-    def initial(self) -> Float[np.ndarray, "4"]:
-        """Initial (log q, log m, log V, u), from few points where there are several tokens."""
-        Q = 1 + self.rho
-        y = np.append(np.log([0.05 * Q, 0.1 * Q, 0.1 / self.ridge]), 0.0)
-        if self.length == 1:
-            return y
-        channel = self.channel(coarse_rule(self.length, self.omega == 0))
-        return _iterate(self, channel, y, COARSE).x
-
-
-def check_arguments(
-    rho: float, ridge: float, length: int, omega: float
-) -> tuple[float, float, int, float]:
+def check_point(alpha: float, rho: float, ridge: float, length: int, omega: float) -> WidePoint:
     """Check the arguments that all functions of this package share."""
     length = validation.integer("length", length, at_least=1, at_most=3)
-    omega = validation.number("omega", omega, at_least=0, at_most=MAX_OMEGA if length > 1 else 0)
-    return (
+    return WidePoint(
+        validation.number("alpha", alpha, at_least=1e-9),
         validation.number("rho", rho, at_least=1e-3, at_most=1e3),
         validation.number("ridge", ridge, at_least=1e-6, at_most=1e3),
         length,
-        omega,
+        validation.number("omega", omega, at_least=0, at_most=MAX_OMEGA if length > 1 else 0),
     )
+
+
+def channels(point: WidePoint, coarse: bool = False) -> list[Channel]:
+    """The output side on all point sets."""
+    if point.length == 1:
+        return [QuadraticChannel(1 + point.rho)]
+    sets = rules(point.length, mirrored=point.omega == 0, coarse=coarse)
+    return [ScoreChannel(point.length, point.omega, 1 + point.rho, rule) for rule in sets]
 
 
 def solve(
@@ -208,38 +179,31 @@ def solve(
     0.1154
     """
     start = time.perf_counter()
-    alpha = validation.number("alpha", alpha, at_least=1e-9)
-    rho, ridge, length, omega = check_arguments(rho, ridge, length, omega)
-    point = WidePoint(alpha, rho, ridge, length, omega)
-    rows, ends = [], []
-    y: Float[np.ndarray, "4"] | None = None
-    for channel in point.channels():
+    point = check_point(alpha, rho, ridge, length, omega)
+    rows, iterations = [], []
+    y: Unknowns | None = None
+    for channel in channels(point):
         overlaps = empty_overlaps(channel, omega)
         if upper_edge(alpha, channel.averages(overlaps), rho) > ridge:
-            channel.reset()
-            ends.append(_iterate(point, channel, point.initial() if y is None else y, FINE))
-            y = ends[-1].x
+            iterations.append(_iterate(point, channel, _initial(point) if y is None else y, FINE))
+            y = iterations[-1].x
             overlaps = _overlaps(y)
         rows.append(_measure(point, channel, overlaps))
-    return WideSolution(
-        **asdict(point),
-        **_average(rows, length),
-        converged=all(end.outcome.success for end in ends),
-        residual=max((end.residual for end in ends), default=0.0),
-        iterations=sum(end.iterations for end in ends),
-        seconds=time.perf_counter() - start,
-    )
-
-
-def _average(rows: list[dict[str, float]], length: int) -> dict[str, Any]:
-    """Means over point sets, and their errors."""
-    table = {name: np.asarray([row[name] for row in rows]) for name in rows[0]}
+    table = {name: [row[name] for row in rows] for name in rows[0]}
     mean: dict[str, Any] = {name: float(np.mean(values)) for name, values in table.items()}
     # The two halves of a lattice err in opposite directions.
     shrink = 1 / np.sqrt(len(rows)) if length > 2 else 0.5
-    spread = {name: float(shrink * np.std(table[name], ddof=len(rows) > 1)) for name in VALUES}
-    force = tuple(mean.pop(name) for name in ("vhat", "mhat", "chihat"))
-    return {**mean, "stderr": spread, "force": force}
+    return WideSolution(
+        **vars(point),
+        **{name: mean[name] for name in QUANTITIES},
+        converged=all(iteration.outcome.success for iteration in iterations),
+        residual=max((iteration.residual for iteration in iterations), default=0.0),
+        iterations=sum(iteration.iterations for iteration in iterations),
+        stderr={name: float(shrink * np.std(table[name], ddof=len(rows) > 1))
+                for name in QUANTITIES},
+        force=(mean["vhat"], mean["mhat"], mean["chihat"]),
+        seconds=time.perf_counter() - start,
+    )  # fmt: skip
 
 
 def empty_overlaps(channel: Channel, omega: float) -> Overlaps:
@@ -256,27 +220,33 @@ def upper_edge(alpha: float, mean: ScoreAverages, rho: float) -> float:
     return bands(alpha * mean.mhat, float(np.sqrt(alpha * mean.chihat)), rho)[-1][1]
 
 
-def _overlaps(y: Float[np.ndarray, "4"]) -> Overlaps:
+def _overlaps(y: Unknowns) -> Overlaps:
     q, m, V = np.exp(y[:3]).tolist()
     return Overlaps(q, m, V, float(y[3]))
 
 
+def _initial(point: WidePoint) -> Unknowns:
+    """Initial unknowns, from few points where there are several tokens."""
+    Q = 1 + point.rho
+    y = np.append(np.log([0.05 * Q, 0.1 * Q, 0.1 / point.ridge]), 0.0)
+    if point.length == 1:
+        return y
+    return _iterate(point, channels(point, coarse=True)[0], y, COARSE).x
+
+
 def _matrix(point: WidePoint, mean: ScoreAverages) -> MatrixOverlaps:
     """Overlaps of the matrix S that averages over sentences lead to."""
-    vhat, mhat, chihat = (point.alpha * each for each in (mean.vhat, mean.mhat, mean.chihat))
+    vhat, mhat, chihat = (point.alpha * each for each in mean[:3])
     return thresholded(vhat, mhat, chihat, point.ridge, point.rho)
 
 
-def _iterate(
-    point: WidePoint, channel: Channel, y: Float[np.ndarray, "4"], settings: Iteration
-) -> FixedPoint:
-    """Iterate the equations for (log q, log m, log V, u) on one point set."""
+def _iterate(point: WidePoint, channel: Channel, y: Unknowns, settings: Iteration) -> FixedPoint:
+    """Iterate the equations on one point set."""
 
-    def image(y: Float[np.ndarray, "4"]) -> Float[np.ndarray, "4"]:
+    def image(y: Unknowns) -> Unknowns:
         overlaps = _overlaps(y)
         mean = channel.averages(overlaps)
-        matrix = _matrix(point, mean)
-        sizes = np.log(np.maximum([matrix.q, matrix.m, matrix.V], 1e-300))
+        sizes = np.log(np.maximum(_matrix(point, mean)[:3], 1e-300))
         shift = overlaps.shift - mean.force / mean.stiffness if point.omega else 0.0
         return y + np.clip(np.append(sizes, shift) - y, -MAX_CHANGE, MAX_CHANGE)
 
@@ -293,7 +263,5 @@ def _measure(point: WidePoint, channel: Channel, overlaps: Overlaps) -> dict[str
         "rank": matrix.rank,
         "train_loss": point.alpha * mean.loss + point.ridge * matrix.trace,
         "test_error": 2 / point.length * channel.test_loss(overlaps),
-        "vhat": point.alpha * mean.vhat,
-        "mhat": point.alpha * mean.mhat,
-        "chihat": point.alpha * mean.chihat,
+        **{name: point.alpha * getattr(mean, name) for name in ("vhat", "mhat", "chihat")},
     }

@@ -11,8 +11,8 @@ The equations are scaled by s, so that only the ratio ``c/s`` remains.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -20,32 +20,27 @@ from jaxtyping import Float
 #: Gauss-Legendre nodes of one band.
 NODES = 160
 
+Nodes = Float[np.ndarray, " nodes"]
 
-@dataclass(frozen=True)
-class SpectralDensity:
-    """Eigenvalues of ``H = signal S* + noise Z`` as a quadrature rule.
 
-    Attributes
-    ----------
-    x, weight : nodes and their weights, which include the density
-    density, hilbert : density and real part of the resolvent at the nodes
-    """
+class SpectralDensity(NamedTuple):
+    """Eigenvalues of ``H = signal S* + noise Z`` as a quadrature rule."""
 
-    x: Float[np.ndarray, " nodes"]
-    weight: Float[np.ndarray, " nodes"]
-    density: Float[np.ndarray, " nodes"]
-    hilbert: Float[np.ndarray, " nodes"]
+    x: Nodes
+    #: Weights of averages over the eigenvalues; they include the density.
+    weight: Nodes
+    density: Nodes
+    #: Real part of the resolvent.
+    hilbert: Nodes
 
 
 @cache
-def legendre_rule(nodes: int) -> tuple[Float[np.ndarray, " nodes"], Float[np.ndarray, " nodes"]]:
+def legendre_rule(nodes: int) -> tuple[Nodes, Nodes]:
     """Gauss-Legendre nodes and weights on (-1, 1)."""
     return np.polynomial.legendre.leggauss(nodes)
 
 
-def resolvent(
-    x: Float[np.ndarray, " nodes"], signal: float, noise: float, rho: float
-) -> Float[np.ndarray, " nodes"]:
+def resolvent(x: Nodes, signal: float, noise: float, rho: float) -> Nodes:
     """The root of the cubic with the most negative imaginary part; inside of bands only."""
     gamma, root = signal / noise, np.sqrt(rho)
     y = x / noise
@@ -109,15 +104,8 @@ def spectral_density(
     return SpectralDensity(*map(np.concatenate, columns))
 
 
-@dataclass(frozen=True)
-class MatrixOverlaps:
-    """Overlaps of the student's matrix, per dimension.
-
-    Attributes
-    ----------
-    q, m, V : ``tr S^2/d``, ``tr S S*/d`` and the response
-    trace, rank : ``tr S/d`` and the fraction of positive eigenvalues
-    """
+class MatrixOverlaps(NamedTuple):
+    """Overlaps of the student's matrix, per dimension, as in `QUANTITIES`."""
 
     q: float
     m: float
@@ -135,13 +123,13 @@ def thresholded(
 
         q = E y^2/vhat^2,   V = E y Re G/vhat,   m = E y (x - chihat Re G)/(mhat vhat).
     """
-    density = spectral_density(mhat, np.sqrt(chihat), rho, cut=ridge)
-    kept = density.x - ridge
-    weight, hilbert = density.weight, density.hilbert
+    spectrum = spectral_density(mhat, np.sqrt(chihat), rho, cut=ridge)
+    x, weight, hilbert = spectrum.x, spectrum.weight, spectrum.hilbert
+    y = x - ridge
     return MatrixOverlaps(
-        q=float(weight @ kept**2) / vhat**2,
-        m=float(weight @ (kept * (density.x - chihat * hilbert))) / (mhat * vhat),
-        V=float(weight @ (kept * hilbert)) / vhat,
-        trace=float(weight @ kept) / vhat,
+        q=float(weight @ y**2) / vhat**2,
+        m=float(weight @ (y * (x - chihat * hilbert))) / (mhat * vhat),
+        V=float(weight @ (y * hilbert)) / vhat,
+        trace=float(weight @ y) / vhat,
         rank=float(weight.sum()),
     )

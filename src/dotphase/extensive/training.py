@@ -14,7 +14,8 @@ from scipy.optimize import minimize
 
 from dotphase.config import validation
 from dotphase.config.formatting import Description, format_value
-from dotphase.extensive.solve import check_arguments
+from dotphase.extensive import QUANTITIES
+from dotphase.extensive.solve import WidePoint, check_point
 from dotphase.model.paper import kind_mixing
 from dotphase.numerics.statistics import mean_and_error
 from dotphase.runtime.memory_limit import check_storage
@@ -27,11 +28,12 @@ HELD_OUT = 20_000
 MAX_ITERATIONS, TOLERANCE = 2000, 1e-3
 #: Smallest eigenvalue that counts for the rank, relative to the largest.
 RANK_CUT = 1e-3
-QUANTITIES = ("q", "m", "trace", "rank", "shift", "train_loss", "test_error")
+#: Long names of the numbers of a student, which has no response.
+MEASURED = {name: text for name, text in QUANTITIES.items() if name != "V"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WideTraining(Result):
+class WideTraining(WidePoint, Result):
     """Trained students of unrestricted width, one for each data set.
 
     Attributes
@@ -49,16 +51,11 @@ class WideTraining(Result):
     (2, 20)
     """
 
-    dimensions: ClassVar = dict.fromkeys(QUANTITIES, ("seed",)) | {
-        "eigenvalues": ("seed", "eigenvalue")
-    }
-    long_names: ClassVar = {"eigenvalues": "eigenvalues of S"}
+    dimensions: ClassVar = {
+        **dict.fromkeys(MEASURED, ("seed",)), "eigenvalues": ("seed", "eigenvalue")
+    }  # fmt: skip
+    long_names: ClassVar = {**MEASURED, "eigenvalues": "eigenvalues of S"}
 
-    alpha: float
-    rho: float
-    ridge: float
-    length: int
-    omega: float
     d: int
     q: Float[np.ndarray, " seed"]
     m: Float[np.ndarray, " seed"]
@@ -74,18 +71,18 @@ class WideTraining(Result):
     @property
     def mean(self) -> dict[str, float]:
         """Means over data sets."""
-        return {name: mean_and_error(getattr(self, name))[0] for name in QUANTITIES}
+        return {name: mean_and_error(getattr(self, name))[0] for name in MEASURED}
 
     @property
     def stderr(self) -> dict[str, float]:
         """Standard errors of the means."""
-        return {name: mean_and_error(getattr(self, name))[1] for name in QUANTITIES}
+        return {name: mean_and_error(getattr(self, name))[1] for name in MEASURED}
 
     @property
     def description(self) -> Description:
         """Means over data sets with their errors."""
         title = f"{len(self.q)} students, d = {self.d}, alpha = {self.alpha:g}, rho = {self.rho:g}"
-        rows = ((name, format_value(self.mean[name], self.stderr[name])) for name in QUANTITIES)
+        rows = ((name, format_value(self.mean[name], self.stderr[name])) for name in MEASURED)
         return Description(title, tuple(rows))
 
 
@@ -123,39 +120,29 @@ def train(
     True
     """
     start = time.perf_counter()
-    alpha = validation.number("alpha", alpha, above=0)
-    rho, ridge, length, omega = check_arguments(rho, ridge, length, omega)
-    validation.integer("length", length, at_least=2, at_most=3)
+    point = check_point(alpha, rho, ridge, length, omega)
+    validation.integer("length", length, at_least=2)
     validation.integer("d", d, at_least=2, at_most=2000)
     count = validation.integer("seeds", seeds, at_least=1)
     root = validation.integer("seed", seed, at_least=0)
     # Tokens, their projections and gradients: six arrays of the size of the data set.
     check_storage("sentences", round(alpha * d**2), 48 * length * d)
-    case = (alpha, rho, ridge, length, omega)
-    rows = [_student(np.random.default_rng([root, index]), d, *case) for index in range(count)]
+    rows = [_student(np.random.default_rng([root, index]), d, point) for index in range(count)]
     columns: dict[str, Any] = {name: np.asarray([row[name] for row in rows]) for name in rows[0]}
-    converged = tuple(columns.pop("converged").tolist())
-    return WideTraining(
-        *case, d, **columns, converged=converged, seconds=time.perf_counter() - start
-    )
-
-
-def scores(
-    tokens: Float[Array, "n L d"], Q: Float[Array, "d width"], shift: Float[Array, ""]
-) -> Float[Array, "n L L"]:
-    """``(x_a^T S x_b - delta_ab Tr S)/sqrt d``, and the positional shift of the diagonal."""
-    length, d = tokens.shape[1:]
-    projected = tokens @ Q
-    diagonal = shift - jnp.sum(Q**2) / np.sqrt(d)
-    return projected @ projected.swapaxes(1, 2) / np.sqrt(d) + diagonal * jnp.eye(length)
+    columns["converged"] = tuple(columns["converged"].tolist())
+    return WideTraining(**vars(point), d=d, **columns, seconds=time.perf_counter() - start)
 
 
 @jax.jit
-def _losses(
-    tokens: Float[Array, "n L d"], target: Float[Array, "n L L"], Q: Array, shift: Array
-) -> Float[Array, " n"]:
-    attention = jax.nn.softmax(scores(tokens, Q, shift), axis=-1)
-    return jnp.sum((target - attention) ** 2, axis=(1, 2)) / 2
+def attention(
+    tokens: Float[Array, "n L d"], Q: Float[Array, "d width"], shift: Float[Array, ""]
+) -> Float[Array, "n L L"]:
+    """Softmax of ``(x_a^T S x_b - delta_ab Tr S)/sqrt d``, with a shift of the diagonal."""
+    length, d = tokens.shape[1:]
+    projected = tokens @ Q
+    diagonal = shift - jnp.sum(Q**2) / np.sqrt(d)
+    scores = projected @ projected.swapaxes(1, 2) / np.sqrt(d) + diagonal * jnp.eye(length)
+    return jax.nn.softmax(scores, axis=-1)
 
 
 @jax.jit
@@ -166,47 +153,40 @@ def _objective(
     """Training loss divided by d^2, as a function of the entries of Q and of the shift."""
     d = tokens.shape[2]
     Q, shift = weights[:-1].reshape(d, d), weights[-1] * with_shift
-    return jnp.sum(_losses(tokens, target, Q, shift)) / d**2 + ridge * jnp.sum(Q**2) / d
+    loss = jnp.sum((target - attention(tokens, Q, shift)) ** 2) / 2
+    return loss / d**2 + ridge * jnp.sum(Q**2) / d
 
 
-def _student(
-    rng: np.random.Generator,
-    d: int,
-    alpha: float,
-    rho: float,
-    ridge: float,
-    length: int,
-    omega: float,
-) -> dict[str, Any]:
+def _student(rng: np.random.Generator, d: int, point: WidePoint) -> dict[str, Any]:
     """Train one student and measure it."""
+    rho, ridge, omega, length = point.rho, point.ridge, point.omega, point.length
     W = rng.standard_normal((d, max(round(rho * d), 1))) / np.sqrt(d * np.sqrt(rho))
-    mixing = kind_mixing(length, length)
 
-    def sentences(n: int) -> tuple[Float[np.ndarray, "n L d"], Array]:
-        tokens = rng.standard_normal((n, length, d))
-        semantic = jax.nn.softmax(scores(tokens, W, 0.0), axis=-1)  # type: ignore[arg-type]
-        return tokens, (1 - omega) * semantic + omega * mixing
+    def sentences(n: int) -> tuple[Array, Array]:
+        tokens = jnp.asarray(rng.standard_normal((n, length, d)))
+        semantic = attention(tokens, W, 0.0)  # type: ignore[arg-type]
+        return tokens, (1 - omega) * semantic + omega * kind_mixing(length, length)
 
-    data = tuple(map(jnp.asarray, sentences(max(round(alpha * d**2), 1))))
-    initial = np.append(rng.standard_normal(d * d) / np.sqrt(d), 0.0)
+    data = sentences(max(round(point.alpha * d**2), 1))
     best = minimize(
         lambda weights: _objective(weights, *data, ridge, float(omega > 0)),
-        initial, jac=True, method="L-BFGS-B",
+        np.append(rng.standard_normal(d * d) / np.sqrt(d), 0.0), jac=True, method="L-BFGS-B",
         options={"maxiter": MAX_ITERATIONS, "maxfun": 2 * MAX_ITERATIONS, "maxcor": 20,
                  "ftol": 1e-15, "gtol": 1e-3 * TOLERANCE * ridge / d},
     )  # fmt: skip
     Q, shift = best.x[:-1].reshape(d, d), float(best.x[-1])
-    S, teacher = Q @ Q.T, W @ W.T
+    S = Q @ Q.T
     eigenvalues = np.linalg.eigvalsh(S)
-    held_out = _losses(*sentences(HELD_OUT), Q, shift)  # type: ignore[arg-type]
+    tokens, target = sentences(HELD_OUT)
+    errors = (target - attention(tokens, Q, shift)) ** 2  # type: ignore[arg-type]
     return {
         "q": np.sum(S**2) / d,
-        "m": np.sum(S * teacher) / d,
+        "m": np.sum((Q.T @ W) ** 2) / d,
         "trace": np.trace(S) / d,
         "rank": np.mean(eigenvalues > RANK_CUT * max(eigenvalues[-1], 1e-6)),
         "shift": shift,
         "train_loss": best.fun,
-        "test_error": 2 / length * float(np.mean(held_out)),
+        "test_error": float(jnp.sum(errors)) / (length * HELD_OUT),
         "eigenvalues": eigenvalues,
-        "converged": bool(np.linalg.norm(best.jac) < TOLERANCE * ridge),
+        "converged": np.linalg.norm(best.jac) < TOLERANCE * ridge,
     }

@@ -10,7 +10,7 @@ import xarray as xr
 from scipy.optimize import brentq, minimize_scalar
 
 from dotphase.config import validation
-from dotphase.extensive.solve import WidePoint, check_arguments, empty_overlaps, upper_edge
+from dotphase.extensive.solve import channels, check_point, empty_overlaps, upper_edge
 from dotphase.extensive.spectral_density import NODES, legendre_rule
 from dotphase.storage.labels import add_labels
 from dotphase.storage.provenance import provenance
@@ -32,18 +32,18 @@ def onset(*, rho: float, ridge: float, length: int = 2, omega: float = 0.0) -> f
     >>> round(dp.wide.onset(rho=0.5, ridge=0.1, omega=0.3), 5)
     0.04256
     """
-    rho, ridge, length, omega = check_arguments(rho, ridge, length, omega)
-    found = []
-    for channel in WidePoint(1.0, rho, ridge, length, omega).channels():
-        mean = channel.averages(empty_overlaps(channel, omega))
+    point = check_point(1.0, rho, ridge, length, omega)
+    onsets = []
+    for channel in channels(point):
+        mean = channel.averages(empty_overlaps(channel, point.omega))
         # The norm of a sum lies between the largest norm of its parts and their sum.
         signal = mean.mhat * (1 + np.sqrt(rho)) ** 2 / np.sqrt(rho)
         noise = np.sqrt(2 * mean.chihat)
         low = (2 * ridge / (noise + np.sqrt(noise**2 + 4 * signal * ridge))) ** 2
-        high = (ridge / noise) ** 2
-        found.append(brentq(lambda alpha, mean=mean: upper_edge(alpha, mean, rho) - ridge,
-                            0.99 * low, 1.01 * high, xtol=1e-16, rtol=1e-12))  # fmt: skip
-    return float(np.mean(found))
+        onsets.append(brentq(lambda alpha, mean=mean: upper_edge(alpha, mean, rho) - ridge,
+                             0.99 * low, 1.01 * (ridge / noise) ** 2, xtol=1e-16, rtol=1e-12)
+                      )  # fmt: skip
+    return float(np.mean(onsets))
 
 
 class Recovery(NamedTuple):
@@ -96,8 +96,8 @@ def recovery(*, rho: float, length: int = 2) -> Recovery:
     def dimension(t: float) -> float:
         return r * t**2 + (1 - r) * float(weights @ np.maximum(x - t, 0) ** 2)
 
-    smallest = minimize_scalar(dimension, bounds=(0, 2), options={"xatol": 1e-10})
-    return Recovery((r - r**2 / 2) / k, (r - r**2 / 2 + float(smallest.fun)) / k)
+    smallest = float(minimize_scalar(dimension, bounds=(0, 2), options={"xatol": 1e-10}).fun)
+    return Recovery((r - r**2 / 2) / k, (r - r**2 / 2 + smallest) / k)
 
 
 def phase_diagram(
@@ -123,15 +123,15 @@ def phase_diagram(
     >>> bool(diagram["alpha_c"][0, 1] > diagram["alpha_c"][0, 0])
     True
     """
-    grid = [validation.grid("ridges", ridges), validation.grid("omegas", omegas)]
+    rows = validation.grid("ridges", ridges).tolist()
+    columns = validation.grid("omegas", omegas).tolist()
     values = [
-        [onset(rho=rho, ridge=ridge, length=length, omega=omega) for omega in grid[1].tolist()]
-        for ridge in grid[0].tolist()
+        [onset(rho=rho, ridge=ridge, length=length, omega=omega) for omega in columns]
+        for ridge in rows
     ]
-    dataset = xr.Dataset(
-        {"alpha_c": (("ridge", "omega"), values)},
-        coords={"ridge": grid[0], "omega": grid[1]},
-        attrs=provenance(rho=rho, length=length),
-    )
     exact = recovery(rho=rho, length=length)
-    return add_labels(dataset.assign_attrs(bayes_recovery=exact.bayes, ridge_recovery=exact.ridge))
+    attributes = provenance(
+        rho=rho, length=length, bayes_recovery=exact.bayes, ridge_recovery=exact.ridge
+    )
+    variables = {"alpha_c": (("ridge", "omega"), values)}
+    return add_labels(xr.Dataset(variables, {"ridge": rows, "omega": columns}, attributes))

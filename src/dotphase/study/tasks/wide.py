@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dotphase.config.parameters import Integer, Number, Parameter, table
+from dotphase.extensive import QUANTITIES
 from dotphase.study.tasks import Result, Task, Values
 
 
@@ -13,21 +14,10 @@ def compute(parameters: Mapping[str, Any], seed: int) -> Values:
     """Return the fixed point of the state evolution; the seed is not used."""
     from dotphase.extensive.solve import solve
 
-    values = solve(**parameters).to_dict()
-    errors = {f"{name}_stderr": values["stderr"][name] for name in _NUMBERS}
-    return {name: values[name] for name in (*_NUMBERS, "converged")} | errors
+    solution = solve(**parameters)
+    errors = {f"{name}_stderr": value for name, value in solution.stderr.items()}
+    return solution.to_dict() | errors
 
-
-_NUMBERS = {
-    "q": "tr S^2/d",
-    "m": "tr S S*/d",
-    "V": "response",
-    "trace": "tr S/d",
-    "rank": "fraction of positive eigenvalues",
-    "shift": "positional shift of the scores",
-    "train_loss": "training loss per d^2",
-    "test_error": "test error",
-}
 
 TASK = Task(
     compute,
@@ -39,8 +29,8 @@ TASK = Task(
         Parameter("omega", Number(at_least=0, at_most=1), 0.0, "Weight of the positional part."),
     ),
     {
-        **{name: Result(float, text) for name, text in _NUMBERS.items()},
-        **{f"{name}_stderr": Result(float, "quadrature error") for name in _NUMBERS},
+        **{name: Result(float, text) for name, text in QUANTITIES.items()},
+        **{f"{name}_stderr": Result(float, "quadrature error") for name in QUANTITIES},
         "converged": Result(bool, "whether the iteration converged"),
     },
     takes_model=False,
