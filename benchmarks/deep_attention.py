@@ -1,6 +1,7 @@
 """Deep attention: the Bayes-optimal learner against released tables, and students by theory.
 
     python benchmarks/deep_attention.py bayes TABLES        # overlaps, beside the released ones
+    python benchmarks/deep_attention.py three TABLES        # the same for three layers
     python benchmarks/deep_attention.py thresholds TABLES   # weak recovery against the skip
     python benchmarks/deep_attention.py students            # theory and trained students
     python benchmarks/deep_attention.py transition          # a positional last layer
@@ -68,28 +69,32 @@ def with_added_variance(model: dp.Model, alpha: float) -> list[float]:
     return np.where(point.x > layered.LEAST, point.x, 0.0).tolist()
 
 
-def bayes(tables: Path) -> None:
+def bayes(tables: Path, layers: int = 2, stride: int = 1) -> None:
     """Overlaps at the sample complexities of the released tables."""
-    for layers, stride in ((2, 1), (3, STRIDE)):
-        model = dp.load_model("deep-attention", layers=layers)
-        rows = []
-        released = pd.read_csv(tables / f"sim_BO_{layers}w.csv").iloc[stride::stride]
-        passing = pd.read_csv(tables / "sim_AMP_2w.csv") if layers == 2 else pd.DataFrame()
-        grid = {round(float(a), 6) for a in [*released["alpha"], *passing.get("alpha", [])]}
-        for alpha in sorted(grid):
-            best = dp.bayes.optimal(model, alpha=alpha)
-            row = best.to_dict() | {"added": with_added_variance(model, alpha)}
-            for name, table, suffix in (("released", released, ""), ("amp", passing, "_mean")):
-                match = table[np.isclose(table["alpha"], alpha)] if len(table) else table
-                if len(match):
-                    columns = [f"Q{k}{k}{suffix}" for k in range(1, layers + 1)]
-                    row[name] = match[columns].iloc[0].tolist()
-                    if suffix:
-                        spread = [column.replace("mean", "std") for column in columns]
-                        row["amp_std"] = match[spread].iloc[0].tolist()
-            rows.append(row)
-            print(layers, row, flush=True)
-            store(**{f"bayes{layers}": rows})
+    model = dp.load_model("deep-attention", layers=layers)
+    rows = []
+    released = pd.read_csv(tables / f"sim_BO_{layers}w.csv").iloc[stride::stride]
+    passing = pd.read_csv(tables / "sim_AMP_2w.csv") if layers == 2 else pd.DataFrame()
+    grid = {round(float(a), 6) for a in [*released["alpha"], *passing.get("alpha", [])]}
+    for alpha in sorted(grid):
+        best = dp.bayes.optimal(model, alpha=alpha)
+        row = best.to_dict() | {"added": with_added_variance(model, alpha)}
+        for name, table, suffix in (("released", released, ""), ("amp", passing, "_mean")):
+            match = table[np.isclose(table["alpha"], alpha)] if len(table) else table
+            if len(match):
+                columns = [f"Q{k}{k}{suffix}" for k in range(1, layers + 1)]
+                row[name] = match[columns].iloc[0].tolist()
+                if suffix:
+                    spread = [column.replace("mean", "std") for column in columns]
+                    row["amp_std"] = match[spread].iloc[0].tolist()
+        rows.append(row)
+        print(layers, row, flush=True)
+        store(**{f"bayes{layers}": rows})
+
+
+def three(tables: Path) -> None:
+    """Overlaps of three layers."""
+    bayes(tables, layers=3, stride=STRIDE)
 
 
 def thresholds(tables: Path) -> None:
@@ -211,6 +216,7 @@ if __name__ == "__main__":
     command, *arguments = sys.argv[1:]
     {
         "bayes": bayes,
+        "three": three,
         "thresholds": thresholds,
         "students": students,
         "transition": transition,

@@ -96,6 +96,13 @@ def deep() -> dict[str, np.ndarray]:
     return {"difference": np.abs(np.subtract(ours, theirs)), "amp": np.abs(amp)}
 
 
+def deep_three() -> float:
+    """Return the largest difference from a released overlap of the last of three layers."""
+    text = (DOCS / "data/deep_attention.json").read_text(encoding="utf-8")
+    rows = json.loads(text)["bayes3"]
+    return max(abs(row["overlaps"][-1] - row["released"][-1]) for row in rows)
+
+
 def deep_added() -> float:
     """Return the largest deviation of message passing from the learner with added variance."""
     text = (DOCS / "data/deep_attention.json").read_text(encoding="utf-8")
@@ -250,6 +257,7 @@ FACTS: dict[str, tuple[float, ...]] = {
     "deep.worst": (float(deep()["difference"].max()),),
     "deep.typical": (float(np.median(deep()["difference"])),),
     "deep.amp": (float(deep()["amp"].max()),),
+    "deep.three": (deep_three(),),
     "deep.added": (deep_added(),),
     "deep.decay": (deep_decay(),),
     "deep.first": deep_threshold(1.0, 0),

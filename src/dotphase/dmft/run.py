@@ -349,6 +349,8 @@ def _message(
     """Verdict on a trajectory in one sentence."""
     if diverged_at is not None:
         return f"diverged at step {diverged_at}: use smaller steps (lr)"
+    if trusted_until < 0:
+        return "NOT TRUSTED: the repetitions disagree from the first step on"
     if trusted_until < steps:
         return f"NOT TRUSTED after step {trusted_until}: the repetitions disagree from there on"
     if not accurate:

@@ -57,11 +57,14 @@ class Initializer:
     weights : ``(key, teacher_weights, positions, columns, scale) -> Q``
     objection : ``(model, columns) -> `` reason why the start does not suit this model, or None
     limit : ``(model, columns, scale) -> StartComponents`` for large d; None if it is unknown
+    first_column : ``model -> `` column of the student that gets the first column of the weights;
+        the others follow cyclically
     """
 
     weights: Callable[[Array, Array, Array, int, Scale], Weights]
     objection: Callable[[Model, int], str | None] = lambda model, columns: None
     limit: Callable[[Model, int, float], StartComponents] | None = None
+    first_column: Callable[[Model], int] = lambda model: 0
 
 
 def require_positions(model: Model, columns: int) -> str | None:
@@ -78,10 +81,12 @@ class NamedInitializer(eqx.Module):
     columns: int = eqx.field(static=True)
     copies: int = eqx.field(static=True)
     scale: Scale
+    first_column: int = eqx.field(static=True, default=0)
 
     def __call__(self, key: Array, teacher_weights: Array, positions: Array) -> Weights:
         columns = self.columns // self.copies
         weights = self.start.weights(key, teacher_weights, positions, columns, self.scale)
+        weights = jnp.roll(weights, self.first_column, axis=1) if self.first_column else weights
         return jnp.concatenate([weights] * self.copies, axis=1)
 
 
@@ -252,7 +257,13 @@ def resolve_start(
             raise InvalidInput("start", start, rule)
         return start
     initializer, copies = _initializer(model, start)
-    return NamedInitializer(initializer, model.student_rank, copies, np.asarray(_scale(scale)))
+    return NamedInitializer(
+        initializer,
+        model.student_rank,
+        copies,
+        np.asarray(_scale(scale)),
+        initializer.first_column(model),
+    )
 
 
 def start_components(
@@ -265,7 +276,10 @@ def start_components(
     initializer, copies = _initializer(model, start)
     if initializer.limit is None:
         raise InvalidInput("start", start, "has no limit of large d; give d")
-    theta, m, orthogonal = initializer.limit(model, model.student_rank // copies, _scale(scale))
+    parts = initializer.limit(model, model.student_rank // copies, _scale(scale))
+    first = initializer.first_column(model)
+    theta, m = (np.roll(part, first, axis=0) for part in parts[:2])
+    orthogonal = np.roll(parts.orthogonal, (first, first), axis=(0, 1))
     return StartComponents(
         np.tile(theta, (copies, 1)), np.tile(m, (copies, 1)), np.tile(orthogonal, (copies, copies))
     )

@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from dotphase.model.attention import softmax_attention
+from dotphase.model.definition import Model
 
 
 class DeepAttention(eqx.Module):
@@ -46,3 +47,10 @@ class DeepAttention(eqx.Module):
         for layer in range(h.shape[1]):
             B = softmax_attention(B @ h[:, layer : layer + 1]) @ B + self.skip * B
         return B
+
+
+def require_layers(model: Model) -> str | None:
+    """Return an objection to models that are not deep attention with the layers of its teacher."""
+    if isinstance(model.student, DeepAttention) and model.student_rank == model.teacher_rank:
+        return None
+    return "needs deep attention with as many layers as its teacher"

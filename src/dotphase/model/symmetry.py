@@ -1,4 +1,4 @@
-"""Symmetries of models: sign flips and rotations of columns of Q and Q*."""
+"""Symmetries of columns of Q and Q*: sign flips, rotations, and columns that act alone."""
 
 from __future__ import annotations
 
@@ -94,6 +94,23 @@ def _rotations_of_loss(model: Model) -> tuple[list[np.ndarray], list[np.ndarray]
         if _same(value, _energies(model, x, h @ rotation, z))
     ]
     return students, teachers
+
+
+@memoize(64)
+@in_double_precision
+def positional_column(model: Model) -> int:
+    """First column of Q whose alignment with the positions alone changes the student.
+
+    In deep attention this is the last one: uniform attention hides all layers below it.
+    """
+    length, r = model.length, model.student_rank
+    if r == 1 or model.student is None or model.latent is not None:
+        return 0
+    h = np.zeros((r + 1, length, r))  # The last sentence is without positions.
+    h[np.arange(r), :, np.arange(r)] = np.linalg.eigh(np.asarray(model.positions))[1][:, -1]
+    values = np.asarray(call_many(model.student, h))
+    changes = ~np.isclose(values, values[-1], rtol=1e-9, atol=1e-11).all(axis=(1, 2))
+    return int(np.argmax(changes))
 
 
 @memoize(64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,20 +22,27 @@ class Branch:
         on which the same ones vanish.
     continue_upwards : whether it is followed from small alpha upwards, where its basin is widest,
         or from large alpha downwards. From the other end a weak look-alike is often found instead.
+    variant_of : name of the branch on which the same overlaps vanish, for another initialization of
+        it. Surveys of all branches leave such variants out.
+    objection : reason why a model does not have this branch, or None
     """
 
     initial_overlaps: Callable[[Model], Overlaps]
     vanishing: frozenset[str] = frozenset()
     continue_upwards: bool = False
+    variant_of: str | None = None
+    objection: Callable[[Model], str | None] = lambda model: None
 
 
-def aligned_overlaps(model: Model, semantic: int = 0, positional: int | None = None) -> Overlaps:
+def aligned_overlaps(
+    model: Model, semantic: int | Sequence[int] = 0, positional: int | None = None
+) -> Overlaps:
     """Overlaps of columns aligned with the teacher or the positions.
 
     Parameters
     ----------
-    semantic : int
-        Number of first columns that are aligned with those of the teacher.
+    semantic : int or sequence of int
+        Indices of the columns that are aligned with those of the teacher; a number for the first.
     positional : int, optional
         Index of the column that is aligned with the positions. Other columns are uninformed.
     """
@@ -43,8 +50,9 @@ def aligned_overlaps(model: Model, semantic: int = 0, positional: int | None = N
     rho = np.asarray(model.rho)[:, None, None]
     # Unequal sizes break the symmetry between columns.
     weight = np.diag(0.3 * 0.8 ** np.arange(r))
-    theta, m, first = np.zeros((r, t)), np.zeros((model.directions, r)), np.arange(semantic)
-    theta[first, first] = 0.8 * np.sqrt(weight[first, first])
+    theta, m = np.zeros((r, t)), np.zeros((model.directions, r))
+    aligned = np.arange(semantic) if isinstance(semantic, int) else np.asarray(semantic)
+    theta[aligned, aligned] = 0.8 * np.sqrt(weight[aligned, aligned])
     if positional is not None:
         m[:, positional] = 0.25 * _leading_pattern(model)
     inverse = 40.0 * np.eye(r)

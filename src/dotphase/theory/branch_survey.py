@@ -107,8 +107,8 @@ def survey(model: Model, alpha_min: float, alpha_max: float, settings: SolverSet
 
 def possible_branches(model: Model) -> list[str]:
     """Branches that can be minima: the mixed one needs a student of rank two or more."""
-    has_rank_one = model.student_rank == 1
-    return [name for name in BRANCHES if not (has_rank_one and not BRANCHES[name].vanishing)]
+    branches = {name: one for name, one in BRANCHES.items() if one.variant_of is None}
+    return [name for name, one in branches.items() if one.vanishing or model.student_rank > 1]
 
 
 def lowest_minimum(column: Sequence[Solution]) -> Solution | None:

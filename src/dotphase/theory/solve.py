@@ -368,7 +368,7 @@ def _solve_job(
     alpha = check_alpha(alpha)
     memory_check.check_points(model, 2**LOG2_BLOCK_SIZE)
     if isinstance(start, str):
-        branch = BRANCHES.check(start, "start")
+        branch = _check_branch(model, start, "start")
         initial = BRANCHES[branch].initial_overlaps(model)
         if branch in ("positional", "mixed") and not np.any(np.asarray(model.gram)):
             text = f"the positions of this model are zero: it has no {branch} branch"
@@ -391,5 +391,13 @@ def _continue_job(
     check_model(model)
     grid = [check_alpha(alpha) for alpha in alphas]
     memory_check.check_points(model, 2**LOG2_BLOCK_SIZE)
-    branch = BRANCHES.check(branch)
+    branch = _check_branch(model, branch, "branch")
     return partial(continue_branch, model, grid, branch, settings, progress)
+
+
+def _check_branch(model: Model, name: str, field: str) -> str:
+    """Return the name of a branch that the model can have."""
+    objection = BRANCHES[BRANCHES.check(name, field)].objection(model)
+    if objection is not None:
+        raise InvalidInput(field, name, objection)
+    return name

@@ -237,7 +237,8 @@ def _end_of(path: _Path, settings: SolverSettings, precise: SolverSettings) -> B
     branch = path.continuations[0].branch
     for parent in BRANCHES:
         added = BRANCHES[parent].vanishing - BRANCHES[branch].vanishing
-        if BRANCHES[parent].vanishing > BRANCHES[branch].vanishing and len(added) == 1:
+        is_simpler = BRANCHES[parent].vanishing > BRANCHES[branch].vanishing
+        if is_simpler and len(added) == 1 and BRANCHES[parent].variant_of is None:
             root = _bifurcation(path, parent, next(iter(added)), settings, precise)
             if root is not None:
                 return BranchEnd(branch, f"merges with {parent}", root.position, root.stderr)

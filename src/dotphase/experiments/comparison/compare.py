@@ -188,7 +188,9 @@ def _stayed(runs: xr.Dataset, theory: xr.Dataset, model: Model) -> xr.DataArray:
     mixed = (runs["semantic_alignment"] > semantic / 2) & (
         runs["positional_alignment"] > positional_alignment(m, q) / 2
     )
-    return (runs["mechanism"] == runs["branch"]) | ((runs["branch"] == "mixed") & mixed)
+    expected = [BRANCHES[name].variant_of or name for name in runs["branch"].values.tolist()]
+    is_expected = runs["mechanism"] == xr.DataArray(expected, dims="branch")
+    return is_expected | ((runs["branch"] == "mixed") & mixed)
 
 
 def means(runs: xr.Dataset) -> xr.Dataset:

@@ -75,8 +75,9 @@ def with_theory(
 
     solutions = solve([name for name in trained.mechanisms if name in BRANCHES])
     if not all(_is_near(run, solutions) for run in trained.runs if not run.diverged):
-        needing_positions = () if np.any(np.asarray(model.gram)) else ("positional", "mixed")
-        others = [name for name in BRANCHES if name not in {*solutions, *needing_positions}]
+        excluded = set() if np.any(np.asarray(model.gram)) else {"positional", "mixed"}
+        excluded |= {name for name, branch in BRANCHES.items() if branch.variant_of}
+        others = [name for name in BRANCHES if name not in {*solutions, *excluded}]
         solutions |= solve(others)
     places = {name: _alignments(one) for name, one in solutions.items() if one.is_minimum}
     if places:

@@ -17,6 +17,7 @@ from dotphase.finite_d.initializers.random import limit as random_limit
 from dotphase.finite_d.initializers.random import random
 from dotphase.finite_d.loss import Weights
 from dotphase.model import Model
+from dotphase.model.symmetry import positional_column
 
 
 def positional(
@@ -44,4 +45,6 @@ def limit(model: Model, columns: int, scale: float) -> StartComponents:
     return StartComponents(theta, m, orthogonal)
 
 
-INITIALIZER = Initializer(positional, objection=require_positions, limit=limit)
+INITIALIZER = Initializer(
+    positional, objection=require_positions, limit=limit, first_column=positional_column
+)

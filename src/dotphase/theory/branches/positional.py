@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dotphase.model import Model
+from dotphase.model.symmetry import positional_column
 from dotphase.theory.branch import Branch, aligned_overlaps
 from dotphase.theory.overlaps import Overlaps
 
 
 def initial_overlaps(model: Model) -> Overlaps:
-    """The first column is aligned with the positions."""
-    return aligned_overlaps(model, positional=0)
+    """The first column through which positions change the student is aligned with them."""
+    return aligned_overlaps(model, positional=positional_column(model))
 
 
 BRANCH = Branch(initial_overlaps, vanishing=frozenset({"theta"}), continue_upwards=True)
