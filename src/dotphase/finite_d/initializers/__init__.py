@@ -10,5 +10,8 @@ if TYPE_CHECKING:
     from dotphase.finite_d.initialization import Initializer
 
 INITIALIZERS: Registry[Initializer] = Registry(
-    "start", __name__, "INITIALIZER", order=("semantic", "positional", "mixed", "random")
+    "start",
+    __name__,
+    "INITIALIZER",
+    order=("semantic", "positional", "mixed", "random", "first_layer", "last_layer"),
 )

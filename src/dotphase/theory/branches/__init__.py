@@ -16,5 +16,8 @@ if TYPE_CHECKING:
 
 #: Aligned with the teacher, with the positions, with neither, with both.
 BRANCHES: Registry[Branch] = Registry(
-    "branch", __name__, "BRANCH", order=("semantic", "positional", "uninformed", "mixed")
+    "branch",
+    __name__,
+    "BRANCH",
+    order=("semantic", "positional", "uninformed", "mixed", "first_layer", "last_layer"),
 )
