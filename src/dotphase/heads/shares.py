@@ -15,7 +15,8 @@ from dotphase.heads.measure import PATTERN_NAMES
 from dotphase.heads.permutations import Sample, distances, permutation_null
 from dotphase.heads.result import SHARES, HeadShares
 from dotphase.heads.settings import ShareSettings
-from dotphase.heads.tables import explained_variance, jackknife_error, usable_groups
+from dotphase.heads.tables import explained_variance, usable_groups
+from dotphase.numerics.statistics import jackknife_error
 from dotphase.runtime.precision import use_precision
 
 #: Variance of log attention below which a head is uniform: it has no share but the rest.
@@ -89,7 +90,7 @@ def shares(
     values, coverage = _factor_shares(collected)
     groups: dict[str, Any] = {
         **test,
-        "stderr": {name: jackknife_error(value) for name, value in values.items()},
+        "stderr": {name: jackknife_error(value[1:]) for name, value in values.items()},
         "distance": distance,
         "patterns": _patterns(collected),
     }

@@ -106,10 +106,3 @@ def _mean_square(count: np.ndarray, pairs: np.ndarray, products: np.ndarray) -> 
 def usable_groups(counts: Float[np.ndarray, "blocks groups"]) -> np.ndarray:
     """Mask of groups with entries in two or more blocks."""
     return (counts > 0).sum(axis=0) > 1
-
-
-def jackknife_error(values: Float[np.ndarray, "estimates *shape"]) -> Float[np.ndarray, "*shape"]:
-    """Standard error from the estimates with each block left out, which follow the first."""
-    left_out = values[1:]
-    spread = ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0)
-    return np.sqrt((len(left_out) - 1) / len(left_out) * spread)

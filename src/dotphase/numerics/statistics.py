@@ -20,3 +20,9 @@ def mean_and_error(values: Any) -> tuple[float, float]:
 def error_if_known(values: Any) -> float | None:
     """Standard error of a mean of numbers; None for fewer than two."""
     return float(error_of_mean(values)) if len(values) > 1 else None
+
+
+def jackknife_error(left_out: Any) -> Any:
+    """Standard error from estimates that each leave out one repetition; NaN if one is infinite."""
+    with np.errstate(invalid="ignore"):
+        return np.std(left_out, axis=0) * np.sqrt(len(left_out) - 1)

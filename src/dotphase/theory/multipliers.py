@@ -21,6 +21,7 @@ from jaxtyping import Float
 
 from dotphase.numerics.fixed_point import Vector
 from dotphase.numerics.quadrature import MIN_QUADRATURE_LOG2
+from dotphase.numerics.statistics import jackknife_error
 from dotphase.theory.fixed_point_map import StateEvolutionMap
 from dotphase.theory.newton import Jacobian, finite_differences
 from dotphase.theory.overlaps import Conjugates
@@ -119,7 +120,7 @@ def measure_multipliers(
     rows = {name: row for name, row in zip(TOWARDS, largest.T, strict=True) if row[0] > -np.inf}
     return Multipliers(
         {name: float(row[0]) for name, row in rows.items()},
-        {name: _jackknife_error(row[1:]) for name, row in rows.items()},
+        {name: float(jackknife_error(row[1:])) for name, row in rows.items()},
     )
 
 
@@ -135,13 +136,6 @@ def _without_parallel_weight(
     transformed[:, :, a] += jacobian[:, :, q] @ gradient
     transformed[:, q, :] -= gradient @ transformed[:, a, :]
     return transformed
-
-
-def _jackknife_error(others: Float[np.ndarray, " scrambles"]) -> float:
-    """Jackknife error; NaN where leaving one out has left no such direction."""
-    if not np.isfinite(others).all():
-        return float("nan")
-    return float(np.std(others) * np.sqrt(len(others) - 1))
 
 
 def _largest(

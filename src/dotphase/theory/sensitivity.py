@@ -23,6 +23,7 @@ from dotphase.config.formatting import LABELS, Description, format_value
 from dotphase.errors import InvalidInput
 from dotphase.model.parameter_values import parameter_names, parameter_value, with_parameter
 from dotphase.numerics.quadrature import N_SCRAMBLES
+from dotphase.numerics.statistics import jackknife_error
 from dotphase.runtime.precision import in_double_precision
 from dotphase.storage.results import Result
 from dotphase.theory.driver import run_quietly
@@ -138,7 +139,8 @@ def _differentiate(solution: Solution, parameter: str) -> Derivative:
         results({name: np.mean(np.delete(part, k, axis=0), axis=0) for name, part in parts.items()})
         for k in range(N_SCRAMBLES)
     ]
-    stderr = {name: _jackknife_error([row[name] for _, row in jackknife]) for name in values}
+    errors = {name: jackknife_error([row[name] for _, row in jackknife]) for name in values}
+    stderr = {name: float(STUDENT_T * error) for name, error in errors.items()}
     overlaps = _overlap_slopes(above, below, x, slope)
     return Derivative(parameter, value, overlaps, values, stderr)
 
@@ -149,10 +151,6 @@ def _per_scramble(shifted: _Shifted, x: Float[np.ndarray, " n"], name: str) -> n
     if name == "test_error":
         return np.asarray(shifted.map.test_error(averages))
     return np.asarray(getattr(shifted.map, name)(x, averages))
-
-
-def _jackknife_error(values: list[float]) -> float:
-    return float(STUDENT_T * np.std(values) * np.sqrt(len(values) - 1))
 
 
 def _warm_point(
