@@ -181,14 +181,14 @@ def test_a_step_at_finite_d_is_one_of_training(model):
         x = jnp.moveaxis(data.tokens @ basis, 0, 2)
         left = data.tokens - data.tokens @ basis @ basis.T
         outside = jnp.moveaxis(left @ left.swapaxes(1, 2), 0, 2) / d
-        rule = one_pass.StepRule(lr, batch / d)
 
         @jax.jit
         def advance(x, outside):
             averages = one_pass.sentence_averages(
                 model, start, start.weights, x, jnp.zeros((0, batch)), outside, float(d)
             )
-            return one_pass.step(model, start.weights, averages, rule, start.free)
+            state = one_pass.step(model, start.free, start.weights, averages, lr, batch / d)
+            return one_pass.unpack(state, start)
 
         after = advance(x, outside)
         reduced = dp.custom_training.reduce(model, data)

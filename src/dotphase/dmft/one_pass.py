@@ -29,7 +29,7 @@ outside the basis by their mean, zero.
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -48,6 +48,8 @@ from dotphase.numerics.quadrature import Rule
 ZERO = 1e-12
 
 Coordinates = Float[Array, "r base"]
+#: Coordinates and Gram matrix of `pack`.
+State = Float[Array | np.ndarray, " state"]
 
 
 class Averages(NamedTuple):
@@ -63,58 +65,59 @@ class Averages(NamedTuple):
     noise: Float[Array, "r r"]
 
 
-class StepRule(NamedTuple):
-    """Traced numbers of a step.
+class Sentences(NamedTuple):
+    """Draws of new sentences at finite d.
 
     Attributes
     ----------
-    lr : learning rate
-    duration : sentences of the step over d
-    norms : lengths of the columns that the spherical constraint keeps; None without it
+    key : key of all sentences of a run
+    batch : sentences of a step
+    d : dimension of a token
     """
 
-    lr: Float[Array, ""] | float
-    duration: Float[Array, ""] | float
-    norms: Float[Array, " r"] | None = None
+    key: Array
+    batch: int
+    d: Float[Array, ""]
 
 
 def step(
-    model: Model, weights: Coordinates, averages: Averages, rule: StepRule, free: Coordinates
-) -> Coordinates:
-    """Take one step with given averages."""
-    change = free * (averages.drift + model.ridge * weights)
-    moved = weights - rule.lr * rule.duration * change
-    rest = moved[:, -len(weights) :]
-    gram = rest @ rest.T + rule.lr**2 * rule.duration * averages.noise
-    moved = jnp.concatenate([moved[:, : -len(weights)], matrix_sqrt(gram)], axis=1)
-    if rule.norms is not None:
-        moved = (rule.norms / jnp.linalg.norm(moved, axis=1))[:, None] * moved
-    return moved
+    model: Model,
+    free: Coordinates,
+    weights: Coordinates,
+    averages: Averages,
+    lr: Array | float,
+    duration: Array | float,
+    spherical: bool = False,
+) -> State:
+    """Return the state after a step with given averages; `duration` is its sentences over d."""
+    r = len(weights)
+    moved = weights - lr * duration * free * (averages.drift + model.ridge * weights)
+    known, gram = moved[:, :-r], moved[:, -r:] @ moved[:, -r:].T
+    gram = gram + lr**2 * duration * averages.noise
+    if spherical:
+        lengths = jnp.sqrt(jnp.sum(known**2, axis=1) + jnp.diag(gram))
+        factors = (jnp.linalg.norm(weights, axis=1) / lengths)[:, None]
+        known, gram = factors * known, factors * gram * factors.T
+    return jnp.concatenate([known.ravel(), gram.ravel()])
 
 
 @eqx.filter_jit
 def velocity(
     model: Model,
     start: Initialization,
-    state: Float[Array | np.ndarray, " state"],
+    state: State,
     lr: Float[Array, ""],
     rule: Rule,
     spherical: bool,
-) -> Float[Array, " state"]:
-    """Return the time derivative of the state (`pack`) in the limit of large d."""
+) -> State:
+    """Return the time derivative of the state in the limit of large d, that of a short step."""
     weights = unpack(state, start)
     averages = limit_averages(model, start.positions, weights, rule)
-    r = len(weights)
-    change = -lr * start.free * (averages.drift + model.ridge * weights)
-    products = change[:, -r:] @ weights[:, -r:].T
-    gram = products + products.T + lr**2 * averages.noise
-    if spherical:
-        other = weights[:, -r:] @ weights[:, -r:].T
-        growth = 2 * jnp.sum(change[:, :-r] * weights[:, :-r], axis=1) + jnp.diag(gram)
-        rate = growth / (2 * jnp.sum(weights**2, axis=1))
-        change = change - rate[:, None] * weights
-        gram = gram - (rate[:, None] + rate) * other
-    return jnp.concatenate([change[:, :-r].ravel(), gram.ravel()])
+
+    def after(duration: Array) -> State:
+        return step(model, start.free, weights, averages, lr, duration, spherical)
+
+    return jax.jvp(after, (jnp.zeros(()),), (jnp.ones(()),))[1]
 
 
 def pack(weights: Float[np.ndarray, "r base"]) -> Float[np.ndarray, " state"]:
@@ -123,7 +126,7 @@ def pack(weights: Float[np.ndarray, "r base"]) -> Float[np.ndarray, " state"]:
     return np.concatenate([weights[:, : -len(weights)].ravel(), (rest @ rest.T).ravel()])
 
 
-def unpack(state: Float[Array | np.ndarray, " state"], start: Initialization) -> Coordinates:
+def unpack(state: State, start: Initialization) -> Coordinates:
     """Return the coordinates of a state."""
     r, base = start.weights.shape
     state = jnp.asarray(state)
@@ -164,19 +167,23 @@ def limit_averages(
 
 
 def drawn_averages(
-    model: Model,
-    start: Initialization,
-    weights: Coordinates,
-    key: Array,
-    batch: int,
-    d: Array | float,
+    model: Model, start: Initialization, weights: Coordinates, sentences: Sentences
 ) -> Averages:
-    """Average over a batch of new sentences at finite d."""
-    keys, base = jax.random.split(key, 3), weights.shape[1]
-    x = jax.random.normal(keys[0], (model.length, base, batch))
-    x = jnp.asarray(model.sigma)[:, None, None] * x
+    """Average over a batch of new sentences at finite d.
+
+    In the other d - base dimensions the tokens of a sentence have products of mean
+    ``sigma_l^2 (d - base)`` on the diagonal. Symmetrizing normal numbers gives variances 2 on the
+    diagonal and 1 elsewhere.
+    """
+    _, batch, d = sentences
+    keys, base = jax.random.split(sentences.key, 3), weights.shape[1]
+    sigma = jnp.asarray(model.sigma)[:, None, None]
+    x = sigma * jax.random.normal(keys[0], (model.length, base, batch))
     normals = jax.random.normal(keys[1], (model.normals, batch))
-    outside = _outside_products(model, d - base, keys[2], batch) / d
+    normal = jax.random.normal(keys[2], (model.length, model.length, batch))
+    symmetric = (normal + normal.swapaxes(0, 1)) / np.sqrt(2)
+    products = (d - base) * jnp.eye(model.length)[..., None] + jnp.sqrt(d - base) * symmetric
+    outside = sigma * sigma[:, 0] * products / d
     return sentence_averages(model, start, weights, x, normals, outside, d)
 
 
@@ -205,63 +212,33 @@ def sentence_averages(
     )
 
 
-def _outside_products(
-    model: Model, dims: Array | float, key: Array, batch: int
-) -> Float[Array, "tokens tokens batch"]:
-    """Draw the products of the tokens of each sentence in a number of other dimensions.
+@eqx.filter_jit
+def descend(
+    model: Model,
+    start: Initialization,
+    lr: Float[Array, " steps"],
+    duration: Array | float,
+    recorded: Int[Array, " records"],
+    spherical: bool,
+    source: Rule | Sentences,
+) -> Float[Array, "records r base"]:
+    """Return the coordinates after the recorded numbers of steps of equal duration.
 
-    Symmetrizing normal numbers gives variances 2 on the diagonal and 1 elsewhere.
+    The averages are those of the limit of large d for a quadrature rule, and those of new
+    sentences at finite d.
     """
-    normal = jax.random.normal(key, (model.length, model.length, batch))
-    symmetric = (normal + normal.swapaxes(0, 1)) / np.sqrt(2)
-    scale = jnp.asarray(model.sigma)[:, None, None] * jnp.asarray(model.sigma)[:, None]
-    return scale * (dims * jnp.eye(model.length)[..., None] + jnp.sqrt(dims) * symmetric)
-
-
-@eqx.filter_jit
-def limit_steps(
-    model: Model,
-    start: Initialization,
-    lr: Float[Array, " steps"],
-    rule: Rule,
-    step_rule: StepRule,
-    recorded: Int[Array, " records"],
-) -> Float[Array, "records r base"]:
-    """Return the coordinates after the recorded numbers of steps on large batches."""
 
     def advance(index: Array, weights: Coordinates) -> Coordinates:
-        averages = limit_averages(model, start.positions, weights, rule)
-        return step(model, weights, averages, step_rule._replace(lr=lr[index]), start.free)
+        if isinstance(source, Sentences):
+            drawn = source._replace(key=jax.random.fold_in(source.key, index))
+            averages = drawn_averages(model, start, weights, drawn)
+        else:
+            averages = limit_averages(model, start.positions, weights, source)
+        state = step(model, start.free, weights, averages, lr[index], duration, spherical)
+        return unpack(state, start)
 
-    return _record(advance, start.weights, recorded)
+    def segment(carry: tuple[Array, Coordinates], until: Array) -> Any:
+        weights = jax.lax.fori_loop(carry[0], until, advance, carry[1])
+        return (until, weights), weights
 
-
-@eqx.filter_jit
-def chain(
-    model: Model,
-    start: Initialization,
-    lr: Float[Array, " steps"],
-    batch: int,
-    d: Array | float,
-    step_rule: StepRule,
-    recorded: Int[Array, " records"],
-    key: Array,
-) -> Float[Array, "records r base"]:
-    """Return the coordinates of one run at finite d after the recorded numbers of steps."""
-
-    def advance(index: Array, weights: Coordinates) -> Coordinates:
-        averages = drawn_averages(model, start, weights, jax.random.fold_in(key, index), batch, d)
-        return step(model, weights, averages, step_rule._replace(lr=lr[index]), start.free)
-
-    return _record(advance, start.weights, recorded)
-
-
-def _record(advance: object, weights: Coordinates, recorded: Int[Array, " records"]) -> Array:
-    """Iterate, and return the state after each recorded number of steps."""
-
-    def segment(weights: Coordinates, bounds: Array) -> tuple[Coordinates, Coordinates]:
-        weights = jax.lax.fori_loop(bounds[0], bounds[1], advance, weights)
-        return weights, weights
-
-    first = jnp.concatenate([jnp.zeros(1, recorded.dtype), recorded[:-1]])
-    return jax.lax.scan(segment, weights, jnp.stack([first, recorded], axis=1))[1]
+    return jax.lax.scan(segment, (jnp.zeros_like(recorded[0]), start.weights), recorded)[1]

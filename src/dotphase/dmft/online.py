@@ -6,6 +6,7 @@ import itertools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Unpack
 
 import equinox as eqx
@@ -20,11 +21,10 @@ from dotphase.config.formatting import Description, format_value
 from dotphase.config.serialization import fields_except
 from dotphase.config.settings import replace_fields
 from dotphase.dmft import one_pass
-from dotphase.dmft.conditioned_descent import Initialization, Records
+from dotphase.dmft.conditioned_descent import Initialization
 from dotphase.dmft.initialization import finite_d_initialization, limit_initialization
-from dotphase.dmft.one_pass import StepRule
 from dotphase.dmft.online_settings import SCHEDULES, OnlineFields, OnlineSettings
-from dotphase.dmft.test_error import test_errors
+from dotphase.dmft.test_error import field_rule
 from dotphase.errors import InvalidInput
 from dotphase.finite_d.datasets import count_sentences
 from dotphase.finite_d.initialization import (
@@ -34,11 +34,12 @@ from dotphase.finite_d.initialization import (
     start_components,
     start_name,
 )
-from dotphase.finite_d.overlaps import MECHANISMS, mechanism_of, positional_alignment
-from dotphase.finite_d.test_error import attention_error, count_fields
+from dotphase.finite_d.overlaps import MECHANISMS, mechanism_of, overlap_norms, positional_alignment
+from dotphase.finite_d.test_error import attention_error, count_fields, field_error
 from dotphase.model import Model
 from dotphase.model.definition import refuse, refuse_spectrum
-from dotphase.numerics.quadrature import Rule, gauss_hermite, sobol_rule
+from dotphase.numerics.quadrature import Rule
+from dotphase.numerics.statistics import error_of_mean
 from dotphase.runtime import interrupt
 from dotphase.runtime.precision import in_double_precision
 from dotphase.storage.results import Result
@@ -55,15 +56,18 @@ RTOL, ATOL = 1e-6, 1e-10
 MAX_EVALUATIONS = 100_000
 #: Size of the overlaps at which a descent has diverged.
 DIVERGED = 1e6
-#: Fields for which a tensor-product rule is used, and log2 of the points for more fields.
-MAX_TENSOR_DIMS, LOG2_POINTS = 4, 13
+#: log2 of the quasi-random points for many fields.
+LOG2_POINTS = 13
 #: Largest dimension of the weights that test errors are computed from.
 MAX_LIFTED = 2**14
 #: Printed rows of a path.
 PRINTED = 8
 
 LearningRate = float | Callable[[float], float]
+Rates = Callable[[np.ndarray], np.ndarray]
+Start = str | PrescribedStart | StartFunction
 Values = dict[str, Float[np.ndarray, "runs alphas"]]
+Errors = dict[str, Float[np.ndarray, " alphas"]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -166,13 +170,13 @@ class OnePass(Result):
         dimension = "d -> infinity" if self.d is None else f"d = {self.d}"
         title = f"one pass to alpha = {self.alpha[-1]:g}, {dimension}, start {self.start}"
         title += f", lr = {self.lr[0]:g} ({self.settings.schedule})"
-        rows = [("alpha", "".join(f"{name:>24}" for name in QUANTITIES))]
+        table: list[tuple[str, ...]] = [("alpha", *QUANTITIES)]
         for k in np.unique(np.linspace(0, len(self.alpha) - 1, PRINTED).round().astype(int)):
             cells = (
                 format_value(getattr(self, name)[k], self.stderr[name][k]) for name in QUANTITIES
             )
-            rows.append((f"{self.alpha[k]:g}", "".join(f"{cell:>24}" for cell in cells)))
-        return Description(title, tuple(rows), (f"{self.seconds:.1f} s",))
+            table.append((f"{self.alpha[k]:g}", *cells))
+        return Description(title, notes=(f"{self.seconds:.1f} s",), table=tuple(table))
 
 
 @in_double_precision
@@ -180,7 +184,7 @@ def online(
     model: Model,
     alpha: float | Sequence[float] = 20.0,
     lr: LearningRate = 0.5,
-    start: str | PrescribedStart | StartFunction = "random",
+    start: Start = "random",
     *,
     d: int | None = None,
     settings: OnlineSettings | None = None,
@@ -230,15 +234,20 @@ def online(
     refuse_spectrum(model, "one pass")
     refuse(model, "one pass", "latent", "correlation")
     alphas = _alphas(alpha)
-    rate = _LearningRate(lr, settings.schedule, float(alphas[-1]))
+    rates = partial(_learning_rates, lr, settings.schedule, float(alphas[-1]))
+    if d is not None:
+        count_sentences(model, float(alphas[-1]), d)
+    duration = settings.batch_fraction if d is None else _batch(settings, d) / d
+    if duration:
+        alphas = _multiples(alphas, duration)
     if d is None:
-        alphas, values, stderr = _limit(model, alphas, rate, start, settings)
+        values, stderr = _limit(model, alphas, rates, start, settings)
     else:
-        alphas, values, stderr = _finite(model, alphas, rate, start, d, settings)
+        values, stderr = _finite(model, alphas, rates, start, d, settings)
     means = {name: rows.mean(axis=0) for name, rows in values.items()}
     return OnePass(
         model=model, start=start_name(start), d=d, settings=settings, alpha=alphas,
-        lr=np.array([rate(alpha) for alpha in alphas]), **means, stderr=stderr, samples=values,
+        lr=rates(alphas), **means, stderr=stderr, samples=values,
         seconds=time.perf_counter() - started,
     )  # fmt: skip
 
@@ -253,77 +262,55 @@ def _alphas(alpha: Any) -> Float[np.ndarray, " alphas"]:
     return grid if grid[0] == 0 else np.concatenate([[0.0], grid])
 
 
-class _LearningRate:
-    """The learning rate as a function of alpha."""
-
-    def __init__(self, lr: LearningRate, schedule: str, end: float) -> None:
-        self.lr, self.end, self.factor = lr, end, SCHEDULES[schedule]
-        if not callable(lr):
-            validation.number("lr", lr, above=0)
-
-    def __call__(self, alpha: float) -> float:
-        base = self.lr(alpha) if callable(self.lr) else self.lr
-        value = validation.number("lr", base, at_least=0) * self.factor(alpha, self.end)
-        return float(max(value, 0.0))
+def _learning_rates(
+    lr: LearningRate, schedule: str, end: float, alphas: np.ndarray
+) -> Float[np.ndarray, " alphas"]:
+    """Return the learning rate at each alpha."""
+    if callable(lr):
+        base = [validation.number("lr", lr(alpha), at_least=0) for alpha in alphas.tolist()]
+    else:
+        base = [validation.number("lr", lr, above=0)]
+    return np.maximum(base * SCHEDULES[schedule](alphas, end), 0.0)
 
 
 def _limit(
-    model: Model,
-    alphas: np.ndarray,
-    rate: _LearningRate,
-    start: str | PrescribedStart | StartFunction,
-    settings: OnlineSettings,
-) -> tuple[np.ndarray, Values, dict[str, np.ndarray]]:
-    """Return the path in the limit of large d with two quadrature rules."""
-    if not isinstance(start, str | PrescribedStart):
-        rule = "must be a name or overlaps unless d is given"
-        raise InvalidInput("start", start_name(start), rule)
+    model: Model, alphas: np.ndarray, rates: Rates, start: Start, settings: OnlineSettings
+) -> tuple[Values, Errors]:
+    """Return the path in the limit of large d, and its difference between two quadrature rules."""
     initial = limit_initialization(model, start_components(model, start, settings.scale))
-    best, other = _rules(model, settings)
-    if settings.batch_fraction:
-        alphas, steps = _recorded_steps(alphas, settings.batch_fraction)
-        paths = [_batch_path(model, initial, rate, steps, rule, settings) for rule in (best, other)]
-    else:
-        paths = [_integrate(model, initial, alphas, rate, rule, settings) for rule in (best, other)]
-    values, check = (
-        _measure(model, initial, path, rule)
-        for path, rule in zip(paths, (best, other), strict=True)
-    )
+    results = []
+    for order, seed in ((settings.order, settings.seed), (settings.order - 2, settings.seed + 1)):
+        rng = np.random.default_rng([seed, count_fields(model)])
+        rule = field_rule(model, rng, order, LOG2_POINTS)
+        if settings.batch_fraction:
+            steps = _steps(alphas, rates, settings.batch_fraction, settings)
+            path = one_pass.descend(model, initial, *steps, rule)
+        else:
+            path = _integrate(model, initial, alphas, rates, rule, settings.spherical)
+        results.append(_measure(model, initial, path, rule))
+    values, check = results
     stderr = {name: np.abs(values[name] - check[name]) for name in QUANTITIES}
-    return alphas, {name: values[name][None] for name in QUANTITIES}, stderr
-
-
-def _rules(model: Model, settings: OnlineSettings) -> tuple[Rule, Rule]:
-    """Return two quadrature rules for the fields, the first one for the result."""
-    dims = count_fields(model)
-    if dims <= MAX_TENSOR_DIMS and model.loss is None:
-        return gauss_hermite(settings.order, dims), gauss_hermite(settings.order - 2, dims)
-    seeds = [settings.seed, settings.seed + 1]
-    first, second = (
-        sobol_rule(LOG2_POINTS, dims, np.random.default_rng([seed, dims])) for seed in seeds
-    )
-    return first, second
+    return {name: row[None] for name, row in values.items()}, stderr
 
 
 def _integrate(
     model: Model,
     initial: Initialization,
     alphas: np.ndarray,
-    rate: _LearningRate,
+    rates: Rates,
     rule: Rule,
-    settings: OnlineSettings,
+    spherical: bool,
 ) -> Float[Array, "alphas r base"]:
     """Integrate the differential equations of single-sentence steps."""
-
-    evaluations = itertools.count()
+    first_lr, evaluations = rates(alphas[:1])[0], itertools.count()
 
     def speed(alpha: float, state: np.ndarray) -> np.ndarray:
         interrupt.check()
         if next(evaluations) == MAX_EVALUATIONS:
             text = f"needs more than {MAX_EVALUATIONS} evaluations: use a smaller lr or alpha"
-            raise RuntimeError(f"one pass at lr = {rate(0.0):g} {text}")
-        lr = jnp.asarray(rate(alpha))
-        return np.asarray(one_pass.velocity(model, initial, state, lr, rule, settings.spherical))
+            raise RuntimeError(f"one pass at lr = {first_lr:g} {text}")
+        lr = jnp.asarray(rates(np.array([alpha]))[0])
+        return np.asarray(one_pass.velocity(model, initial, state, lr, rule, spherical))
 
     def distance(alpha: float, state: np.ndarray) -> float:
         return DIVERGED - float(np.linalg.norm(state))
@@ -332,94 +319,64 @@ def _integrate(
     state = one_pass.pack(np.asarray(initial.weights))
     # The integrator squares derivatives over its tolerance, and never returns from an overflow.
     if not np.max(np.abs(speed(0.0, state))) < ATOL * np.sqrt(np.finfo(float).max):
-        raise InvalidInput("lr", rate(0.0), "makes the derivatives at alpha = 0 overflow")
+        raise InvalidInput("lr", float(first_lr), "makes the derivatives at alpha = 0 overflow")
     span = (0.0, float(alphas[-1]))
     solution = solve_ivp(speed, span, state, t_eval=alphas, events=distance, rtol=RTOL, atol=ATOL)
     if solution.status == -1:
         raise RuntimeError(f"one pass could not be integrated: {solution.message}")
-    path = solution.y.T
-    # An integration that stops early has diverged.
-    missing = np.full((len(alphas) - len(path), len(state)), np.nan)
-    rows = jnp.asarray(np.concatenate([path, missing]))
-    return jax.vmap(lambda row: one_pass.unpack(row, initial))(rows)
-
-
-def _recorded_steps(alphas: np.ndarray, duration: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the alphas that are multiples of a step, and the numbers of steps."""
-    steps = np.round(alphas / duration).astype(np.int64)
-    validation.integer("number of steps", int(steps[-1]), at_least=1, at_most=MAX_STEPS)
-    steps = np.unique(steps)
-    return steps * duration, steps
-
-
-def _step_rule(initial: Initialization, duration: float, settings: OnlineSettings) -> StepRule:
-    """Return the rule of a step, with a learning rate that is still to be set."""
-    norms = jnp.linalg.norm(initial.weights, axis=1) if settings.spherical else None
-    return StepRule(1.0, duration, norms=norms)
-
-
-def _step_sizes(rate: _LearningRate, steps: np.ndarray, duration: float) -> Float[Array, " steps"]:
-    """Return the learning rate of every step."""
-    count = int(steps[-1])
-    if not callable(rate.lr) and rate.factor is SCHEDULES["constant"]:
-        return jnp.full(count, rate(0.0))
-    return jnp.asarray([rate(step * duration) for step in range(count)])
-
-
-def _batch_path(
-    model: Model,
-    initial: Initialization,
-    rate: _LearningRate,
-    steps: np.ndarray,
-    rule: Rule,
-    settings: OnlineSettings,
-) -> Float[Array, "alphas r base"]:
-    """Return the path of steps on batches of a number of sentences that grows with d."""
-    duration = settings.batch_fraction
-    step_rule = _step_rule(initial, duration, settings)
-    lr = _step_sizes(rate, steps, duration)
-    return one_pass.limit_steps(model, initial, lr, rule, step_rule, jnp.asarray(steps))
+    rows = np.full((len(alphas), len(state)), np.nan)
+    rows[: solution.y.shape[1]] = solution.y.T  # an integration that stops early has diverged
+    return jax.vmap(lambda row: one_pass.unpack(row, initial))(jnp.asarray(rows))
 
 
 def _finite(
-    model: Model,
-    alphas: np.ndarray,
-    rate: _LearningRate,
-    start: str | PrescribedStart | StartFunction,
-    d: int,
-    settings: OnlineSettings,
-) -> tuple[np.ndarray, Values, dict[str, np.ndarray]]:
+    model: Model, alphas: np.ndarray, rates: Rates, start: Start, d: int, settings: OnlineSettings
+) -> tuple[Values, Errors]:
     """Return the paths of independent runs at finite d, and standard errors of their means."""
-    count_sentences(model, float(alphas[-1]), d)
     initialize = resolve_start(model, start, settings.scale)
-    batch = max(1, round(settings.batch_fraction * d))
-    alphas, steps = _recorded_steps(alphas, batch / d)
     keys = jax.random.split(jax.random.key(settings.seed), (settings.repetitions, 2))
     initial = jax.vmap(lambda key: finite_d_initialization(model, initialize, d, key))(keys[:, 0])
-    lr = _step_sizes(rate, steps, batch / d)
+    batch = _batch(settings, d)
+    steps = _steps(alphas, rates, batch / d, settings)
 
-    @eqx.filter_jit
     def run(initial: Initialization, key: Array) -> Array:
-        step_rule = _step_rule(initial, batch / d, settings)
-        return one_pass.chain(
-            model, initial, lr, batch, jnp.asarray(float(d)), step_rule, jnp.asarray(steps), key
-        )
+        sentences = one_pass.Sentences(key, batch, jnp.asarray(float(d)))
+        return one_pass.descend(model, initial, *steps, sentences)
 
     paths = jax.vmap(run)(initial, keys[:, 1])
-    rule = _rules(model, settings)[0]
+    rng = np.random.default_rng([settings.seed, count_fields(model)])
+    rule = field_rule(model, rng, settings.order, LOG2_POINTS)
     rows = [
         _measure(model, jax.tree.map(lambda part, k=k: part[k], initial), path, rule, d)
         for k, path in enumerate(paths)
     ]
     values = {name: np.stack([row[name] for row in rows]) for name in QUANTITIES}
-    count = settings.repetitions
-    stderr = {
-        name: runs.std(axis=0, ddof=1) / np.sqrt(count)
-        if count > 1
-        else np.full(len(steps), np.nan)
-        for name, runs in values.items()
+    unknown = np.full(len(alphas), np.nan)
+    errors = {
+        name: error_of_mean(runs) if len(runs) > 1 else unknown for name, runs in values.items()
     }
-    return alphas, values, stderr
+    return values, errors
+
+
+def _batch(settings: OnlineSettings, d: int) -> int:
+    """Return the sentences of a step."""
+    return max(1, round(settings.batch_fraction * d))
+
+
+def _multiples(alphas: np.ndarray, duration: float) -> np.ndarray:
+    """Round alphas to multiples of a step."""
+    steps = np.unique(np.round(alphas / duration).astype(np.int64))
+    validation.integer("number of steps", int(steps[-1]), at_least=1, at_most=MAX_STEPS)
+    return steps * duration
+
+
+def _steps(
+    alphas: np.ndarray, rates: Rates, duration: float, settings: OnlineSettings
+) -> tuple[Array, float, Array, bool]:
+    """Return the learning rate of every step, and the next arguments of `one_pass.descend`."""
+    recorded = np.round(alphas / duration).astype(np.int64)
+    lr = rates(np.arange(recorded[-1]) * duration)
+    return jnp.asarray(lr), duration, jnp.asarray(recorded), settings.spherical
 
 
 def _measure(
@@ -430,37 +387,32 @@ def _measure(
     d: int | None = None,
 ) -> dict[str, Float[np.ndarray, " alphas"]]:
     """Return test error, in dimension d, and norms of the overlaps of token 1 along a path."""
-    theta = path @ initial.teacher.T
-    m = jnp.moveaxis(path @ initial.positions.T, 2, 1)
-    gram = path @ path.swapaxes(1, 2)
-    if d is None:
-        zeros = jnp.zeros(len(path))
-        records = Records(zeros, zeros, theta, m, gram)
-        errors = test_errors(model, initial.teacher @ initial.teacher.T, records, rule)
-    else:
-        errors = _errors_at_d(model, initial, path, rule, min(d, MAX_LIFTED))
-    rho = float(model.rho[0])
-    values = {
-        "test_error": errors,
-        "theta": rho * jnp.linalg.norm(theta, axis=(1, 2)),
-        "m": jnp.linalg.norm(m[:, 0], axis=1),
-        "q": rho * jnp.linalg.norm(gram, axis=(1, 2)),
-    }
+    size = path.shape[-1] if d is None else min(d, MAX_LIFTED)
+    values = _measure_lifted(model, initial, path, rule, size, d is None)
     return {name: np.asarray(row) for name, row in values.items()}
 
 
 @eqx.filter_jit
-def _errors_at_d(
-    model: Model, initial: Initialization, path: Float[Array, "alphas r base"], rule: Rule, d: int
-) -> Float[Array, " alphas"]:
-    """Return the test errors of weights in dimension d with these coordinates."""
-    pad = ((0, d - path.shape[-1]), (0, 0))
-    positions = jnp.pad(initial.positions.T, pad).T
-    teacher = np.sqrt(d) * jnp.pad(initial.teacher.T, pad)
+def _measure_lifted(
+    model: Model,
+    initial: Initialization,
+    path: Float[Array, "alphas r base"],
+    rule: Rule,
+    size: int,
+    limit: bool,
+) -> dict[str, Float[Array, " alphas"]]:
+    """Measure weights that have these coordinates in a number of dimensions."""
 
-    def error(weights: Float[Array, "r base"]) -> Array:
-        return attention_error(
-            model, np.sqrt(d) * jnp.pad(weights.T, pad), teacher, positions, rule
-        )
+    def lift(rows: Float[Array, "rows base"]) -> Float[Array, "rows size"]:
+        return jnp.pad(rows, ((0, 0), (0, size - rows.shape[1])))
 
-    return jax.lax.map(error, path)
+    teacher, positions = np.sqrt(size) * lift(initial.teacher).T, lift(initial.positions)
+    test_error = field_error if limit else attention_error
+
+    def measure(coordinates: Float[Array, "r base"]) -> dict[str, Array]:
+        weights = np.sqrt(size) * lift(coordinates).T
+        norms = overlap_norms(model, weights, teacher, positions)
+        error = test_error(model, weights, teacher, positions, rule)
+        return {"test_error": error, "theta": norms.theta, "m": norms.m, "q": norms.q}
+
+    return jax.lax.map(measure, path)

@@ -11,8 +11,8 @@ import numpy as np
 from dotphase.config import validation
 
 #: Factors of the learning rate by name: functions of alpha and of its last value.
-SCHEDULES: dict[str, Callable[[float, float], float]] = {
-    "constant": lambda alpha, end: 1.0,
+SCHEDULES: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
+    "constant": lambda alpha, end: np.ones_like(alpha),
     "linear": lambda alpha, end: 1 - alpha / end,
     "cosine": lambda alpha, end: 0.5 * (1 + np.cos(np.pi * alpha / end)),
     "inverse": lambda alpha, end: 1 / (1 + alpha),

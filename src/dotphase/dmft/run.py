@@ -155,10 +155,6 @@ def _initializer(
         function = resolve_start(model, start, settings.scale)
         norm = settings.teacher_norm
         return partial(finite_d_initialization, model, function, d, teacher_norm=norm)
-    if not isinstance(start, str | PrescribedStart):
-        raise InvalidInput(
-            "start", start_name(start), "must be a name or overlaps unless d is given"
-        )
     parts = start_components(model, start, settings.scale)
     modes = position_modes(model).shape[1]
     if not np.any(free_directions(model, parts, modes)[:, : -model.student_rank]):

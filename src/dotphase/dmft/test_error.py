@@ -23,12 +23,14 @@ ORDER = 10
 LOG2_POINTS = 12
 
 
-def field_rule(model: Model, rng: np.random.Generator) -> Rule:
+def field_rule(
+    model: Model, rng: np.random.Generator, order: int = ORDER, log2_points: int = LOG2_POINTS
+) -> Rule:
     """Quadrature rule for averages over the fields of teacher and student."""
     dims = count_fields(model)
     if dims <= MAX_TENSOR_DIMS and model.loss is None:
-        return gauss_hermite(ORDER, dims)
-    return sobol_rule(LOG2_POINTS, dims, rng)
+        return gauss_hermite(order, dims)
+    return sobol_rule(log2_points, dims, rng)
 
 
 @eqx.filter_jit

@@ -267,12 +267,15 @@ def resolve_start(
 
 
 def start_components(
-    model: Model, start: str | PrescribedStart, scale: float | None = None
+    model: Model, start: str | PrescribedStart | StartFunction, scale: float | None = None
 ) -> StartComponents:
     """Return the components of initial weights in the limit of large d."""
     if isinstance(start, PrescribedStart):
         _refuse_scale(scale)
         return start.components(model)
+    if not isinstance(start, str):
+        rule = "must be a name or overlaps unless d is given"
+        raise InvalidInput("start", start_name(start), rule)
     initializer, copies = _initializer(model, start)
     if initializer.limit is None:
         raise InvalidInput("start", start, "has no limit of large d; give d")
