@@ -15,9 +15,9 @@ from dotphase.heads.source import Chunk, as_array, chunks
 from dotphase.histogram.introspect import _run
 from result_checks import assert_is_a_result
 
-LENGTH, SYMBOLS = 5, 3
+LENGTH, SYMBOLS, SENTENCES = 5, 3, 640
 #: Weights of the positional part, the semantic part and noise.
-MIXTURES = [(k / 10, 1 - k / 10, 0.0) for k in range(11)] + [(0, 0, 1), (0.3, 0.3, 0.4)]
+MIXTURES = [(k / 4, 1 - k / 4, 0.0) for k in range(5)] + [(0, 0, 1), (0.3, 0.3, 0.4)]
 
 
 def scores_of(tokens, noise, seed=3):
@@ -54,8 +54,8 @@ def exact_shares():
 @pytest.fixture(scope="module")
 def data():
     rng = np.random.default_rng(0)
-    tokens = rng.integers(SYMBOLS, size=(1000, LENGTH))
-    noise = rng.normal(size=(1000, len(MIXTURES), LENGTH, LENGTH))
+    tokens = rng.integers(SYMBOLS, size=(SENTENCES, LENGTH))
+    noise = rng.normal(size=(SENTENCES, len(MIXTURES), LENGTH, LENGTH))
     return np.asarray(jax.nn.softmax(scores_of(tokens, noise), axis=-1)), tokens
 
 
@@ -83,17 +83,17 @@ def test_verdicts_of_pure_and_mixed_heads(heads):
 
 
 def test_distances_vanish_for_the_right_model(heads):
-    semantic, positional, noise = 0, 10, 11
+    semantic, positional, noise = 0, 4, 5
     assert heads.distance["positional"][positional] < 1e-6 < 0.1 < heads.distance["positional"][0]
-    assert heads.distance["semantic"][semantic] < 1e-4 < 0.1 < heads.distance["semantic"][10]
+    assert heads.distance["semantic"][semantic] < 1e-4 < 0.1 < heads.distance["semantic"][4]
     assert min(heads.distance[name][noise] for name in heads.distance) > 0.2
 
 
 def test_nulls_hold():
     rng = np.random.default_rng(5)
-    tokens = rng.integers(4, size=(96, 5))
-    scores = rng.normal(size=(96, 400, 5, 5))
-    scores[:, 200:] += rng.normal(size=(200, 5, 5))  # positional heads have no semantic share
+    tokens = rng.integers(4, size=(64, 4))
+    scores = rng.normal(size=(64, 400, 4, 4))
+    scores[:, 200:] += 2 * rng.normal(size=(200, 4, 4))  # these have no semantic share
     heads = dp.heads.shares(scores, tokens, scores=True)
     rejected = {name: heads.p_value[name] <= 0.05 for name in heads.p_value}
     assert abs(rejected["semantic"].mean() - 0.05) < 0.033  # three errors
@@ -103,7 +103,7 @@ def test_nulls_hold():
 
 
 def test_shipped_networks_have_the_shares_of_their_mechanism():
-    tokens = dp.histogram.draw(dp.histogram.Task(samples=900), seed=7).train[:600]
+    tokens = dp.histogram.draw(dp.histogram.Task(samples=450), seed=7).train[:300]
     networks = [dp.histogram.shipped(name) for name in ("positional", "semantic")]
     attention = np.stack([_run(network, tokens).attention for network in networks], axis=1)
     heads = dp.heads.shares(attention, tokens, diagonal=False)
@@ -116,20 +116,18 @@ def test_shipped_networks_have_the_shares_of_their_mechanism():
     assert (with_diagonal.interaction < -0.5).all()
 
 
-def test_masked_keys_do_not_enter(data):
+def test_masked_keys_do_not_enter(data, heads):
     attention, tokens = data
     causal = np.tril(np.ones((LENGTH, LENGTH), bool))
     cut = np.where(causal, attention, 0)
     cut /= cut.sum(axis=-1, keepdims=True)
-    found = dp.heads.shares(cut, tokens)
-    given = dp.heads.shares(np.where(causal, cut, 0.3), tokens, causal)
-    np.testing.assert_array_equal(found.semantic, given.semantic)
+    inferred = dp.heads.shares(cut, tokens)
+    explicit = dp.heads.shares(np.where(causal, cut, 0.3), tokens, causal)
+    np.testing.assert_array_equal(inferred.semantic, explicit.semantic)
     longer = np.pad(attention, ((0, 0), (0, 0), (0, 2), (0, 2)), constant_values=0.5)
-    real = np.arange(LENGTH + 2) < LENGTH
-    padded = dp.heads.shares(
-        longer, np.pad(tokens, ((0, 0), (0, 2))), np.broadcast_to(real, (1000, LENGTH + 2))
-    )
-    np.testing.assert_allclose(padded.semantic, dp.heads.shares(attention, tokens).semantic)
+    real = np.broadcast_to(np.arange(LENGTH + 2) < LENGTH, (SENTENCES, LENGTH + 2))
+    padded = dp.heads.shares(longer, np.pad(tokens, ((0, 0), (0, 2))), real)
+    np.testing.assert_allclose(padded.semantic, heads.semantic)
 
 
 @pytest.mark.parametrize("forbidden", [-1e4, -65504.0, -1e9])
@@ -144,7 +142,7 @@ def test_masked_scores_do_not_enter(forbidden):
 
 
 def test_a_stream_of_batches_gives_the_same_result(data, heads):
-    parts = [slice(first, first + 63) for first in range(0, 1000, 63)]
+    parts = [slice(first, first + 40) for first in range(0, SENTENCES, 40)]
     attention, tokens = data
     stream = ((attention[part], tokens[part]) for part in parts)
     again = dp.heads.shares(stream, symbols=SYMBOLS, blocks=16)
@@ -155,7 +153,7 @@ def test_a_stream_of_batches_gives_the_same_result(data, heads):
 def test_more_groups_than_integers_are_refused():
     allowed, tokens = np.broadcast_to(True, (2, 4000, 4000)), np.zeros((2, 4000), int)
     with pytest.raises(InvalidInput, match="symbols = None: must be at most 759250 for 16000000"):
-        Collected(Chunk((1,), allowed[:, None], allowed, tokens, tokens), ShareSettings())
+        Collected(Chunk((1,), allowed[:, None], allowed, (tokens, tokens)), ShareSettings())
 
 
 def test_hashed_tables_agree_with_exact_ones(data, heads):
@@ -202,7 +200,8 @@ def test_without_tokens_no_head_is_called_neither(data):
 
 def test_layers_are_kept_and_the_result_is_one(data, tmp_path):
     attention, tokens = data
-    heads = dp.heads.shares(attention[:200, :12].reshape(200, 3, 4, LENGTH, LENGTH), tokens[:200])
+    layers = attention.reshape(SENTENCES, 1, -1, LENGTH, LENGTH)
+    heads = dp.heads.shares(layers, tokens)
     assert heads.dataset()["semantic"].dims == ("layer", "head")
     assert heads.description.notes[0].startswith("layer 0, head 0: semantic (positional ")
     assert_is_a_result(heads, tmp_path)

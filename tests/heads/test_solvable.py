@@ -1,5 +1,7 @@
 """Shares in the solvable model, the model with measured tokens, and the weight-space version."""
 
+from types import SimpleNamespace
+
 import jax
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from result_checks import assert_is_a_result
 @pytest.mark.parametrize(("m", "q"), [([0.8, -0.8], 0.5), ([0.5, -0.2, 0.9], 0.7)])
 def test_shares_of_fields_are_those_of_sampled_attention(m, q):
     rng = np.random.default_rng(0)
-    vocabulary, sentences = 40, 6000
+    vocabulary, sentences = 40, 2000
     # Contents at the quantiles of the normal distribution: a small vocabulary suffices.
     ranks = (np.arange(vocabulary) + 0.5) / vocabulary
     contents = np.sqrt(q) * np.asarray(jax.scipy.stats.norm.ppf(ranks))
@@ -47,8 +49,7 @@ def test_shares_of_branches_differ():
     semantic, positional = (dp.heads.solution_shares(solution) for solution in solutions)
     assert semantic["semantic"] > positional["semantic"] + 0.1
     with pytest.raises(InvalidInput, match="student_rank"):
-        wide = dp.positional_semantic(student_rank=2)
-        dp.heads.solution_shares(dp.solve(wide, 1.5, "semantic", log2_points=12))
+        dp.heads.solution_shares(SimpleNamespace(model=dp.positional_semantic(student_rank=2)))
 
 
 def weights(seed=0, d=12, rank=3):
@@ -115,12 +116,12 @@ def test_the_model_with_measured_tokens(tmp_path):
     position = rng.normal(size=40)
     position *= 3.0 / 0.5 / np.linalg.norm(position)
     search = {"alpha_min": 0.9, "alpha_max": 1.7, "log2_points": 12, "limits": False}
-    found = dp.heads.solvable(tokens, [position, -position], 80, np.eye(40), **search)
+    head = dp.heads.solvable(tokens, [position, -position], 80, np.eye(40), **search)
     # White tokens and the Gram matrix of the paper: the paper's alpha_c at this size.
-    np.testing.assert_allclose(found.model.positions, [[1, -1], [-1, 1]], rtol=0.02)
-    assert found.alpha_c == pytest.approx(1.25, abs=0.1) and found.alpha == 2.0
-    assert found.symmetric == 1.0 and "n/d = 2 here" in repr(found)
-    assert "Extrapolated: 2 tokens" in str(found)
-    assert_is_a_result(found, tmp_path)
+    np.testing.assert_allclose(head.model.positions, [[1, -1], [-1, 1]], rtol=0.02)
+    assert head.alpha_c == pytest.approx(1.25, abs=0.1) and head.alpha == 2.0
+    assert head.symmetric == 1.0 and "n/d = 2 of the data" in repr(head)
+    assert "Extrapolated: 2 tokens" in str(head)
+    assert_is_a_result(head, tmp_path)
     with pytest.raises(InvalidInput, match="positions"):
         dp.heads.solvable(tokens, [position[:3]], 80)

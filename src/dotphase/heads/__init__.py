@@ -8,10 +8,9 @@ print(heads)
 """
 
 from dotphase.heads.result import HeadShares
-from dotphase.heads.settings import ShareSettings
 from dotphase.heads.shares import shares
 from dotphase.heads.solvable import solution_shares, solvable
-from dotphase.heads.source import read
+from dotphase.heads.source import ShareSettings, read
 from dotphase.heads.weights import query_key
 
 __all__ = [

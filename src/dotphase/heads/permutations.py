@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from dotphase.heads.tables import explained_variance
+from dotphase.heads.source import MAX_SYMBOLS
+from dotphase.heads.tables import NO_VARIANCE, entry_groups, explained_variance
 
 #: Most sentences of the sample, and its memory in bytes.
 SAMPLE_SENTENCES, SAMPLE_BYTES = 512, 2**27
 #: Sweeps of the fit of a content-only kernel; each divides the error by the number of keys.
 SWEEPS = 12
-#: Smallest mean attention weight, and sum of weights.
-SMALLEST_WEIGHT = 1e-30
 
 
 @dataclass(frozen=True)
@@ -24,56 +24,57 @@ class Sample:
 
     x: Float[np.ndarray, "sentences queries keys heads"]
     allowed: Bool[np.ndarray, "sentences queries keys"]
-    query_tokens: Int[np.ndarray, "sentences queries"] | None
-    key_tokens: Int[np.ndarray, "sentences keys"] | None
+    tokens: tuple[Int[np.ndarray, "sentences positions"], ...]
     block: Int[np.ndarray, " sentences"]
 
-    @property
-    def positions(self) -> Int[np.ndarray, "sentences queries keys"]:
-        """Group of each entry by its pair of positions."""
-        shape = self.allowed.shape
-        return np.broadcast_to(np.arange(shape[1] * shape[2]).reshape(shape[1:]), shape)
-
-    def pairs(self, order: Int[np.ndarray, " sentences"] | None = None) -> np.ndarray:
-        """Group of each entry by its pair of tokens, of the sentences in the given order."""
-        assert self.query_tokens is not None and self.key_tokens is not None
-        rows = np.arange(len(self.x)) if order is None else order
-        symbols = 1 + int(max(self.key_tokens.max(), self.query_tokens.max()))
-        return symbols * self.query_tokens[rows][:, :, None] + self.key_tokens[rows][:, None, :]
+    def groups(self, order: Any = slice(None)) -> dict[str, np.ndarray]:
+        """Group of each entry by positions and by tokens, of the sentences in the given order."""
+        tokens = tuple(part[order] for part in self.tokens)
+        groups = entry_groups(self.allowed.shape, tokens, MAX_SYMBOLS)
+        return {name: groups[name] for name in ("positional", "semantic") if name in groups}
 
 
-def permutation_null(
+def permutation_test(
     sample: Sample, draws: int, seed: int
-) -> dict[str, Float[np.ndarray, "estimates heads"]]:
-    """Explained variances of the sample, then with permuted positions and permuted tokens.
+) -> tuple[dict[str, Float[np.ndarray, " heads"]], dict[str, Float[np.ndarray, " heads"]]]:
+    """Means and spreads of shares with permuted positions and permuted tokens; p-values by rank.
 
     Positions: the values of each row are permuted among its allowed keys. Tokens: sentences with
     the same allowed keys exchange their tokens. Both leave everything else as it is, so that the
-    rank of the first estimate among all has a known distribution without a mechanism.
+    rank of the share among all has a known distribution without a mechanism.
     """
     rng = np.random.default_rng(seed)
-    positions = [_explained(sample, sample.positions, sample.x)]
-    for _ in range(draws):
-        keys = np.where(sample.allowed, rng.random(sample.allowed.shape), 2.0)
-        values = np.take_along_axis(sample.x, keys.argsort(axis=-1)[..., None], axis=2)
-        # Values of the allowed keys come first: back to their positions.
-        allowed_rank = np.argsort(~sample.allowed, axis=-1, kind="stable").argsort(axis=-1)
-        values = np.take_along_axis(values, allowed_rank[..., None], axis=2)
-        positions.append(_explained(sample, sample.positions, values))
-    result = {"positional": np.stack(positions)}
-    if sample.query_tokens is not None:
-        shapes = sample.allowed.reshape(len(sample.x), -1)
-        _, shape = np.unique(shapes, axis=0, return_inverse=True)
-        donors = np.argsort(shape.reshape(-1), kind="stable")
-        orders = [np.arange(len(sample.x))]
-        for _ in range(draws):
-            order = np.empty_like(donors)
-            order[donors] = np.lexsort((rng.random(len(donors)), shape.reshape(-1)))
-            orders.append(order)
-        result["semantic"] = np.stack(
-            [_explained(sample, sample.pairs(order), sample.x) for order in orders]
-        )
-    return result
+    draw = {"positional": _permute_positions, "semantic": _permute_tokens}
+    variance = np.where(sample.allowed[..., None], sample.x**2, 0).sum(axis=(0, 1, 2))
+    variance = np.maximum(variance / sample.allowed.sum(), NO_VARIANCE)
+    null: dict[str, np.ndarray] = {}
+    p_value = {"semantic": np.full(variance.shape, np.nan)}
+    for name, groups in sample.groups().items():
+        share = _explained(sample, groups, sample.x) / variance
+        permuted = np.stack([_explained(sample, *draw[name](sample, rng)) for _ in range(draws)])
+        permuted /= variance
+        null |= {name: permuted.mean(axis=0), f"{name}_spread": permuted.std(axis=0, ddof=1)}
+        # NaN compares false; a sample without recurring groups contradicts nothing.
+        p_value[name] = (1 + (~(permuted < share)).sum(axis=0)) / (1 + draws)
+    return null, p_value
+
+
+def _permute_positions(sample: Sample, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs of positions, and values that are permuted in each row."""
+    keys = np.where(sample.allowed, rng.random(sample.allowed.shape), 2.0)
+    values = np.take_along_axis(sample.x, keys.argsort(axis=-1)[..., None], axis=2)
+    # Values of the allowed keys come first: back to their positions.
+    rank = np.argsort(~sample.allowed, axis=-1, kind="stable").argsort(axis=-1)
+    return sample.groups()["positional"], np.take_along_axis(values, rank[..., None], axis=2)
+
+
+def _permute_tokens(sample: Sample, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs of tokens that sentences with the same allowed keys exchange, and values."""
+    shapes = sample.allowed.reshape(len(sample.x), -1)
+    shape = np.unique(shapes, axis=0, return_inverse=True)[1].reshape(-1)
+    order = np.empty_like(shape)
+    order[np.argsort(shape, kind="stable")] = np.lexsort((rng.random(len(shape)), shape))
+    return sample.groups(order)["semantic"], sample.x
 
 
 @jax.jit
@@ -103,11 +104,8 @@ def distances(sample: Sample) -> dict[str, Float[np.ndarray, " heads"]]:
     reverse. Pairs of tokens that do not occur in the fitted half have g = 0.
     """
     half = np.arange(len(sample.x)) % 2 == 0
-    groups = {"positional": sample.positions}
-    if sample.query_tokens is not None:
-        groups["semantic"] = sample.pairs()
     result = {}
-    for name, group in groups.items():
+    for name, group in sample.groups().items():
         _, slot = np.unique(group, return_inverse=True)
         slot = slot.reshape(sample.allowed.shape)
         parts = [_kernel_distance(sample, slot, one, ~one) for one in (half, ~half)]
@@ -128,15 +126,9 @@ def _kernel_distance(
         mean = np.where(mask[..., None], g[of_entry], 0).sum(axis=2, keepdims=True) / keys
         total = _sum_into(np.zeros_like(g), index, (x + mean.astype(np.float32))[mask])
         g = np.asarray(total) / count.astype(np.float32)
-    allowed = sample.allowed[rest]
-    difference = _normalize(sample.x[rest], allowed) - _normalize(g[slot[rest]], allowed)
-    rows = allowed.sum(axis=-1) > 1
-    return 0.5 * np.abs(difference)[rows].sum(axis=1).mean(axis=0)
-
-
-def _normalize(log_weights: np.ndarray, allowed: np.ndarray) -> np.ndarray:
-    """Softmax over the allowed keys, zero in rows without any."""
-    scores = np.where(allowed[..., None], log_weights, -np.inf)
-    top = np.maximum(scores.max(axis=2, keepdims=True), -1e30)
-    weights = np.exp(scores - top)
-    return weights / np.maximum(weights.sum(axis=2, keepdims=True), SMALLEST_WEIGHT)
+    rows = rest[:, None] & (sample.allowed.sum(axis=-1) > 1)
+    measured, kernel = (
+        jax.nn.softmax(scores, axis=1, where=sample.allowed[rows][..., None])
+        for scores in (sample.x[rows], g[slot[rows]])
+    )
+    return 0.5 * np.abs(measured - kernel).sum(axis=1).mean(axis=0)

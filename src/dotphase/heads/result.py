@@ -85,19 +85,13 @@ class HeadShares(Result):
         explain the same variance only, the verdict is "mixed".
         """
         shared = -np.minimum(np.nan_to_num(self.interaction), 0)
-        significant, alone = [], []
-        for name in ("positional", "semantic"):
-            share, rejected = np.nan_to_num(getattr(self, name)), self.p_value[name] <= LEVEL
-            significant.append(rejected & (share >= SMALLEST_SHARE))
-            alone.append(rejected & (share - shared >= SMALLEST_SHARE))
-        mechanism = [
-            alone[0] & ~alone[1],
-            alone[1] & ~alone[0],
-            alone[0] | significant[0] | significant[1],
-            np.isnan(self.semantic),
-        ]
+        share = np.nan_to_num([self.positional, self.semantic])
+        rejected = np.stack([self.p_value[name] <= LEVEL for name in ("positional", "semantic")])
+        large = rejected & (share >= SMALLEST_SHARE)
+        alone = rejected & (share - shared >= SMALLEST_SHARE)
+        mechanism = [alone[0] & ~alone[1], alone[1] & ~alone[0], large.any(axis=0)]
         names = ["positional", "semantic", "mixed", "not positional"]
-        return np.select(mechanism, names, "neither")
+        return np.select([*mechanism, np.isnan(self.semantic)], names, "neither")
 
     @property
     def description(self) -> Description:
@@ -147,14 +141,13 @@ class HeadShares(Result):
 
         variables = {name: getattr(self, name) for name in (*SHARES, "log_variance", "verdict")}
         variables |= self.patterns
-        for group in ("stderr", "p_value", "null", "distance"):
-            variables |= {f"{name}_{group}": each for name, each in getattr(self, group).items()}
-        data: dict[str, Any] = {name: (self._axes, values) for name, values in variables.items()}
-        for group in ("uniform", "coverage"):
-            data |= {f"{name}_{group}": each for name, each in getattr(self, group).items()}
+        for group in ("stderr", "p_value", "null", "distance", "uniform", "coverage"):
+            variables |= {f"{name}_{group}": value for name, value in getattr(self, group).items()}
+        data = {name: (self._axes[: np.ndim(value)], value) for name, value in variables.items()}
         sizes = zip(self._axes, self.positional.shape, strict=True)
+        coordinates = {name: np.arange(size) for name, size in sizes}
         attributes = provenance(None, sentences=self.sentences, seconds=self.seconds)
-        dataset = xr.Dataset(data, {name: np.arange(size) for name, size in sizes}, attributes)
+        dataset = xr.Dataset(data, coordinates, attributes)
         for label, variable in dataset.variables.items():
             name = SHARES.get(str(label), str(label).replace("_", " "))
             variable.attrs.update(long_name=name, units="1")

@@ -10,17 +10,13 @@ import numpy as np
 
 from dotphase.config.settings import replace_fields
 from dotphase.heads import source
-from dotphase.heads.collect import Collected, collect
-from dotphase.heads.measure import PATTERN_NAMES
-from dotphase.heads.permutations import Sample, distances, permutation_null
+from dotphase.heads.collect import PATTERN_NAMES, Collected, collect
+from dotphase.heads.permutations import distances, permutation_test
 from dotphase.heads.result import SHARES, HeadShares
-from dotphase.heads.settings import ShareSettings
-from dotphase.heads.tables import explained_variance, usable_groups
+from dotphase.heads.source import ShareSettings
+from dotphase.heads.tables import NO_VARIANCE, explained_variance
 from dotphase.numerics.statistics import jackknife_error
 from dotphase.runtime.precision import use_precision
-
-#: Variance of log attention below which a head is uniform: it has no share but the rest.
-NO_VARIANCE = 1e-10
 
 
 def shares(
@@ -78,31 +74,30 @@ def shares(
     start = time.perf_counter()
     chosen = replace_fields(settings or ShareSettings(), changes)
     if tokens is not None and chosen.symbols is None and not hasattr(attention, "__next__"):
-        token_arrays = [part for part in (tokens, key_tokens) if part is not None]
-        names = [np.unique(source.as_array(source.TOKENS, part)) for part in token_arrays]
-        chosen = replace(chosen, symbols=max(np.unique(np.concatenate(names)).size, 1))
+        parts = [source.as_array(source.TOKENS, part) for part in (tokens, key_tokens)
+                 if part is not None]  # fmt: skip
+        symbols = np.unique(np.concatenate([part.reshape(-1) for part in parts])).size
+        chosen = replace(chosen, symbols=max(symbols, 1))
     with use_precision(np.float32):
-        parts = source.chunks(attention, tokens, mask, key_tokens, chosen)
-        collected = collect(parts, chosen)
+        chunks = source.chunks(attention, tokens, mask, key_tokens, chosen)
+        collected = collect(chunks, chosen)
         sample = collected.sample()
-        test = _permutation_test(sample, chosen)
+        null, p_value = permutation_test(sample, chosen.nulls, chosen.seed)
         distance = distances(sample)
     values, coverage = _factor_shares(collected)
-    groups: dict[str, Any] = {
-        **test,
-        "stderr": {name: jackknife_error(value[1:]) for name, value in values.items()},
-        "distance": distance,
-        "patterns": _patterns(collected),
-    }
+    stderr = {name: jackknife_error(value[1:]) for name, value in values.items()}
+    # Patterns are NaN where no row has them.
+    rows = np.where(collected.rows > 0, collected.rows, np.nan)
+    patterns = dict(zip(PATTERN_NAMES, collected.weights / rows[:, None], strict=True))
+    groups = {"stderr": stderr, "p_value": p_value, "null": null, "distance": distance}
     shape = collected.shape
     arrays: dict[str, Any] = {name: values[name][0].reshape(shape) for name in SHARES}
-    for name, group in groups.items():
+    for name, group in (groups | {"patterns": patterns}).items():
         arrays[name] = {key: np.reshape(value, shape) for key, value in group.items()}
-    uniform = _ratio(collected.uniform, collected.rows).tolist()
     return HeadShares(
         **arrays,
         coverage=coverage,
-        uniform=dict(zip(PATTERN_NAMES, uniform, strict=True)),
+        uniform=dict(zip(PATTERN_NAMES, (collected.uniform / rows).tolist(), strict=True)),
         log_variance=(collected.squares.sum(axis=0) / collected.entries.sum()).reshape(shape),
         sentences=collected.sentences,
         seconds=time.perf_counter() - start,
@@ -122,40 +117,13 @@ def _factor_shares(collected: Collected) -> tuple[dict[str, np.ndarray], dict[st
     parts = {name: np.full_like(variance, np.nan) for name in ("positional", "semantic", "both")}
     coverage = {}
     for name, (counts, sums, square) in collected.factors().items():
-        usable = usable_groups(counts)
+        usable = (counts > 0).sum(axis=0) > 1  # in two or more blocks
         coverage[name] = float(counts[:, usable].sum() / entries.sum())
         if usable.any():
             own = square[usable].sum(axis=0) / counts[:, usable].sum()
-            scale = variance * np.where(uniform, 1, own / np.where(uniform, 1, variance[0]))
-            explained = explained_variance(counts, sums)
-            parts[name] = np.where(uniform, 0, explained / np.where(uniform, 1, scale))
+            scale = np.where(uniform, 1, variance * own / np.where(uniform, 1, variance[0]))
+            parts[name] = np.where(uniform, 0, explained_variance(counts, sums) / scale)
     alone = parts["positional"] + np.nan_to_num(parts["semantic"])
-    interaction = parts["both"] - alone
-    values = {name: parts[name] for name in ("positional", "semantic")}
-    values |= {"interaction": interaction, "rest": 1 - alone - np.nan_to_num(interaction)}
-    return values, coverage
-
-
-def _permutation_test(sample: Sample, settings: ShareSettings) -> dict[str, dict[str, np.ndarray]]:
-    """Means and spreads of permuted shares, and p-values by rank."""
-    variance = np.where(sample.allowed[..., None], sample.x**2, 0).sum(axis=(0, 1, 2))
-    variance = np.maximum(variance / sample.allowed.sum(), NO_VARIANCE)
-    null: dict[str, np.ndarray] = {}
-    p_value = {"semantic": np.full(variance.shape, np.nan)}
-    for name, values in permutation_null(sample, settings.nulls, settings.seed).items():
-        first, permuted = values[0] / variance, values[1:] / variance
-        null |= {name: permuted.mean(axis=0), f"{name}_spread": permuted.std(axis=0, ddof=1)}
-        # NaN compares false; a sample without recurring groups contradicts nothing.
-        exceeded = 1 + (~(permuted < first)).sum(axis=0)
-        p_value[name] = exceeded / (1 + settings.nulls)
-    return {"null": null, "p_value": p_value}
-
-
-def _patterns(collected: Collected) -> dict[str, np.ndarray]:
-    values = _ratio(collected.weights, collected.rows[:, None])
-    return dict(zip(PATTERN_NAMES, values, strict=True))
-
-
-def _ratio(total: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Mean of a pattern over the rows that have it; NaN if none has."""
-    return np.where(rows > 0, total / np.maximum(rows, 1e-30), np.nan)
+    interaction = parts.pop("both") - alone
+    rest = 1 - alone - np.nan_to_num(interaction)
+    return parts | {"interaction": interaction, "rest": rest}, coverage

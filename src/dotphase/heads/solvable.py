@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,9 +23,9 @@ from dotphase.storage.results import Result
 from dotphase.theory.critical import critical
 from dotphase.theory.solution import Solution
 
-#: Nodes in each field: exact for squares of scores, which have degree four.
-ORDER = 4
-#: Longest sentence, with ``ORDER^L`` nodes.
+#: Nodes in each content: exact for squares of scores, which have degree four.
+ORDER = 3
+#: Largest number of measured positions.
 MAX_LENGTH = 8
 
 
@@ -54,40 +53,32 @@ def solution_shares(solution: Solution) -> dict[str, float]:
     if model.student is not softmax_attention or model.student_rank != 1:
         rule = "must be softmax_attention with student_rank = 1"
         raise InvalidInput("model.student", model.student, rule)
-    if model.length > MAX_LENGTH or np.ptp(model.sigma) > 0:
-        rule = f"must be equal numbers, for at most {MAX_LENGTH} tokens"
-        raise InvalidInput("model.sigma", model.sigma.tolist(), rule)
+    if np.ptp(model.sigma) > 0:
+        raise InvalidInput("model.sigma", model.sigma.tolist(), "must be equal numbers")
     m, q = (np.asarray(part).reshape(-1) for part in (solution.overlaps.m, solution.overlaps.q))
     return field_shares(m[: model.length], float(q.mean()))
 
 
 def field_shares(m: Float[np.ndarray, " tokens"], q: float) -> dict[str, float]:
     """Shares of scores ``w_l w_k`` with fields of means m and variance q."""
-    length, weight = len(m), gauss_hermite(ORDER, 1).weights
-    rule = gauss_hermite(ORDER, length)
-    w = m[:, None] + np.sqrt(q) * rule.points
-    x = w[:, None] * w[None]
-    x = x - x.mean(axis=1, keepdims=True)
-    variance = float((x**2 @ rule.weights).mean())
-    if variance == 0:
+    length, rule = len(m), gauss_hermite(ORDER, 2)
+    query, key = np.sqrt(q) * rule.points
+    same = np.eye(length, dtype=bool)
+    other = np.where(same[..., None], 0, key)  # content of the key, if it is another token
+    w = m[:, None, None] + query
+    # E[x | positions, contents of query and key]: other tokens enter the mean of the row by m.
+    row_mean = (m.sum() + query + other) / length
+    x = w * (m[:, None] + np.where(same[..., None], query, key) - row_mean)
+    both = float((x**2 @ rule.weights).mean())
+    rest = q * (length - 1) ** 2 / length**3 * float((m**2 + q).mean())
+    if both + rest == 0:
         raise InvalidInput("overlaps", "scores without variance", "must give different scores")
     positional = float(((x @ rule.weights) ** 2).mean())
-    # E[x | contents] at each pair of positions: of one token, and of two.
-    given: dict[bool, list[np.ndarray]] = {True: [], False: []}
-    for i, j in itertools.product(range(length), repeat=2):
-        values = x[i, j].reshape((ORDER,) * length)
-        for axis in reversed(range(length)):
-            if axis not in (i, j):
-                values = np.tensordot(values, weight, (axis, 0))
-        given[i == j].append(values.T if i > j else values)
-    both = semantic = 0.0
-    for same, cells in given.items():
-        nodes = weight if same else np.outer(weight, weight)
-        both += sum(float((nodes * cell**2).sum()) for cell in cells) / length**2
-        mean = np.mean(cells, axis=0)  # over the pairs of positions
-        semantic += len(cells) * float((nodes * mean**2).sum()) / length**2
-    parts = positional, semantic, both - positional - semantic, variance - both
-    return {name: part / variance for name, part in zip(SHARES, parts, strict=True)}
+    # A token attends to itself, or to another one: a mean over positions for each of the two.
+    means = (same.mean(), x[same].mean(axis=0)), (1 - same.mean(), x[~same].mean(axis=0))
+    semantic = sum(float(fraction * (mean**2 @ rule.weights)) for fraction, mean in means)
+    parts = positional, semantic, both - positional - semantic, rest
+    return {name: part / (both + rest) for name, part in zip(SHARES, parts, strict=True)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -103,9 +94,9 @@ class Solvable(Result):
     @property
     def description(self) -> Description:
         """Both numbers, and what is extrapolated."""
-        crosses = np.isfinite(self.alpha_c)
-        critical_alpha = format_value(self.alpha_c, self.alpha_c_stderr) if crosses else "none"
-        title = f"alpha_c = {critical_alpha} in the solvable model, n/d = {self.alpha:.4g} here"
+        exists = np.isfinite(self.alpha_c)
+        alpha_c = format_value(self.alpha_c, self.alpha_c_stderr) if exists else "none"
+        title = f"alpha_c = {alpha_c} in the solvable model, n/d = {self.alpha:.4g} of the data"
         notes = [
             "Measured: the spectrum of the tokens and the Gram matrix of the positions.",
             f"Extrapolated: {self.model.length} tokens a sentence, which are independent and "
@@ -158,8 +149,8 @@ def solvable(
     >>> rng = np.random.default_rng(0)
     >>> tokens, position = rng.normal(size=(300, 20)), rng.normal(size=20) / 9
     >>> search = {"alpha_min": 0.8, "alpha_max": 2.0, "log2_points": 12, "limits": False}
-    >>> found = dp.heads.solvable(tokens, [position, -position], sentences=100, **search)
-    >>> found.alpha, found.model.length
+    >>> head = dp.heads.solvable(tokens, [position, -position], sentences=100, **search)
+    >>> head.alpha, head.model.length
     (5.0, 2)
     """
     table, encodings = as_array("tokens", tokens), as_array("positions", positions)

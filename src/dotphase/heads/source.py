@@ -1,9 +1,8 @@
-"""Attention matrices of any framework as chunks of arrays, with tokens and allowed keys."""
+"""Arguments of `shares`: settings, and attention of any framework as chunks of arrays."""
 
 from __future__ import annotations
 
 import math
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +12,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from dotphase.config import validation
+from dotphase.config.parameters import Flag
 from dotphase.errors import InvalidInput
 from dotphase.finite_d.embeddings import map_safetensors
-from dotphase.heads.settings import ShareSettings
 from dotphase.runtime.precision import use_precision
+from dotphase.storage.files import read_arrays
 from dotphase.storage.paths import as_path
 
+#: Most different tokens.
+MAX_SYMBOLS = 2**20
 #: Largest attention array of a chunk, in bytes.
 CHUNK_BYTES = 2**25
 #: Scores below this are masked keys: libraries add -1e4 (BERT), -65504 (float16), or less.
@@ -30,14 +33,54 @@ ATTENTION, TOKENS, MASK, KEY_TOKENS = "attention", "tokens", "mask", "key_tokens
 
 
 @dataclass(frozen=True)
+class ShareSettings:
+    """Settings of `shares`.
+
+    Attributes
+    ----------
+    scores : True if the numbers are scores before the softmax instead of attention weights
+    floor : weights below this are raised to it before the logarithm
+    diagonal : False leaves out the weight of a token on itself, which is both the same position
+        and an equal token
+    symbols : number of different tokens; counted if not given, except in a stream
+    table_bytes : memory of the sums of each kind of group
+    blocks : number of blocks of sentences, for the errors
+    nulls : number of permutations of each kind
+    seed : of the permutations
+
+    Examples
+    --------
+    >>> dp.heads.ShareSettings(nulls=19).nulls
+    19
+    """
+
+    scores: bool = False
+    floor: float = 0.0
+    diagonal: bool = True
+    symbols: int | None = None
+    table_bytes: int = 2**28
+    blocks: int = 16
+    nulls: int = 39
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("scores", "diagonal"):
+            Flag().check(name, getattr(self, name))
+        validation.number("floor", self.floor, at_least=0, at_most=0.1)
+        if self.symbols is not None:
+            validation.integer("symbols", self.symbols, at_least=1, at_most=MAX_SYMBOLS)
+        for name, least in (("table_bytes", 1), ("blocks", 2), ("nulls", 19), ("seed", 0)):
+            validation.integer(name, getattr(self, name), at_least=least)
+
+
+@dataclass(frozen=True)
 class Chunk:
     """Some sentences of all heads; `shape` has the number of heads, or of layers and heads."""
 
     shape: tuple[int, ...]
     attention: Float[np.ndarray, "sentences heads queries keys"]
     allowed: Bool[np.ndarray, "sentences queries keys"]
-    query_tokens: Int[np.ndarray, "sentences queries"] | None
-    key_tokens: Int[np.ndarray, "sentences keys"] | None
+    tokens: tuple[Int[np.ndarray, "sentences positions"], ...]  # of queries and keys, if known
 
 
 def as_array(field: str, value: Any) -> np.ndarray:
@@ -69,31 +112,40 @@ def chunks(
     size = 0
     for part in parts:
         values = part if isinstance(part, tuple) else (part,)
-        arrays = _check_shapes(*values, *([None] * (4 - len(values))))
-        count = len(arrays[0])
-        most = max(CHUNK_BYTES // max(4 * arrays[0][0].size, 1), 1)
+        attention, tokens, mask = _check_shapes(*values, *([None] * (4 - len(values))))
+        count, *_, queries, keys = attention.shape
+        most = max(CHUNK_BYTES // max(4 * attention[0].size, 1), 1)
         size = size or min(math.ceil(count / settings.blocks), most)
         for first in range(0, count, size):
             rows = slice(first, first + size)
-            cut = [None if array is None else array[rows] for array in arrays]
-            yield _chunk(*cut, scores=settings.scores)
+            weights = attention[rows].reshape(-1, math.prod(attention.shape[1:-2]), queries, keys)
+            weights = weights.astype(np.float32)
+            if mask is None and np.isnan(weights).any():
+                raise InvalidInput(ATTENTION, "NaN", "must be numbers without NaN")
+            nonzero = (weights > (MASKED_SCORE if settings.scores else 0)).any(axis=1)
+            allowed = nonzero if mask is None else mask[rows]
+            shape = attention.shape[1:-2]
+            yield Chunk(shape, weights, allowed, tuple(part[rows] for part in tokens))
 
 
-def _check_shapes(attention: Any, tokens: Any, mask: Any, key_tokens: Any) -> tuple[Any, ...]:
+def _check_shapes(
+    attention: Any, tokens: Any, mask: Any, key_tokens: Any
+) -> tuple[np.ndarray, tuple[np.ndarray, ...], np.ndarray | None]:
     """Return arrays whose shapes agree, the mask as (sentence, query, key)."""
     attention = as_array(ATTENTION, attention)
     if attention.ndim not in (4, 5) or 0 in attention.shape:
         raise InvalidInput(ATTENTION, f"shape {attention.shape}", SHAPE)
     count, (queries, keys) = len(attention), attention.shape[-2:]
     key_tokens = tokens if key_tokens is None else key_tokens
-    result = [attention]
+    pair = []
     for field, value, length in ((TOKENS, tokens, queries), (KEY_TOKENS, key_tokens, keys)):
-        array = None if value is None else as_array(field, value)
-        if array is not None and (array.shape != (count, length) or array.dtype.kind not in "iu"):
-            rule = f"must be integers of shape ({count}, {length}), (sentence, position)"
-            raise InvalidInput(field, f"{array.dtype.name} of shape {array.shape}", rule)
-        result.append(array)
-    return result[0], result[1], result[2], _mask(mask, count, queries, keys)
+        if tokens is not None:
+            array = as_array(field, value)
+            if array.shape != (count, length) or array.dtype.kind not in "iu":
+                rule = f"must be integers of shape ({count}, {length}), (sentence, position)"
+                raise InvalidInput(field, f"{array.dtype.name} of shape {array.shape}", rule)
+            pair.append(array)
+    return attention, tuple(pair), _mask(mask, count, queries, keys)
 
 
 def _mask(mask: Any, count: int, queries: int, keys: int) -> np.ndarray | None:
@@ -116,16 +168,6 @@ def _mask(mask: Any, count: int, queries: int, keys: int) -> np.ndarray | None:
     raise InvalidInput(MASK, f"shape {array.shape}", rule)
 
 
-def _chunk(attention: Any, tokens: Any, key_tokens: Any, mask: Any, *, scores: bool) -> Chunk:
-    """One chunk; keys without weight in all heads are masked if there is no mask."""
-    values = attention.reshape(len(attention), -1, *attention.shape[-2:]).astype(np.float32)
-    if mask is None:
-        mask = (values > (MASKED_SCORE if scores else 0)).any(axis=1)
-        if np.isnan(values).any():
-            raise InvalidInput(ATTENTION, "NaN", "must be numbers without NaN")
-    return Chunk(attention.shape[1:-2], values, mask, tokens, key_tokens)
-
-
 def read(path: str | Path) -> dict[str, Any]:
     """Read the arguments of `shares` from an .npz or .safetensors file.
 
@@ -142,14 +184,7 @@ def read(path: str | Path) -> dict[str, Any]:
     file = as_path("FILE", path)
     if not file.is_file() or file.suffix not in (".npz", ".safetensors"):
         raise InvalidInput("FILE", str(path), "must be an .npz or .safetensors file")
-    if file.suffix == ".safetensors":
-        arrays = map_safetensors(file)
-    else:
-        try:
-            with np.load(file, allow_pickle=False) as content:
-                arrays = dict(content)
-        except (zipfile.BadZipFile, ValueError, EOFError, OSError):
-            raise InvalidInput("FILE", str(path), "must be a readable .npz file") from None
+    arrays = map_safetensors(file) if file.suffix != ".npz" else read_arrays(file, "FILE")
     if ATTENTION not in arrays:
         raise InvalidInput("FILE", str(path), "must contain the array attention")
     return {name: arrays[name] for name in (ATTENTION, TOKENS, MASK, KEY_TOKENS) if name in arrays}

@@ -15,6 +15,20 @@ from jaxtyping import Array, Float, Int
 
 #: Odd multiplier of the hash: 2^64 divided by the golden ratio.
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+#: Variance of log attention below which a head is uniform: it has no share but the rest.
+NO_VARIANCE = 1e-10
+
+
+def entry_groups(
+    shape: tuple[int, ...], tokens: tuple[np.ndarray, ...], symbols: int
+) -> dict[str, Int[np.ndarray, "sentences queries keys"]]:
+    """Number the groups of entries: pairs of positions, pairs of numbered tokens, and both."""
+    positions = np.arange(np.prod(shape[1:])).reshape(shape[1:])
+    groups = {"positional": np.broadcast_to(positions, shape)}
+    if tokens:
+        pairs = symbols * tokens[0][:, :, None] + tokens[1][:, None, :]
+        groups |= {"semantic": pairs, "both": symbols**2 * positions + pairs}
+    return groups
 
 
 class GroupTable:
@@ -24,10 +38,9 @@ class GroupTable:
     that find their slot occupied are left out. This does not depend on the attention.
     """
 
-    def __init__(self, groups: int | None, blocks: int, heads: int, size: int) -> None:
+    def __init__(self, groups: int, blocks: int, heads: int, size: int) -> None:
         slots = max(size // (4 * blocks * heads), 1)
-        self.dense = groups is not None and groups <= slots
-        self.slots = groups if groups is not None and self.dense else slots
+        self.dense, self.slots = groups <= slots, min(groups, slots)
         self.owner = None if self.dense else np.full(self.slots, -1, np.int64)
         self.counts = np.zeros((blocks, self.slots))
         # One more slot receives entries that are left out.
@@ -101,8 +114,3 @@ def _mean_square(count: np.ndarray, pairs: np.ndarray, products: np.ndarray) -> 
         return np.full(products.shape[1], np.nan)
     weight = np.where(usable, count / np.where(usable, pairs, 1), 0)
     return weight @ products / count[usable].sum()
-
-
-def usable_groups(counts: Float[np.ndarray, "blocks groups"]) -> np.ndarray:
-    """Mask of groups with entries in two or more blocks."""
-    return (counts > 0).sum(axis=0) > 1
