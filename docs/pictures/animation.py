@@ -1,6 +1,6 @@
 """Draw the animation of the README: the lowest minimum jumps as alpha rises.
 
-``python docs/pictures/animation.py`` computes everything it shows (two minutes of CPU time) and
+``python docs/pictures/animation.py`` computes everything it shows (one minute of CPU time) and
 writes ``docs/images/jump.gif`` and, for print, the last frame ``jump-still.png``; both also for
 dark pages.
 """
@@ -35,8 +35,8 @@ BRANCHES = ("positional", "semantic")
 #: Sentences whose attention is shown: quantiles of the teacher's weight of token 1 on itself.
 QUANTILES = (0.05, 0.5, 0.85, 0.97)
 CAPTIONS = {
-    "positional": "almost the same in all: positional",
-    "semantic": "follows each sentence: semantic",
+    "positional": "one mean pattern, plus noise: positional",
+    "semantic": "varies with the teacher's: semantic",
 }
 
 
