@@ -67,7 +67,7 @@ class BranchContinuation:
         """Solve at another alpha."""
         point = None
         if self._last is not None:
-            point = self._solve_from_last(alpha, retry_damped=True)
+            point = self._solve_from_last(alpha)
         if point is None or not point.solution.on_branch:
             self._warm_start, retry_damped = ProxWarmStart(), not self._has_ended
             fresh = solve_point(
@@ -85,7 +85,7 @@ class BranchContinuation:
         Returns the solution and a continuation at that point; this one does not move.
         """
         advanced = copy(self)
-        return advanced._keep(advanced._solve_from_last(alpha, retry_damped=False)), advanced
+        return advanced._keep(advanced._solve_from_last(alpha)), advanced
 
     def approach(self, alpha: float, *, minimum: bool = False) -> Solution | None:
         """Follow the branch to alpha from a distance, where its basin is wide.
@@ -101,7 +101,7 @@ class BranchContinuation:
         for step in map(float, np.geomspace(distant, alpha, APPROACH_STEPS)[1:]):
             if not solution.on_branch:
                 return None
-            solution = self._keep(self._solve_from_last(step, retry_damped=False))
+            solution = self._keep(self._solve_from_last(step))
         is_lost = not solution.on_branch or (minimum and solution.stability.kind == "saddle")
         return None if is_lost else solution
 
@@ -121,11 +121,11 @@ class BranchContinuation:
             self._linear_test_error = linear_test_error(self.model, seed=self.settings.seed)
         return PointSpec(self.model, alpha, self.branch, self.settings, self._linear_test_error)
 
-    def _solve_from_last(self, alpha: float, retry_damped: bool) -> SolvedPoint:
+    def _solve_from_last(self, alpha: float) -> SolvedPoint:
         assert self._last is not None
         last, self._warm_start = self._last, self._warm_start.for_neighbor()
         spec, initial = self._spec(alpha), last.solution.overlaps
-        return solve_point(spec, initial, self._warm_start, last, retry_damped=retry_damped)
+        return solve_point(spec, initial, self._warm_start, last, retry_damped=False)
 
     def _keep(self, point: SolvedPoint) -> Solution:
         self._last = point if point.solution.on_branch else None

@@ -19,8 +19,6 @@ from dotphase.theory.settings import SolverSettings
 STUDENT_T = 1.08
 #: The error of scrambled Sobol averages falls about like points^-RATE (measured: .8 to 1).
 RATE = 0.8
-#: Safety factor: the errors themselves are known to about a quarter.
-SAFETY = 1.5
 #: Largest increase of log2_points at once: errors from few points are rough.
 MAX_INCREASE = 4
 
@@ -89,6 +87,6 @@ def relative_error(evaluated: EvaluatedPoint, jacobian: Jacobian | None) -> floa
 
 def required_log2_points(error: float, log2_points: int, settings: SolverSettings) -> int:
     """log2 of the points on which the largest relative error will meet the tolerance."""
-    excess = SAFETY * error / settings.rtol
-    increase = math.ceil(math.log2(min(max(excess, 1e-6), 1e6)) / RATE)
+    excess = min(max(error / settings.rtol, 1e-6), 1e6)
+    increase = math.ceil(math.log2(excess) / RATE)
     return min(log2_points + min(increase, MAX_INCREASE), settings.max_log2_points)
