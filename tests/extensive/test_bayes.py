@@ -54,9 +54,3 @@ def test_only_the_number_of_known_scores_matters():
 
 def test_it_is_a_result(tmp_path):
     assert_is_a_result(dp.wide.bayes(alpha=0.1, rho=0.5), tmp_path)
-
-
-def test_the_regularized_student_is_no_better():
-    student = dp.wide.solve(alpha=0.1, rho=0.5, ridge=0.05)
-    error = 1.5 - 2 * student.m + student.q
-    assert error > dp.wide.bayes(alpha=0.1, rho=0.5).mmse

@@ -10,12 +10,19 @@ from dotphase.cli.main import _run, cli
 CASE = ["--rho", "0.5"]
 
 
-def test_the_command_prints_the_solution():
+def test_the_command_prints_the_solution(monkeypatch):
+    solutions = []
+
+    def record(**arguments):
+        assert arguments == {"alpha": 0.2, "rho": 0.5, "ridge": 0.2, "omega": 0.3, "length": 2}
+        solutions.append(dp.wide.solve(**arguments))
+        return solutions[-1]
+
+    monkeypatch.setattr("dotphase.extensive.solve.solve", record)
     call = ["wide", "--alpha", "0.2", *CASE, "--ridge", "0.2", "--omega", "0.3", "--json"]
     printed = json.loads(CliRunner().invoke(cli, call).stdout)
-    solution = dp.wide.solve(alpha=0.2, rho=0.5, ridge=0.2, omega=0.3)
     for name in ("q", "m", "V", "trace", "rank", "shift", "train_loss", "test_error"):
-        assert printed[name] == getattr(solution, name) and name in printed["stderr"]
+        assert printed[name] == getattr(solutions[0], name) and name in printed["stderr"]
     assert printed["converged"] is True
 
 

@@ -34,7 +34,7 @@ def rows():
 
 @pytest.fixture(scope="module")
 def solution():
-    return dp.wide.solve(alpha=0.3, rho=0.5, ridge=0.2, omega=0.3)
+    return dp.wide.solve(alpha=0.3, rho=0.5, ridge=0.2)
 
 
 @pytest.mark.parametrize("point", POINTS, ids=lambda point: "-".join(point[:-1]))
@@ -44,11 +44,15 @@ def test_rows_of_the_prototype(point):
     (row,) = (row for row in rows() if [row[name] for name in names] == key)
     numbers = [float(text) for text in key[2:]]
     options = dict(zip(("omega", "alpha", "rho", "ridge"), numbers, strict=True))
-    found = dp.wide.solve(**options, length=int(key[1]))
-    assert found.converged
+    length = int(key[1])
+    solution = dp.wide.solve(**options, length=length)
+    assert solution.converged
     for column in filter(row.get, COLUMNS):
         expected = pytest.approx(float(row[column]), rel=tolerance, abs=1e-12)
-        assert getattr(found, RENAMED.get(column, column)) == expected, column
+        assert getattr(solution, RENAMED.get(column, column)) == expected, column
+    if solution.omega == 0:
+        best = dp.wide.bayes(alpha=solution.alpha, rho=solution.rho, length=length)
+        assert 1 + solution.rho - 2 * solution.m + solution.q > best.mmse
 
 
 def test_onsets_of_the_prototype():
@@ -56,8 +60,8 @@ def test_onsets_of_the_prototype():
     assert len(onsets) == 5
     for row in onsets:
         arguments = {"rho": float(row["rho"]), "ridge": float(row["lambda"])}
-        found = dp.wide.onset(**arguments, omega=float(row["omega"]))
-        assert found == pytest.approx(float(row["alpha"]), rel=1e-5)
+        onset = dp.wide.onset(**arguments, omega=float(row["omega"]))
+        assert onset == pytest.approx(float(row["alpha"]), rel=1e-5)
 
 
 def test_the_student_is_empty_below_its_onset_only():
@@ -78,8 +82,8 @@ def test_recovery_thresholds():
     for row in rows():
         rho = float(row["rho"])
         if row["case"].startswith("nuclear"):
-            found = dp.wide.recovery(rho=rho, length=int(row["L"])).ridge
-            assert found == pytest.approx(float(row["alpha"]), rel=1e-5)
+            threshold = dp.wide.recovery(rho=rho, length=int(row["L"])).ridge
+            assert threshold == pytest.approx(float(row["alpha"]), rel=1e-5)
     assert dp.wide.recovery(rho=0.5, length=1).bayes == 0.5 - 0.5**2 / 2
     assert dp.wide.recovery(rho=0.5, length=3).bayes == pytest.approx(0.375 / 5)
     assert dp.wide.recovery(rho=3.0, length=2) == pytest.approx((0.25, 0.25))

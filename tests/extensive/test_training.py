@@ -8,13 +8,29 @@ from result_checks import assert_is_a_result
 
 
 @pytest.fixture(scope="module")
-def runs():
-    return dp.wide.train(alpha=0.7, rho=0.5, ridge=0.1, d=24, seeds=2)
+def comparison():
+    """A comparison, and the students in it."""
+    runs = []
+
+    def record(**arguments):
+        assert arguments.pop("alpha") == 0.7 and arguments.pop("seed") == 0
+        assert arguments == {"d": 24, "seeds": 2, "rho": 0.5, "ridge": 0.1}
+        runs.append(dp.wide.train(alpha=0.7, **arguments))
+        return runs[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dotphase.extensive.curves.train", record)
+        return dp.wide.compare([0.7], d=24, seeds=2, rho=0.5, ridge=0.1), runs[0]
 
 
-def test_students_agree_with_the_theory(runs):
-    """Terms of order 1/d remain, and the norm of three teachers."""
-    theory = dp.wide.solve(alpha=0.7, rho=0.5, ridge=0.1)
+@pytest.fixture(scope="module")
+def runs(comparison):
+    return comparison[1]
+
+
+def test_students_agree_with_the_theory(comparison, runs):
+    """Terms of order 1/d remain, and the norm of two teachers."""
+    theory = comparison[0].sel(source="theory", alpha=0.7)
     assert all(runs.converged)
     for name, tolerance in {
         "train_loss": 0.08,
@@ -22,21 +38,24 @@ def test_students_agree_with_the_theory(runs):
         "trace": 0.08,
         "rank": 0.08,
     }.items():
-        assert runs.mean[name] == pytest.approx(getattr(theory, name), rel=tolerance), name
+        assert runs.mean[name] == pytest.approx(float(theory[name]), rel=tolerance), name
     assert np.allclose(np.sum(runs.eigenvalues**2, axis=1) / 24, runs.q)
 
 
 def test_the_shift_is_trained_with_positions_only():
-    with_positions = dp.wide.train(alpha=0.7, rho=0.5, ridge=1.0, omega=0.9, d=24, seeds=1)
+    case = {"alpha": 0.7, "rho": 0.5, "ridge": 1.0, "omega": 0.9, "d": 24, "seeds": 1}
+    with_positions = dp.wide.train(**case)
     assert with_positions.shift[0] == pytest.approx(np.log(0.59 / 0.41), abs=0.08)
+    again, other = dp.wide.train(**case, seed=0), dp.wide.train(**case, seed=1)
+    assert with_positions.shift[0] == again.shift[0] != other.shift[0]
 
 
 def test_it_is_a_result(runs, tmp_path):
     assert_is_a_result(runs, tmp_path)
 
 
-def test_comparison_has_theory_and_the_students_of_the_seed(runs):
-    both = dp.wide.compare([0.7], d=24, seeds=2, rho=0.5, ridge=0.1)
+def test_comparison_has_theory_and_the_students(comparison, runs):
+    both = comparison[0]
     theory, training = (both.sel(source=name) for name in ("theory", "training"))
     assert float(theory["test_error"][0]) == pytest.approx(0.0259543, abs=1e-6)
     assert float(training["train_loss"][0]) == pytest.approx(runs.mean["train_loss"], rel=1e-12)

@@ -41,8 +41,10 @@ COARSE = Iteration(tolerance=1e-4, floor=1e-3, step=0.6, near=1.0, max_steps=300
 FINE = Iteration(tolerance=1e-9, floor=1e-7, step=1.0, max_steps=200)
 #: Largest change of log q, log m, log V and u in one step.
 MAX_CHANGE = 2.0
-#: Newton steps to the best positional shift, and the largest weight of the positional part.
-SHIFT_STEPS, MAX_OMEGA = 8, 0.999
+#: Newton steps to the best positional shift, the last of which is shorter than a tolerance.
+SHIFT_STEPS, SHIFT_TOLERANCE = 8, 1e-12
+#: Largest weight of the positional part.
+MAX_OMEGA = 0.999
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -211,7 +213,10 @@ def empty_overlaps(channel: Channel, omega: float) -> Overlaps:
     empty = Overlaps(0.0, 0.0, 0.0, 0.0)
     for _ in range(SHIFT_STEPS if omega else 0):
         mean = channel.averages(empty)
-        empty = empty._replace(shift=empty.shift - mean.force / mean.stiffness)
+        step = mean.force / mean.stiffness
+        empty = empty._replace(shift=empty.shift - step)
+        if abs(step) < SHIFT_TOLERANCE:
+            break
     return empty
 
 
