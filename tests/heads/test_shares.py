@@ -227,6 +227,7 @@ def test_other_arrays_are_read_through_dlpack(data, heads):
         ({"mask": np.triu(np.full((9, 5, 5), -1e9), 1)}, "mask = .*not added to scores"),
         ({"attention": iter(()), "tokens": np.zeros((9, 5), int)}, "tokens = .*in the tuples"),
         ({"attention": iter(()), "mask": np.ones((9, 5, 5))}, "mask = .*in the tuples"),
+        ({"key_tokens": np.zeros((9, 5), int)}, "must be passed with tokens"),
         ({"scores": "no"}, "scores = 'no'"),
         ({"nulls": 3}, "nulls = 3"),
         ({"settings": ShareSettings(symbols=2), "tokens": np.arange(45).reshape(9, 5)}, "at most"),

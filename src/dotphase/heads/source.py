@@ -136,6 +136,8 @@ def _check_shapes(
     if attention.ndim not in (4, 5) or 0 in attention.shape:
         raise InvalidInput(ATTENTION, f"shape {attention.shape}", SHAPE)
     count, (queries, keys) = len(attention), attention.shape[-2:]
+    if tokens is None and key_tokens is not None:
+        raise InvalidInput(KEY_TOKENS, "without tokens", "must be passed with tokens")
     key_tokens = tokens if key_tokens is None else key_tokens
     pair = []
     for field, value, length in ((TOKENS, tokens, queries), (KEY_TOKENS, key_tokens, keys)):
