@@ -121,12 +121,12 @@ def test_masked_keys_do_not_enter(data, heads):
     causal = np.tril(np.ones((LENGTH, LENGTH), bool))
     cut = np.where(causal, attention, 0)
     cut /= cut.sum(axis=-1, keepdims=True)
-    inferred = dp.heads.shares(cut, tokens)
-    explicit = dp.heads.shares(np.where(causal, cut, 0.3), tokens, causal)
+    inferred = dp.heads.shares(cut, tokens, nulls=19)
+    explicit = dp.heads.shares(np.where(causal, cut, 0.3), tokens, causal, nulls=19)
     np.testing.assert_array_equal(inferred.semantic, explicit.semantic)
     longer = np.pad(attention, ((0, 0), (0, 0), (0, 2), (0, 2)), constant_values=0.5)
     real = np.broadcast_to(np.arange(LENGTH + 2) < LENGTH, (SENTENCES, LENGTH + 2))
-    padded = dp.heads.shares(longer, np.pad(tokens, ((0, 0), (0, 2))), real)
+    padded = dp.heads.shares(longer, np.pad(tokens, ((0, 0), (0, 2))), real, nulls=19)
     np.testing.assert_allclose(padded.semantic, heads.semantic)
 
 
@@ -145,7 +145,7 @@ def test_a_stream_of_batches_gives_the_same_result(data, heads):
     parts = [slice(first, first + 40) for first in range(0, SENTENCES, 40)]
     attention, tokens = data
     stream = ((attention[part], tokens[part]) for part in parts)
-    again = dp.heads.shares(stream, symbols=SYMBOLS, blocks=16)
+    again = dp.heads.shares(stream, symbols=SYMBOLS, blocks=16, nulls=19)
     np.testing.assert_allclose(again.semantic, heads.semantic, atol=5e-3)
     np.testing.assert_allclose(again.patterns["entropy"], heads.patterns["entropy"], rtol=1e-5)
 
@@ -157,7 +157,7 @@ def test_more_groups_than_integers_are_refused():
 
 
 def test_hashed_tables_agree_with_exact_ones(data, heads):
-    hashed = dp.heads.shares(*data, table_bytes=4 * 16 * len(MIXTURES) * 120)
+    hashed = dp.heads.shares(*data, table_bytes=4 * 16 * len(MIXTURES) * 120, nulls=19)
     assert 0.3 < hashed.coverage["both"] < 0.95 and hashed.coverage["semantic"] == 1
     np.testing.assert_allclose(hashed.positional, heads.positional, atol=2e-5)
     np.testing.assert_allclose(hashed.rest, heads.rest, atol=0.1)
@@ -181,8 +181,9 @@ def test_keys_can_have_tokens_of_their_own():
     tokens = rng.integers(6, size=(400, 7))
     previous = np.pad(tokens[:, :-1], ((0, 0), (1, 0)), constant_values=6)
     scores = 3.0 * (tokens[:, :, None] == previous[:, None, :])[:, None]
-    assert dp.heads.shares(scores, tokens, scores=True).semantic[0] < 0.1
-    assert dp.heads.shares(scores, tokens, key_tokens=previous, scores=True).semantic[0] > 0.7
+    settings = dp.heads.ShareSettings(scores=True, nulls=19)
+    assert dp.heads.shares(scores, tokens, settings=settings).semantic[0] < 0.1
+    assert dp.heads.shares(scores, tokens, None, previous, settings).semantic[0] > 0.7
 
 
 def test_uniform_attention_has_no_share():
@@ -209,7 +210,7 @@ def test_layers_are_kept_and_the_result_is_one(data, tmp_path):
 
 def test_other_arrays_are_read_through_dlpack(data, heads):
     attention, tokens = jnp.asarray(data[0]), jnp.asarray(data[1])
-    np.testing.assert_allclose(dp.heads.shares(attention, tokens).rest, heads.rest)
+    np.testing.assert_allclose(dp.heads.shares(attention, tokens, nulls=19).rest, heads.rest)
     low = as_array("attention", attention.astype(jnp.bfloat16))
     assert low.shape == attention.shape
 
