@@ -29,6 +29,12 @@ def model():
     return dp.positional_semantic(ridge=0.02)
 
 
+@pytest.fixture(scope="module")
+def runs(model):
+    """Two runs at finite d."""
+    return dp.online(model, [0.5, 2.0], 4.0, START, d=40, repetitions=2, order=6)
+
+
 def velocity(model, state, lr, rule, spherical=False):
     initial = limit_initialization(model, start_components(model, START))
     return np.asarray(one_pass.velocity(model, initial, state, lr, rule, spherical))
@@ -214,8 +220,11 @@ def test_training_on_fresh_sentences_follows_both(model):
         minibatch=batch, held_out=2,
     )  # fmt: skip
     assert {run.iterations for run in runs.runs} == {60}
-    chain = dp.online(model, [3.0], 4.0, START, d=d, repetitions=32, batch_fraction=batch / d)
-    limit = dp.online(model, [3.0], 4.0, START)
+    rule = {"order": 6}
+    chain = dp.online(
+        model, [3.0], 4.0, START, d=d, repetitions=32, batch_fraction=batch / d, **rule
+    )
+    limit = dp.online(model, [3.0], 4.0, START, **rule)
     for name in ("test_error", "theta", "q"):
         values = np.array([getattr(run, name) for run in runs.runs])
         mean, error = values.mean(), values.std(ddof=1) / np.sqrt(seeds)
@@ -228,11 +237,11 @@ def test_training_on_fresh_sentences_follows_both(model):
 
 def test_random_starts_leave_zero_overlaps_only_at_finite_d():
     model = dp.positional_semantic(ridge=1e-4)
-    limit = dp.online(model, [20.0], 16.0)
+    limit = dp.online(model, [20.0], 16.0, order=6)
     assert np.all(limit.theta == 0)
     assert np.all(limit.m == 0)
     assert np.isnan(limit.exit_alpha()).all()
-    runs = dp.online(model, [30.0, 60.0], 16.0, d=200, repetitions=8, batch_fraction=0.05)
+    runs = dp.online(model, [30.0, 60.0], 16.0, d=200, repetitions=8, batch_fraction=0.05, order=6)
     shares = runs.mechanism_shares()
     assert np.isfinite(runs.exit_alpha()).sum() >= 6
     assert shares["semantic"] + shares["positional"] + shares["mixed"] >= 0.75
@@ -241,7 +250,8 @@ def test_random_starts_leave_zero_overlaps_only_at_finite_d():
 def test_batches_become_single_sentences(model):
     """Steps on batches of b d sentences differ from the equations by order b."""
     paths = [
-        dp.online(model, [2.0, 4.0], 6.0, START, batch_fraction=size) for size in (0.0, 0.25, 0.5)
+        dp.online(model, [2.0, 4.0], 6.0, START, batch_fraction=size, order=6)
+        for size in (0.0, 0.25, 0.5)
     ]
     half, whole = (path.theta[1:] - paths[0].theta[1:] for path in paths[1:])
     assert np.all(np.abs(whole) > 1e-5)
@@ -249,38 +259,36 @@ def test_batches_become_single_sentences(model):
 
 
 def test_the_sphere_keeps_the_length(model):
-    for changes in ({}, {"batch_fraction": 0.1}, {"d": 40, "repetitions": 2}):
-        path = dp.online(model, [1.0, 3.0], 8.0, START, spherical=True, **changes)
+    for changes in ({}, {"batch_fraction": 0.25}, {"d": 40, "repetitions": 2}):
+        path = dp.online(model, [1.0, 2.0], 8.0, START, spherical=True, order=6, **changes)
         np.testing.assert_allclose(path.q, path.q[0], rtol=1e-5)
         assert np.ptp(path.test_error) > 1e-5
 
 
 def test_schedules_and_functions_of_alpha(model):
     alphas = [1.0, 4.0]
-    path = dp.online(model, alphas, 6.0, START, schedule="inverse")
-    again = dp.online(model, alphas, lambda alpha: 6.0 / (1 + alpha), START)
+    path = dp.online(model, alphas, 6.0, START, schedule="inverse", order=6)
+    again = dp.online(model, alphas, lambda alpha: 6.0 / (1 + alpha), START, order=6)
     np.testing.assert_allclose(path.theta, again.theta, rtol=1e-8)
     np.testing.assert_allclose(path.lr, [6.0, 3.0, 1.2])
-    assert dp.online(model, alphas, 6.0, START, schedule="cosine").lr[-1] == 0
-    assert dp.online(model, alphas, 6.0, START, schedule="linear").theta[-1] != path.theta[-1]
+    assert dp.online(model, alphas, 6.0, START, schedule="cosine", order=6).lr[-1] == 0
+    linear = dp.online(model, alphas, 6.0, START, schedule="linear", order=6)
+    assert linear.theta[-1] != path.theta[-1]
 
 
-def test_paths_are_results(model, tmp_path):
-    path = dp.online(model, [0.5, 1.0], 2.0, "semantic", d=40, repetitions=2)
-    assert isinstance(path, OnePass)
-    assert_is_a_result(path, tmp_path)
-    data = path.dataset()
+def test_paths_are_results(runs, tmp_path):
+    assert isinstance(runs, OnePass)
+    assert_is_a_result(runs, tmp_path)
+    data = runs.dataset()
     assert data["theta"].dims == ("alpha",)
     assert data["theta_samples"].dims == ("repetition", "alpha")
-    assert set(path.to_dict()) >= {"alpha", "test_error", "theta", "m", "q", "stderr", "seconds"}
+    assert set(runs.to_dict()) >= {"alpha", "test_error", "theta", "m", "q", "stderr", "seconds"}
 
 
-def test_runs_do_not_depend_on_the_records(model):
-    few, many = (
-        dp.online(model, alphas, 4.0, START, d=40, repetitions=2)
-        for alphas in ([2.0], [0.5, 1.0, 2.0])
-    )
-    np.testing.assert_allclose(few.theta[-1], many.theta[-1], rtol=1e-12)
+def test_runs_do_not_depend_on_the_records(model, runs):
+    others = dp.online(model, [1.25, 2.0], 4.0, START, d=40, repetitions=2, order=6)
+    assert others.theta[1] != runs.theta[1]
+    np.testing.assert_allclose(others.theta[-1], runs.theta[-1], rtol=1e-12)
 
 
 @pytest.mark.parametrize(
