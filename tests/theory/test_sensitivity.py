@@ -56,7 +56,8 @@ def test_errors_cover_the_spread_over_seeds(paper):
 
 def test_the_loss_slope_is_the_derivative_by_alpha(semantic):
     found = semantic.derivative("alpha")
-    assert found.value["train_loss"] == pytest.approx(semantic.loss_slope, rel=1e-3)
+    assert found.train_loss == pytest.approx(semantic.loss_slope, rel=1e-3)
+    assert found.test_error == found.value["test_error"]
 
 
 def test_overlaps_and_norms_have_the_same_derivatives(semantic):

@@ -61,7 +61,7 @@ class Derivative(Result):
     Examples
     --------
     >>> solution = dp.solve(dp.positional_semantic(), alpha=2.0, log2_points=12)
-    >>> solution.derivative("alpha").value["test_error"] < 0
+    >>> solution.derivative("alpha").test_error < 0
     True
     """
 
@@ -72,6 +72,16 @@ class Derivative(Result):
     overlaps: Overlaps
     value: dict[str, float]
     stderr: dict[str, float]
+
+    @property
+    def train_loss(self) -> float:
+        """Derivative of the training loss."""
+        return self.value["train_loss"]
+
+    @property
+    def test_error(self) -> float:
+        """Derivative of the test error."""
+        return self.value["test_error"]
 
     @property
     def description(self) -> Description:
