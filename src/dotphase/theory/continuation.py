@@ -76,7 +76,7 @@ class BranchContinuation:
             point = fresh if point is None or fresh.solution.matches_branch else point
         self._keep(point)
         if self.seed_ensemble:
-            return solve_with_seeds(self._spec(alpha), point.solution)
+            return solve_with_seeds(self._spec(alpha), point.solution, self._last)
         return point.solution
 
     def trial_step(self, alpha: float) -> tuple[Solution, BranchContinuation]:

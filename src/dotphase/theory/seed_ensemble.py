@@ -19,7 +19,7 @@ from dotphase.theory.overlaps import Overlaps
 from dotphase.theory.point_evaluator import ProxWarmStart
 from dotphase.theory.point_spec import PointSpec
 from dotphase.theory.solution import Solution
-from dotphase.theory.solve_point import solve_point
+from dotphase.theory.solve_point import SolvedPoint, solve_point
 from dotphase.theory.stability import Stability
 
 #: Number of additional seeds.
@@ -34,9 +34,12 @@ THRESHOLD_FACTOR = 10.0
 STUDENT_T = 1.14
 
 
-def solve_with_seeds(spec: PointSpec, solution: Solution) -> Solution:
+def solve_with_seeds(
+    spec: PointSpec, solution: Solution, neighbor: SolvedPoint | None = None
+) -> Solution:
     """Solve again with other seeds if one seed does not determine the solution.
 
+    Newton steps from `neighbor`, the same point with its Jacobian, come first where it is given.
     The loop ends early once a majority of the seeds has found no such branch.
     """
     if not is_undetermined(solution):
@@ -53,7 +56,7 @@ def solve_with_seeds(spec: PointSpec, solution: Solution) -> Solution:
             log2_points=solution.log2_points,
             seed=spec.settings.seed + number * SEED_STRIDE,
         )
-        replica = solve_point(replace(spec, settings=settings), initial, ProxWarmStart())
+        replica = solve_point(replace(spec, settings=settings), initial, ProxWarmStart(), neighbor)
         replicas.append(replica.solution)
     return merge_replicas(solution, replicas)
 
