@@ -1,5 +1,7 @@
 """One pass over fresh sentences: closed forms, exact steps, and training."""
 
+import dataclasses
+import re
 from functools import partial
 
 import equinox as eqx
@@ -13,7 +15,7 @@ import dotphase as dp
 import dotphase.dmft.online
 from dotphase.dmft import one_pass
 from dotphase.dmft.initialization import limit_initialization
-from dotphase.dmft.online import OnePass
+from dotphase.dmft.online import OnePass, _rules
 from dotphase.finite_d.initialization import resolve_start, start_components
 from dotphase.finite_d.loss import data_loss
 from dotphase.runtime.precision import use_precision
@@ -237,7 +239,8 @@ def test_training_on_fresh_sentences_follows_both(model):
 
 def test_random_starts_leave_zero_overlaps_only_at_finite_d():
     model = dp.positional_semantic(ridge=1e-4)
-    limit = dp.online(model, [20.0], 16.0, order=6)
+    with pytest.warns(UserWarning, match="give d"):
+        limit = dp.online(model, [20.0], 16.0, order=6)
     assert np.all(limit.theta == 0)
     assert np.all(limit.m == 0)
     assert np.isnan(limit.exit_alpha()).all()
@@ -296,12 +299,12 @@ def test_runs_do_not_depend_on_the_records(model, runs):
     [
         {"alpha": 0.0}, {"alpha": [2.0, 1.0]}, {"alpha": [-1.0, 1.0]}, {"alpha": "one"},
         {"lr": 0.0}, {"lr": lambda alpha: -1.0}, {"lr": np.nan}, {"start": "nowhere"},
-        {"d": 1}, {"batch_fraction": 2.0}, {"schedule": "none"}, {"repetitions": 0},
+        {"d": 1}, {"d": 2}, {"batch_fraction": 2.0}, {"schedule": "none"}, {"repetitions": 0},
         {"order": 2}, {"scale": -1.0}, {"start": lambda key, teacher, positions: teacher},
     ],
 )  # fmt: skip
 def test_bad_arguments_are_named(model, change):
-    arguments = {"alpha": 1.0, "lr": 1.0, "start": "random"} | change
+    arguments = {"alpha": 1.0, "lr": 1.0, "start": "semantic"} | change
     with pytest.raises(dp.InvalidInput, match=next(iter(change))):
         dp.online(model, **arguments)
 
@@ -314,6 +317,8 @@ def test_tokens_must_be_white_and_independent(model):
 def test_a_descent_that_diverges_is_not_hidden():
     path = dp.online(dp.scalar_link(lambda h: h, lambda h: h), [5.0, 400.0], 5.0, "semantic")
     assert path.diverged
+    assert path.mechanism_shares()["diverged"] == 1
+    assert "DIVERGED" in str(path)
 
 
 @pytest.mark.parametrize("lr", [1e100, 1e155])
@@ -326,3 +331,19 @@ def test_stiff_equations_are_given_up(model, monkeypatch):
     monkeypatch.setattr(dotphase.dmft.online, "MAX_EVALUATIONS", 50)
     with pytest.raises(RuntimeError, match="smaller lr"):
         dp.online(model, 20.0, 1e3, "semantic")
+
+
+def test_rules_of_different_seeds_have_different_points():
+    attention = dp.softmax_attention
+    wide = dp.Model(attention, attention, length=3, sigma=0.5, positions=np.eye(3), ridge=0.01)
+    first, second = (_rules(wide, dp.analysis.OnlineSettings(seed=seed)) for seed in (0, 1))
+    assert not np.array_equal(first[1].points, second[0].points)
+
+
+def test_columns_of_the_text_are_apart(model):
+    path = dp.online(model, 1.0, 2.0, "semantic")
+    precise = dataclasses.replace(
+        path, theta=path.theta / 3, stderr=path.stderr | {"theta": np.full_like(path.theta, 1e-12)}
+    )
+    rows = str(precise).splitlines()[2:-1]
+    assert all(len(re.split(r" {2,}", row.strip())) == 5 for row in rows)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import dotphase as dp
+import dotphase.extensive.score_channel
 from dotphase.extensive.score_channel import Overlaps, ScoreChannel, rules, score_map
 from result_checks import assert_is_a_result
 
@@ -150,3 +151,8 @@ def test_bad_input_is_named(name, value):
     with pytest.raises(dp.InvalidInput) as caught:
         dp.wide.solve(**arguments)
     assert caught.value.field == name
+
+
+def test_unsettled_proximal_points_are_not_hidden(monkeypatch):
+    monkeypatch.setattr(dotphase.extensive.score_channel, "MAX_NEWTON", 0)
+    assert not dp.wide.solve(alpha=0.7, rho=0.5, ridge=0.1).converged

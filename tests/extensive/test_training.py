@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import dotphase as dp
+import dotphase.extensive.curves
+import dotphase.extensive.training
 from result_checks import assert_is_a_result
 
 
@@ -48,6 +50,23 @@ def test_the_shift_is_trained_with_positions_only():
     assert with_positions.shift[0] == pytest.approx(np.log(0.59 / 0.41), abs=0.08)
     again, other = dp.wide.train(**case, seed=0), dp.wide.train(**case, seed=1)
     assert with_positions.shift[0] == again.shift[0] != other.shift[0]
+
+
+def test_students_that_have_not_converged_are_reported(runs, monkeypatch):
+    assert "NOT CONVERGED" not in str(runs)
+    monkeypatch.setattr(dotphase.extensive.training, "MAX_ITERATIONS", 3)
+    both = dp.wide.compare([0.7], d=8, seeds=2, rho=0.5, ridge=0.1)
+    assert both["converged"].sel(alpha=0.7).values.tolist() == [True, False]
+    short = dp.wide.train(alpha=0.7, rho=0.5, ridge=0.1, d=8, seeds=2)
+    assert "NOT CONVERGED (2 of 2)" in str(short)
+
+
+@pytest.mark.parametrize("change", [{"length": 1}, {"d": 1}])
+def test_a_comparison_is_refused_before_the_curve_is_solved(change, monkeypatch):
+    monkeypatch.delattr(dotphase.extensive.curves, "curve")
+    arguments = {"d": 8, "rho": 0.5, "ridge": 0.1} | change
+    with pytest.raises(dp.InvalidInput, match=next(iter(change))):
+        dp.wide.compare([0.7], **arguments)
 
 
 def test_it_is_a_result(runs, tmp_path):

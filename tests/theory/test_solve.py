@@ -204,3 +204,8 @@ def test_a_strong_ridge_leaves_no_student():
     # At Q = 0 attention is uniform: eps_g = (1/L) E tr[(T - 1/2) diag(rho) (T - 1/2)^T].
     np.testing.assert_allclose(solution.train_loss, 1.5 * solution.test_error, rtol=1e-2)
     assert all(math.isfinite(error) for error in solution.stderr.values())
+
+
+def test_the_points_inside_a_cluster_need_symmetry_breaking():
+    with pytest.raises(dp.InvalidInput, match="breaking"):
+        dp.solve(dp.positional_semantic(), 2.0, inner=9)

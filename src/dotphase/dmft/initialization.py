@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -34,6 +36,13 @@ def limit_initialization(model: Model, parts: StartComponents) -> Initialization
         weights=jnp.asarray(np.concatenate([parts.theta, components, root], axis=1)),
         free=jnp.asarray(free_directions(model, parts, modes)),
     )
+
+
+def warn_if_fixed(initial: Initialization) -> None:
+    """Warn if symmetry keeps all overlaps with the teacher and the positions at zero."""
+    if not np.any(initial.free[:, : -len(initial.free)]):
+        text = "theta and m of this start stay zero in the limit of large d, by symmetry"
+        warnings.warn(f"{text}; they grow at finite d: give d", stacklevel=5)
 
 
 def free_directions(

@@ -22,7 +22,11 @@ from dotphase.config.serialization import fields_except
 from dotphase.config.settings import replace_fields
 from dotphase.dmft import one_pass
 from dotphase.dmft.conditioned_descent import Initialization
-from dotphase.dmft.initialization import finite_d_initialization, limit_initialization
+from dotphase.dmft.initialization import (
+    finite_d_initialization,
+    limit_initialization,
+    warn_if_fixed,
+)
 from dotphase.dmft.online_settings import SCHEDULES, OnlineFields, OnlineSettings
 from dotphase.dmft.test_error import field_rule
 from dotphase.errors import InvalidInput
@@ -30,11 +34,18 @@ from dotphase.finite_d.datasets import count_sentences
 from dotphase.finite_d.initialization import (
     PrescribedStart,
     StartFunction,
+    position_modes,
     resolve_start,
     start_components,
     start_name,
 )
-from dotphase.finite_d.overlaps import MECHANISMS, mechanism_of, overlap_norms, positional_alignment
+from dotphase.finite_d.overlaps import (
+    DIVERGED_RUN,
+    MECHANISMS,
+    mechanism_of,
+    overlap_norms,
+    positional_alignment,
+)
 from dotphase.finite_d.test_error import attention_error, count_fields, field_error
 from dotphase.model import Model
 from dotphase.model.definition import refuse, refuse_spectrum
@@ -148,7 +159,7 @@ class OnePass(Result):
         return np.where(above.any(axis=1), self.alpha[above.argmax(axis=1)], np.nan)
 
     def mechanism_shares(self) -> dict[str, float]:
-        """Return the share of runs that have learned each mechanism at the last alpha.
+        """Return the share of runs that have learned each mechanism at the last alpha, or diverged.
 
         Examples
         --------
@@ -158,7 +169,7 @@ class OnePass(Result):
         """
         last = [part[:, -1] for part in self.alignments().values()]
         names = [mechanism_of(s, p, self.d or 2**30) for s, p in zip(*last, strict=True)]
-        return {name: names.count(name) / len(names) for name in MECHANISMS}
+        return {name: names.count(name) / len(names) for name in (*MECHANISMS, DIVERGED_RUN)}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the path as plain numbers and lists, ready for JSON."""
@@ -168,7 +179,8 @@ class OnePass(Result):
     def description(self) -> Description:
         """Values with errors at a few alphas."""
         dimension = "d -> infinity" if self.d is None else f"d = {self.d}"
-        title = f"one pass to alpha = {self.alpha[-1]:g}, {dimension}, start {self.start}"
+        state = "DIVERGED: " if self.diverged else ""
+        title = f"{state}one pass to alpha = {self.alpha[-1]:g}, {dimension}, start {self.start}"
         title += f", lr = {self.lr[0]:g} ({self.settings.schedule})"
         table: list[tuple[str, ...]] = [("alpha", *QUANTITIES)]
         for k in np.unique(np.linspace(0, len(self.alpha) - 1, PRINTED).round().astype(int)):
@@ -278,10 +290,9 @@ def _limit(
 ) -> tuple[Values, Errors]:
     """Return the path in the limit of large d, and its difference between two quadrature rules."""
     initial = limit_initialization(model, start_components(model, start, settings.scale))
+    warn_if_fixed(initial)
     results = []
-    for order, seed in ((settings.order, settings.seed), (settings.order - 2, settings.seed + 1)):
-        rng = np.random.default_rng([seed, count_fields(model)])
-        rule = field_rule(model, rng, order, LOG2_POINTS)
+    for rule in _rules(model, settings):
         if settings.batch_fraction:
             steps = _steps(alphas, rates, settings.batch_fraction, settings)
             path = one_pass.descend(model, initial, *steps, rule)
@@ -291,6 +302,14 @@ def _limit(
     values, check = results
     stderr = {name: np.abs(values[name] - check[name]) for name in QUANTITIES}
     return {name: row[None] for name, row in values.items()}, stderr
+
+
+def _rules(model: Model, settings: OnlineSettings) -> tuple[Rule, Rule]:
+    """Return two quadrature rules for the fields, the first one for the result."""
+    children = np.random.SeedSequence([settings.seed, count_fields(model)]).spawn(2)
+    rngs = [np.random.default_rng(child) for child in children]
+    first = field_rule(model, rngs[0], settings.order, LOG2_POINTS)
+    return first, field_rule(model, rngs[1], settings.order - 2, LOG2_POINTS)
 
 
 def _integrate(
@@ -333,6 +352,9 @@ def _finite(
     model: Model, alphas: np.ndarray, rates: Rates, start: Start, d: int, settings: OnlineSettings
 ) -> tuple[Values, Errors]:
     """Return the paths of independent runs at finite d, and standard errors of their means."""
+    # The basis has the teacher, the positions and the rest of the weights.
+    base = model.teacher_rank + position_modes(model).shape[1] + model.student_rank
+    validation.integer("d", d, at_least=base)
     initialize = resolve_start(model, start, settings.scale)
     keys = jax.random.split(jax.random.key(settings.seed), (settings.repetitions, 2))
     initial = jax.vmap(lambda key: finite_d_initialization(model, initialize, d, key))(keys[:, 0])
@@ -344,8 +366,7 @@ def _finite(
         return one_pass.descend(model, initial, *steps, sentences)
 
     paths = jax.vmap(run)(initial, keys[:, 1])
-    rng = np.random.default_rng([settings.seed, count_fields(model)])
-    rule = field_rule(model, rng, settings.order, LOG2_POINTS)
+    rule = _rules(model, settings)[0]
     rows = [
         _measure(model, jax.tree.map(lambda part, k=k: part[k], initial), path, rule, d)
         for k, path in enumerate(paths)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple, Unpack
@@ -18,8 +17,8 @@ from dotphase.dmft.conditioned_descent import Initialization
 from dotphase.dmft.ensemble import Descent, Repetition, run_repetitions
 from dotphase.dmft.initialization import (
     finite_d_initialization,
-    free_directions,
     limit_initialization,
+    warn_if_fixed,
 )
 from dotphase.dmft.result import QUANTITIES, PathOverlaps, Trajectory
 from dotphase.dmft.settings import DynamicsFields, DynamicsSettings
@@ -28,7 +27,6 @@ from dotphase.finite_d.datasets import check_dtype, count_sentences
 from dotphase.finite_d.initialization import (
     PrescribedStart,
     StartFunction,
-    position_modes,
     resolve_start,
     start_components,
     start_name,
@@ -155,12 +153,9 @@ def _initializer(
         function = resolve_start(model, start, settings.scale)
         norm = settings.teacher_norm
         return partial(finite_d_initialization, model, function, d, teacher_norm=norm)
-    parts = start_components(model, start, settings.scale)
-    modes = position_modes(model).shape[1]
-    if not np.any(free_directions(model, parts, modes)[:, : -model.student_rank]):
-        text = "theta and m of this start stay zero in the limit of large d, by symmetry"
-        warnings.warn(f"{text}; they grow at finite d: give d", stacklevel=4)
-    return lambda key: limit_initialization(model, parts)
+    initial = limit_initialization(model, start_components(model, start, settings.scale))
+    warn_if_fixed(initial)
+    return lambda key: initial
 
 
 class _Ensemble(NamedTuple):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from dotphase.config import validation
 from dotphase.extensive import QUANTITIES
 from dotphase.extensive.solve import solve
-from dotphase.extensive.training import train
+from dotphase.extensive.training import MAX_D, train
 from dotphase.extensive.transitions import onset
 from dotphase.storage.labels import add_labels
 from dotphase.storage.provenance import provenance
@@ -40,7 +41,6 @@ def curve(alphas: Sequence[float], **options: Any) -> xr.Dataset:
     grid = validation.grid("alphas", alphas).tolist()
     solutions = [solve(alpha=alpha, **options) for alpha in grid]
     dataset = _along_alpha(solutions, [vars(solution) for solution in solutions])
-    dataset["converged"] = ("alpha", [solution.converged for solution in solutions])
     return dataset.assign_attrs(provenance(**options, onset=onset(**options)))
 
 
@@ -60,7 +60,8 @@ def compare(
     -------
     xarray.Dataset
         Dimensions ``source`` ("theory", "training") and ``alpha``; every quantity with its
-        ``_stderr``. Training differs by terms of order 1/d; the shift by terms of order d^-1/2.
+        ``_stderr``, and ``converged`` (for training: all students). Training differs by terms of
+        order 1/d; the shift by terms of order d^-1/2.
 
     Examples
     --------
@@ -69,6 +70,8 @@ def compare(
     ('source', 'alpha')
     """
     sizes = {"d": d, "seeds": validation.integer("seeds", seeds, at_least=2), "seed": seed}
+    validation.integer("d", d, at_least=2, at_most=MAX_D)
+    validation.integer("length", options.get("length", 2), at_least=2)
     theory = curve(alphas, **options)
     runs = [train(alpha=alpha, **sizes, **options) for alpha in theory["alpha"].values.tolist()]
     training = _along_alpha(runs, [run.mean for run in runs])
@@ -83,6 +86,7 @@ def _along_alpha(results: Sequence[Any], means: Sequence[Mapping[str, float]]) -
     for name in results[0].stderr:
         variables[name] = ("alpha", [mean[name] for mean in means])
         variables[f"{name}_stderr"] = ("alpha", [result.stderr[name] for result in results])
+    variables["converged"] = ("alpha", [bool(np.all(result.converged)) for result in results])
     dataset = add_labels(xr.Dataset(variables, {"alpha": [result.alpha for result in results]}))
     dataset["alpha"].attrs["long_name"] = "sample complexity α = n/d²"
     for name in results[0].stderr:

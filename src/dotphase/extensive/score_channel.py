@@ -34,6 +34,8 @@ CONVEX = 1.0
 CURVATURE = 2.0
 #: Gradient, relative to 1, at which a proximal point has converged.
 PROX_TOLERANCE = 1e-11
+#: The same beyond which a point counts as unsettled: rounding stops some before the tolerance.
+SETTLED = 1e-6
 
 Scores = Float[np.ndarray, "k points"]
 Points = slice | np.ndarray
@@ -76,6 +78,8 @@ class ScoreAverages(NamedTuple):
     #: Mean slope of l along e, and its derivative in the shift.
     force: float
     stiffness: float
+    #: Share of the points whose proximal point has not converged.
+    unsettled: float = 0.0
 
 
 @lru_cache(maxsize=8)
@@ -186,6 +190,7 @@ class ScoreChannel:
         if V > 0:
             self.last = X
         gradient, hessian = self.slopes(X)
+        slope = np.abs(X - w + V * gradient).max(axis=0)
         identity = np.eye(self.k)[:, :, None]
         response = self.mean(solve_definite(identity + V * hessian, hessian))
         vhat = float(np.trace(response))
@@ -197,6 +202,7 @@ class ScoreChannel:
             loss=float(self.mean(self.loss(X))),
             force=float(self.direction @ self.mean(gradient)),
             stiffness=float(self.direction @ response @ self.direction),
+            unsettled=float(self.mean(1.0 - (slope <= SETTLED * (1 + V)))),
         )
 
     def mean(self, values: Float[np.ndarray, "*any points"]) -> Float[np.ndarray, "*any"]:

@@ -41,6 +41,8 @@ COARSE = Iteration(tolerance=1e-4, floor=1e-3, step=0.6, near=1.0, max_steps=300
 FINE = Iteration(tolerance=1e-9, floor=1e-7, step=1.0, max_steps=200)
 #: Largest change of log q, log m, log V and u in one step.
 MAX_CHANGE = 2.0
+#: Largest share of sentences without a converged proximal point in a converged solution.
+MAX_UNSETTLED = 1e-3
 #: Newton steps to the best positional shift, the last of which is shorter than a tolerance.
 SHIFT_STEPS, SHIFT_TOLERANCE = 8, 1e-12
 #: Largest weight of the positional part.
@@ -198,7 +200,8 @@ def solve(
     return WideSolution(
         **vars(point),
         **{name: mean[name] for name in QUANTITIES},
-        converged=all(iteration.outcome.success for iteration in iterations),
+        converged=all(iteration.outcome.success for iteration in iterations)
+        and max(table["unsettled"]) < MAX_UNSETTLED,
         residual=max((iteration.residual for iteration in iterations), default=0.0),
         iterations=sum(iteration.iterations for iteration in iterations),
         stderr={name: float(shrink * np.std(table[name], ddof=len(rows) > 1))
@@ -269,4 +272,5 @@ def _measure(point: WidePoint, channel: Channel, overlaps: Overlaps) -> dict[str
         "train_loss": point.alpha * mean.loss + point.ridge * matrix.trace,
         "test_error": 2 / point.length * channel.test_loss(overlaps),
         **{name: point.alpha * getattr(mean, name) for name in ("vhat", "mhat", "chihat")},
+        "unsettled": mean.unsettled,
     }

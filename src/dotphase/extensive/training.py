@@ -22,6 +22,8 @@ from dotphase.runtime.memory_limit import check_storage
 from dotphase.runtime.precision import in_double_precision
 from dotphase.storage.results import Result
 
+#: Largest dimension of a token.
+MAX_D = 2000
 #: Fresh sentences for the test error.
 HELD_OUT = 20_000
 #: Largest number of iterations; largest gradient, relative to the ridge, of a trained student.
@@ -81,7 +83,10 @@ class WideTraining(WidePoint, Result):
     @property
     def description(self) -> Description:
         """Means over data sets with their errors."""
-        title = f"{len(self.q)} students, d = {self.d}, alpha = {self.alpha:g}, rho = {self.rho:g}"
+        failed = self.converged.count(False)
+        state = f"NOT CONVERGED ({failed} of {len(self.q)}): " if failed else ""
+        title = f"{state}{len(self.q)} students, d = {self.d}, "
+        title += f"alpha = {self.alpha:g}, rho = {self.rho:g}"
         rows = ((name, format_value(self.mean[name], self.stderr[name])) for name in MEASURED)
         return Description(title, tuple(rows))
 
@@ -122,7 +127,7 @@ def train(
     start = time.perf_counter()
     point = check_point(alpha, rho, ridge, length, omega)
     validation.integer("length", length, at_least=2)
-    validation.integer("d", d, at_least=2, at_most=2000)
+    validation.integer("d", d, at_least=2, at_most=MAX_D)
     count = validation.integer("seeds", seeds, at_least=1)
     root = validation.integer("seed", seed, at_least=0)
     # Tokens, their projections and gradients: six arrays of the size of the data set.

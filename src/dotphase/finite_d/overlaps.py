@@ -14,6 +14,8 @@ from dotphase.model import Model
 
 #: Mechanisms that a student can have learned.
 MECHANISMS = ("semantic", "positional", "mixed", "uninformed")
+#: Instead of a mechanism, for weights that are not finite.
+DIVERGED_RUN = "diverged"
 #: Alignments above this multiple of 1/sqrt(d) count as learned; random weights have 1/sqrt(d).
 DETECTION_FACTOR = 4.0
 
@@ -99,9 +101,12 @@ def positional_alignment(m: Any, q: Any) -> Any:
 def mechanism_of(semantic_alignment: Any, positional_alignment: Any, d: int) -> str:
     """Return the mechanism of a student, one of `MECHANISMS`, from its two alignments.
 
+    Alignments that are not finite are those of a student that has `DIVERGED_RUN`.
     Random weights have alignments of about ``1/sqrt d``.
     """
     alignments = {"semantic": semantic_alignment, "positional": positional_alignment}
+    if not np.all(np.isfinite(list(alignments.values()))):
+        return DIVERGED_RUN
     if min(alignments.values()) > 0.5:
         return "mixed"
     best = max(alignments, key=lambda name: alignments[name])

@@ -123,6 +123,8 @@ def solve(
     0.0014
     """
     if validation.integer("breaking", breaking, at_least=0, at_most=1) == 0:
+        if inner is not None:
+            raise InvalidInput("inner", inner, "needs breaking=1")
         settings = with_changes(settings, DEFAULT, changes)
         job = _solve_job(model, alpha, start, settings)
         counter = ProgressCounter("solve", None, progress)

@@ -20,7 +20,9 @@ from dotphase.cli.options import (
 from dotphase.cli.output import Files, print_and_write
 
 
-@click.command("online", epilog="Example: dotphase online --alpha 20 --start semantic --lr 2")
+@click.command(
+    "online", epilog="Example: dotphase online --start random --lr 16 --d 1000 --alpha 20"
+)
 @task_options("online", start="random")
 @parameter_options(START_OVERLAPS, "overlaps")
 @out_option
