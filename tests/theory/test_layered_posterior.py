@@ -7,7 +7,7 @@ import pytest
 
 import dotphase as dp
 from dotphase.study.tasks import compute_point
-from dotphase.theory.layered_posterior import Sample
+from dotphase.theory.layered_posterior import Information, Sample
 
 pytestmark = pytest.mark.usefixtures("quick_to_compile")
 
@@ -53,3 +53,16 @@ def test_other_teachers_are_refused(deep):
         dp.bayes.optimal(dp.load_model("deep-attention", output="product"), alpha=0.4)
     with pytest.raises(dp.InvalidInput, match="correlation"):
         dp.bayes.optimal(deep.replace(correlation=[[1, 0.5], [0.5, 1]]), alpha=0.4)
+
+
+def test_thresholds_without_positive_information_are_not_determined(deep, monkeypatch):
+    noise = Information(gain=np.array([0.1, -0.1]), spread=np.array([0.1, -0.1]))
+    monkeypatch.setattr(Sample, "information", lambda *_: noise)
+    with pytest.warns(UserWarning, match="log2_sentences"):
+        alphas, _ = dp.bayes.layer_thresholds(deep, log2_sentences=8)
+    assert np.isnan(alphas).all()
+
+
+def test_the_seed_of_thresholds_is_checked(deep):
+    with pytest.raises(dp.InvalidInput, match="seed"):
+        dp.bayes.layer_thresholds(deep, seed=-1)

@@ -23,7 +23,9 @@ the extrapolation counts as an error.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import jax
@@ -154,7 +156,8 @@ def layer_thresholds(
 
     The last layer is learned first, at ``1/E|E[z_K z_K^T | w] - 1|^2``. The others follow where the
     overlap of the last layer at that sample complexity makes their multiplier 1; each is treated as
-    if it were the next one.
+    if it were the next one. A layer that is never learned has an infinite threshold. A threshold
+    that so few sentences do not determine is NaN, with a warning.
 
     Examples
     --------
@@ -165,25 +168,31 @@ def layer_thresholds(
     """
     _check(model)
     log2_sentences = validation.integer("log2_sentences", log2_sentences, at_least=8, at_most=20)
+    validation.integer("seed", seed, at_least=0)
     samples = [Sample(model, seed, repeat, log2_sentences) for repeat in range(REPEATS)]
-    found = np.stack([_thresholds(sample) for sample in samples])
-    bias = _thresholds(samples[0], extrapolate=False) - found[0]
-    errors = np.hypot(error_of_mean(found), bias)
-    return tuple(np.mean(found, axis=0).tolist()), tuple(errors.tolist())
+    thresholds = np.stack([_thresholds(sample) for sample in samples])
+    if np.isnan(thresholds).any():
+        warnings.warn("a threshold is not determined: increase log2_sentences", stacklevel=3)
+    bias = _thresholds(samples[0], extrapolate=False) - thresholds[0]
+    errors = np.hypot(error_of_mean(thresholds), bias)
+    return tuple(np.mean(thresholds, axis=0).tolist()), tuple(errors.tolist())
 
 
 def _thresholds(sample: Sample, extrapolate: bool = True) -> Layers:
-    """The thresholds on one sample of sentences; infinite for a layer that is never learned."""
+    """Thresholds on one sample of sentences: infinite if never learned, NaN if not determined."""
     unlearned = np.zeros(sample.layers)
     thresholds = np.full(sample.layers, np.inf)
     nothing_known = sample.information(unlearned, extrapolate)
-    thresholds[-1] = 1 / nothing_known.spread[-1]
+    # The extrapolated averages of few sentences may be negative.
+    spread = np.where(nothing_known.spread > 0, nothing_known.spread, np.nan)
+    thresholds[-1] = 1 / spread[-1]
 
+    @cache
     def at(log_remaining: float) -> tuple[float, Layers]:
         """Alpha where the last layer has an overlap, and the multipliers of all layers there."""
         last = -np.expm1(log_remaining)
         gain, spread = sample.information(np.append(unlearned[:-1], last), extrapolate)
-        alpha = last / (1 - last) / gain[-1]
+        alpha = last / (1 - last) / (gain[-1] if gain[-1] > 0 else np.nan)
         return alpha, alpha * spread
 
     for layer in range(sample.layers - 1):
@@ -193,7 +202,11 @@ def _thresholds(sample: Sample, extrapolate: bool = True) -> Layers:
 
         known = next((x for x in LOG_REMAINING if excess(x) > 0), None)
         if known == LOG_REMAINING[0] and excess(known + SPACING) > 0:
-            thresholds[layer] = 1 / nothing_known.spread[layer]  # It is learned first.
+            thresholds[layer] = 1 / spread[layer]  # It is learned first.
+            continue
+        needed = LOG_REMAINING if known is None else [known + SPACING]
+        if np.isnan([excess(x) for x in needed]).any():
+            thresholds[layer] = np.nan
         elif known is not None:
             root = brentq(excess, known, known + SPACING, xtol=1e-3)
             thresholds[layer] = at(root)[0]
