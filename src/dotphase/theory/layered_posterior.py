@@ -129,7 +129,7 @@ def deep_teacher(model: Model) -> DeepAttention | None:
 
 @in_double_precision
 def layered_bayes(model: Model, alpha: float, seed: int) -> LayeredBayes:
-    """Iterate from small overlaps, as message passing without side information does."""
+    """Solve for the Bayes-optimal overlaps of each layer, from small ones as in message passing."""
     _check(model)
     samples = [Sample(model, seed, repeat) for repeat in range(REPEATS)]
     points = [_solve(samples[0], alpha, np.full(model.teacher_rank, INITIAL))]
@@ -239,6 +239,8 @@ class Sample:
 
 
 def _solve(sample: Sample, alpha: float, start: Layers, extrapolate: bool = True) -> FixedPoint:
+    """Iterate the equations of the overlaps on one sample of sentences."""
+
     def step(overlaps: Layers) -> Layers:
         s = alpha * np.maximum(sample.information(overlaps, extrapolate).gain, 0.0)
         return np.maximum(s / (1 + s), FLOOR)
@@ -276,6 +278,7 @@ def _sentence(
     point: Float[Array, "2 tokens layers"],
     key: Array,
 ) -> Float[Array, "2 layers 2"]:
+    """Squared posterior means of one sentence, as in `_averages`."""
     tokens, layers = point.shape[1:]
     omega, deviation = jnp.sqrt(overlaps) * point[0], jnp.sqrt(1 - overlaps)
     known = teacher.hidden(sigma[:, None] * (omega + deviation * point[1]))

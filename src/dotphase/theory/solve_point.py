@@ -185,6 +185,7 @@ def _best_so_far(
 
 
 def refine(located: Located, *, stop_at_saddle: bool = False) -> Refined:
+    """Add Gaussian points until the standard errors meet the tolerance, with Newton steps."""
     evaluator, settings = located.evaluator, located.evaluator.settings
     jacobian, point, level = located.error_jacobian, located.point, located.log2_points
     newton_jacobian = located.newton_jacobian
