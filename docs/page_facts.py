@@ -136,6 +136,7 @@ def deep_students() -> dict[str, tuple[float, ...]]:
         at = f"deep.{row['alpha']:g}.{row['start']}"
         if "test_error" in row:
             facts[f"{at}.limit.error"] = row["test_error"], row["test_error_stderr"]
+            facts[f"deep.{row['alpha']:g}.error"] = (row["test_error_stderr"] / row["test_error"],)
             facts |= {f"{at}.limit.{k}": (value,) for k, value in enumerate(row["theta"], 1)}
         for runs in row["trained"]:
             facts[f"{at}.{runs['d']}.error"] = runs["test_error"], runs["test_error_stderr"]
@@ -146,6 +147,10 @@ def deep_students() -> dict[str, tuple[float, ...]]:
     for row in json.loads(text)["transition"]:
         at = f"deep.transition.{row['alpha']:g}.{row['start']}"
         facts[at] = 1e3 * row["train_loss"], 1e3 * row["train_loss_stderr"]
+    near = [[facts[f"deep.transition.{alpha}.{start}"] for start in ("semantic", "positional")]
+            for alpha in (0.6, 0.7)]  # fmt: skip
+    errors = [abs(a[0] - b[0]) / np.hypot(a[1], b[1]) for a, b in near]
+    facts["deep.transition.errors"] = (float(max(errors)),)
     return facts
 
 
@@ -180,10 +185,26 @@ def one_pass() -> Any:
     return json.loads((DOCS / "data/one_pass.json").read_text(encoding="utf-8"))
 
 
-def one_pass_share(mechanism: str, omega: float, lr: float) -> tuple[float]:
-    """Return the share of one-pass runs that end with a mechanism."""
+def one_pass_share(mechanism: str, omega: float, lr: float) -> tuple[float, float]:
+    """Return the share of the 16 one-pass runs that end with a mechanism, and its error."""
     rows = one_pass()["mechanisms"]
-    return (next(r["shares"][mechanism] for r in rows if (r["omega"], r["lr"]) == (omega, lr)),)
+    share = next(r["shares"][mechanism] for r in rows if (r["omega"], r["lr"]) == (omega, lr))
+    return share, (share * (1 - share) / 16) ** 0.5
+
+
+def one_pass_escapes() -> dict[str, tuple[float, ...]]:
+    """Return when runs of one pass escape, and when the limit does, for each dimension."""
+    escapes = one_pass()["escapes"]
+    facts: dict[str, tuple[float, ...]] = {}
+    for row, limit in zip(escapes["rows"], escapes["limit"], strict=True):
+        facts[f"one_pass.escape.{row['d']}"] = row["alpha"], row["stderr"]
+        facts[f"one_pass.escape_limit.{row['d']}"] = (limit,)
+    return facts
+
+
+def one_pass_difference(row: dict[str, float]) -> tuple[float]:
+    """Return by how many standard errors one pass is worse than many."""
+    return ((row["once"] - row["many"]) / np.hypot(row["once_stderr"], row["many_stderr"]),)
 
 
 def one_pass_limit(d: int) -> tuple[float]:
@@ -240,12 +261,18 @@ FACTS: dict[str, tuple[float, ...]] = {
     "trained.trusted": (trained_deviation(),),
     "one_pass.semantic.fast": one_pass_share("semantic", 0.3, 64.0),
     "one_pass.semantic.slow": one_pass_share("semantic", 0.3, 4.0),
+    "one_pass.mixed.slow": one_pass_share("mixed", 0.3, 4.0),
+    "one_pass.positional.slow.3": one_pass_share("positional", 0.3, 4.0),
     "one_pass.positional.slow": one_pass_share("positional", 0.6, 4.0),
     "one_pass.positional.fast": one_pass_share("positional", 0.6, 64.0),
     "one_pass.errors": one_pass_errors(),
     "one_pass.limit.1000": one_pass_limit(1000),
     "one_pass.limit.4000": one_pass_limit(4000),
-    **{f"one_pass.escape.{row['d']}": (row["alpha"],) for row in one_pass()["escapes"]["rows"]},
+    **one_pass_escapes(),
+    **{
+        f"one_pass.difference.{r['alpha']:.0f}": one_pass_difference(r)
+        for r in one_pass()["passes"]
+    },
     **{
         f"one_pass.{name}.{row['alpha']:.0f}": (1e3 * row[name], 1e3 * row[f"{name}_stderr"])
         for row in one_pass()["passes"]
