@@ -136,7 +136,7 @@ def deep_students() -> dict[str, tuple[float, ...]]:
         at = f"deep.{row['alpha']:g}.{row['start']}"
         if "test_error" in row:
             facts[f"{at}.limit.error"] = row["test_error"], row["test_error_stderr"]
-            facts[f"deep.{row['alpha']:g}.error"] = (row["test_error_stderr"] / row["test_error"],)
+            facts[f"{at}.relative"] = (row["test_error_stderr"] / row["test_error"],)
             facts |= {f"{at}.limit.{k}": (value,) for k, value in enumerate(row["theta"], 1)}
         for runs in row["trained"]:
             facts[f"{at}.{runs['d']}.error"] = runs["test_error"], runs["test_error_stderr"]
