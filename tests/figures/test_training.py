@@ -100,7 +100,7 @@ def test_descent_is_dotted_beyond_the_trusted_steps(descent):
         (0, "train_loss", 1),
         (1, "test_error", 1),
         (2, "theta", 0.25),
-        (2, "m", 1),
+        (2, "m", 0.25),
         (2, "q", 0.25),
     )
     trusted = descent["trusted"]

@@ -31,8 +31,8 @@ def repr_short(value: object) -> str:
         ("student_rank", lambda paper: dp.positional_semantic(student_rank=HUGE)),
         ("length", lambda paper: dp.Model(abs, abs, length=HUGE)),
         (
-            "teacher_rank",
-            lambda paper: dp.train(_wide(paper), 1.0, 100),
+            "d",
+            lambda paper: dp.train(_wide(paper), 1.0, 20_000),
         ),
         ("d", lambda paper: dp.amp(paper, 1.0, HUGE)),
         ("d", lambda paper: dp.sample(paper, HUGE, HUGE, 0)),

@@ -82,7 +82,7 @@ def test_a_mixing_file_is_read_beside_the_specification(tmp_path):
     [
         ("task =", "tsak =", ["tsak", "did you mean task"]),
         ('"theory"', '"theroy"', ["theroy", "did you mean theory"]),
-        ('task = "theory"', "", ["task", "theory, train, amp, critical"]),
+        ('task = "theory"', "", ["task", "theory, online, train, amp, critical"]),
         ("log2_points =", "log2_pionts =", ["fixed.log2_pionts", "did you mean log2_points"]),
         ("branch =", "brunch =", ["sweep.brunch", "did you mean branch"]),
         ("branch =", "d =", ["sweep.d", "theory study"]),

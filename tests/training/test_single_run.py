@@ -23,9 +23,9 @@ def test_padding_changes_no_mini_batch(paper):
     @jax.jit
     def estimates(data, few):
         exact, padded = prepare(paper, few), prepare(paper, data, 12)
-        small = [objective(paper, p.reduced, 5).estimate(weights, key) for p in (exact, padded)]
+        small = [objective(paper, p.reduced, 5).estimate(weights, key, 0) for p in (exact, padded)]
         large = objective(paper, padded.reduced, 20)  # larger than the data set
-        return *small, large.estimate(weights, key), large.value_and_gradient(weights)
+        return *small, large.estimate(weights, key, 0), large.value_and_gradient(weights)
 
     (value, gradient), with_padding, all_sentences, full = estimates(data, few)
     assert value == pytest.approx(float(with_padding[0]), rel=1e-12)

@@ -153,9 +153,10 @@ def _initializer(
         function = resolve_start(model, start, settings.scale)
         norm = settings.teacher_norm
         return partial(finite_d_initialization, model, function, d, teacher_norm=norm)
-    initial = limit_initialization(model, start_components(model, start, settings.scale))
-    warn_if_fixed(initial)
-    return lambda key: initial
+    parts = start_components(model, start, settings.scale)
+    warn_if_fixed(limit_initialization(model, parts))
+    # Called again by each repetition, in the precision of the descent.
+    return lambda key: limit_initialization(model, parts)
 
 
 class _Ensemble(NamedTuple):
