@@ -110,7 +110,11 @@ def test_descent_is_dotted_beyond_the_trusted_steps(descent):
         (dotted,) = lines_with(axis, values.where(~trusted), descent["step"])
         assert (solid.get_linestyle(), dotted.get_linestyle()) == ("-", ":")
         assert color(solid) == color(dotted)
-    labels = {r"$\theta/\sigma^2$": "semantic", "$|m|$": "positional", r"$q/\sigma^2$": "mixed"}
+    labels = {
+        r"$\theta/\sigma^2$": "semantic",
+        r"$m/\sigma^2$": "positional",
+        r"$q/\sigma^2$": "mixed",
+    }
     lines = labelled_lines(figure.axes[2])
     assert {label: color(lines[label]) for label in labels} == {
         label: COLORS[name].lower() for label, name in labels.items()
