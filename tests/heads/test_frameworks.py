@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,15 +20,16 @@ def test_the_recipe_for_pytorch():
         def __init__(self):
             super().__init__()
             self.embedding = torch.nn.Embedding(9, 8)
-            self.layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+            layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+            self.layers = torch.nn.ModuleList([layer])
 
         def forward(self, tokens):
-            return self.layer(self.embedding(tokens))
+            return self.layers[0](self.embedding(tokens))
 
     torch.manual_seed(0)
     model = Model().eval()
     tokens = torch.randint(9, (200, 6))
-    names = {"model": model, "layer": model.layer.self_attn, "tokens": tokens}
+    names = {"model": model, "tokens": tokens}
     exec(RECIPES[0], names)
     # Without encodings attention is a function of the tokens alone.
     assert names["heads"].verdict.tolist() == ["semantic", "semantic"]
@@ -50,3 +52,7 @@ def test_the_recipe_for_hugging_face():
     assert heads.positional.shape == (2, 2) and isinstance(heads, dp.heads.HeadShares)
     total = heads.positional + heads.semantic + heads.interaction + heads.rest
     np.testing.assert_allclose(total, 1)
+    loader = zip(tokens.split(40), mask.split(40), strict=True)
+    names |= {"loader": loader, "tokenizer": SimpleNamespace(vocab_size=9)}
+    exec(RECIPES[2], names)
+    assert names["heads"].positional.shape == (2, 2)
