@@ -116,8 +116,10 @@ def _first_screen(figures: Sequence[PaperFigure], items: dict[str, ItemResult]) 
         picture = f"[![{figure.title}]({image})]({link})" if image in paths else ""
         first = _find(figure.lines[0], items)
         number = f"{figure.lines[0].compared.format(**first.at)}: {_pair(first)}. " if first else ""
-        here = number + _counts(rows) or "no number is compared at this size."
-        text = f"[**{figure.title}**]({link}). {figure.finding} *Here:* {here}"
+        outcome = number + _counts(rows) or "No number is compared at this size."
+        text = (
+            f"[**{figure.title}**]({link}). {figure.finding} {'*Here:* ' if first else ''}{outcome}"
+        )
         lines.append(f"| {picture} | {text} |")
     lines += ["", "| figure | what is compared | ours | reference | verdict |", "|" + "---|" * 5]
     for figure in figures:
@@ -198,7 +200,7 @@ def _table(rows: Sequence[Row]) -> list[str]:
 
 
 def _appendix(report: Report) -> Iterator[str]:
-    """How the verdicts can fail: detection limits, and differences expected by chance."""
+    """Detection limits of the verdicts, and differences expected by chance."""
     yield f"`python -m reproduction --{report.scale}`, dotphase {dotphase.__version__}. Verdicts: "
     yield ", ".join(f"{report.count(verdict)} {verdict}" for verdict in MARKS) + "."
     yield ""
