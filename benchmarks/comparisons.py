@@ -1,13 +1,13 @@
 """Normalized differences of theory and training: do the error bars have the width they should?
 
     python benchmarks/comparisons.py                                  # four cells, a minute
-    python benchmarks/comparisons.py --cells 60 --d 300 --seeds 32    # 200 comparisons and more
+    python benchmarks/comparisons.py --cells 84 --d 600 --seeds 32    # 200 comparisons and more
 
 A cell is a model, an alpha and a start. Students are trained at d and 2 d. Terms of order 1/d drop
 out of ``2 x(2 d) - x(d)``, which is compared with the limit of the theory in units of the combined
-standard error. These units should have a standard deviation of one, or slightly more for few data
-sets (Student's t). The last column has the standard errors with teachers of random norm, over
-those with the fixed one.
+standard error and the estimated effect of symmetry breaking. These units should have a standard
+deviation of one, or slightly more for few data sets (Student's t). The last column has the standard
+errors with teachers of random norm, over those with the fixed one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import dotphase as dp
 MODELS: tuple[dict[str, Any], ...] = (
     {}, {"omega": 0.1}, {"omega": 0.45}, {"sigma": 0.6}, {"ridge": 0.03}, {"length": 3},
 )  # fmt: skip
-ALPHAS = (2.0, 1.2, 3.0, 0.8, 4.0)
+ALPHAS = (2.0, 1.2, 3.0, 0.8, 4.0, 1.6, 2.5)
 STARTS = {"semantic": "theta", "positional": "m"}
 LOSSES = ("train_loss", "test_error", "q")
 
@@ -42,7 +42,7 @@ def trained(cell: tuple[Any, ...], d: int, seeds: int, norm: str, seed: int) -> 
 def compared(cell: tuple[Any, ...], d: int, seeds: int, seed: int) -> dict[str, Any] | None:
     """Normalized differences, and ratios of the errors, by quantity; None without a comparison."""
     model, alpha, start = cell
-    solution = dp.solve(model, alpha, start, rtol=3e-3)
+    solution = dp.solve(model, alpha, start, rtol=1e-3)
     if not (solution.on_branch and solution.stability.trusted):
         return None
     sizes = [trained(cell, size, seeds, "fixed", seed + size) for size in (d, 2 * d)]
@@ -54,7 +54,8 @@ def compared(cell: tuple[Any, ...], d: int, seeds: int, seed: int) -> dict[str, 
     for name in (*LOSSES, STARTS[start]):
         error = np.hypot(2 * large.stderr[name], small.stderr[name])
         limit = 2 * large.mean[name] - small.mean[name] - solution.value(name)
-        units[name] = limit / np.hypot(error, solution.stderr[name])
+        theory_error = np.hypot(solution.stderr[name], solution.model_error.get(name, 0.0))
+        units[name] = limit / np.hypot(error, theory_error)
         ratios[name] = random.stderr[name] / small.stderr[name]
     return {"units": units, "ratios": ratios}
 
