@@ -11,24 +11,6 @@
 Arrays are in double precision inside `jax.enable_x64(True)`.
 """
 
-from dotphase.finite_d.datasets import count_sentences, draw_dataset, position_vectors
-from dotphase.finite_d.initialization import initial_weights, resolve_start
-from dotphase.finite_d.loss import project, reduce, token_products, value_and_gradient
-from dotphase.finite_d.overlaps import token_overlaps
-from dotphase.finite_d.test_error import attention_error, linear_error, quadrature
+from dotphase._lazy import attach_stub
 
-__all__ = [
-    "attention_error",
-    "count_sentences",
-    "draw_dataset",
-    "initial_weights",
-    "linear_error",
-    "position_vectors",
-    "project",
-    "quadrature",
-    "reduce",
-    "resolve_start",
-    "token_overlaps",
-    "token_products",
-    "value_and_gradient",
-]
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -1,0 +1,32 @@
+"""Public names of this module, loaded at first use."""
+
+from dotphase.dmft.online_settings import OnlineSettings as OnlineSettings
+from dotphase.dmft.settings import DynamicsSettings as DynamicsSettings
+from dotphase.experiments.comparison.with_theory import with_theory as with_theory
+from dotphase.experiments.dynamics.descent_limits import training_starts as training_starts
+from dotphase.experiments.dynamics.filled_diagram import fill_diagram as fill_diagram
+from dotphase.experiments.dynamics.outcomes import outcomes as outcomes
+from dotphase.experiments.theory.attention import attention_matrices as attention_matrices
+from dotphase.experiments.theory.model_error import model_error as model_error
+from dotphase.experiments.training.averages import fitted_alpha_c as fitted_alpha_c
+from dotphase.experiments.training.averages import mean_and_error as mean_and_error
+from dotphase.experiments.training.averages import means_over_seeds as means_over_seeds
+from dotphase.experiments.training.averages import paired_difference as paired_difference
+from dotphase.experiments.training.averages import trained_alpha_c as trained_alpha_c
+from dotphase.experiments.training.basins import basin_shares as basin_shares
+from dotphase.experiments.training.real_tokens import train_on_table as train_on_table
+from dotphase.model.glm import ridge_regression as ridge_regression
+from dotphase.model.latent import Latent as Latent
+from dotphase.model.linear_layer import linear_test_error as linear_test_error
+from dotphase.numerics.crossings import first_rise as first_rise
+from dotphase.numerics.crossings import locate_fall as locate_fall
+from dotphase.numerics.quadrature import Rule as Rule
+from dotphase.numerics.quadrature import gauss_hermite as gauss_hermite
+from dotphase.study.merge import merge_studies as merge_studies
+from dotphase.theory.fixed_rule import solve_on_rule as solve_on_rule
+from dotphase.theory.landscape import landscape as landscape
+from dotphase.theory.one_rsb.critical import broken_critical as broken_critical
+from dotphase.theory.solve import complexity as complexity
+from dotphase.theory.solve import continue_in_alpha as continue_in_alpha
+from dotphase.theory.solve import solve_many_broken as solve_many_broken
+from dotphase.theory.spinodal import branch_end as branch_end

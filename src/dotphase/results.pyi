@@ -1,0 +1,35 @@
+"""Public names of this module, loaded at first use."""
+
+from dotphase.baselines.fit import Baseline as Baseline
+from dotphase.config.formatting import format_value as format_value
+from dotphase.config.serialization import to_json_types as to_json_types
+from dotphase.dmft.online import OnePass as OnePass
+from dotphase.dmft.result import Trajectory as Trajectory
+from dotphase.finite_d.datasets import Dataset as Dataset
+from dotphase.finite_d.runs import Run as Run
+from dotphase.gamp.result import MessagePassing as MessagePassing
+from dotphase.runtime.progress import ProgressEvent as ProgressEvent
+from dotphase.storage.provenance import describe_model as describe_model
+from dotphase.storage.provenance import provenance as provenance
+from dotphase.storage.result_cache import CachedResult as CachedResult
+from dotphase.storage.run_config import config_hash as config_hash
+from dotphase.theory.bayes import BayesOptimal as BayesOptimal
+from dotphase.theory.critical import Critical as Critical
+from dotphase.theory.critical_line import CriticalLine as CriticalLine
+from dotphase.theory.finite_d_corrections import AtDimension as AtDimension
+from dotphase.theory.gradient_flow import Flow as Flow
+from dotphase.theory.gradient_flow import FlowPoint as FlowPoint
+from dotphase.theory.landscape import Landscape as Landscape
+from dotphase.theory.layered_posterior import LayeredBayes as LayeredBayes
+from dotphase.theory.numerical_posterior import NumericalBayes as NumericalBayes
+from dotphase.theory.one_rsb.critical import BrokenCritical as BrokenCritical
+from dotphase.theory.one_rsb.result import Broken as Broken
+from dotphase.theory.one_rsb.result import Complexity as Complexity
+from dotphase.theory.one_rsb.state_evolution import BrokenOverlaps as BrokenOverlaps
+from dotphase.theory.optimal import Optimum as Optimum
+from dotphase.theory.sensitivity import Derivative as Derivative
+from dotphase.theory.solution import Solution as Solution
+from dotphase.theory.spinodal import BranchEnd as BranchEnd
+from dotphase.theory.transitions import Transition as Transition
+from dotphase.training.hessian import Curvature as Curvature
+from dotphase.training.result import Training as Training
