@@ -12,8 +12,6 @@
   concatenated tokens. The penalty is the best of several on held-out sentences.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field

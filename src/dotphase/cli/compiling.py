@@ -1,7 +1,5 @@
 """Events of JAX at the start and the end of a compilation."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 Both offer two theories: state evolution and the dynamics.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import wraps

@@ -1,7 +1,5 @@
 """Text of results: numbers with standard errors, descriptions for terminal and notebook."""
 
-from __future__ import annotations
-
 import html
 from dataclasses import dataclass
 

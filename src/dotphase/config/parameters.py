@@ -5,8 +5,6 @@ the command line, tables of studies and sliders of the explorer are generated fr
 declaration. Nothing heavy is imported.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ list of options is the list of files. Nothing is imported to list names, so the 
 print the options quickly, and a new option is one new file.
 """
 
-from __future__ import annotations
-
 import os
 import pkgutil
 from collections.abc import Iterable, Iterator, Mapping

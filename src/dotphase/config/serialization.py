@@ -1,7 +1,5 @@
 """Conversion of results to the types of JSON."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Checks of the step sizes, momentum and batch fraction of a descent."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

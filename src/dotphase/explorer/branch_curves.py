@@ -4,8 +4,6 @@ The curve is first computed on a grid. The crossing is then computed again from 
 on both sides of it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from functools import partial

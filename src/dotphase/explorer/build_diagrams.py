@@ -1,7 +1,5 @@
 """Compute the packaged diagrams: ``python -m dotphase.explorer.build_diagrams``."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

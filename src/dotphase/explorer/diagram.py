@@ -5,8 +5,6 @@ packaged diagrams. That of the paper's family is then stored in the user's cache
 own family has alpha and its first number as axes.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The histogram tab: attention and counts of two trained transformers for a typed sequence."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any
 

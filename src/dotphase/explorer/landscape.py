@@ -1,7 +1,5 @@
 """The effective landscape around the branches of a point, row by row."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from dotphase.errors import InvalidInput

@@ -1,7 +1,5 @@
 """Interesting points, offered by the page as presets."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dotphase.explorer.point import Point

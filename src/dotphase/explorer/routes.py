@@ -1,7 +1,5 @@
 """Answers to requests of the page: one function per path, from a query to plain values."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress

@@ -6,8 +6,6 @@ highest priority go first, few at a time, because an evaluation uses all cores. 
 evaluations a task can be stopped, overtaken, or held while a window waits for a first answer.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import threading

@@ -5,8 +5,6 @@ writes by POST), and plotly's script from the installed package. Invalid input i
 JSON object, which the page shows as text and never as markup.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import time

@@ -5,8 +5,6 @@ same job. A job that no window watches any longer is stopped, and removed unless
 number of jobs is bounded, so that a page left open for days does not fill the memory.
 """
 
-from __future__ import annotations
-
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable

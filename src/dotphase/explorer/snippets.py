@@ -1,7 +1,5 @@
 """Every view as Python and as a command, for the clipboard."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Mapping

@@ -5,8 +5,6 @@
    precise than its default and therefore fast.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import OrderedDict

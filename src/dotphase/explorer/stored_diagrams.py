@@ -5,8 +5,6 @@ package data, made by ``python -m dotphase.explorer.build_diagrams``. The page s
 cache folder once it has computed them.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 from importlib.resources import as_file, files
 

@@ -3,8 +3,6 @@
 A canceled process is killed: it ends at once, and its memory is free.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from typing import Any

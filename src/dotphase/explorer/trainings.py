@@ -1,7 +1,5 @@
 """Trainings that the page starts, follows and cancels; each has a process of its own."""
 
-from __future__ import annotations
-
 import secrets
 import threading
 from collections import OrderedDict

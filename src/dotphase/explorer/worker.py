@@ -1,7 +1,5 @@
 """Jobs of the page that run in processes of their own, whose low priority keeps it responsive."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from contextlib import suppress

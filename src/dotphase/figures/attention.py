@@ -1,7 +1,5 @@
 """Attention matrices of teacher and student side by side."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

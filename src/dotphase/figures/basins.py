@@ -1,7 +1,5 @@
 """Maps of the minima that optimizers reach from random starts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

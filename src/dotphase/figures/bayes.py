@@ -1,7 +1,5 @@
 """Test errors of attention and of the Bayes-optimal learner."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Theory, training and message passing of one model against alpha, with a verdict per point."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Losses, test errors and overlaps of the branches against alpha."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Phase diagrams as maps with the critical lines on top."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Gradient descent step by step: theory with its error, and trained students."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Population gradient flow of the overlaps, compared with gradient descent."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

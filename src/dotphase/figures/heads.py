@@ -1,7 +1,5 @@
 """Positional and semantic shares of the heads of a model."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

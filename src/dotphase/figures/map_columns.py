@@ -1,7 +1,5 @@
 """Columns of maps over alpha and omega: theory above, training below."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Estimated error of replica symmetry against one step of symmetry breaking."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """One pass over fresh sentences: theory, independent runs and trained students."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Mechanisms reached from random starts against alpha, for several d."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

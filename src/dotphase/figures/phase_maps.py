@@ -1,7 +1,5 @@
 """Phase diagrams over alpha and omega: theory above, training below."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

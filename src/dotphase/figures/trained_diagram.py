@@ -1,7 +1,5 @@
 """Phase diagram of trained students, with alpha_c of theory and training."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

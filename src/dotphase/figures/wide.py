@@ -1,7 +1,5 @@
 """Wide attention: spectrum of the student, and onset of its semantic part."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Many runs in one compiled call: the number of runs, their memory, and `vmap` over them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 

@@ -5,8 +5,6 @@ therefore advanced some steps at a time. Between calls the slots whose iteration
 read and filled with new items, so that no slot waits for the slowest.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Data sets of finite dimension drawn from a model: tokens, teacher weights, positions."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import equinox as eqx

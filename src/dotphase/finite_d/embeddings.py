@@ -4,8 +4,6 @@ A table has one row for each token of a vocabulary. Sentences consist of random 
 tokens are independent, as in the model, but not Gaussian.
 """
 
-from __future__ import annotations
-
 import json
 from importlib.util import find_spec
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Initial weights from the name of a start, from prescribed overlaps, or from a function."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """The linear positional layer ``f(x) = W x``, fitted to a data set in closed form."""
 
-from __future__ import annotations
-
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 

@@ -14,8 +14,6 @@ A loss with kinks has no gradient there. Training then minimizes its Moreau enve
 ``min_u loss(u) + |X - u|^2/(2 s)`` with a small s, which is smooth and lower by at most s |g|^2/2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Measurements of a student on a data set, shared by training and message passing."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Diagnose a run in finite dimension whose numbers are not finite."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from dotphase.finite_d.loss import Weights, project

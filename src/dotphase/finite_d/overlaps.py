@@ -1,7 +1,5 @@
 """Overlaps of weights with the teacher, the positions and themselves at finite d."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Data sets in the form that training and message passing need, with initial weights."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import equinox as eqx

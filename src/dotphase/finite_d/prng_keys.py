@@ -1,7 +1,5 @@
 """Random keys at finite dimension, one for each purpose."""
 
-from __future__ import annotations
-
 import enum
 from typing import Any
 

@@ -13,8 +13,6 @@ so the average over x in R^{L x d} is one over ``L (r + t)`` Gaussian variables.
 order 1/d are kept: the result is the test error at this d, not its limit.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache, partial
 from typing import NamedTuple
 

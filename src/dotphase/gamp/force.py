@@ -4,8 +4,6 @@ One compiled function serves data sets of every size. It also serves the paths o
 evolution (`dotphase.gamp.state_evolution`), whose losses are quadratic forms of the same kind.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple

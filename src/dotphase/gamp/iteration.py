@@ -23,8 +23,6 @@ and V is no variance. The eigenvalues of A are therefore raised to minus half th
 minimum are larger, and no choice of A moves the fixed points.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

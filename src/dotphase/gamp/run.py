@@ -1,7 +1,5 @@
 """Message passing on several data sets, and its state evolution."""
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Callable

@@ -12,8 +12,6 @@ Gaussian with the Gram matrix of (Q*, Q^0, ..., Q^t) as covariance. The averages
 taken over many such paths, drawn with antithetic images so that symmetries stay exact.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial

@@ -1,7 +1,5 @@
 """Checkpoint of a training: its state in a file that every epoch replaces atomically."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """`run`: train networks that count by position or by meaning."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from pathlib import Path

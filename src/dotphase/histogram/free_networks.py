@@ -7,8 +7,6 @@ constrained from random initializations on n sequences, for several n and with t
 steps for each, and measures the scores of their attention.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -7,8 +7,6 @@ aligned with the first by these symmetries. Embeddings stay as they are, because
 given a meaning to their two halves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar

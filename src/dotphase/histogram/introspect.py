@@ -1,7 +1,5 @@
 """Attention and predictions of a trained network, and a score for each mechanism."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -14,8 +14,6 @@ and lifting the constraint changes no parameter.
 All numbers are float32, as in the published experiment; the losses are far above its rounding.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial, wraps
 from typing import Any, NamedTuple, ParamSpec, TypeVar

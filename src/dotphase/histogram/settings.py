@@ -1,7 +1,5 @@
 """Settings of the histogram task."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypedDict
 

@@ -5,8 +5,6 @@ split into training and held-out ones (arXiv:2402.03902: length 10, 15 symbols, 
 samples, 70/30).
 """
 
-from __future__ import annotations
-
 import string
 from dataclasses import dataclass
 from typing import Any, NamedTuple

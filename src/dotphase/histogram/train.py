@@ -5,8 +5,6 @@ at a time. The batches of an epoch follow from the key of the run and the number
 so a resumed run is equal to an uninterrupted one.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 import time

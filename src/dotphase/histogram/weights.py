@@ -5,8 +5,6 @@ such files. The two in the folder `trained` come from
 ``dotphase histogram --mechanism both --runs 1 --epochs 200 --weights DIR``.
 """
 
-from __future__ import annotations
-
 from dataclasses import fields
 from importlib.resources import as_file, files
 from pathlib import Path

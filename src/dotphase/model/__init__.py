@@ -3,8 +3,6 @@
 Names load at first use, so that the names of models are listed without importing JAX.
 """
 
-from __future__ import annotations
-
 from dotphase._lazy import attach_stub
 
 __getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -1,7 +1,5 @@
 """Attention functions: projected tokens to attention matrices, one sentence at a time."""
 
-from __future__ import annotations
-
 from functools import reduce
 
 import jax

@@ -5,8 +5,6 @@ of the loadings a of the latent means. A loss and a metric are functions of the 
 and of the label.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar

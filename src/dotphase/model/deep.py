@@ -9,8 +9,6 @@ with the strength c of the skip connections (E. Troiani et al., arXiv:2502.00901
 attention S_K of the last layer, or the product B_K.
 """
 
-from __future__ import annotations
-
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np

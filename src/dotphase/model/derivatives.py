@@ -5,8 +5,6 @@ Softmax attention has closed forms (`dotphase.numerics.softmax_derivatives`,
 differentiation. All other students and losses are differentiated automatically.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

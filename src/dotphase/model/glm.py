@@ -9,8 +9,6 @@ of a generalized linear model with teacher link f*, student link f and inputs
 ``x ~ N(0, sigma^2 I)``. Two identities are ridge regression.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

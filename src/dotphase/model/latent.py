@@ -6,8 +6,6 @@ mu_j do not. In the limit of large d only their Gram matrix ``mu_j . mu_k`` and 
 direction through ``m_j = Q^T mu_j/sqrt d``, as on a position.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import equinox as eqx

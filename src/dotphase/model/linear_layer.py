@@ -1,7 +1,5 @@
 """Test error of the linear positional layer ``f(x) = W x`` in the limit of large dimension."""
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """Refuse models whose averages do not fit into memory."""
 
-from __future__ import annotations
-
 from dotphase.errors import InvalidInput
 from dotphase.model.definition import Model
 from dotphase.runtime import memory_limit

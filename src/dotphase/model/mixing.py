@@ -1,7 +1,5 @@
 """Positional attention matrices A by name, as an array, or from a file, without JAX."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

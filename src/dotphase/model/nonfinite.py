@@ -1,7 +1,5 @@
 """Find the function of a model that makes a result infinite or NaN."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

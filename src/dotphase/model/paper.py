@@ -14,8 +14,6 @@ With L = K = 2 both are the paper's. The scores of A form a matrix of rank K - 1
 of rank one can represent A exactly for two kinds at any length, but not for more.
 """
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import equinox as eqx

@@ -4,8 +4,6 @@ A teacher, student or loss that is an `equinox.Module` may have a class attribut
 smallest and the largest value of its numbers by name. Without it a number may be any.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from operator import attrgetter

@@ -6,8 +6,6 @@ eigenvalues are scaled to a mean of one, ``sum_i w_i s_{l,i} = 1``, so that
 ``rho_l = tr(Sigma_l)/d = sigma_l^2`` whatever the shape of the spectrum.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import equinox as eqx

@@ -1,7 +1,5 @@
 """Symmetries of columns of Q and Q*: sign flips, rotations, and columns that act alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import combinations, product
 

@@ -5,8 +5,6 @@ side, ``[Q, K]`` in R^{d x 2r}. Training, message passing and the theory therefo
 untied student unchanged; the ridge penalizes both parts.
 """
 
-from __future__ import annotations
-
 from dotphase.config import validation
 from dotphase.model.attention import untied_attention
 from dotphase.model.definition import Model

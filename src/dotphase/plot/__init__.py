@@ -6,8 +6,6 @@ figure. With `ax=`, one Matplotlib axes or one for each panel, they draw into an
 `dotphase.plot.style` has the building blocks.
 """
 
-from __future__ import annotations
-
 import pkgutil
 from collections.abc import Callable
 from functools import wraps

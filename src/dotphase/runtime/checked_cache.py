@@ -1,7 +1,5 @@
 """Folder of compiled functions whose entries are checked when they are read."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import uuid

@@ -11,8 +11,6 @@ was compiled from. Damaged entries are deleted, and the size of the folder is li
 (`dotphase.runtime.checked_cache`).
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import warnings

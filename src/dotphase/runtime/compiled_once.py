@@ -1,7 +1,5 @@
 """Functions that are compiled once, by one thread, possibly ahead of their first call."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from typing import Any

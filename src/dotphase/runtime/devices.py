@@ -1,7 +1,5 @@
 """Devices that JAX computes on."""
 
-from __future__ import annotations
-
 import os
 
 import jax

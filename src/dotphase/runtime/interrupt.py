@@ -6,8 +6,6 @@ computations check for it between two compiled calls (`check`). In other program
 a stop, and Ctrl-C raises `KeyboardInterrupt` as usual.
 """
 
-from __future__ import annotations
-
 import threading
 
 _stop_requested, _handing_over = threading.Event(), threading.Event()

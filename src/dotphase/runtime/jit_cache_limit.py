@@ -8,8 +8,6 @@ program. Dropped functions are reloaded from the persistent cache
 (`dotphase.runtime.compilation_cache`) or compiled again; numbers do not change.
 """
 
-from __future__ import annotations
-
 import gc
 import threading
 import time

@@ -5,8 +5,6 @@ same objects and their arrays contain the same numbers now. An array that was ch
 therefore has another key.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 from functools import lru_cache, wraps
 from typing import Any, ParamSpec, TypeVar

@@ -1,7 +1,5 @@
 """Available memory, and error messages if it does not suffice."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -7,8 +7,6 @@ which also enables the persistent cache of compiled functions
 (`dotphase.runtime.compilation_cache`).
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Progress of long computations: one event type for every callback, one line, one logger."""
 
-from __future__ import annotations
-
 import logging
 import sys
 import threading

@@ -1,7 +1,5 @@
 """Process-wide settings that hold while calls run, in any number of threads."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

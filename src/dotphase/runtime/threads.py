@@ -1,7 +1,5 @@
 """Blocks of points computed on all cores, and calls with a time limit."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time

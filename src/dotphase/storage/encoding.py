@@ -6,8 +6,6 @@ Decoding creates only classes of dotphase, sets their fields without calling the
 functions only in `FUNCTION_MODULES`. Nothing is pickled.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Check before a computation that its results can be written. Imports quickly."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager

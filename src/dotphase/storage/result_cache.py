@@ -5,8 +5,6 @@ Computations that can resume store their results in such files, or point by poin
 is read only for the same configuration; otherwise arrays are refused and datasets computed again.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 A stored result is used again only if its configuration equals the requested one.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

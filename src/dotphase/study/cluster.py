@@ -9,8 +9,6 @@ reach the journal soon. The tasks of a dead worker are assigned to other workers
 this machine, the worker is replaced.
 """
 
-from __future__ import annotations
-
 import logging
 import multiprocessing
 import os

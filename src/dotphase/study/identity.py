@@ -1,7 +1,5 @@
 """Identity of points: those of two studies are equal if task, model, parameters and seed are."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

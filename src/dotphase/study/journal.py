@@ -1,7 +1,5 @@
 """Journal and status of a study."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack

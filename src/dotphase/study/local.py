@@ -5,8 +5,6 @@ its next point once the previous one is in the journal. A worker that dies loses
 it was computing, and is replaced.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Merge studies: one folder with the points of several."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Run the unfinished points of a study, record them in its journal and build its dataset."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

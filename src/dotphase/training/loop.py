@@ -11,8 +11,6 @@ paper's model, so that the paper's 5000 steps of size 0.15 shrink errors by abou
 loss divided by n or d the weights would hardly move.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple

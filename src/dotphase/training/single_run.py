@@ -4,8 +4,6 @@ All functions are for a single start on a single data set and can be compiled. `
 `basins` and the training on real tokens are `jax.vmap` over them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple, TypeVar

@@ -1,7 +1,5 @@
 """`dotphase compare`: theory and training of one model, with a verdict at every point."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`dotphase critical`: transitions of the lowest minimum along alpha."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

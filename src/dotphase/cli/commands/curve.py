@@ -1,7 +1,5 @@
 """`dotphase curve`: branches against alpha, as a dataset and a figure."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

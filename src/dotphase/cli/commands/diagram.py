@@ -1,7 +1,5 @@
 """`dotphase diagram`: the phase diagram in alpha and omega, or another parameter of the model."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`dotphase dynamics`: gradient descent step by step, in the limit of large d."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

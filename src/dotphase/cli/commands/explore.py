@@ -1,7 +1,5 @@
 """`dotphase explore`: the interactive explorer in the browser."""
 
-from __future__ import annotations
-
 import click
 
 from dotphase.cli.options import model_reference_options

@@ -1,7 +1,5 @@
 """`dotphase heads`: which mechanism each head of an attention layer has."""
 
-from __future__ import annotations
-
 import click
 
 from dotphase.cli.options import json_option, seed_option

@@ -1,7 +1,5 @@
 """`dotphase online`: one-pass stochastic gradient descent, every step on a new sentence."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

@@ -1,7 +1,5 @@
 """`dotphase solve`: one point of one branch."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

@@ -1,7 +1,5 @@
 """`dotphase wide`: attention of extensive rank."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

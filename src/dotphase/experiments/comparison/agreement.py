@@ -1,7 +1,5 @@
 """Rule for the agreement of two numbers, in `compare` and in the report."""
 
-from __future__ import annotations
-
 import math
 
 #: Allowed difference in standard errors, and as a share of the number. The share covers errors

@@ -1,7 +1,5 @@
 """`amp`: message passing, compared with training on the same data from the same start."""
 
-from __future__ import annotations
-
 from typing import Unpack
 
 from jaxtyping import Array, Float

@@ -4,8 +4,6 @@ The names of mechanisms have fixed thresholds. The theory knows better where a s
 minimum of the training loss. Students are therefore renamed after the nearest minimum.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar, Unpack

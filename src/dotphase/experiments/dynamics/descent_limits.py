@@ -4,8 +4,6 @@ State evolution describes existing minima, where replica symmetry holds. The dyn
 everywhere and from every start, and that is where a trained student ends.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Unpack
 

@@ -4,8 +4,6 @@ A student trained from the start of a missing branch ends somewhere else, and in
 d the dynamics predicts where.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Unpack
 

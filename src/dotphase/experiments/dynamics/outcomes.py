@@ -7,8 +7,6 @@ The dynamics draws matrices only along the directions of the descent, so that d 
 than in training.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Unpack

@@ -9,8 +9,6 @@ token by token. A sampled sentence is one draw of h* and z. All branches share h
 z, for the directions outside of Q*.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import jax.numpy as jnp

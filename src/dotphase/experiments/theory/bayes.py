@@ -1,7 +1,5 @@
 """The Bayes-optimal learner along alpha, as a labeled dataset."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import xarray as xr

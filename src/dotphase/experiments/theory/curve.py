@@ -1,7 +1,5 @@
 """Branches along alpha, as a labeled dataset."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 

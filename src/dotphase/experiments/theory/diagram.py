@@ -1,7 +1,5 @@
 """Phase diagrams: both branches on a grid of alpha and one parameter of the model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Unpack
 

@@ -1,7 +1,5 @@
 """Estimated error of replica symmetry, next to the change by one step of symmetry breaking."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 

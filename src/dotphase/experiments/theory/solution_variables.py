@@ -1,7 +1,5 @@
 """Solutions of the theory as variables of a labeled dataset."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Means of trained students over data sets, and alpha_c from their training losses."""
 
-from __future__ import annotations
-
 import numpy as np
 import xarray as xr
 

@@ -5,8 +5,6 @@ direction at every scale, so that maps do not differ by their data. Data sets of
 padded to one size, and each optimizer is compiled once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Unpack
 

@@ -6,8 +6,6 @@ with the other components of Q in a random direction. The unit of time is that o
 ``tau = step size x steps x alpha``.
 """
 
-from __future__ import annotations
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp

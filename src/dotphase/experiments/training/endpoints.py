@@ -1,7 +1,5 @@
 """Settings of experiments that train many students and measure their final weights only."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dotphase.errors import InvalidInput

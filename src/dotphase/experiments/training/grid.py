@@ -7,8 +7,6 @@ data set, so that one pass over the tokens serves all of them, and their trainin
 the start alone. Results are stored on the way; an interrupted grid resumes.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Results of the cells of a grid, in memory and in a file."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

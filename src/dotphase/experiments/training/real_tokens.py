@@ -1,7 +1,5 @@
 """Training on sentences of real tokens, drawn from a table of embeddings."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Unpack
 

@@ -1,7 +1,5 @@
 """Throughput of a grid of trainings, and the speed of the device for comparison."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Curves, points, legend entries and axis labels shared by the figures."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Maps over alpha and a parameter, with critical lines, hatching and legend entries."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

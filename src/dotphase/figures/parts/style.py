@@ -1,7 +1,5 @@
 """Style of all figures: color-blind safe, readable in print, for light and dark pages."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar

@@ -1,7 +1,5 @@
 """``last_layer``: the teacher's weights in the last layer of deep attention."""
 
-from __future__ import annotations
-
 import jax.numpy as jnp
 from jaxtyping import Array
 

@@ -1,7 +1,5 @@
 """``mixed``: the teacher's weights and the positional direction, in different columns."""
 
-from __future__ import annotations
-
 import jax.numpy as jnp
 from jaxtyping import Array
 

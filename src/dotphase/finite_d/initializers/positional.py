@@ -1,7 +1,5 @@
 """``positional``: the direction of the positional encodings."""
 
-from __future__ import annotations
-
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array

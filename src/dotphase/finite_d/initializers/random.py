@@ -1,7 +1,5 @@
 """``random``: entries from ``N(0, scale^2)``."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -1,7 +1,5 @@
 """``semantic``: the teacher's weights."""
 
-from __future__ import annotations
-
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array

@@ -1,7 +1,5 @@
 """Parameters of the models that vary the paper's attention."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from dotphase.config.parameters import Integer, Number, Parameter, table

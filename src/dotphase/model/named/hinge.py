@@ -1,7 +1,5 @@
 """A support vector machine: one token, labels ``sign(h + noise z)``."""
 
-from __future__ import annotations
-
 from dotphase.model.named._one_token import INSIDE, one_token
 
 MODEL = one_token(

@@ -1,7 +1,5 @@
 """Regression with the absolute value as loss: one token, labels ``h + noise z``."""
 
-from __future__ import annotations
-
 from dotphase.model.named._one_token import ADDED, one_token
 
 MODEL = one_token(

@@ -1,7 +1,5 @@
 """Phase retrieval: one token, labels ``h^2 + noise z``."""
 
-from __future__ import annotations
-
 from dotphase.model.named._one_token import ADDED, one_token
 
 MODEL = one_token(

@@ -1,7 +1,5 @@
 """Parameters and results that several tasks share."""
 
-from __future__ import annotations
-
 from dotphase.config.parameters import Choice, Integer, Log2, Number, Parameter
 from dotphase.study.tasks import Result
 

@@ -1,7 +1,5 @@
 """Ridge regression by the solver and in closed form: one token, and identities as links."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

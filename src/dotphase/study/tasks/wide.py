@@ -1,7 +1,5 @@
 """Attention of extensive rank, as `dotphase.wide.solve`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """``adam``: full-batch Adam with the paper's number and size of steps."""
 
-from __future__ import annotations
-
 import optax
 
 from dotphase.training.loop import Optimizer, first_order

@@ -1,7 +1,5 @@
 """``gd``: full-batch gradient descent, ``Q <- Q - lr * gradient``, steps as in the paper."""
 
-from __future__ import annotations
-
 import optax
 
 from dotphase.training.loop import Optimizer, first_order

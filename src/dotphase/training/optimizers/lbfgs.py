@@ -6,8 +6,6 @@ n numbers and no product with the tokens. An iteration therefore costs two such 
 the direction and one for the gradient at the end of the search, for any number of evaluations.
 """
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -3,8 +3,6 @@
 ``Q <- Q - lr * gradient + momentum * (Q - Q_previous)``.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import optax

@@ -1,7 +1,5 @@
 """``sgd``: gradient descent on mini-batches, drawn anew without repetition in every step."""
 
-from __future__ import annotations
-
 import optax
 
 from dotphase.training.loop import Optimizer, first_order
