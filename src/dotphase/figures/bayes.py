@@ -5,16 +5,7 @@ from typing import Any
 
 import xarray as xr
 
-from dotphase.figures.parts.lines import (
-    ALPHA,
-    TEST_ERROR,
-    add_hollow_entry,
-    add_saddle_entry,
-    is_saddle,
-    plot_branch,
-    plot_linear_baseline,
-    use_scientific_ticks,
-)
+from dotphase.figures.parts import lines
 from dotphase.figures.parts.style import COLORS, MARKERS, ink_color, new_figure
 
 
@@ -37,21 +28,21 @@ def bayes(curve: xr.Dataset, best: xr.Dataset, path: str | Path | None = None) -
     """
     curve, best = curve.sortby("alpha"), best.sortby("alpha")
     with new_figure(path, size=(5.2, 3.6)) as (figure, axis):
-        plot_linear_baseline(axis, curve["linear_test_error"])
+        lines.plot_linear_baseline(axis, curve["linear_test_error"])
         any_untrusted = False
         for name in curve["branch"].values.tolist():
             branch = curve.sel(branch=name)
             marker = {"marker": MARKERS[name]}
-            any_untrusted |= plot_branch(
+            any_untrusted |= lines.plot_branch(
                 axis, branch, branch["test_error"], hollow=marker, color=COLORS[name],
                 label=f"attention, {name} minimum", **marker,
             )  # fmt: skip
         color = COLORS["bayes"]
         axis.plot(best["alpha"], best["test_error"], color=color, lw=2.2, label="Bayes-optimal")
         if any_untrusted:
-            add_hollow_entry(axis)
-        if bool(is_saddle(curve).any()):
-            add_saddle_entry(axis)
+            lines.add_hollow_entry(axis)
+        if bool(lines.is_saddle(curve).any()):
+            lines.add_saddle_entry(axis)
         top = axis.get_ylim()[1]
         for part, word in (("weak_recovery_alpha", "weak"), ("exact_recovery_alpha", "exact")):
             alpha = float(best[part])
@@ -60,7 +51,7 @@ def bayes(curve: xr.Dataset, best: xr.Dataset, path: str | Path | None = None) -
                 f"{word}\nrecovery", (alpha, top), xytext=(3, -2), textcoords="offset points",
                 va="top", fontsize=7.5, color=ink_color(),
             )  # fmt: skip
-        axis.set(xlim=(0, None), ylim=(0, top), xlabel=ALPHA, ylabel=TEST_ERROR)
-        use_scientific_ticks(axis)
+        axis.set(xlim=(0, None), ylim=(0, top), xlabel=lines.ALPHA, ylabel=lines.TEST_ERROR)
+        lines.use_scientific_ticks(axis)
         axis.legend(loc="best")
     return figure

@@ -7,26 +7,12 @@ import xarray as xr
 
 from dotphase.experiments.comparison.agreement import DIFFERS
 from dotphase.experiments.comparison.compare import LEFT, NO_BRANCH
-from dotphase.figures.parts.lines import (
-    ALPHA,
-    GRADIENT_DESCENT,
-    MIN_OVERLAP,
-    OVERLAP_LABELS,
-    RS_MINIMA,
-    TEST_ERROR,
-    TRAIN_LOSS,
-    add_hollow_entry,
-    add_saddle_entry,
-    is_saddle,
-    overlap_scale,
-    plot_branch,
-    plot_linear_baseline,
-    use_scientific_ticks,
-)
+from dotphase.figures.parts import lines
+from dotphase.figures.parts.lines import ALPHA, OVERLAP_LABELS, TEST_ERROR, TRAIN_LOSS
 from dotphase.figures.parts.style import COLORS, MARKERS, ink_color, new_figure
 
 #: Legend of the lines, by theory.
-THEORIES = {"state_evolution": RS_MINIMA, "dynamics": GRADIENT_DESCENT}
+THEORIES = {"state_evolution": lines.RS_MINIMA, "dynamics": lines.GRADIENT_DESCENT}
 #: Color of legend entries that belong to no branch.
 LEGEND_COLOR = COLORS["uninformed"]
 #: Marker of students that are not on the branch; open markers are theory that is not trusted.
@@ -52,7 +38,7 @@ def compare(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
     >>> figure = dp.plot.compare(both, "compare.png")
     """
     dataset = dataset.sortby("alpha")
-    scale = overlap_scale(dataset)
+    scale = lines.overlap_scale(dataset)
     with new_figure(path, 1, 3, size=(10.4, 4.0)) as (figure, axes):
         loss, error, overlap = axes
         any_untrusted = False
@@ -63,14 +49,14 @@ def compare(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
             panels += [
                 (overlap, part, scale, dashes, f"{symbol}, {name}")
                 for (part, symbol), dashes in zip(OVERLAP_LABELS.items(), ("-", "--"), strict=True)
-                if bool((theory[part].where(theory["on_branch"]) > MIN_OVERLAP).any())
+                if bool((theory[part].where(theory["on_branch"]) > lines.MIN_OVERLAP).any())
             ]
             for axis, part, size, dashes, label in panels:
                 color = COLORS.get(name, ink_color())
                 style = {"color": color, "ls": dashes, "label": label}
                 any_untrusted |= _plot_theory(axis, theory, theory[part] / size, **style)
                 _plot_runs(axis, branch, part, size, color, MARKERS.get(name, "D"))
-        plot_linear_baseline(error, dataset["linear_test_error"])
+        lines.plot_linear_baseline(error, dataset["linear_test_error"])
         _add_entries(loss, dataset, any_untrusted)
         for axis, text in zip(axes, (TRAIN_LOSS, TEST_ERROR, "overlaps"), strict=True):
             axis.set(xlabel=ALPHA, ylabel=text, ylim=(0, None))
@@ -79,7 +65,7 @@ def compare(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
             handle for axis in (loss, error) for handle in axis.get_legend_handles_labels()[0]
         ]
         figure.legend(handles=handles, loc="outside lower center", ncols=5)
-        use_scientific_ticks(loss, error)
+        lines.use_scientific_ticks(loss, error)
     return figure
 
 
@@ -88,7 +74,7 @@ def _plot_theory(axis: Any, branch: xr.Dataset, values: xr.DataArray, **style: A
     if branch["alpha"].size == 1:  # a line through one point is invisible
         point = values.where(branch["on_branch"])
         axis.plot(branch["alpha"], point, "_", ms=30, mew=1.5, color=style["color"])
-    return plot_branch(axis, branch, values, hollow={"marker": ".", "ms": 5}, **style)
+    return lines.plot_branch(axis, branch, values, hollow={"marker": ".", "ms": 5}, **style)
 
 
 def _plot_runs(
@@ -119,9 +105,9 @@ def _add_entries(axis: Any, dataset: xr.Dataset, any_untrusted: bool) -> None:
     if bool(verdict.isin([LEFT, NO_BRANCH]).any()):
         mark = {"marker": OFF_BRANCH["fmt"], "ms": OFF_BRANCH["ms"], "mew": OFF_BRANCH["mew"]}
         axis.plot([], [], label="training, not on the branch", **point | mark)
-    if bool((is_saddle(dataset) & dataset["on_branch"]).any()):
-        add_saddle_entry(axis, color=LEGEND_COLOR)
+    if bool((lines.is_saddle(dataset) & dataset["on_branch"]).any()):
+        lines.add_saddle_entry(axis, color=LEGEND_COLOR)
     if any_untrusted:
-        add_hollow_entry(axis, color=LEGEND_COLOR)
+        lines.add_hollow_entry(axis, color=LEGEND_COLOR)
     if bool((verdict == DIFFERS).any()):
         axis.plot([], [], "o", ms=11, mfc="none", mec=ink_color(), label="differs")

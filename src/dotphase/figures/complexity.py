@@ -1,17 +1,13 @@
 """Number of minima of a branch, by their training loss."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.ticker import NullFormatter
 
 from dotphase.figures.parts.style import COLORS, ink_color, new_figure
-
-if TYPE_CHECKING:
-    from dotphase.theory.one_rsb.result import Complexity
+from dotphase.theory.one_rsb.result import Complexity
 
 
 def complexity(curve: Complexity, path: str | Path | None = None) -> Any:

@@ -6,22 +6,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dotphase.figures.parts.lines import (
-    ALPHA,
-    GRADIENT_DESCENT,
-    MIN_OVERLAP,
-    OVERLAP_LABELS,
-    RS_MINIMA,
-    TEST_ERROR,
-    TRAIN_LOSS,
-    add_hollow_entry,
-    add_saddle_entry,
-    is_saddle,
-    overlap_scale,
-    plot_branch,
-    plot_linear_baseline,
-    use_scientific_ticks,
-)
+from dotphase.figures.parts import lines
+from dotphase.figures.parts.lines import ALPHA, OVERLAP_LABELS, RS_MINIMA, TEST_ERROR, TRAIN_LOSS
 from dotphase.figures.parts.style import COLORS, MARKERS, ink_color, new_figure
 
 
@@ -43,7 +29,7 @@ def curve(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
     >>> figure = dp.plot.curve(branches, "curve.png")
     """
     dataset = dataset.sortby("alpha")
-    scale, gray = overlap_scale(dataset), COLORS["uninformed"]
+    scale, gray = lines.overlap_scale(dataset), COLORS["uninformed"]
     with new_figure(path, 1, 3, size=(10.2, 3.3)) as (figure, axes):
         loss, error, overlap = axes
         any_untrusted = False
@@ -51,19 +37,21 @@ def curve(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
             branch = dataset.sel(branch=name)
             marker = {"marker": MARKERS[name]}
             style: dict[str, Any] = {"hollow": marker, "color": COLORS[name], **marker}
-            any_untrusted |= plot_branch(loss, branch, branch["train_loss"], label=name, **style)
-            plot_branch(error, branch, branch["test_error"], **style)
+            any_untrusted |= lines.plot_branch(
+                loss, branch, branch["train_loss"], label=name, **style
+            )
+            lines.plot_branch(error, branch, branch["test_error"], **style)
             for (part, symbol), dashes in zip(OVERLAP_LABELS.items(), ("-", "--"), strict=True):
-                values = (branch[part] / scale).where(branch[part] > MIN_OVERLAP)
+                values = (branch[part] / scale).where(branch[part] > lines.MIN_OVERLAP)
                 if bool(values.where(branch["on_branch"]).notnull().any()):
                     label = f"{symbol}, {name}"
-                    plot_branch(overlap, branch, values, ls=dashes, label=label, **style)
+                    lines.plot_branch(overlap, branch, values, ls=dashes, label=label, **style)
         _plot_alpha_c(dataset, loss, error)
-        plot_linear_baseline(error, dataset["linear_test_error"])
+        lines.plot_linear_baseline(error, dataset["linear_test_error"])
         if any_untrusted:
-            add_hollow_entry(loss, color=gray)
-        if bool(is_saddle(dataset).any()):
-            add_saddle_entry(loss, color=gray)
+            lines.add_hollow_entry(loss, color=gray)
+        if bool(lines.is_saddle(dataset).any()):
+            lines.add_saddle_entry(loss, color=gray)
         if not bool(dataset["on_branch"].any()):
             loss.text(0.5, 0.5, "no branch exists", ha="center", transform=loss.transAxes)
         labels = {TRAIN_LOSS: "lower right", TEST_ERROR: "lower left", "overlaps": "best"}
@@ -73,9 +61,11 @@ def curve(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
                 axis.legend(loc=location)
         for axis in (loss, error):
             axis.set_ylim(bottom=0)
-            use_scientific_ticks(axis)
+            lines.use_scientific_ticks(axis)
         is_descent = dataset.attrs.get("theory") == "dynamics"
-        title = f"ends of {GRADIENT_DESCENT}" if is_descent else rf"{RS_MINIMA}, $d \to \infty$"
+        title = (
+            f"ends of {lines.GRADIENT_DESCENT}" if is_descent else rf"{RS_MINIMA}, $d \to \infty$"
+        )
         figure.suptitle(title, fontsize=10)
     return figure
 

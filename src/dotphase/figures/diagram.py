@@ -7,32 +7,19 @@ import xarray as xr
 from matplotlib.colors import Colormap
 
 from dotphase.experiments.dynamics.filled_diagram import filled_difference
+from dotphase.figures.parts import maps
 from dotphase.figures.parts.lines import ALPHA, LOSS_GAP, SYMBOLS
-from dotphase.figures.parts.maps import (
-    CRITICAL_LINES,
-    GAIN_COLORS,
-    GAIN_MEANING,
-    LOSS_GAP_COLORS,
-    LOSS_GAP_MEANING,
-    add_kind_entries,
-    add_missing_entry,
-    mark_filled_cells,
-    max_abs,
-    plot_critical_lines,
-    plot_kind_map,
-    plot_map,
-)
 from dotphase.figures.parts.style import ink_color, new_figure, page_color
 from dotphase.theory.critical_line import CriticalLine
 
 #: Field, label, color map, and the meaning of its upper and lower half.
 PANELS: tuple[tuple[str, str, str | Colormap, tuple[str, str]], ...] = (
-    ("loss_difference", LOSS_GAP, LOSS_GAP_COLORS, LOSS_GAP_MEANING),
+    ("loss_difference", LOSS_GAP, maps.LOSS_GAP_COLORS, maps.LOSS_GAP_MEANING),
     (
         "test_gain",
         r"$\epsilon_{\rm lin} - \epsilon_g$ of the lowest minimum",
-        GAIN_COLORS,
-        GAIN_MEANING,
+        maps.GAIN_COLORS,
+        maps.GAIN_MEANING,
     ),
 )
 
@@ -63,24 +50,24 @@ def diagram(dataset: xr.Dataset | CriticalLine, path: str | Path | None = None) 
     with new_figure(path, 2, 2, size=(9.6, 7.4), sharex=True, sharey=True) as (figure, axes):
         for axis, (name, title, colors, (upper, lower)) in zip(axes[0], PANELS, strict=True):
             field = 1e3 * (gap if name == "loss_difference" else dataset[name])
-            limit = max_abs(field)
-            mesh = plot_map(axis, field, parameter, colors, -limit, limit)
+            limit = maps.max_abs(field)
+            mesh = maps.plot_map(axis, field, parameter, colors, -limit, limit)
             bar = figure.colorbar(mesh, ax=axis, label=title + r"  $[10^{-3}]$")
             bar.ax.set_title(upper, fontsize="small")
             bar.ax.set_xlabel(lower, fontsize="small")
-            plot_critical_lines(axis, dataset, parameter, ink_color())
-        mark_filled_cells(axes[0, 0], reached, parameter)
-        add_missing_entry(axes[0, 0], "a branch is no minimum (see below)", mec="none")
+            maps.plot_critical_lines(axis, dataset, parameter, ink_color())
+        maps.mark_filled_cells(axes[0, 0], reached, parameter)
+        maps.add_missing_entry(axes[0, 0], "a branch is no minimum (see below)", mec="none")
         if bool(dataset["test_gain"].isnull().any()):
-            add_missing_entry(axes[0, 1], "no minimum (see below)", mec="none")
+            maps.add_missing_entry(axes[0, 1], "no minimum (see below)", mec="none")
             axes[0, 1].legend(loc="lower right", bbox_to_anchor=(1, 1))
         axes[0, 0].legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
         for axis, name in zip(axes[1], dataset["branch"].values, strict=True):
-            mesh = plot_kind_map(axis, dataset.sel(branch=name), parameter)
+            mesh = maps.plot_kind_map(axis, dataset.sel(branch=name), parameter)
             figure.colorbar(mesh, ax=axis, label="minimum: model error [%]", extend="max")
             axis.set_title(f"{name} branch")
             axis.set_xlabel(ALPHA)
-        add_kind_entries(axes[1, 1])
+        maps.add_kind_entries(axes[1, 1])
         figure.legend(*axes[1, 1].get_legend_handles_labels(), loc="outside lower center", ncols=4)
         for axis in axes[:, 0]:
             axis.set_ylabel(f"${SYMBOLS.get(parameter, parameter)}$")
@@ -91,7 +78,7 @@ def _draw_critical_line(line: CriticalLine, path: str | Path | None) -> Any:
     """Draw alpha_c and alpha_l with standard errors, alpha_c hollow where it is not trusted."""
     lines, name = line.dataset().sortby(line.parameter), line.parameter
     with new_figure(path, size=(4.8, 3.7)) as (figure, axis):
-        for variable, style, label in CRITICAL_LINES:
+        for variable, style, label in maps.CRITICAL_LINES:
             axis.errorbar(
                 lines[variable], lines[name], xerr=lines[f"{variable}_stderr"], ls=style,
                 marker="o", ms=4, color=ink_color(), label=label,

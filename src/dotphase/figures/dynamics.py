@@ -11,6 +11,7 @@ from dotphase.figures.parts.lines import (
     TEST_ERROR,
     TRAIN_LOSS,
     overlap_scale,
+    plot_seed_means,
     use_scientific_ticks,
 )
 from dotphase.figures.parts.style import COLORS, ink_color, new_figure, page_color
@@ -92,8 +93,4 @@ def _plot_training(axis: Any, training: xr.Dataset, name: str, size: float, colo
     last = training.sizes["step"] - 1
     marked = np.unique(np.round(last * np.linspace(0, 1, N_MARKED) ** 2).astype(int))
     rows = training[name].isel(step=marked) / size
-    count = rows.sizes["seed"]
-    error = rows.std("seed", ddof=1) / np.sqrt(count) if count > 1 else None
-    axis.errorbar(
-        rows["step"], rows.mean("seed"), error, fmt="o", color=color, mfc=page_color(), ms=4.5, lw=1
-    )
+    plot_seed_means(axis, rows, rows["step"], fmt="o", color=color, mfc=page_color(), ms=4.5)

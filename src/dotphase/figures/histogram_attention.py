@@ -1,17 +1,13 @@
 """Attention matrices of the counting transformers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dotphase.figures.parts.style import COLORS, ink_color, new_figure
-
-if TYPE_CHECKING:
-    from dotphase.histogram import Network
+from dotphase.histogram import Network, attention_maps
 
 #: Default sequences.
 SEQUENCES = ("BBCCDDBBBB", "LMDMMMAHHB", "ONMLKJIHGF")
@@ -38,8 +34,6 @@ def histogram_attention(
     >>> networks = {"semantic": dp.histogram.shipped("semantic")}
     >>> figure = dp.plot.histogram_attention(networks, path="attention.png")
     """
-    from dotphase.histogram import attention_maps
-
     maps = attention_maps(list(networks.values()), sequences)
     length = maps.shape[-1]
     rows, columns = maps.shape[:2]

@@ -1,17 +1,13 @@
 """Learning curves of the counting transformers."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from dotphase.figures.parts.style import COLORS, ink_color, new_figure
-
-if TYPE_CHECKING:
-    from dotphase.histogram import Experiment
+from dotphase.histogram import Experiment
 
 
 def histogram_curves(result: Experiment, path: str | Path | None = None) -> Any:

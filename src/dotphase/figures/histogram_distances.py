@@ -1,17 +1,13 @@
 """Distances that the counting transformers move, in training and after their release."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dotphase.errors import InvalidInput
 from dotphase.figures.parts.style import COLORS, MARKERS, new_figure
-
-if TYPE_CHECKING:
-    from dotphase.histogram import Experiment
+from dotphase.histogram import Experiment
 
 
 def histogram_distances(result: Experiment, path: str | Path | None = None) -> Any:

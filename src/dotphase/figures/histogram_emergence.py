@@ -1,14 +1,10 @@
 """Mechanisms of free networks against the number of training sequences."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dotphase.figures.parts.style import COLORS, MARKERS, new_figure
-
-if TYPE_CHECKING:
-    from dotphase.histogram import Emergence
+from dotphase.histogram import Emergence
 
 
 def histogram_emergence(result: Emergence, path: str | Path | None = None) -> Any:

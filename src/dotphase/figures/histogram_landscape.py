@@ -1,14 +1,10 @@
 """Loss between a semantic and a positional solution."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dotphase.figures.parts.style import COLORS, ink_color, new_figure
-
-if TYPE_CHECKING:
-    from dotphase.histogram import LossBetween
+from dotphase.histogram import LossBetween
 
 
 def histogram_landscape(

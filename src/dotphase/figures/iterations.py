@@ -1,15 +1,11 @@
 """Message passing and its state evolution by iteration."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dotphase.figures.parts.lines import AMP_FIELDS, AMP_OVERLAPS, plot_message_passing, run_title
 from dotphase.figures.parts.style import new_figure
-
-if TYPE_CHECKING:
-    from dotphase.gamp.result import MessagePassing
+from dotphase.gamp.result import MessagePassing
 
 
 def iterations(result: MessagePassing, path: str | Path | None = None) -> Any:

@@ -1,17 +1,13 @@
 """Effective loss landscape in the plane of the two overlaps."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dotphase.figures.parts.lines import TRAIN_LOSS
 from dotphase.figures.parts.style import ink_color, new_figure, page_color
-
-if TYPE_CHECKING:
-    from dotphase.theory.landscape import Landscape
+from dotphase.theory.landscape import Landscape
 
 #: Number of contour levels.
 LEVELS = 16

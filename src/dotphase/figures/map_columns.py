@@ -6,24 +6,13 @@ from typing import Any
 
 import xarray as xr
 
+from dotphase.figures.parts import maps
 from dotphase.figures.parts.lines import ALPHA
-from dotphase.figures.parts.maps import (
-    SINGLE_BRANCH_COLORS,
-    Panel,
-    add_hatch_entry,
-    add_missing_entry,
-    hatch_untrusted,
-    mark_filled_cells,
-    max_abs,
-    plot_critical_lines,
-    plot_map,
-    plot_single_branch_cells,
-)
 from dotphase.figures.parts.style import MAP_INK, ink_color, new_figure
 
 
 def map_columns(
-    columns: Sequence[Panel],
+    columns: Sequence[maps.Panel],
     theory: xr.Dataset,
     runs: xr.Dataset,
     lines: xr.Dataset | None = None,
@@ -57,12 +46,12 @@ def map_columns(
         for column, panel in zip(axes.T, columns, strict=True):
             mesh = _plot_fields(column, panel, theory if lines is None else lines)
             if columns[0].comparison:
-                column[0].set_facecolor(SINGLE_BRANCH_COLORS["none"])
+                column[0].set_facecolor(maps.SINGLE_BRANCH_COLORS["none"])
             if panel.comparison:
-                plot_single_branch_cells(column[0], panel.theory, theory, "omega")
-            any_untrusted = hatch_untrusted(column[0], theory, "omega")
+                maps.plot_single_branch_cells(column[0], panel.theory, theory, "omega")
+            any_untrusted = maps.hatch_untrusted(column[0], theory, "omega")
             if panel.reached is not None:
-                mark_filled_cells(column[0], panel.reached, "omega")
+                maps.mark_filled_cells(column[0], panel.reached, "omega")
             bar = figure.colorbar(mesh, ax=column)
             bar.ax.set_title(panel.meaning[0], fontsize="small")
             bar.ax.set_xlabel(panel.meaning[1], fontsize="small")
@@ -70,11 +59,11 @@ def map_columns(
             column[1].set_xlabel(ALPHA)
         first = axes[0, 0]
         if any_untrusted:
-            add_hatch_entry(first)
+            maps.add_hatch_entry(first)
         first.set_ylabel(r"$\omega$   (theory)")
         axes[1, 0].set_ylabel(rf"$\omega$   (training, $d = {runs.attrs['d']}$)")
         if bool(columns[0].theory.isnull().any()) and not columns[0].comparison:
-            add_missing_entry(first, mec=ink_color(), mew=0.4)
+            maps.add_missing_entry(first, mec=ink_color(), mew=0.4)
         # The legend is white on every page, like the maps whose dark lines it explains.
         style = {"facecolor": "#FFFFFF", "labelcolor": MAP_INK, "ncols": 3, "framealpha": 1.0}
         handles, labels = first.get_legend_handles_labels()
@@ -85,11 +74,11 @@ def map_columns(
     return figure
 
 
-def _plot_fields(axes: Any, panel: Panel, lines: xr.Dataset) -> Any:
+def _plot_fields(axes: Any, panel: maps.Panel, lines: xr.Dataset) -> Any:
     """Plot theory and training on one color scale, with the critical lines."""
-    high = max_abs(panel.theory, panel.trained)
+    high = maps.max_abs(panel.theory, panel.trained)
     low = -high if panel.centered else 0.0
     for axis, field in zip(axes, (panel.theory, panel.trained), strict=True):
-        mesh = plot_map(axis, field, "omega", panel.colors, low, high)
-        plot_critical_lines(axis, lines, "omega")
+        mesh = maps.plot_map(axis, field, "omega", panel.colors, low, high)
+        maps.plot_critical_lines(axis, lines, "omega")
     return mesh

@@ -1,17 +1,13 @@
 """Mechanism of each run: theta against m."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dotphase.figures.parts.lines import run_title
 from dotphase.figures.parts.style import COLORS, GRAY, MARKERS, new_figure
-
-if TYPE_CHECKING:
-    from dotphase.training.result import Training
+from dotphase.training.result import Training
 
 
 def mechanisms(training: Training, path: str | Path | None = None) -> Any:

@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 
 from dotphase.figures.dynamics import OVERLAPS
-from dotphase.figures.parts.lines import TEST_ERROR, overlap_scale
+from dotphase.figures.parts.lines import TEST_ERROR, overlap_scale, plot_seed_means
 from dotphase.figures.parts.style import COLORS, ink_color, new_figure, page_color
 
 #: Label of the horizontal axis.
@@ -67,6 +67,4 @@ def _plot(
         return
     marked = np.linspace(0, training.sizes["step"] - 1, N_MARKED).round().astype(int)
     rows = training[name].isel(step=marked) / size
-    error = rows.std("seed", ddof=1) / np.sqrt(rows.sizes["seed"])
-    style = {"fmt": "o", "color": color, "mfc": page_color(), "ms": 4.5, "lw": 1}
-    axis.errorbar(rows["alpha"], rows.mean("seed"), error, **style)
+    plot_seed_means(axis, rows, fmt="o", color=color, mfc=page_color(), ms=4.5)
