@@ -19,13 +19,13 @@ from jaxtyping import Array, Float
 from dotphase.model.attention import softmax_attention
 
 Number = Float[Array, ""]
-Strength = Float[np.ndarray, ""]
+Strength = Float[Any, ""]
 
 
 class NoisyField(eqx.Module):
     """``y = h + noise z``, of one token."""
 
-    noise: Strength
+    noise: Strength = eqx.field(converter=np.asarray)
 
     def __call__(self, h: Float[Array, "1 1"], z: Float[Array, " 1"]) -> Number:
         return h[0, 0] + self.noise * z[0]
@@ -34,7 +34,7 @@ class NoisyField(eqx.Module):
 class NoisySign(eqx.Module):
     """``y = sign(h + noise z)``, of one token."""
 
-    noise: Strength
+    noise: Strength = eqx.field(converter=np.asarray)
 
     def __call__(self, h: Float[Array, "1 1"], z: Float[Array, " 1"]) -> Number:
         return jnp.where(h[0, 0] + self.noise * z[0] < 0, -1.0, 1.0)
@@ -88,7 +88,7 @@ def wrong_sign(x: Float[Array, "1 1"], y: Number) -> Number:
 class Intensity(eqx.Module):
     """``y = h^2 + noise z``, of one token."""
 
-    noise: Strength
+    noise: Strength = eqx.field(converter=np.asarray)
 
     def __call__(self, h: Float[Array, "1 1"], z: Float[Array, " 1"]) -> Number:
         return h[0, 0] ** 2 + self.noise * z[0]
@@ -112,7 +112,7 @@ def committee(h: Float[Array, "1 units"]) -> Number:
 class NoisyCommittee(eqx.Module):
     """The output of a committee, with noise."""
 
-    noise: Strength
+    noise: Strength = eqx.field(converter=np.asarray)
 
     def __call__(self, h: Float[Array, "1 units"], z: Float[Array, " 1"]) -> Number:
         return committee(h) + self.noise * z[0]
@@ -138,7 +138,7 @@ class Attention(eqx.Module):
     causal : True if later tokens are masked
     """
 
-    beta: Strength
+    beta: Strength = eqx.field(converter=np.asarray)
     heads: int = eqx.field(static=True, default=1)
     causal: bool = eqx.field(static=True, default=False)
 
@@ -160,7 +160,7 @@ class Mixture(eqx.Module):
     ranges: ClassVar = {"omega": (0.0, 1.0)}
 
     attention: Callable[[Float[Array, "tokens rank"]], Float[Array, "tokens tokens"]]
-    omega: Strength
+    omega: Strength = eqx.field(converter=np.asarray)
     mixing: Float[np.ndarray, "tokens tokens"]
 
     def __call__(self, h: Float[Array, "tokens rank"]) -> Float[Array, "tokens tokens"]:
@@ -207,7 +207,7 @@ def chosen_wrongly(x: Float[Array, "tokens rank"], chosen: Float[Array, "tokens 
 class ChosenToken(eqx.Module):
     """``y = h_s + noise z``: the field of the token s that the hidden variable chooses."""
 
-    noise: Strength
+    noise: Strength = eqx.field(converter=np.asarray)
 
     def __call__(
         self, h: Float[Array, "tokens 1"], z: Float[Array, " 1"], a: Float[Array, "tokens 1"]

@@ -9,6 +9,8 @@ with the strength c of the skip connections (E. Troiani et al., arXiv:2502.00901
 attention S_K of the last layer, or the product B_K.
 """
 
+from typing import Any
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -27,7 +29,7 @@ class DeepAttention(eqx.Module):
     product : True for the product B_K of all layers, False for the attention S_K of the last one
     """
 
-    skip: Float[np.ndarray | Array, ""]
+    skip: Float[Any, ""] = eqx.field(converter=np.asarray)
     product: bool = eqx.field(static=True, default=False)
 
     def __call__(self, h: Float[Array, "tokens layers"]) -> Float[Array, "tokens tokens"]:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
+from dotphase import model
 from dotphase.config.parameters import Number, Parameter, table
 from dotphase.model.named import NamedModel
-
-if TYPE_CHECKING:
-    from dotphase.model.definition import Model
 
 #: Descriptions of the parameter `noise`.
 INSIDE, ADDED = "Noise inside the teacher's sign.", "Standard deviation of the labels' noise."
@@ -33,17 +30,11 @@ def build(
     noise: float,
     teacher_rank: int = 1,
     student_rank: int = 1,
-) -> Model:
+) -> model.Model:
     """Make a model from the names of its functions in `channels`."""
-    import numpy as np
-
-    from dotphase.model import channels
-    from dotphase.model.definition import Model
-
-    parts = {name: getattr(channels, function) for name, function in functions.items()}
-    teacher = parts.pop("teacher")(np.asarray(noise))
-    return Model(
-        teacher, noise=1, sigma=sigma, ridge=ridge,
+    parts = {name: getattr(model.channels, function) for name, function in functions.items()}
+    return model.Model(
+        parts.pop("teacher")(noise), noise=1, sigma=sigma, ridge=ridge,
         teacher_rank=teacher_rank, student_rank=student_rank, **parts,
     )  # fmt: skip
 

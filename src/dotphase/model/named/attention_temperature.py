@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
+from dotphase import model
 from dotphase.config.parameters import Number, Parameter
 from dotphase.model.named import NamedModel
-from dotphase.model.named._attention import parameters
-
-if TYPE_CHECKING:
-    from dotphase.model.definition import Model
+from dotphase.model.named._attention import build, parameters
 
 
-def _build(
-    omega: float, beta: float, teacher_beta: float, length: int, sigma: float, ridge: float
-) -> Model:
-    import numpy as np
-
-    from dotphase.model.channels import Attention, Mixture
-    from dotphase.model.definition import Model
-    from dotphase.model.paper import kind_mixing, kind_positions
-
-    teacher = Attention(np.asarray(teacher_beta))
-    return Model(
-        Mixture(teacher, np.asarray(omega), kind_mixing(length)), Attention(np.asarray(beta)),
-        length=length, sigma=sigma, positions=kind_positions(length), ridge=ridge,
-    )  # fmt: skip
+def _build(beta: float, teacher_beta: float, **others: Any) -> model.Model:
+    teacher, student = (model.channels.Attention(each) for each in (teacher_beta, beta))
+    return build(teacher, student, **others)
 
 
 MODEL = NamedModel(
@@ -35,4 +22,4 @@ MODEL = NamedModel(
         Parameter("teacher_beta", Number(above=0), 1.0, "Inverse temperature of the teacher."),
     ),
     "Attention with a temperature.",
-)  # fmt: skip
+)

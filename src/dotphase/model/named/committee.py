@@ -6,19 +6,15 @@ student.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from dotphase import model
 from dotphase.config.parameters import Integer, Parameter
 from dotphase.model.named import NamedModel
 from dotphase.model.named._one_token import build, parameters
 
-if TYPE_CHECKING:
-    from dotphase.model.definition import Model
-
 FUNCTIONS = {"teacher": "NoisyCommittee", "loss": "committee_loss", "metric": "committee_error"}
 
 
-def _build(units: int, student_rank: int, sigma: float, ridge: float, noise: float) -> Model:
+def _build(units: int, student_rank: int, sigma: float, ridge: float, noise: float) -> model.Model:
     return build(FUNCTIONS, sigma, ridge, noise, units, student_rank)
 
 

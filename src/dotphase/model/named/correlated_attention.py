@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
+from dotphase import model
 from dotphase.config.parameters import Number, Parameter
 from dotphase.model.named import NamedModel
 from dotphase.model.named._attention import parameters
 
-if TYPE_CHECKING:
-    from dotphase.model.definition import Model
 
-
-def _build(omega: float, correlation: float, length: int, sigma: float, ridge: float) -> Model:
+def _build(correlation: float, length: int, **others: Any) -> model.Model:
     import numpy as np
 
-    from dotphase.model.paper import positional_semantic
-
-    paper = positional_semantic(omega, sigma, ridge, length=length)
     same = np.eye(length)
+    paper = model.paper.positional_semantic(length=length, **others)
     return paper.replace(correlation=same + correlation * (1 - same))
 
 
@@ -28,4 +24,4 @@ MODEL = NamedModel(
         Parameter("correlation", Number(at_least=-0.9, at_most=0.9), 0.3, "Between two tokens."),
     ),
     "The paper's model with correlated tokens.",
-)  # fmt: skip
+)

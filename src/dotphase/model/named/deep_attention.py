@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
+from dotphase import model
 from dotphase.config.parameters import Choice, Integer, Number, Parameter, table
 from dotphase.model.named import NamedModel
 
-if TYPE_CHECKING:
-    from dotphase.model.definition import Model
-
 
 def _build(
-    layers: int, skip: float, output: str, omega: float, length: int, sigma: float, ridge: float
-) -> Model:
-    import numpy as np
-
-    from dotphase.model.channels import Mixture
-    from dotphase.model.deep import DeepAttention
-    from dotphase.model.definition import Model
-    from dotphase.model.paper import kind_mixing, kind_positions
-
+    layers: int, skip: float, output: str, omega: float, length: int, **others: Any
+) -> model.Model:
     product = output == "product"
-    attention = DeepAttention(np.asarray(skip), product)
+    attention = model.deep.DeepAttention(skip, product)
     # Rows of the positional part have the sums of the other part.
-    mixing = kind_mixing(length) * ((1 + skip) ** layers if product else 1.0)
-    return Model(
-        Mixture(attention, np.asarray(omega), mixing) if omega else attention, attention,
-        length=length, teacher_rank=layers, student_rank=layers, sigma=sigma,
-        positions=kind_positions(length), ridge=ridge,
+    mixing = model.paper.kind_mixing(length) * ((1 + skip) ** layers if product else 1.0)
+    return model.Model(
+        model.channels.Mixture(attention, omega, mixing) if omega else attention, attention,
+        length=length, teacher_rank=layers, student_rank=layers,
+        positions=model.paper.kind_positions(length), **others,
     )  # fmt: skip
 
 

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
+from dotphase import model
 from dotphase.config.parameters import Integer, Parameter
 from dotphase.model.named import NamedModel
-from dotphase.model.named._attention import parameters
-
-if TYPE_CHECKING:
-    from dotphase.model.definition import Model
+from dotphase.model.named._attention import build, parameters
 
 
-def _build(omega: float, heads: int, length: int, sigma: float, ridge: float) -> Model:
-    import numpy as np
-
-    from dotphase.model.channels import Attention, Mixture
-    from dotphase.model.definition import Model
-    from dotphase.model.paper import kind_mixing, kind_positions
-
-    attention = Attention(np.asarray(1.0), heads=heads)
-    return Model(
-        Mixture(attention, np.asarray(omega), kind_mixing(length)), attention, length=length,
-        teacher_rank=heads, student_rank=heads, sigma=sigma, positions=kind_positions(length),
-        ridge=ridge,
-    )  # fmt: skip
+def _build(heads: int, **others: Any) -> model.Model:
+    attention = model.channels.Attention(1.0, heads=heads)
+    return build(attention, attention, teacher_rank=heads, student_rank=heads, **others)
 
 
 MODEL = NamedModel(
@@ -33,4 +21,4 @@ MODEL = NamedModel(
         Parameter("heads", Integer(1), 2, "Heads of teacher and student, one column each."),
     ),
     "Several heads in teacher and student, averaged.",
-)  # fmt: skip
+)

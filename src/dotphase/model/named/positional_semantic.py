@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from dotphase import model
 from dotphase.config import validation
 from dotphase.config.parameters import (
     Flag,
@@ -15,9 +16,6 @@ from dotphase.config.parameters import (
     table,
 )
 from dotphase.model.named import NamedModel
-
-if TYPE_CHECKING:
-    from dotphase.model.definition import Model
 
 
 class Mixing(ParameterType):
@@ -41,11 +39,11 @@ class Mixing(ParameterType):
         return text if text == "standard" else self.check(field, text)
 
 
-def _build(exponent: float, atoms: int, **others: Any) -> Model:
-    from dotphase.model.paper import positional_semantic
+def _build(exponent: float, atoms: int, **others: Any) -> model.Model:
     from dotphase.model.spectrum import power_law
 
-    return positional_semantic(**others, spectrum=power_law(exponent, atoms) if exponent else None)
+    spectrum = power_law(exponent, atoms) if exponent else None
+    return model.paper.positional_semantic(**others, spectrum=spectrum)
 
 
 def _fits(length: int, kinds: int) -> None:

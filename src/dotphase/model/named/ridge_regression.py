@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from dotphase import model
 from dotphase.model.named import NamedModel
 from dotphase.model.named._one_token import build, parameters
-
-if TYPE_CHECKING:
-    from dotphase.model.definition import Model
 
 NOISY = {"teacher": "NoisyField", "loss": "squared", "metric": "squared_error"}
 
 
-def _build(sigma: float, ridge: float, noise: float) -> Model:
+def _build(sigma: float, ridge: float, noise: float) -> model.Model:
     """Make the model; without noise teacher and student are identities, with their closed forms."""
     from dotphase.model.glm import identity, scalar_link
 

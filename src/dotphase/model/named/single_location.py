@@ -8,25 +8,20 @@ student answers ``softmax(x k) . x v`` with values v and keys k as its two colum
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from dotphase import model
 from dotphase.config.parameters import Choice, Integer, Number, Parameter, table
 from dotphase.model.named import NamedModel
 
-if TYPE_CHECKING:
-    from dotphase.model.definition import Model
 
-
-def _build(strength: float, pooling: str, length: int, noise: float, ridge: float) -> Model:
+def _build(strength: float, pooling: str, length: int, noise: float, ridge: float) -> model.Model:
     import numpy as np
 
-    from dotphase.model import channels
-    from dotphase.model.definition import Model
     from dotphase.model.latent import Latent
 
+    channels = model.channels
     answer = getattr(channels, f"{pooling}_pooling")
-    return Model(
-        channels.ChosenToken(np.asarray(noise)), noise=1, length=length, sigma=1.0, ridge=ridge,
+    return model.Model(
+        channels.ChosenToken(noise), noise=1, length=length, sigma=1.0, ridge=ridge,
         student_rank=1 if pooling == "mean" else 2,
         loss=channels.PooledLoss(answer), metric=channels.PooledLoss(answer, 1.0),
         latent=Latent(np.eye(length)[:, :, None], gram=[[strength]]),

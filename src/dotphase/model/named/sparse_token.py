@@ -7,25 +7,20 @@ the sum of its tokens, and is trained with the logistic loss.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from dotphase import model
 from dotphase.config.parameters import Choice, Integer, Number, Parameter, table
 from dotphase.model.named import NamedModel
 
-if TYPE_CHECKING:
-    from dotphase.model.definition import Model
 
-
-def _build(strength: float, pooling: str, length: int, ridge: float) -> Model:
+def _build(strength: float, pooling: str, length: int, ridge: float) -> model.Model:
     import numpy as np
 
-    from dotphase.model import channels
-    from dotphase.model.definition import Model
     from dotphase.model.latent import Latent
 
+    channels = model.channels
     answer = channels.Offset(f"{pooling}_pooling", strength**0.5 / 2)
     loadings = np.concatenate([np.eye(length), np.zeros((1, length))])[:, :, None]
-    return Model(
+    return model.Model(
         channels.shifted_or_not, length=length, sigma=1.0, ridge=ridge,
         student_rank=1 if pooling == "mean" else 2,
         loss=channels.PooledLogistic(answer), metric=channels.PooledSign(answer),
