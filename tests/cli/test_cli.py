@@ -223,7 +223,7 @@ def test_an_unexpected_error_is_one_line_and_a_traceback_on_request(monkeypatch,
     def broken(*arguments, **options):
         raise ZeroDivisionError("two\nlines")
 
-    monkeypatch.setattr("dotphase.theory.solve.solve", broken)
+    monkeypatch.setattr("dotphase.solve", broken)
     assert _run(["solve", "--alpha", "1"]) == 1
     err = capsys.readouterr().err
     assert err.count("\n") == 1 and "ZeroDivisionError: two lines" in err and "--debug" in err

@@ -43,7 +43,7 @@ def test_a_closed_pipe_is_not_an_exit_of_the_model(capsys, monkeypatch):
     def closed(*_, **__):
         raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
-    monkeypatch.setattr("dotphase.study.journal.read_status", closed)
+    monkeypatch.setattr("dotphase.read_status", closed)
     for name in ("stdout", "stderr"):  # click replaces both
         monkeypatch.setattr(sys, name, getattr(sys, name))
     assert _run(["study", "status", "folder"]) == 2

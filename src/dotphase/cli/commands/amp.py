@@ -1,17 +1,13 @@
 """`dotphase amp`: message passing at finite dimension, with its state evolution."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import dotphase as dp
 from dotphase.cli.options import task_options
 from dotphase.cli.runs import RunsRequest, compute_and_print, runs_options
-
-if TYPE_CHECKING:
-    from dotphase.model import Model
-    from dotphase.runtime.progress import ProgressCallback
+from dotphase.runtime.progress import ProgressCallback
 
 
 @click.command("amp", epilog="Example: dotphase amp --d 1000 --alpha 2 --start semantic --seeds 4")
@@ -24,10 +20,10 @@ def command(parameters: dict[str, Any], request: RunsRequest) -> int:
     still printed.
     """
 
-    def compute(model: Model, progress: ProgressCallback) -> Any:
-        from dotphase.experiments.comparison.amp import amp
-
-        return amp(model, seed=request.seed, seeds=request.seeds, progress=progress, **parameters)
+    def compute(model: dp.Model, progress: ProgressCallback) -> Any:
+        return dp.amp(
+            model, seed=request.seed, seeds=request.seeds, progress=progress, **parameters
+        )
 
     title = f"message passing from the {parameters['start']} start"
     return compute_and_print(request, title, compute, "iterations")

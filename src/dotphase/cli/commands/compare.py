@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+import dotphase as dp
 from dotphase.cli.options import POSITIVE
 from dotphase.cli.output import progress_bar
 from dotphase.cli.runs import seeds_option
@@ -38,9 +39,7 @@ def command(request: CurveRequest, d: int, seeds: int, amp: bool) -> int:
     """
     with progress_bar("comparing", total=3 if amp else 2) as bar:
         model = request.model.build()
-        from dotphase.experiments.comparison.compare import compare
-
-        dataset = compare(
+        dataset = dp.compare(
             model, request.alphas, d, seeds=seeds, branches=request.branches,
             theory=request.theory, amp=amp, seed=request.seed, progress=bar, **request.settings,
         )  # fmt: skip

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+import dotphase as dp
 from dotphase.cli.options import ModelSpec, json_option, model_options, task_options
 from dotphase.cli.output import echo, print_json, progress_bar
 
@@ -21,9 +22,7 @@ def command(parameters: dict[str, Any], model: ModelSpec, seed: int, as_json: bo
     """
     with progress_bar("searching the critical points"):
         built = model.build()
-        from dotphase.theory.critical import critical
-
-        result = critical(built, seed=seed, **parameters)
+        result = dp.critical(built, seed=seed, **parameters)
     if as_json:
         print_json({**model.to_dict(), **result.to_dict()})
     else:

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+import dotphase as dp
 from dotphase.cli.output import progress_bar
 from dotphase.cli.theory_options import DYNAMICS, CurveRequest, curve_options
 
@@ -21,9 +22,7 @@ def command(request: CurveRequest) -> int:
     total = len(request.alphas) * len(request.branches)
     with progress_bar("solving the branches", total=total) as bar:
         model = request.model.build()
-        from dotphase.experiments.theory.curve import curve
-
-        dataset = curve(
+        dataset = dp.curve(
             model, request.alphas, request.branches, theory=request.theory, seed=request.seed,
             progress=bar, **request.settings,
         )  # fmt: skip

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+import dotphase as dp
 from dotphase.cli.options import (
     Grid,
     ModelSpec,
@@ -57,13 +58,9 @@ def command(
     family = model.vary(parameter, values)
     with progress_bar("solving the grid", total=2 * len(alphas) * len(values)) as bar:
         family(values[0])  # refuse a bad model before any slow work
-        from dotphase.experiments.theory.diagram import diagram
-
         files = Files(out, plot)
-        dataset = diagram(
-            family, sorted(alphas), values, parameter, log2_points=log2_points, seed=seed,
-            progress=bar,
-        )  # fmt: skip
+        options: dict[str, Any] = {"log2_points": log2_points, "seed": seed, "progress": bar}
+        dataset = dp.diagram(family, sorted(alphas), values, parameter, **options)
     lines = {
         f"{name}{suffix}": dataset[f"{name}{suffix}"].values
         for name in LINES

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+import dotphase as dp
 from dotphase.cli.options import (
     START_OVERLAPS,
     ModelSpec,
@@ -63,10 +64,8 @@ def command(
     with progress_bar(title, total=2 * parameters["repetitions"]) as bar:
         files = Files(out, plot)
         built = model.build()
-        from dotphase.dmft.run import dynamics
-
         start, scale = parameters.pop("start"), parameters.pop("scale")
-        path = dynamics(
+        path = dp.dynamics(
             built,
             **start_arguments(built, start, scale, overlaps),
             log2_ensemble=parameters.pop("ensemble"),

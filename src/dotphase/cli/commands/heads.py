@@ -2,6 +2,7 @@
 
 import click
 
+import dotphase as dp
 from dotphase.cli.options import json_option, seed_option
 from dotphase.cli.output import print_json
 from dotphase.config.parameters import Number
@@ -25,15 +26,12 @@ def command(file: str, out: str, scores: bool, floor: float, seed: int, as_json:
     from dotphase.storage.paths import check_folder
 
     folder = check_folder("--out", out)
-    from dotphase import plot
-    from dotphase.heads import read, shares
-
-    result = shares(**read(file), scores=scores, floor=floor, seed=seed)
+    result = dp.heads.shares(**dp.heads.read(file), scores=scores, floor=floor, seed=seed)
     folder.mkdir(exist_ok=True)
     dataset = result.dataset()
     dataset.to_dataframe().to_csv(folder / "heads.csv")
     result.save(folder / "heads.nc")
-    plot.heads(dataset, folder / "heads.png")
+    dp.plot.heads(dataset, folder / "heads.png")
     names = {"table": "heads.csv", "dataset": "heads.nc", "figure": "heads.png"}
     files = {name: str(folder / file) for name, file in names.items()}
     if as_json:

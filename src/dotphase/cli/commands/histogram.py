@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import dotphase as dp
+from dotphase import histogram
 from dotphase.cli.options import POSITIVE, DistinctValues, json_option, seed_option
 from dotphase.cli.output import print_json, progress_bar
 from dotphase.config.parameters import Integer, Number
-
-if TYPE_CHECKING:
-    from dotphase.histogram import Emergence, Experiment
 
 #: Default number of epochs, and the accuracy at which they end early.
 EPOCHS, TARGET = 200, 0.998
@@ -69,14 +68,13 @@ def command(
     Their attention depends on positions alone, or on symbols alone. Writes results (histogram.nc)
     and figures into the folder. The same command resumes an interrupted run.
     """
-    from dotphase.histogram.task import Task, parse
     from dotphase.storage.paths import check_folder
 
     if epochs is None:
         epochs, target = EPOCHS, TARGET if target is None else target
-    task, texts = Task(samples=samples), sequences or SEQUENCES
+    task, texts = histogram.Task(samples=samples), sequences or SEQUENCES
     for text in texts:
-        parse(text, task.symbols, task.length, "--sequence")
+        histogram.parse(text, task.symbols, task.length, "--sequence")
     folder = check_folder("--out", out)
     weights_folder = None if weights is None else check_folder("--weights", weights)
 
@@ -108,19 +106,17 @@ def command(
     return 0
 
 
-def _train(folder: Path, mechanism: str, runs: int, **settings: Any) -> tuple[Experiment, bool]:
+def _train(
+    folder: Path, mechanism: str, runs: int, **settings: Any
+) -> tuple[histogram.Experiment, bool]:
     """Train with checkpoints in a folder; return the result, and True if interrupted."""
-    from dotphase.errors import Interrupted
-    from dotphase.histogram import run
-
     is_new = not folder.exists()
     folder.mkdir(exist_ok=True)
     try:
-        with progress_bar(
-            f"{mechanism}, {runs} runs each: epochs", total=settings["epochs"]
-        ) as bar:
-            return run(mechanism, runs, checkpoint=folder, progress=bar, **settings), False
-    except Interrupted as stop:
+        with progress_bar(f"{mechanism}, {runs} runs each: epochs", settings["epochs"]) as bar:
+            options = {"checkpoint": folder, "progress": bar, **settings}
+            return histogram.run(mechanism, runs, **options), False
+    except dp.Interrupted as stop:
         return stop.finished, True  # type: ignore[return-value]
     except ValueError:
         if is_new and not any(folder.iterdir()):
@@ -128,61 +124,57 @@ def _train(folder: Path, mechanism: str, runs: int, **settings: Any) -> tuple[Ex
         raise
 
 
-def _train_free(sizes: list[int], runs: int, steps: int, **settings: Any) -> Emergence | None:
+def _train_free(
+    sizes: list[int], runs: int, steps: int, **settings: Any
+) -> histogram.Emergence | None:
     """Train free networks on several numbers of sequences; return None if interrupted."""
-    from dotphase.histogram import emergence
-
     try:
         with progress_bar("free networks: sizes", total=len(sizes)) as bar:
-            return emergence(sizes, runs, steps=steps, progress=bar, **settings)
+            return histogram.emergence(sizes, runs, steps=steps, progress=bar, **settings)
     except KeyboardInterrupt:
         return None
 
 
 def _write(
-    result: Experiment,
-    free: Emergence | None,
+    result: histogram.Experiment,
+    free: histogram.Emergence | None,
     texts: tuple[str, ...],
     folder: Path,
     weights: Path | None,
 ) -> dict[str, str]:
     """Write results and figures; return their paths by name."""
-    from dotphase import plot
-    from dotphase.histogram import save_network
-
     networks = {name: result.network(name) for name in result.mechanisms}
     result.save(folder / "histogram.nc")
-    plot.histogram_attention(networks, texts, folder / "attention.png")
-    plot.histogram_curves(result, folder / "curves.png")
+    dp.plot.histogram_attention(networks, texts, folder / "attention.png")
+    dp.plot.histogram_curves(result, folder / "curves.png")
     names = {"results": "histogram.nc", "attention": "attention.png", "curves": "curves.png"}
     if result.released is not None:
-        plot.histogram_distances(result, folder / "distances.png")
+        dp.plot.histogram_distances(result, folder / "distances.png")
         names["distances"] = "distances.png"
     if result.landscape is not None:
-        plot.histogram_landscape(result.landscape, folder / "landscape.png")
+        dp.plot.histogram_landscape(result.landscape, folder / "landscape.png")
         names["landscape"] = "landscape.png"
     if free is not None:
         free.save(folder / "emergence.nc")
-        plot.histogram_emergence(free, folder / "emergence.png")
+        dp.plot.histogram_emergence(free, folder / "emergence.png")
         names |= {"emergence_results": "emergence.nc", "emergence": "emergence.png"}
     files = {name: str(folder / file) for name, file in names.items()}
     if weights is not None:
         weights.mkdir(exist_ok=True)
         for name, network in networks.items():
-            files[f"weights_{name}"] = str(save_network(network, weights / f"{name}.npz"))
+            files[f"weights_{name}"] = str(histogram.save_network(network, weights / f"{name}.npz"))
     return files
 
 
 def _print(
-    result: Experiment,
-    free: Emergence | None,
+    result: histogram.Experiment,
+    free: histogram.Emergence | None,
     texts: tuple[str, ...],
     files: dict[str, str],
     as_json: bool,
 ) -> None:
     """Print the results, and the counts and the attention of each network and sequence."""
-    from dotphase.histogram import attention, predict
-
+    attention, predict = histogram.attention, histogram.predict
     cases = [(name, result.network(name), text) for name in result.mechanisms for text in texts]
     if not as_json:
         click.echo(str(result))

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+import dotphase as dp
 from dotphase.cli.options import (
     START_OVERLAPS,
     ModelSpec,
@@ -44,9 +45,7 @@ def command(
     """
     files = Files(out, plot)
     built = model.build()
-    from dotphase.dmft.online import online
-
-    start, scale = parameters.pop("start"), parameters.pop("scale")
-    path = online(built, **start_arguments(built, start, scale, overlaps), **parameters, seed=seed)
+    start = start_arguments(built, parameters.pop("start"), parameters.pop("scale"), overlaps)
+    path = dp.online(built, **start, **parameters, seed=seed)
     print_and_write(path, "online", files, model, as_json)
     return 3 if path.diverged else 0

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+import dotphase as dp
 from dotphase.cli.options import (
     POSITIVE,
     ModelSpec,
@@ -26,13 +27,8 @@ MAX_SECONDS = Parameter(
 )
 @task_options("theory")
 @model_options
-@click.option(
-    "--breaking",
-    type=click.Choice(("0", "1")),
-    default="0",
-    show_default=True,
-    help="Steps of replica symmetry breaking.",
-)
+@click.option("--breaking", type=click.Choice(("0", "1")), default="0", show_default=True,
+              help="Steps of replica symmetry breaking.")  # fmt: skip
 @click.option("--d", type=POSITIVE, default=None,
               help="Also the losses at this d, with their known terms of order 1/d.")  # fmt: skip
 @option(MAX_SECONDS)
@@ -59,15 +55,12 @@ def command(
     parameters["max_seconds"] = max_seconds
     alpha, branch = parameters.pop("alpha"), parameters.pop("branch")
     with progress_bar(f"solving {branch} at alpha = {alpha:g}") as bar:
-        built = model.build()
-        from dotphase.theory.solve import solve
-
+        point = (model.build(), alpha, branch)
         if breaking == "0":
-            solution = solve(built, alpha, branch, seed=seed, progress=bar.count, **parameters)
+            solution = dp.solve(*point, seed=seed, progress=bar.count, **parameters)
             finite = None if d is None else solution.at(d)
         else:
-            solution = solve(built, alpha, branch, breaking=1, seed=seed, **parameters)
-            finite = None
+            solution, finite = dp.solve(*point, breaking=1, seed=seed, **parameters), None
     if as_json:
         print_json(solution.to_dict() | ({"at_d": finite.to_dict()} if finite else {}))
     else:

@@ -1,21 +1,18 @@
 """`dotphase study`: sweeps that can be interrupted and resumed."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import dotphase as dp
 from dotphase.cli.options import json_option, model_reference_options, option, where_options
 from dotphase.cli.output import print_json
 from dotphase.config.parameters import Number, Parameter
-
-if TYPE_CHECKING:
-    from dotphase.runtime.progress import ProgressCallback, ProgressEvent
+from dotphase.runtime.progress import ProgressCallback, ProgressEvent
 
 MAX_SECONDS = Parameter(
     "max_seconds", Number(above=0), None, "Time after which a point fails, with local processes."
@@ -56,22 +53,17 @@ def run(
     end. If SPEC.toml or --model names a model in a Python file, this process and the workers
     EXECUTE that file. Exit code 3: a point failed or did not converge; the others are written.
     """
-    from dotphase.errors import Interrupted
-    from dotphase.study.journal import read_status
-    from dotphase.study.run import run_study
-    from dotphase.study.spec import read_spec
-
     interrupted = False
-    study = read_spec(spec, reference, settings)
+    study = dp.read_spec(spec, reference, settings)
     with _live_status(study.task) as show:
         try:
-            dataset: Any = run_study(
+            dataset: Any = dp.run_study(
                 study, out, engine=engine, scheduler=scheduler, workers=workers,
                 max_seconds=max_seconds, progress=show,
             )  # fmt: skip
-        except Interrupted as stop:
+        except dp.Interrupted as stop:
             interrupted, dataset = True, stop.finished
-    status = read_status(out)
+    status = dp.read_status(out)
     unconverged = 0
     if "converged" in dataset:
         unconverged = int((dataset["done"] & ~dataset["converged"]).sum())
@@ -93,9 +85,7 @@ def run(
 @json_option
 def show_status(folder: str, as_json: bool) -> int:
     """Finished, running and failed points of a study's folder, and the time left."""
-    from dotphase.study.journal import read_status
-
-    status = read_status(folder)
+    status = dp.read_status(folder)
     if as_json:
         print_json(status.to_dict())
     else:
@@ -113,11 +103,8 @@ def merge(folder: str, sources: tuple[str, ...], as_json: bool) -> int:
     The studies need the same task and model. The axes of DIR become the union of all axes; points
     that no study has computed are pending.
     """
-    from dotphase.study.journal import read_status
-    from dotphase.study.merge import merge_studies
-
-    dataset = merge_studies(folder, *sources)
-    status = read_status(folder)
+    dataset = dp.analysis.merge_studies(folder, *sources)
+    status = dp.read_status(folder)
     if as_json:
         print_json({**status.to_dict(), "dimensions": dict(dataset.sizes)})
     else:

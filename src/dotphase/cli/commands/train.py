@@ -1,17 +1,13 @@
 """`dotphase train`: students trained at finite dimension, many seeds."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import dotphase as dp
 from dotphase.cli.options import POSITIVE, task_options
 from dotphase.cli.runs import RunsRequest, compute_and_print, runs_options
-
-if TYPE_CHECKING:
-    from dotphase.model import Model
-    from dotphase.runtime.progress import ProgressCallback
+from dotphase.runtime.progress import ProgressCallback
 
 
 @click.command("train", epilog="Example: dotphase train --d 1000 --alpha 1.5 --start semantic")
@@ -38,32 +34,21 @@ def command(
     size (gd, adam, sgd, momentum) may end with their last step instead.
     """
 
-    def compute(model: Model, progress: ProgressCallback) -> Any:
-        from dotphase.training.run import train
-
-        return train(
+    def compute(model: dp.Model, progress: ProgressCallback) -> Any:
+        return dp.train(
             model, seed=request.seed, seeds=request.seeds, runs_per_batch=runs_per_batch,
             record=record, progress=progress, **parameters,
         )  # fmt: skip
 
-    def measure_hessian(model: Model, result: Any) -> dict[int, dict[str, Any]]:
-        from dotphase.training.hessian import curvature
-
-        alpha, d = parameters["alpha"], parameters["d"]
-        return {
-            run.index: {
-                "hessian": curvature(
-                    model,
-                    alpha,
-                    d,
-                    run.weights,
-                    index=run.index,
-                    seed=request.seed,
-                    teacher_norm=parameters["teacher_norm"],
-                ).to_dict()
-            }
+    def measure_hessian(model: dp.Model, result: Any) -> dict[int, dict[str, Any]]:
+        data = {name: parameters[name] for name in ("alpha", "d", "teacher_norm")}
+        curvatures = {
+            run.index: dp.curvature(
+                model, weights=run.weights, index=run.index, seed=request.seed, **data
+            )
             for run in result.runs
         }
+        return {index: {"hessian": bent.to_dict()} for index, bent in curvatures.items()}
 
     title = f"training from the {parameters['start']} start"
     inspect = measure_hessian if hessian else None

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+import dotphase as dp
 from dotphase.cli.options import json_option, refuse_options, task_options
 from dotphase.cli.output import echo, print_json
 
@@ -19,14 +20,10 @@ def command(parameters: dict[str, Any], bayes: bool, as_json: bool) -> int:
     """
     if bayes:
         refuse_options(["omega"], "--bayes")
-        from dotphase.extensive.bayes import bayes as best
-
         names = ("alpha", "rho", "length")
-        result: Any = best(**{name: parameters[name] for name in names})
+        result: Any = dp.wide.bayes(**{name: parameters[name] for name in names})
     else:
-        from dotphase.extensive.solve import solve
-
-        result = solve(**parameters)
+        result = dp.wide.solve(**parameters)
     if as_json:
         print_json(result.to_dict())
     else:
