@@ -23,6 +23,10 @@ DTYPES = ("float32", "float64")
 #: Norms of the teacher: ``Q*^T Q*/d`` is the identity, or that of entries from ``N(0, 1)``.
 TEACHER_NORMS = ("fixed", "random")
 
+#: The teacher's weights Q*, and positional encodings with the other directions of means.
+TeacherWeights = Float[Array, "d t"]
+Positions = Float[Array, "directions d"]
+
 
 class Dataset(NamedTuple):
     """Sentences, teacher, positional encodings and noise of a data set.
@@ -43,8 +47,8 @@ class Dataset(NamedTuple):
     """
 
     tokens: Float[Array, "n tokens d"]
-    teacher_weights: Float[Array, "d t"]
-    positions: Float[Array, "directions d"]
+    teacher_weights: TeacherWeights
+    positions: Positions
     noise: Float[Array, "n normals"]
 
 
@@ -128,11 +132,7 @@ def check_dtype(dtype: Any) -> np.dtype:
 
 
 def draw_dataset(
-    model: Model,
-    n: int,
-    key: Array,
-    positions: Float[Array, "directions d"],
-    teacher_norm: str = "fixed",
+    model: Model, n: int, key: Array, positions: Positions, teacher_norm: str = "fixed"
 ) -> Dataset:
     """Draw a data set in compiled code; d and the precision are those of the positions.
 
@@ -153,8 +153,8 @@ def draw_dataset(
 
 
 def draw_teacher(
-    model: Model, key: Array, positions: Float[Array, "directions d"], teacher_norm: str
-) -> Float[Array, "d t"]:
+    model: Model, key: Array, positions: Positions, teacher_norm: str
+) -> TeacherWeights:
     """Draw Q* from ``N(0, 1)``; with the fixed norm, make its columns orthogonal of length sqrt(d).
 
     The theory is for ``Q*^T Q* = d`` times the identity. The fluctuations of this matrix carry most
@@ -164,16 +164,14 @@ def draw_teacher(
     return orthonormalize(weights) if teacher_norm == "fixed" else weights
 
 
-def orthonormalize(weights: Float[Array, "d t"]) -> Float[Array, "d t"]:
+def orthonormalize(weights: TeacherWeights) -> TeacherWeights:
     """Return weights with ``W^T W/d = 1`` and the span of the first columns of the given ones."""
     gram = jnp.matmul(weights.T, weights, precision="highest") / len(weights)
     factor = jnp.linalg.cholesky(gram)
     return jax.scipy.linalg.solve_triangular(factor, weights.T, lower=True).T
 
 
-def aligned_directions(
-    model: Model, positions: Float[Array, "directions d"], weights: Float[Array, "d t"]
-) -> Float[Array, "directions d"]:
+def aligned_directions(model: Model, positions: Positions, weights: TeacherWeights) -> Positions:
     """Add the teacher to the directions of latent means: ``mu_j = ... + c_j Q*^T/sqrt d``."""
     if model.latent is None or model.latent.teacher is None:
         return positions
@@ -182,11 +180,7 @@ def aligned_directions(
 
 
 def draw_sentences(
-    model: Model,
-    n: int,
-    key: Array,
-    weights: Float[Array, "d t"],
-    directions: Float[Array, "directions d"],
+    model: Model, n: int, key: Array, weights: TeacherWeights, directions: Positions
 ) -> Dataset:
     """Draw n sentences for given teacher weights and directions."""
     d, dtype = directions.shape[1], np.dtype(directions.dtype)

@@ -12,13 +12,14 @@ from jaxtyping import Array, Float
 
 from dotphase.config import validation
 from dotphase.errors import InvalidInput
+from dotphase.finite_d.datasets import Positions, TeacherWeights
 from dotphase.finite_d.initializers import INITIALIZERS
 from dotphase.finite_d.loss import Weights
 from dotphase.model import Model
 from dotphase.model.untied import is_untied
 
 #: Start as a function: ``(key, teacher_weights, positions) -> Q``.
-StartFunction = Callable[[Array, Float[Array, "d t"], Float[Array, "tokens d"]], Weights]
+StartFunction = Callable[[Array, TeacherWeights, Positions], Weights]
 
 Scale = Float[Array, ""] | Float[np.ndarray, ""]
 
@@ -325,12 +326,10 @@ def initial_weights(
     Examples
     --------
     >>> import jax
-    >>> model = dp.positional_semantic()
-    >>> training = dp.custom_training
-    >>> positions = training.position_vectors(model, 40)
-    >>> data = training.draw_dataset(model, 80, jax.random.key(0), positions)
+    >>> model, training = dp.positional_semantic(), dp.custom_training
+    >>> data = dp.sample(model, d=40, n=80, key=0, dtype="float32")
     >>> start, key = training.resolve_start(model, "random"), jax.random.key(1)
-    >>> training.initial_weights(model, start, key, data.teacher_weights, positions).shape
+    >>> training.initial_weights(model, start, key, data.teacher_weights, data.positions).shape
     (40, 1)
     """
     shape = (teacher_weights.shape[0], model.student_rank)

@@ -69,11 +69,8 @@ def reduce(model: Model, data: Dataset) -> Reduced:
 
     Examples
     --------
-    >>> import jax
-    >>> model = dp.positional_semantic()
-    >>> training = dp.custom_training
-    >>> positions = training.position_vectors(model, 40)
-    >>> data = training.draw_dataset(model, 80, jax.random.key(0), positions)
+    >>> model, training = dp.positional_semantic(), dp.custom_training
+    >>> data = dp.sample(model, d=40, n=80, key=0, dtype="float32")
     >>> training.reduce(model, data).used.shape
     (80,)
     """
@@ -115,12 +112,8 @@ def token_products(x: Float[Array, "n tokens d"]) -> Float[Array, "tokens tokens
 
     Examples
     --------
-    >>> import jax
-    >>> model = dp.positional_semantic()
-    >>> training = dp.custom_training
-    >>> positions = training.position_vectors(model, 40)
-    >>> data = training.draw_dataset(model, 80, jax.random.key(0), positions)
-    >>> training.token_products(data.tokens).shape
+    >>> data = dp.sample(dp.positional_semantic(), d=40, n=80, key=0, dtype="float32")
+    >>> dp.custom_training.token_products(data.tokens).shape
     (2, 2, 80)
     """
     _, length, d = x.shape
@@ -139,12 +132,8 @@ def project(
 
     Examples
     --------
-    >>> import jax
-    >>> model = dp.positional_semantic()
-    >>> training = dp.custom_training
-    >>> positions = training.position_vectors(model, 40)
-    >>> data = training.draw_dataset(model, 80, jax.random.key(0), positions)
-    >>> training.project(data.tokens, data.teacher_weights).shape
+    >>> data = dp.sample(dp.positional_semantic(), d=40, n=80, key=0, dtype="float32")
+    >>> dp.custom_training.project(data.tokens, data.teacher_weights).shape
     (2, 1, 80)
     """
     n, length, d = z.shape
@@ -287,11 +276,8 @@ def value_and_gradient(
 
     Examples
     --------
-    >>> import jax
-    >>> model = dp.positional_semantic()
-    >>> training = dp.custom_training
-    >>> positions = training.position_vectors(model, 40)
-    >>> data = training.draw_dataset(model, 80, jax.random.key(0), positions)
+    >>> model, training = dp.positional_semantic(), dp.custom_training
+    >>> data = dp.sample(model, d=40, n=80, key=0, dtype="float32")
     >>> reduced = training.reduce(model, data)
     >>> loss, gradient = training.value_and_gradient(model, reduced, data.teacher_weights)
     >>> gradient.shape

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from dotphase.finite_d.batches import vmap_runs
-from dotphase.finite_d.datasets import BLOCK_SIZE, draw_sentences
+from dotphase.finite_d.datasets import BLOCK_SIZE, Positions, TeacherWeights, draw_sentences
 from dotphase.finite_d.loss import (
     Weights,
     exact_loss,
@@ -33,8 +33,8 @@ HELD_OUT = 1024
 class Instance(NamedTuple):
     """Data set without its sentences: teacher, directions, and the linear layer or None."""
 
-    teacher_weights: Float[Array, "d t"]
-    positions: Float[Array, "directions d"]
+    teacher_weights: TeacherWeights
+    positions: Positions
     linear: Float[Array, "tokens tokens"] | None
 
 
@@ -102,12 +102,7 @@ def _test_runs(
 
 
 def test_errors(
-    model: Model,
-    weights: Weights,
-    instance: Instance,
-    rule: Rule,
-    key: Array,
-    blocks: int,
+    model: Model, weights: Weights, instance: Instance, rule: Rule, key: Array, blocks: int
 ) -> dict[str, Float[Array, ""]]:
     """Return the test errors of a student and of the linear layer fitted to its data set."""
     teacher_weights, positions, layer = instance
@@ -129,8 +124,8 @@ def test_errors(
 def held_out_error(
     model: Model,
     weights: Weights,
-    teacher_weights: Float[Array, "d t"],
-    positions: Float[Array, "directions d"],
+    teacher_weights: TeacherWeights,
+    positions: Positions,
     key: Array,
     blocks: int,
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:

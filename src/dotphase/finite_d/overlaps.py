@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from dotphase.finite_d.datasets import weighted_product
+from dotphase.finite_d.datasets import Positions, TeacherWeights, weighted_product
+from dotphase.finite_d.loss import Weights
 from dotphase.model import Model
 
 #: Mechanisms that a student can have learned.
@@ -51,22 +52,16 @@ class Norms(NamedTuple):
 
 
 def token_overlaps(
-    model: Model,
-    weights: Float[Array, "d r"],
-    teacher_weights: Float[Array, "d t"],
-    positions: Float[Array, "tokens d"],
+    model: Model, weights: Weights, teacher_weights: TeacherWeights, positions: Positions
 ) -> TokenOverlaps:
     """Return the overlaps of weights.
 
     Examples
     --------
-    >>> import jax
-    >>> model = dp.positional_semantic()
-    >>> training = dp.custom_training
-    >>> positions = training.position_vectors(model, 40)
-    >>> data = training.draw_dataset(model, 80, jax.random.key(0), positions)
+    >>> model, training = dp.positional_semantic(), dp.custom_training
+    >>> data = dp.sample(model, d=40, n=80, key=0, dtype="float32")
     >>> q = data.teacher_weights
-    >>> training.token_overlaps(model, q, q, positions).theta.shape
+    >>> training.token_overlaps(model, q, q, data.positions).theta.shape
     (1, 1)
     """
     return TokenOverlaps(
@@ -77,10 +72,7 @@ def token_overlaps(
 
 
 def overlap_norms(
-    model: Model,
-    weights: Float[Array, "d r"],
-    teacher_weights: Float[Array, "d t"],
-    positions: Float[Array, "tokens d"],
+    model: Model, weights: Weights, teacher_weights: TeacherWeights, positions: Positions
 ) -> Norms:
     """Return the norms of the overlaps of weights, and their alignments."""
     overlaps = token_overlaps(model, weights, teacher_weights, positions)

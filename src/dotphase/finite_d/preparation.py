@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from dotphase.finite_d.batches import padded_size, vmap_runs
-from dotphase.finite_d.datasets import Dataset, draw_dataset
+from dotphase.finite_d.datasets import Dataset, Positions, TeacherWeights, draw_dataset
 from dotphase.finite_d.initialization import StartFunction, initial_weights
 from dotphase.finite_d.linear_layer import linear_layer
 from dotphase.finite_d.loss import Reduced, Weights, reduce
@@ -22,8 +22,8 @@ class Prepared(NamedTuple):
     """
 
     reduced: Reduced
-    teacher_weights: Float[Array, "d t"]
-    positions: Float[Array, "directions d"]
+    teacher_weights: TeacherWeights
+    positions: Positions
     linear: Float[Array, "tokens tokens"] | None = None
 
 
@@ -44,7 +44,7 @@ def prepare_runs(
     start: StartFunction,
     keys: Array,
     n: int,
-    positions: Float[Array, "tokens d"],
+    positions: Positions,
     teacher_norm: str = "fixed",
 ) -> tuple[Prepared, Float[Weights, " runs"]]:
     """Draw a data set of n sentences and initial weights for every key."""
@@ -60,7 +60,7 @@ def _prepare_runs(
     keys: Array,
     n: Int[Array, ""],
     size: int,
-    positions: Float[Array, "tokens d"],
+    positions: Positions,
     teacher_norm: str,
 ) -> tuple[Prepared, Float[Weights, " runs"]]:
     def prepare_run(key: Array) -> tuple[Prepared, Weights]:

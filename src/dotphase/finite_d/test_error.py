@@ -20,6 +20,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from dotphase.finite_d.datasets import Positions, TeacherWeights
+from dotphase.finite_d.loss import Weights
 from dotphase.model import Model, memory_check
 from dotphase.model.spectrum import Spectrum
 from dotphase.numerics.proximal_map import vmap_points
@@ -80,9 +82,9 @@ def _rule(dims: int, order: int, smooth: bool) -> Rule:
 
 def attention_error(
     model: Model,
-    weights: Float[Array, "d r"],
-    teacher_weights: Float[Array, "d t"],
-    positions: Float[Array, "tokens d"],
+    weights: Weights,
+    teacher_weights: TeacherWeights,
+    positions: Positions,
     rule: Rule,
 ) -> Float[Array, ""]:
     """Return ``eps_g = E |T x - S z|^2/(d L)`` of a student.
@@ -109,9 +111,9 @@ def attention_error(
 
 def teacher_and_student_fields(
     model: Model,
-    weights: Float[Array, "d r"],
-    teacher_weights: Float[Array, "d t"],
-    positions: Float[Array, "tokens d"],
+    weights: Weights,
+    teacher_weights: TeacherWeights,
+    positions: Positions,
     rule: Rule,
 ) -> tuple[Float[Array, "tokens t points"], Float[Array, "tokens r points"], Moments]:
     """Return the fields of teacher and student at the points of the rule, with moments."""
@@ -123,9 +125,9 @@ def teacher_and_student_fields(
 
 def field_error(
     model: Model,
-    weights: Float[Array, "d r"],
-    teacher_weights: Float[Array, "d t"],
-    directions: Float[Array, "directions d"],
+    weights: Weights,
+    teacher_weights: TeacherWeights,
+    directions: Positions,
     rule: Rule,
 ) -> Float[Array, ""]:
     """Return the mean of the model's own error over the fields of new sentences.
@@ -154,10 +156,7 @@ def field_error(
 
 
 def linear_error(
-    model: Model,
-    layer: Float[Array, "tokens tokens"],
-    teacher_weights: Float[Array, "d t"],
-    rule: Rule,
+    model: Model, layer: Float[Array, "tokens tokens"], teacher_weights: TeacherWeights, rule: Rule
 ) -> Float[Array, ""]:
     """Return ``E |T x - W x|^2/(d L)`` of a linear layer across positions.
 
@@ -179,10 +178,7 @@ def linear_error(
 
 
 def _fields(
-    model: Model,
-    both: Float[Array, "d k"],
-    positions: Float[Array, "tokens d"],
-    rule: Rule,
+    model: Model, both: Float[Array, "d k"], positions: Positions, rule: Rule
 ) -> tuple[Float[Array, "tokens k points"], Moments]:
     """Return projections ``u_l = sigma_l G^{1/2} zeta_l`` and the conditional moments."""
     if model.spectrum is not None:
@@ -207,11 +203,7 @@ def _fields(
 
 
 def _colored_fields(
-    model: Model,
-    spectrum: Spectrum,
-    both: Float[Array, "d k"],
-    positions: Float[Array, "tokens d"],
-    rule: Rule,
+    model: Model, spectrum: Spectrum, both: Float[Array, "d k"], positions: Positions, rule: Rule
 ) -> tuple[Float[Array, "tokens k points"], Moments]:
     """Return `_fields` for tokens with covariances Sigma_l in their eigenbasis.
 
@@ -248,7 +240,7 @@ def _squared_error(
     target: Float[Array, "tokens tokens points"],
     output: Float[Array, "tokens tokens points"],
     moments: Moments,
-    positions: Float[Array, "tokens d"],
+    positions: Positions,
     rule: Rule,
 ) -> Float[Array, ""]:
     """Return the mean of ``|T x - S z|^2/d`` over the points of the rule."""

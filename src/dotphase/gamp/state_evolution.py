@@ -22,7 +22,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from dotphase.finite_d.loss import limit_form
+from dotphase.finite_d.datasets import Positions, TeacherWeights
+from dotphase.finite_d.loss import Weights, limit_form
 from dotphase.gamp.force import Sentences, apply_force, initial_prox_state, split_blocks
 from dotphase.gamp.iteration import raise_eigenvalues
 from dotphase.model import Model
@@ -38,9 +39,7 @@ MIN_SQUARE = 1e-9
 
 
 def overlap_gram(
-    teacher_weights: Float[Array, "d t"],
-    positions: Float[Array, "tokens d"],
-    weights: Float[Array, "d r"],
+    teacher_weights: TeacherWeights, positions: Positions, weights: Weights
 ) -> Float[np.ndarray, "k k"]:
     """Gram matrix of ``[Q*, sqrt(d) p, Q]`` over d."""
     d = weights.shape[0]
