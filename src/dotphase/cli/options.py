@@ -199,12 +199,9 @@ def _add(function: F, options: Iterable[Callable[[F], F]]) -> F:
 
 
 def task_options(task: str, *names: str, **defaults: Any) -> Callable[[F], F]:
-    """Add the options of a study's task, passed to the command as the mapping `parameters`.
+    """Add options of a study's task, by default all, passed to the command as `parameters`.
 
-    Parameters
-    ----------
-    *names : some of the task's parameters; all if none is given
-    **defaults : values that replace the task's defaults
+    `defaults` replace those of the task.
     """
     from dotphase.study.tasks import TASKS
 

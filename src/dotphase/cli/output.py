@@ -97,13 +97,7 @@ def print_and_write(
 
 
 class ProgressBar:
-    """A `ProgressCallback` that moves a bar; without a terminal only `log` prints.
-
-    Parameters
-    ----------
-    title : text before the bar
-    progress, task : bar of `rich` and its task; None without a terminal
-    """
+    """A `ProgressCallback` that moves a bar of `rich`; without a terminal only `log` prints."""
 
     def __init__(self, title: str, progress: Any = None, task: Any = None) -> None:
         self.title, self._progress, self._task = title, progress, task

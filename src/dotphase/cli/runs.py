@@ -96,20 +96,10 @@ def compute_and_print(
     figure: str,
     inspect: Callable[[Model, Any], dict[int, dict[str, Any]]] | None = None,
 ) -> int:
-    """Compute runs, print and draw them; after an interrupt, print the finished ones.
+    """Compute runs, print and draw them, and return the exit code.
 
-    Parameters
-    ----------
-    request : options of the command
-    title : title of the progress bar
-    compute : function that returns the runs and reports its progress
-    figure : name of the figure of the runs
-    inspect : function that returns further results, by the index of the run
-
-    Returns
-    -------
-    int
-        The exit code.
+    After an interrupt the finished runs are printed. `inspect` returns further results by the index
+    of the run.
     """
     interrupted, details = False, dict[int, dict[str, Any]]()
     with progress_bar(title, total=request.seeds) as bar:

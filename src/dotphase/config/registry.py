@@ -35,14 +35,10 @@ class Registry(Mapping[str, T], Generic[T]):
 
     Parameters
     ----------
-    label : str
-        Name of the choice in error messages, such as "optimizer".
-    package : str
-        Package whose modules are the options. Modules of options with a hyphen have an underscore.
-    attribute : str
-        Name under which each module defines its option.
-    order : iterable of str
-        Names in the order of listing; the others follow alphabetically.
+    label : name of the choice in error messages, such as "optimizer"
+    package : its modules are the options, with an underscore for a hyphen
+    attribute : name under which each module defines its option
+    order : names in the order of listing; the others follow alphabetically
     """
 
     def __init__(self, label: str, package: str, attribute: str, order: Iterable[str] = ()) -> None:

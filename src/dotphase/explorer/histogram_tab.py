@@ -21,13 +21,7 @@ def network(mechanism: str) -> Network:
 
 
 def inspect_sequence(text: str) -> dict[str, Any]:
-    """True counts, and attention and counts of both networks, for a sequence.
-
-    Parameters
-    ----------
-    text : str
-        Letters, upper or lower case; anything else raises `InvalidInput`.
-    """
+    """True counts, and attention and counts of both networks, for upper or lower case letters."""
     sequence = text.strip().upper() if text.isascii() else text
     first = network(MECHANISMS[0])
     tokens = parse(sequence, first.symbols, first.length)

@@ -77,14 +77,10 @@ class Scheduler:
     def add(
         self, job: Callable[[], Any], priority: int, finish: Callable[[Any], None], owner: SharedJob
     ) -> None:
-        """Queue a computation.
+        """Queue a function that evaluates averages; the smallest priority goes first.
 
-        Parameters
-        ----------
-        job : function without arguments that evaluates averages
-        priority : the smallest number goes first
-        finish : receives the result, in the thread of the task
-        owner : receives an exception through `fail`; its event `stop` ends the task
+        `finish` receives the result, in the thread of the task. The owner receives an exception
+        through `fail`; its event `stop` ends the task.
         """
         with self._condition:
             if self._closed:

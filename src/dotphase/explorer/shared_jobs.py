@@ -62,10 +62,7 @@ class SharedJob:
 class SharedJobs:
     """Jobs by key, and the windows that watch them.
 
-    Parameters
-    ----------
-    capacity : number of complete jobs that stay without a window
-    start : function of key and job that starts a new job
+    `capacity` complete jobs stay without a window; `start` starts a new job from key and job.
     """
 
     def __init__(self, capacity: int, start: Callable[[Any, SharedJob], None]) -> None:

@@ -33,20 +33,8 @@ def snippets(
 ) -> dict[str, dict[str, str]]:
     """For each view a piece of Python and a command that give the same numbers.
 
-    Parameters
-    ----------
-    point : Point
-        Point of the page.
-    descent : Descent, optional
-        Settings of gradient descent, if the page can show it.
-    runs : int
-        Number of runs of gradient descent.
-    training : mapping
-        d, seeds, seed and start of a training.
-    sentence : int
-        Number of the sampled sentence.
-    sequence : str
-        Sequence of the histogram tab.
+    Without `descent` the page cannot show gradient descent, of which there are `runs`. A training
+    has d, seeds, seed and start.
     """
     python = _python(point, training, sentence, sequence)
     command = _commands(point, training)

@@ -29,13 +29,9 @@ class JobProcesses:
     def start(
         self, job: Message, on_message: Callable[[Message], None], on_exit: Callable[[str], None]
     ) -> Worker:
-        """Start a process for a job, see `dotphase.explorer.worker`.
+        """Start a process for a job of `dotphase.explorer.worker`.
 
-        Parameters
-        ----------
-        job : name of the task, and its arguments
-        on_message : receives each report of the process
-        on_exit : called once at the end, with an error or an empty string
+        `on_message` receives each report, and `on_exit` at the end an error or an empty string.
         """
         worker = Worker(environment={})
         with self._lock:

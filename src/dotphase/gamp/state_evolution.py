@@ -85,13 +85,10 @@ class Paths:
     def add(
         self, covariance: Float[np.ndarray, " columns+1"], mirrored: int
     ) -> Float[np.ndarray, "tokens paths"]:
-        """Draw the field of a new column.
+        """Draw the field of a column from its covariances with the earlier ones and with itself.
 
-        Parameters
-        ----------
-        covariance : covariances with the earlier columns and with itself
-        mirrored : index of the sign in `ANTITHETIC_SIGNS` of the images of new noise: 1 for the
-            teacher's, 0 for the student's
+        `mirrored` is the index of the sign in `ANTITHETIC_SIGNS` of the images of new noise: 1 for
+        the teacher's, 0 for the student's.
         """
         columns = len(self.rows)
         row = np.zeros(columns + 1)

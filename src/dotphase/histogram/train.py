@@ -142,30 +142,11 @@ def train(
     stage: str = "training",
     progress: Progress = None,
 ) -> Trained:
-    """Train networks.
+    """Train networks; initial networks, constraints and keys have a leading axis over runs.
 
-    Parameters
-    ----------
-    initial, constraints, keys : Network, Constraint, Array
-        Initial network, constraint and random key of each run, with a leading axis over runs.
-    split : Split
-        Training and held-out sequences, shared by the runs.
-    plan : Plan
-        Optimizer and length.
-    checkpoint : Checkpoint, optional
-        File that receives the state after every epoch, and from which training resumes.
-    stage : str
-        Stage of the progress events.
-    progress : callable, optional
-        Called with a `ProgressEvent` after each epoch. Its result has the rows train loss,
-        held-out loss and accuracy of all runs.
-
-    Raises
-    ------
-    Interrupted
-        A `KeyboardInterrupt` with the result of the finished epochs.
-    FloatingPointError
-        If a loss is not finite.
+    The checkpoint receives the state after every epoch, and training resumes from it. The events
+    after each epoch have the rows train loss, held-out loss and accuracy of all runs. `Interrupted`
+    carries the finished epochs; a loss that is not finite is a `FloatingPointError`.
     """
     report = reporter(progress)
     networks = constrain_all(initial, constraints)

@@ -16,11 +16,7 @@ class CompiledOnce:
 
     `equinox.filter_jit` would accept the model itself and, with JAX 0.10, is compiled once as well.
     But it takes the model apart at every call, which costs 0.1 ms of the 0.5 ms of a small call.
-
-    Attributes
-    ----------
-    untouched : bool
-        True until the first call or `prepare`.
+    `untouched` is True until the first call or `prepare`.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:

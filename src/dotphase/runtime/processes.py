@@ -69,12 +69,7 @@ class Message(NamedTuple):
 
 
 class Worker:
-    """A process that computes one call at a time.
-
-    Parameters
-    ----------
-    environment : mapping
-        Environment variables that are set unless the user has set them.
+    """A process that computes one call at a time; the user's environment variables come first.
 
     Attributes
     ----------
@@ -108,10 +103,7 @@ class Worker:
     ) -> None:
         """Compute ``function(*arguments, report)``; each call of ``report`` sends its argument.
 
-        Parameters
-        ----------
-        label : name of the call, not None
-        max_seconds : time after which the process is killed; 0 for no limit
+        `label` names the call and is not None. The process is killed after `max_seconds`, if any.
         """
         self.label = label
         if max_seconds:
@@ -182,12 +174,7 @@ def _read(worker: Worker) -> Message:
 
 
 class Pool:
-    """Workers that are started when they are needed, and replaced when they die.
-
-    Parameters
-    ----------
-    size : largest number of workers
-    """
+    """At most `size` workers, started when they are needed, and replaced when they die."""
 
     def __init__(self, size: int) -> None:
         self.size = size

@@ -10,11 +10,7 @@ class SharedSetting:
 
     Each call alone would restore the value that it found on entry. Of two overlapping calls, the
     one that ends last would then restore the value set by the other.
-
-    Parameters
-    ----------
-    change : callable
-        Changes the setting and returns a function that restores it.
+    `change` changes the setting and returns a function that restores it.
     """
 
     def __init__(self, change: Callable[[], Callable[[], None]]) -> None:

@@ -111,15 +111,7 @@ class Journal:
     ) -> Journal:
         """Create a journal in a new or empty folder, or resume one with the same configuration.
 
-        Parameters
-        ----------
-        config : mapping
-            Configuration of the run, in values that JSON can represent.
-        provenance : mapping
-            Description of the run, with the version as ``software``. That of the first run is
-            stored.
-        renumber : callable, optional
-            Indices of the points of another configuration in this one.
+        The provenance has the version as ``software``; that of the first run is stored.
         """
         folder, config = check_folder("out", folder), to_json(config)
         with storage_errors(folder, ""):
@@ -189,13 +181,7 @@ class JournalContents:
 
 
 def read_journal(folder: str | Path, *, values: bool = True) -> JournalContents:
-    """Read a journal, also while another process is writing.
-
-    Parameters
-    ----------
-    values : bool
-        False leaves the values of finished points empty, which is faster.
-    """
+    """Read a journal, also while another process is writing; faster without `values`."""
     folder = as_path("study", folder)
     active = _is_locked(folder)
     with _open_to_read(folder) as database:
@@ -308,8 +294,8 @@ def _renumbered_rows(
         return None
     indices = renumber(stored)
     rows = [row for row in _read_rows(database, "points")[0] if row[1] != "running"]
-    known = dict(enumerate(indices or ()))
-    new = [(known.get(row[0], -1), *row[1:]) for row in rows]
+    new_index = dict(enumerate(indices or ()))
+    new = [(new_index.get(row[0], -1), *row[1:]) for row in rows]
     if indices is None or any(row[0] < 0 and row[1] == "done" for row in new):
         rule = f"contains results of another configuration ({difference}): use a new folder"
         raise InvalidInput("out", str(folder), rule)

@@ -125,10 +125,7 @@ class Result(Printable):
     def save(self, path: str | Path) -> Path:
         """Write the result to a netCDF file, which `dp.load` reads; return its path.
 
-        Parameters
-        ----------
-        path : path
-            The file, ending in .nc; an existing one is replaced.
+        It ends in .nc; an existing file is replaced.
         """
         return save_result(self, path)
 

@@ -294,12 +294,7 @@ def _fetch(future: Any, chunk: list[int]) -> tuple[list[PointResult] | None, lis
 
 
 def compute_chunk(points: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    """Compute points in turn, and start no other after `TASK_SECONDS`.
-
-    Parameters
-    ----------
-    points : arguments of `compute_point`
-    """
+    """Compute points, from arguments of `compute_point`; start no other after `TASK_SECONDS`."""
     started = time.monotonic()
     finished: list[tuple[Any, ...]] = []
     with _worker_environment.hold():

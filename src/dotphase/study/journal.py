@@ -186,14 +186,7 @@ def read_status(folder: str | Path) -> Status:
 
 
 def rate_of(started: float, times: list[float], now: float) -> float | None:
-    """Return the points per second over the last `RECENT` ones; None before the first.
-
-    Parameters
-    ----------
-    started : start of the run
-    times : times at which points were recorded, latest first
-    now : end of the interval
-    """
+    """Return the points per second over the last `RECENT` times, latest first; None without any."""
     if not times:
         return None
     count, since = (RECENT, times[RECENT]) if len(times) > RECENT else (len(times), started)

@@ -125,10 +125,7 @@ class TrainingSettings:
 
     @property
     def has_fixed_steps(self) -> bool:
-        """True if a run is meant to take all its steps, whether or not it meets the tolerance.
-
-        So it is with optimizers that do not choose the size of their steps.
-        """
+        """True for optimizers that do not choose the size of their steps: a run takes all steps."""
         return self.algorithm.lr is not None
 
     @property
@@ -153,13 +150,11 @@ class TrainingSettings:
         """Return settings for n sentences: one pass ends when all of them are used."""
         if not self.fresh:
             return self
-        most = n // self.minibatch
-        if max(self.steps or 1, 1) > most:
-            rule = (
-                f"must be >= steps x minibatch = {(self.steps or 1) * self.minibatch} in one pass"
-            )
+        max_steps, steps = n // self.minibatch, self.steps or 1
+        if steps > max_steps:
+            rule = f"must be >= steps x minibatch = {steps * self.minibatch} in one pass"
             raise InvalidInput("number of sentences", n, rule)
-        return replace(self, steps=self.steps or most)
+        return replace(self, steps=self.steps or max_steps)
 
     def recipe(self, d: int) -> Recipe:
         """Return the settings as compiled code takes them."""

@@ -77,9 +77,9 @@ def with_theory(
         excluded |= {name for name, branch in BRANCHES.items() if branch.variant_of}
         others = [name for name in BRANCHES if name not in {*solutions, *excluded}]
         solutions |= solve(others)
-    places = {name: _alignments(one) for name, one in solutions.items() if one.is_minimum}
-    if places:
-        runs = tuple(replace(run, assigned=_nearest(run, places)) for run in trained.runs)
+    minima = {name: _alignments(end) for name, end in solutions.items() if end.is_minimum}
+    if minima:
+        runs = tuple(replace(run, assigned=_nearest(run, minima)) for run in trained.runs)
         trained = replace(trained, runs=runs)
     predictions = {name: _predict(solution, trained.d) for name, solution in solutions.items()}
     predictions[UNCERTAIN] = Prediction(note="no minimum of the theory is clearly the nearest")
@@ -104,14 +104,15 @@ def _alignments(solution: Solution) -> tuple[float, float]:
     return float(semantic), float(positional_alignment(norms["m"], norms["q"]))
 
 
-def _distance(run: Run, place: tuple[float, float]) -> float:
-    """Distance of a student from a solution in the plane of the alignments."""
-    return float(np.hypot(run.semantic_alignment - place[0], run.positional_alignment - place[1]))
+def _distance(run: Run, minimum: tuple[float, float]) -> float:
+    """Distance of a student from a minimum in the plane of the alignments."""
+    semantic, positional = minimum
+    return float(np.hypot(run.semantic_alignment - semantic, run.positional_alignment - positional))
 
 
-def _nearest(run: Run, places: Mapping[str, tuple[float, float]]) -> str:
+def _nearest(run: Run, minima: Mapping[str, tuple[float, float]]) -> str:
     """Name of the minimum that is clearly the nearest to a student, or `UNCERTAIN`."""
-    distances = {name: _distance(run, place) for name, place in places.items()}
+    distances = {name: _distance(run, minimum) for name, minimum in minima.items()}
     first, *others = sorted(distances, key=lambda name: distances[name])
     limit = min([FAR, *(CLEARLY_NEARER * distances[name] for name in others)])
     return first if distances[first] <= limit else UNCERTAIN

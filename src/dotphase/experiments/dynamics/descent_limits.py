@@ -103,22 +103,7 @@ def descent_limits(
     settings: DynamicsSettings | None = None,
     **changes: Unpack[DynamicsFields],
 ) -> xr.Dataset:
-    """Compute limits of gradient descent along alpha; `curve` with ``theory="dynamics"``.
-
-    Parameters
-    ----------
-    model, alphas : as for `dotphase.curve`
-    starts : sequence of str or `start_from`, or mapping
-        Initializations; a mapping has a name for each.
-    steps : int, optional
-        Number of steps; by default as many as the descent takes to settle, with an extrapolation.
-    lr : float, optional
-        Step size; by default the largest of 4, 2, 1, ... that lowers the loss.
-    progress : bool or callable, optional
-        Receives an event with each limit (`dotphase.results.ProgressEvent`).
-    settings, **changes
-        As for `dotphase.dynamics`.
-    """
+    """Compute limits of gradient descent along alpha: `curve` with ``theory="dynamics"``."""
     grid = validation.grid("alphas", alphas, increasing=False)
     initial = _name_starts(starts)
     settings = replace_fields(settings or SETTINGS, changes)

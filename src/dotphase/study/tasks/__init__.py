@@ -80,15 +80,10 @@ def compute_point(
     seed: int,
     model: Mapping[str, Any] | None = None,
 ) -> PointResult:
-    """Compute one point; an exception becomes the reason of its failure.
+    """Compute one point of a grid; an exception becomes the reason of its failure.
 
-    Parameters
-    ----------
-    task : name of the task
-    index : index of the point in the grid
-    parameters : parameters of the task and the model, by name
-    seed : root seed
-    model : fields of a `Reference`; None if the task has its own model
+    The parameters are those of the task and of the model. `model` has the fields of a `Reference`;
+    None if the task has its own model.
     """
     from dotphase.storage.journal import PointResult
 
