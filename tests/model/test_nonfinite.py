@@ -6,7 +6,7 @@ import pytest
 
 import dotphase as dp
 from dotphase.finite_d.loss import Reduced
-from dotphase.finite_d.nonfinite import diagnose_run
+from dotphase.finite_d.measurement import diagnose_run
 from dotphase.finite_d.preparation import Prepared
 from dotphase.model.nonfinite import diagnose_functions
 from dotphase.numerics.quadrature import gauss_hermite

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from dotphase.finite_d.batches import vmap_runs
@@ -21,8 +22,9 @@ from dotphase.finite_d.loss import (
 from dotphase.finite_d.overlaps import overlap_norms
 from dotphase.finite_d.preparation import Prepared
 from dotphase.finite_d.prng_keys import Purpose
-from dotphase.finite_d.test_error import attention_error, linear_error
+from dotphase.finite_d.test_error import attention_error, linear_error, teacher_and_student_fields
 from dotphase.model import Model
+from dotphase.model.nonfinite import diagnose_functions, unknown_cause
 from dotphase.numerics.proximal_map import vmap_points
 from dotphase.numerics.quadrature import Rule
 
@@ -151,3 +153,17 @@ def held_out_error(
 def count_blocks(held_out: int) -> int:
     """Return the number of blocks with at least `held_out` sentences in all."""
     return -(-held_out // BLOCK_SIZE)
+
+
+def diagnose_run(model: Model, data: Prepared, weights: Weights, rule: Rule) -> str:
+    """Name the function that is not finite, and the fields of the run at which it is not."""
+    if not np.isfinite(np.asarray(weights)).all():
+        return "the weights are not finite"
+    reduced, teacher_weights, positions, _ = data
+    test_h, test_omega, _ = teacher_and_student_fields(
+        model, weights, teacher_weights, positions, rule
+    )
+    train_h = project(reduced.z - positions, teacher_weights)
+    train_omega = project(reduced.z, weights)
+    diagnosis = diagnose_functions(model, [train_h, test_h], [train_omega, test_omega])
+    return diagnosis or unknown_cause(model)

@@ -16,8 +16,7 @@ from dotphase.finite_d.batches import check_run_fits, padded_size
 from dotphase.finite_d.datasets import count_sentences, position_vectors
 from dotphase.finite_d.initialization import StartFunction, resolve_start, start_name
 from dotphase.finite_d.loss import Weights
-from dotphase.finite_d.measurement import count_blocks, measure_runs
-from dotphase.finite_d.nonfinite import diagnose_run
+from dotphase.finite_d.measurement import count_blocks, diagnose_run, measure_runs
 from dotphase.finite_d.overlaps import overlap_norms
 from dotphase.finite_d.preparation import Prepared, prepare_runs
 from dotphase.finite_d.prng_keys import keys_at

@@ -24,8 +24,7 @@ from dotphase.finite_d.initialization import (
     start_name,
 )
 from dotphase.finite_d.loss import Reduced, Weights
-from dotphase.finite_d.measurement import count_blocks, measure, measure_runs
-from dotphase.finite_d.nonfinite import diagnose_run
+from dotphase.finite_d.measurement import count_blocks, diagnose_run, measure, measure_runs
 from dotphase.finite_d.preparation import Prepared, prepare_runs
 from dotphase.finite_d.prng_keys import Purpose, keys_at
 from dotphase.finite_d.runs import Run, keep_finished, result_bytes

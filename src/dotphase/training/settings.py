@@ -26,6 +26,8 @@ LARGEST = 1e100
 MINIBATCH = 128
 #: Momentum coefficient.
 MOMENTUM = 0.9
+#: Settings that change no result of experiments with many students.
+WITHOUT_EFFECT = ("held_out", "runs_per_batch")
 
 
 @dataclass(frozen=True)
@@ -138,8 +140,11 @@ class TrainingSettings:
     def for_endpoint(self) -> TrainingSettings:
         """Return settings for many students of which only the final weights matter.
 
-        Steps without an explicit size may then be larger than along a path of interest.
+        Steps without an explicit size may then be larger than along a path of interest. Only double
+        precision is allowed.
         """
+        if self.dtype != "float64":
+            raise InvalidInput("dtype", self.dtype, "must be float64 in this experiment")
         if self.fresh:
             raise InvalidInput("fresh", self.fresh, "must be False here; dp.train takes one pass")
         steps = self.algorithm.endpoint_steps if self.steps is None else self.steps
@@ -175,6 +180,11 @@ class TrainingSettings:
         if self.has_fixed_steps:
             values["lr"] = np.asarray(self.step_size).tolist()
         return {name: value for name, value in values.items() if value is not None}
+
+    def endpoint_config(self) -> dict[str, Any]:
+        """Return the settings that determine the final weights and their measurements."""
+        described = self.to_dict()
+        return {name: described[name] for name in described if name not in WITHOUT_EFFECT}
 
 
 class TrainingFields(TypedDict, total=False):

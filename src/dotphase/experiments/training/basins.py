@@ -18,7 +18,6 @@ from jaxtyping import Array, Float, Int
 from dotphase.config import validation
 from dotphase.config.settings import replace_fields
 from dotphase.errors import InvalidInput
-from dotphase.experiments.training.endpoints import endpoint_settings
 from dotphase.finite_d.batches import choose_runs_per_batch, run_bytes, split_batches, vmap_runs
 from dotphase.finite_d.datasets import count_sentences, draw_dataset, position_vectors
 from dotphase.finite_d.initialization import StartFunction, initial_weights, resolve_start
@@ -151,7 +150,7 @@ def _optimizer_settings(
         for optimizer in optimizers
     ]
     _check_different("optimizers", [rule.optimizer for rule in rules])
-    return {rule.optimizer: endpoint_settings(rule) for rule in rules}
+    return {rule.optimizer: rule.for_endpoint() for rule in rules}
 
 
 def _check_different(field: str, values: Sequence[object]) -> None:

@@ -22,7 +22,6 @@ from jaxtyping import Array, Bool, Float, Int
 from dotphase.config import validation
 from dotphase.config.settings import replace_fields
 from dotphase.errors import InvalidInput
-from dotphase.experiments.training.endpoints import describe_settings, endpoint_settings
 from dotphase.experiments.training.grid_results import GridResults
 from dotphase.experiments.training.throughput import Cost, Throughput, speed_of_device
 from dotphase.finite_d.batches import choose_runs_per_batch, on_cpu, run_bytes, vmap_runs
@@ -124,7 +123,7 @@ def grid(
     ('alpha', 'omega', 'seed', 'start')
     """
     began = time.perf_counter()
-    settings = endpoint_settings(replace_fields(settings or TrainingSettings(), changes))
+    settings = replace_fields(settings or TrainingSettings(), changes).for_endpoint()
     starts = (starts,) if isinstance(starts, str) else tuple(starts)
     parameters = [float(value) for value in values]
     models = stack([family(value) for value in parameters], parameter, d)
@@ -136,7 +135,7 @@ def grid(
         "start": list(starts),
     }
     path = None if out is None else check_writable("out", out, (".npz",))
-    cells = GridResults(coords, {"d": d, **describe_settings(settings)}, models.members, path)
+    cells = GridResults(coords, {"d": d, **settings.endpoint_config()}, models.members, path)
     cost = _train_cells(cells, models, starts, d, settings, reporter(progress))
     rates = {}
     if throughput:

@@ -12,7 +12,6 @@ from jaxtyping import Array, Float, Int
 
 from dotphase.config import validation
 from dotphase.config.settings import replace_fields
-from dotphase.experiments.training.endpoints import describe_settings, endpoint_settings
 from dotphase.finite_d.datasets import Dataset, count_sentences, orthonormalize, position_vectors
 from dotphase.finite_d.embeddings import Tokens
 from dotphase.finite_d.initialization import StartFunction, initial_weights, resolve_start
@@ -82,7 +81,7 @@ def train_on_table(
     ('alpha', 'seed', 'start')
     """
     refuse(model, "training on a table", "noise", "latent", "correlation")
-    settings = endpoint_settings(replace_fields(settings or SETTINGS, changes))
+    settings = replace_fields(settings or SETTINGS, changes).for_endpoint()
     model = model.replace(spectrum=tokens.spectrum)
     d = tokens.table.shape[1]
     sizes = [count_sentences(model, alpha, d) for alpha in alphas]
@@ -110,7 +109,7 @@ def train_on_table(
                 values[name][i, k] = np.asarray(trained[name])
             counter.finish()
     axes = ("alpha", "seed", "start")
-    config = {"d": d, "vocabulary": len(table), **describe_settings(settings)}
+    config = {"d": d, "vocabulary": len(table), **settings.endpoint_config()}
     return xr.Dataset(
         {name: (axes, value) for name, value in values.items()},
         coords={"alpha": [float(a) for a in alphas], "seed": np.arange(seeds), "start": [*starts]},
