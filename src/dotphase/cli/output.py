@@ -16,7 +16,6 @@ from dotphase.cli import compiling
 from dotphase.config.serialization import to_json_types
 
 if TYPE_CHECKING:
-    from dotphase.cli.options import ModelSpec
     from dotphase.runtime.progress import ProgressEvent
 
 #: Key of the stream for JSON in the context of a command.
@@ -81,19 +80,6 @@ class Files:
         """Print the paths of written files, if any."""
         if self.dataset or self.figure:
             click.echo("wrote " + " and ".join(filter(None, self.to_dict().values())))
-
-
-def print_and_write(
-    result: Any, figure: str, files: Files, model: ModelSpec, as_json: bool
-) -> None:
-    """Print a result, as JSON with its model, and write its files."""
-    with files.written_after(result.dataset(), figure):
-        if as_json:
-            print_json({**model.to_dict(), **result.to_dict(), **files.to_dict()})
-        else:
-            click.echo(str(result))
-    if not as_json:
-        files.echo_paths()
 
 
 class ProgressBar:

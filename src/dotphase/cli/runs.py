@@ -6,46 +6,25 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
-from dotphase.cli.options import (
-    POSITIVE,
-    ModelSpec,
-    json_option,
-    model_options,
-    out_option,
-    plot_option,
-)
-from dotphase.cli.output import Files, echo, print_json, progress_bar
+import dotphase as dp
+from dotphase.cli.options import POSITIVE
+from dotphase.cli.output import echo, print_json, progress_bar
+from dotphase.cli.request import Request, request_options
 from dotphase.runtime.progress import ProgressCallback
-
-if TYPE_CHECKING:
-    from dotphase.model import Model
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
-class RunsRequest:
-    """Options shared by `train` and `amp`.
+class RunsRequest(Request):
+    """Options of `train` and `amp`: number of runs, and True to solve the theory at the same d."""
 
-    Attributes
-    ----------
-    model : chosen model
-    seed, seeds : root seed and number of runs
-    theory : True to solve the theory at the same d
-    files : dataset and figure to write
-    as_json : True to print JSON
-    """
-
-    model: ModelSpec
-    seed: int
     seeds: int
     theory: bool
-    files: Files
-    as_json: bool
 
 
 def seeds_option(default: int) -> Callable[[F], F]:
@@ -65,24 +44,12 @@ def runs_options(seeds: int) -> Callable[[F], F]:
             default=None,
             help="Solve the theory at this d as well [default: unless --json].",
         )
-        @out_option
-        @plot_option
-        @model_options
-        @json_option
+        @request_options
         @wraps(function)
-        def wrapped(
-            model: ModelSpec,
-            seed: int,
-            seeds: int,
-            theory: bool | None,
-            out: str | None,
-            plot: str | None,
-            as_json: bool,
-            **values: Any,
-        ) -> Any:
-            theory = not as_json if theory is None else theory
-            request = RunsRequest(model, seed, seeds, theory, Files(out, plot), as_json)
-            return function(request=request, **values)
+        def wrapped(request: Request, seeds: int, theory: bool | None, **values: Any) -> Any:
+            theory = not request.as_json if theory is None else theory
+            whole = RunsRequest(**vars(request), seeds=seeds, theory=theory)
+            return function(request=whole, **values)
 
         return wrapped  # type: ignore[return-value]
 
@@ -92,9 +59,9 @@ def runs_options(seeds: int) -> Callable[[F], F]:
 def compute_and_print(
     request: RunsRequest,
     title: str,
-    compute: Callable[[Model, ProgressCallback], Any],
+    compute: Callable[[dp.Model, ProgressCallback], Any],
     figure: str,
-    inspect: Callable[[Model, Any], dict[int, dict[str, Any]]] | None = None,
+    inspect: Callable[[dp.Model, Any], dict[int, dict[str, Any]]] | None = None,
 ) -> int:
     """Compute runs, print and draw them, and return the exit code.
 
@@ -104,8 +71,6 @@ def compute_and_print(
     interrupted, details = False, dict[int, dict[str, Any]]()
     with progress_bar(title, total=request.seeds) as bar:
         model = request.model.build()
-        from dotphase.errors import Interrupted
-        from dotphase.experiments.comparison.with_theory import with_theory
         from dotphase.finite_d.runs import keep_finished
 
         try:
@@ -113,9 +78,9 @@ def compute_and_print(
             if request.theory:
                 bar.status("theory")
                 with keep_finished(result.runs, lambda: result):
-                    result = with_theory(result)
+                    result = dp.analysis.with_theory(result)
             details = inspect(model, result) if inspect else {}
-        except Interrupted as stop:
+        except dp.Interrupted as stop:
             interrupted, result = True, stop.finished
     with nullcontext() if interrupted else request.files.written_after(result, figure):
         _print(result, details, request.as_json)

@@ -8,8 +8,9 @@ import click
 import dotphase as dp
 from dotphase.cli.options import POSITIVE
 from dotphase.cli.output import progress_bar
+from dotphase.cli.request import Request
 from dotphase.cli.runs import seeds_option
-from dotphase.cli.theory_options import DYNAMICS, CurveRequest, curve_options
+from dotphase.cli.theory_options import DYNAMICS, curve_options
 from dotphase.config.parameters import Integer, Number, Parameter
 
 #: Descent of theory and students.
@@ -30,7 +31,7 @@ COLUMNS = {"train_loss": 6, "test_error": 6, "theta": 4, "m": 4}
 @seeds_option(4)
 @click.option("--amp", is_flag=True, help="Also run message passing.")
 @curve_options("Branches, and starts of training.", DESCENT)
-def command(request: CurveRequest, d: int, seeds: int, amp: bool) -> int:
+def command(request: Request, arguments: dict[str, Any], d: int, seeds: int, amp: bool) -> int:
     """Solve a model and train it on one grid of alpha, with a verdict at each point.
 
     With --theory dynamics, students take the same steps as the theory.
@@ -39,12 +40,13 @@ def command(request: CurveRequest, d: int, seeds: int, amp: bool) -> int:
     """
     with progress_bar("comparing", total=3 if amp else 2) as bar:
         model = request.model.build()
-        dataset = dp.compare(
-            model, request.alphas, d, seeds=seeds, branches=request.branches,
-            theory=request.theory, amp=amp, seed=request.seed, progress=bar, **request.settings,
-        )  # fmt: skip
+        arguments |= {"d": d, "seeds": seeds, "amp": amp, "seed": request.seed}
+        dataset = dp.compare(model, **arguments, progress=bar)
     values = request.model.to_dict()
-    return request.print(dataset, "compare", lambda data: values | _summary(data), _print_table)
+    request.print(
+        dataset, "compare", lambda: values | _summary(dataset), lambda: _print_table(dataset)
+    )
+    return 0 if bool(dataset["converged"].all()) else 3
 
 
 def _summary(dataset: Any) -> dict[str, Any]:

@@ -7,26 +7,25 @@ import click
 
 import dotphase as dp
 from dotphase.cli.output import progress_bar
-from dotphase.cli.theory_options import DYNAMICS, CurveRequest, curve_options
+from dotphase.cli.request import Request
+from dotphase.cli.theory_options import DYNAMICS, curve_options
 
 
 @click.command(
     "curve", epilog="Example: dotphase curve --alphas 0.5:2:20 --out curve.nc --plot curve.png"
 )
 @curve_options("Branches, or starts of gradient descent.", DYNAMICS.values())
-def command(request: CurveRequest) -> int:
+def command(request: Request, arguments: dict[str, Any]) -> int:
     """Branches along alpha, and alpha_c, at which their training losses cross.
 
     Exit code 3: the solver did not converge at some point. All points are still printed.
     """
-    total = len(request.alphas) * len(request.branches)
+    total = len(arguments["alphas"]) * len(arguments["branches"])
     with progress_bar("solving the branches", total=total) as bar:
         model = request.model.build()
-        dataset = dp.curve(
-            model, request.alphas, request.branches, theory=request.theory, seed=request.seed,
-            progress=bar, **request.settings,
-        )  # fmt: skip
-    return request.print(dataset, "curve", _summary, _print_table)
+        dataset = dp.curve(model, **arguments, seed=request.seed, progress=bar)
+    request.print(dataset, "curve", lambda: _summary(dataset), lambda: _print_table(dataset))
+    return 0 if bool(dataset["converged"].all()) else 3
 
 
 def _summary(dataset: Any) -> dict[str, Any]:

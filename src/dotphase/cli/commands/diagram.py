@@ -6,17 +6,9 @@ from typing import Any
 import click
 
 import dotphase as dp
-from dotphase.cli.options import (
-    Grid,
-    ModelSpec,
-    alphas_option,
-    json_option,
-    model_options,
-    option,
-    out_option,
-    plot_option,
-)
-from dotphase.cli.output import Files, print_json, progress_bar
+from dotphase.cli.options import Grid, alphas_option, option
+from dotphase.cli.output import progress_bar
+from dotphase.cli.request import Request, request_options
 from dotphase.config.parameters import Number
 from dotphase.errors import InvalidInput
 from dotphase.study.tasks import TASKS
@@ -35,47 +27,39 @@ LINES = ("alpha_c", "alpha_l")
 @click.option("--parameter", default=None, metavar="NAME",
               help="Another parameter of the model as the second axis.")  # fmt: skip
 @click.option("--values", type=Grid(Number()), default=None, help="Grid of that parameter.")
-@out_option
-@plot_option
 @option(TASKS["critical"].parameters["log2_points"], default=14)
-@model_options
-@json_option
+@request_options
 def command(
     alphas: list[float],
     omegas: list[float] | None,
     parameter: str | None,
     values: list[float] | None,
-    out: str | None,
-    plot: str | None,
     log2_points: int,
-    model: ModelSpec,
-    seed: int,
-    as_json: bool,
+    request: Request,
 ) -> int:
     """Map the loss difference of the branches and the gain over the linear layer; draw the critical
     lines; hatch cells where the theory is not trusted."""
     parameter, values = _second_axis(omegas, parameter, values)
-    family = model.vary(parameter, values)
+    family = request.model.vary(parameter, values)
     with progress_bar("solving the grid", total=2 * len(alphas) * len(values)) as bar:
         family(values[0])  # refuse a bad model before any slow work
-        files = Files(out, plot)
-        options: dict[str, Any] = {"log2_points": log2_points, "seed": seed, "progress": bar}
-        dataset = dp.diagram(family, sorted(alphas), values, parameter, **options)
+        dataset = dp.diagram(
+            family, sorted(alphas), values, parameter, log2_points=log2_points, seed=request.seed,
+            progress=bar,
+        )  # fmt: skip
     lines = {
         f"{name}{suffix}": dataset[f"{name}{suffix}"].values
         for name in LINES
         for suffix in ("", "_stderr", "_trusted")
     }
-    with files.written_after(dataset, "diagram"):
-        if as_json:
-            axis = {"omegas": values} if parameter == "omega" else {}
-            print_json({"alphas": sorted(alphas), **axis, "parameter": parameter, "values": values,
-                        **lines, "converged": float(dataset["converged"].mean()),
-                        **files.to_dict()})  # fmt: skip
-        else:
-            _print_lines(parameter, values, lines)
-    if not as_json:
-        files.echo_paths()
+    axis = {"omegas": values} if parameter == "omega" else {}
+    summary = {
+        "alphas": sorted(alphas), **axis, "parameter": parameter, "values": values, **lines,
+        "converged": float(dataset["converged"].mean()),
+    }  # fmt: skip
+    request.print(
+        dataset, "diagram", lambda: summary, lambda: _print_lines(parameter, values, lines)
+    )
     return 0
 
 

@@ -5,17 +5,9 @@ from typing import Any
 import click
 
 import dotphase as dp
-from dotphase.cli.options import (
-    START_OVERLAPS,
-    ModelSpec,
-    json_option,
-    model_options,
-    out_option,
-    parameter_options,
-    plot_option,
-    start_arguments,
-)
-from dotphase.cli.output import Files, print_and_write, progress_bar
+from dotphase.cli.options import START_OVERLAPS, parameter_options, start_arguments
+from dotphase.cli.output import progress_bar
+from dotphase.cli.request import Request, request_options
 from dotphase.config.parameters import Integer, Number, Parameter
 from dotphase.study.tasks._shared import ALPHA, DIMENSION_OR_LIMIT, SCALE, START, TEACHER_NORM
 
@@ -43,35 +35,26 @@ PARAMETERS = (
 )
 @parameter_options(PARAMETERS)
 @parameter_options(START_OVERLAPS, "overlaps")
-@out_option
-@plot_option
-@model_options
-@json_option
-def command(
-    parameters: dict[str, Any],
-    overlaps: dict[str, float | None],
-    out: str | None,
-    plot: str | None,
-    model: ModelSpec,
-    seed: int,
-    as_json: bool,
-) -> int:
+@request_options
+def command(parameters: dict[str, Any], overlaps: dict[str, float | None], request: Request) -> int:
     """Loss, test error and overlaps at every step of gradient descent.
 
     Exit code 3: the descent diverged; the steps before are still printed.
     """
     title = f"gradient descent from the {parameters['start']} start"
     with progress_bar(title, total=2 * parameters["repetitions"]) as bar:
-        files = Files(out, plot)
-        built = model.build()
+        model = request.model.build()
         start, scale = parameters.pop("start"), parameters.pop("scale")
         path = dp.dynamics(
-            built,
-            **start_arguments(built, start, scale, overlaps),
+            model,
+            **start_arguments(model, start, scale, overlaps),
             log2_ensemble=parameters.pop("ensemble"),
-            seed=seed,
+            seed=request.seed,
             progress=bar,
             **parameters,
         )
-    print_and_write(path, "dynamics", files, model, as_json)
+    values = request.model.to_dict()
+    request.print(
+        path.dataset(), "dynamics", lambda: values | path.to_dict(), lambda: click.echo(str(path))
+    )
     return 3 if path.diverged else 0
