@@ -16,18 +16,11 @@ from dotphase.finite_d.initialization import PrescribedStart, start_from
 
 #: Names of the initializations.
 INITIALIZATIONS = ("semantic", "positional", "random")
-#: Bounds of the step size.
-LEARNING_RATES = (0.01, 40.0)
-#: Bounds of the momentum.
-MOMENTA = (0.0, 0.95)
-#: Bounds of the number of steps: the theory takes seconds.
-STEPS = (5, 250)
-#: Bounds of the standard deviation of a random initialization.
-SCALES = (0.01, 2.0)
-#: Bounds of the dimension: a run fits into memory.
-DIMENSIONS = (50, 1500)
-#: Bounds of the number of runs.
-RUNS = (1, 8)
+#: Bounds of the numbers of the form: the theory takes seconds, and a run fits into memory.
+BOUNDS: dict[str, tuple[Any, Any]] = {
+    "lr": (0.01, 40.0), "momentum": (0.0, 0.95), "steps": (5, 250), "scale": (0.01, 2.0),
+    "dimension": (50, 1500), "runs": (1, 8),
+}  # fmt: skip
 #: Default number of runs.
 DEFAULT_RUNS = 4
 #: Ensembles of the first look and of the final theory. With `rtol`, `dynamics` runs ensembles of
@@ -101,10 +94,8 @@ class Descent:
 
 def descent_form() -> dict[str, Any]:
     """Bounds, initializations and defaults of the form on the page."""
-    bounds = {"lr": LEARNING_RATES, "momentum": MOMENTA, "steps": STEPS, "scale": SCALES,
-              "dimension": DIMENSIONS, "runs": RUNS}  # fmt: skip
     defaults = {**Descent().to_dict(), "dimension": Descent.d, "runs": DEFAULT_RUNS}
-    return {"bounds": bounds, "initializations": INITIALIZATIONS, "defaults": defaults}
+    return {"bounds": BOUNDS, "initializations": INITIALIZATIONS, "defaults": defaults}
 
 
 def has_descent(point: Point) -> bool:
@@ -120,17 +111,17 @@ def parse_descent(query: Mapping[str, str], point: Point) -> Descent:
     choice = query.get("initialization", Descent.initialization)
     initialization = Choice(INITIALIZATIONS).parse("initialization", choice)
     numbers = {
-        name: parse_number(name, query.get(name, str(getattr(Descent, name))), *bounds)
-        for name, bounds in (("lr", LEARNING_RATES), ("momentum", MOMENTA), ("scale", SCALES))
+        name: parse_number(name, query.get(name, str(getattr(Descent, name))), *BOUNDS[name])
+        for name in ("lr", "momentum", "scale")
     }
-    steps = parse_integer("steps", query.get("steps", str(Descent.steps)), *STEPS)
-    d = parse_integer("dimension", query.get("dimension", str(Descent.d)), *DIMENSIONS)
+    steps = parse_integer("steps", query.get("steps", str(Descent.steps)), *BOUNDS["steps"])
+    d = parse_integer("dimension", query.get("dimension", str(Descent.d)), *BOUNDS["dimension"])
     return Descent(point, initialization, steps=steps, d=d, **numbers)
 
 
 def parse_runs(query: Mapping[str, str]) -> int:
     """Parse the number of runs."""
-    return parse_integer("runs", query.get("runs", str(DEFAULT_RUNS)), *RUNS)
+    return parse_integer("runs", query.get("runs", str(DEFAULT_RUNS)), *BOUNDS["runs"])
 
 
 def start_theory(processes: JobProcesses, descent: Descent, job: SharedJob) -> None:

@@ -132,13 +132,13 @@ class Solver:
         """The overlaps of the nearest stored solution on a branch."""
         coordinates, kind = _coordinates(point)
         with self._lock:
-            stored = [(key[0], value) for key, value in self._stored.items() if key[1] == branch]
-        candidates = []
-        for other, overlaps in stored:
-            other_coordinates, other_kind = _coordinates(other)
-            if other_kind == kind:
-                distance = float(np.sum((other_coordinates - coordinates) ** 2))
-                candidates.append((distance, overlaps))
+            stored = [(*_coordinates(key[0]), overlaps)
+                      for key, overlaps in self._stored.items() if key[1] == branch]  # fmt: skip
+        candidates = [
+            (float(np.sum((neighbor - coordinates) ** 2)), overlaps)
+            for neighbor, neighbor_kind, overlaps in stored
+            if neighbor_kind == kind
+        ]
         if not candidates:
             return None
         _, overlaps = min(candidates, key=lambda candidate: candidate[0])

@@ -58,10 +58,7 @@ class JobProcesses:
             self.kill(worker)
 
     def _listen(
-        self,
-        worker: Worker,
-        on_message: Callable[[Message], None],
-        on_exit: Callable[[str], None],
+        self, worker: Worker, on_message: Callable[[Message], None], on_exit: Callable[[str], None]
     ) -> None:
         """Forward the reports of a process until its job ends."""
         error: str | None = None
