@@ -243,18 +243,11 @@ def start_arguments(
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """Model chosen by the options of a command.
+    """Model chosen by the options of a command."""
 
-    Attributes
-    ----------
-    reference : name of a model or ``FILE.py:NAME``; None for the model of the paper
-    family : models that differ in parameters
-    values : chosen parameters
-    """
-
-    reference: str | None
-    family: NamedModel
-    values: Mapping[str, Any]
+    reference: str | None  #: name of a model or ``FILE.py:NAME``; None for the model of the paper
+    family: NamedModel  #: models that differ in parameters
+    values: Mapping[str, Any]  #: chosen parameters
 
     def build(self, **changes: Any) -> Model:
         """Build the model, with some parameters changed."""

@@ -13,19 +13,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Request:
-    """Options that most commands share.
+    """Options that most commands share."""
 
-    Attributes
-    ----------
-    model, seed : chosen model and root seed
-    files : dataset and figure to write
-    as_json : True to print JSON
-    """
-
+    #: chosen model and root seed
     model: ModelSpec
     seed: int
-    files: Files
-    as_json: bool
+    files: Files  #: dataset and figure to write
+    as_json: bool  #: True to print JSON
 
     def print(
         self,

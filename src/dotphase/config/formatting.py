@@ -17,19 +17,12 @@ LABELS = {"train_loss": "training loss", "test_error": "test error"}
 
 @dataclass(frozen=True)
 class Description:
-    """Content of a printed result.
+    """Content of a printed result."""
 
-    Attributes
-    ----------
-    title : one line
-    rows : names and values
-    notes : sentences below the tables
-    table : cells of a second table with several columns; its first row has their names
-    """
-
-    title: str
-    rows: tuple[tuple[str, str], ...] = ()
-    notes: tuple[str, ...] = ()
+    title: str  #: one line
+    rows: tuple[tuple[str, str], ...] = ()  #: names and values
+    notes: tuple[str, ...] = ()  #: sentences below the tables
+    #: cells of a second table with several columns; its first row has their names
     table: tuple[tuple[str, ...], ...] = ()
 
     def text(self) -> str:

@@ -174,40 +174,25 @@ REQUIRED = _Required()
 
 @dataclass(frozen=True)
 class Slider:
-    """Range of a number in the explorer.
+    """Range of a number in the explorer."""
 
-    Attributes
-    ----------
-    letter : symbol shown before the slider
-    low, high, step : range and resolution; the step of a logarithmic slider is in log10
-    logarithmic : True if the slider moves in factors
-    """
-
-    letter: str
+    letter: str  #: symbol shown before the slider
+    #: range and resolution; the step of a logarithmic slider is in log10
     low: float
     high: float
     step: float
-    logarithmic: bool = False
+    logarithmic: bool = False  #: True if the slider moves in factors
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """Declaration of a named value.
+    """Declaration of a named value."""
 
-    Attributes
-    ----------
-    name : Python keyword, study key and, with hyphens, command-line option
-    type : allowed values
-    default : value if none is given; `REQUIRED` if there is no default
-    help : one line
-    slider : range in the explorer; None without a slider
-    """
-
-    name: str
-    type: ParameterType
-    default: Any = REQUIRED
-    help: str = ""
-    slider: Slider | None = None
+    name: str  #: Python keyword, study key and, with hyphens, command-line option
+    type: ParameterType  #: allowed values
+    default: Any = REQUIRED  #: value if none is given; `REQUIRED` if there is no default
+    help: str = ""  #: one line
+    slider: Slider | None = None  #: range in the explorer; None without a slider
 
 
 def table(*parameters: Parameter) -> dict[str, Parameter]:

@@ -33,24 +33,16 @@ STAGES: tuple[dict[str, Any], ...] = (
 
 @dataclass(frozen=True)
 class Descent:
-    """Gradient descent from an initialization.
+    """Gradient descent from an initialization."""
 
-    Attributes
-    ----------
-    point : the model and alpha
-    initialization : "semantic", "positional" or "random"
-    lr, momentum, steps : the rule and the number of its steps
-    scale : standard deviation of the entries of a random initialization
-    d : dimension of the runs, which sets the overlaps of a random initialization
-    """
-
-    point: Point = field(default_factory=Point)
-    initialization: str = "semantic"
+    point: Point = field(default_factory=Point)  #: the model and alpha
+    initialization: str = "semantic"  #: "semantic", "positional" or "random"
+    #: the rule and the number of its steps
     lr: float = 8.0
     momentum: float = 0.0
     steps: int = 100
-    scale: float = 0.5
-    d: int = 500
+    scale: float = 0.5  #: standard deviation of the entries of a random initialization
+    d: int = 500  #: dimension of the runs, which sets the overlaps of a random initialization
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Descent:

@@ -90,17 +90,11 @@ def _paper_parameters() -> dict[str, Parameter]:
 
 @dataclass(frozen=True)
 class Family:
-    """A family of models, which the page shows.
+    """A family of models, which the page shows."""
 
-    Attributes
-    ----------
-    reference : name of the family, or ``FILE.py:NAME``
-    named : factory of the models, and their parameters
-    vertical : the parameter on the vertical axis of the phase diagram, if there is one
-    """
-
-    reference: str
-    named: NamedModel
+    reference: str  #: name of the family, or ``FILE.py:NAME``
+    named: NamedModel  #: factory of the models, and their parameters
+    #: the parameter on the vertical axis of the phase diagram, if there is one
     vertical: str | None
 
     @property
@@ -165,19 +159,13 @@ def _with_slider(parameter: Parameter) -> Parameter:
 
 @dataclass(frozen=True, init=False)
 class Point:
-    """alpha and the parameters of a model.
+    """alpha and the parameters of a model."""
 
-    Attributes
-    ----------
-    alpha : samples per dimension
-    values : parameters by name; those of the paper's family are omega, sigma, ridge, student_rank
-        and mixing, which is "standard", "other", or "A_11,A_22" for a matrix whose rows sum to 1
-    reference : reference of the family
-    """
-
-    alpha: float
+    alpha: float  #: samples per dimension
+    #: parameters by name; those of the paper's family are omega, sigma, ridge, student_rank and
+    #: mixing, which is "standard", "other", or "A_11,A_22" for a matrix whose rows sum to 1
     values: tuple[tuple[str, Any], ...]
-    reference: str
+    reference: str  #: reference of the family
 
     def __init__(self, alpha: float = ALPHA.default, reference: str = PAPER, **given: Any) -> None:
         parameters = family(reference).named.parameters

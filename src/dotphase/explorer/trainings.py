@@ -30,26 +30,16 @@ MAX_ENDED = 32
 
 @dataclass
 class TrainingJob:
-    """A training and its state.
+    """A training and its state."""
 
-    Attributes
-    ----------
-    request : task of the process and its arguments
-    state : "starting", "running", "done", "failed" or "canceled"
-    message : reason of a failure
-    steps : number of steps of the present run
-    runs : finished runs
-    dots : m and theta of every run after more and more steps of gradient descent
-    path : quantities at every step, if the task records them
-    """
-
-    request: dict[str, Any]
-    state: str = "starting"
-    message: str = ""
-    steps: int = 0
-    runs: list[dict[str, Any]] = field(default_factory=list)
+    request: dict[str, Any]  #: task of the process and its arguments
+    state: str = "starting"  #: "starting", "running", "done", "failed" or "canceled"
+    message: str = ""  #: reason of a failure
+    steps: int = 0  #: number of steps of the present run
+    runs: list[dict[str, Any]] = field(default_factory=list)  #: finished runs
+    #: m and theta of every run after more and more steps of gradient descent
     dots: list[list[Any]] = field(default_factory=list)
-    path: dict[str, Any] | None = None
+    path: dict[str, Any] | None = None  #: quantities at every step, if the task records them
     process: Worker | None = None
 
     @property

@@ -27,18 +27,12 @@ N_GROUPS = 8
 
 
 class SlotWork(NamedTuple, Generic[T]):
-    """Functions of an iteration; slots are any arrays whose first axis runs over the slots.
+    """Functions of an iteration; slots are any arrays whose first axis runs over the slots."""
 
-    Attributes
-    ----------
-    begin : items -> slots with their initial state
-    advance : slots -> (slots after some steps, which of them have finished)
-    finish : slots -> results by name
-    """
-
-    begin: Callable[[Sequence[T]], Any]
+    begin: Callable[[Sequence[T]], Any]  #: items -> slots with their initial state
+    #: slots -> (slots after some steps, which of them have finished)
     advance: Callable[[Any], tuple[Any, Bool[Array, " slots"]]]
-    finish: Callable[[Any], dict[str, Array]]
+    finish: Callable[[Any], dict[str, Array]]  #: slots -> results by name
 
 
 def run_in_slots(

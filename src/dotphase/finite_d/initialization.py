@@ -28,17 +28,11 @@ DEFAULT_SCALE = 0.1
 
 
 class StartComponents(NamedTuple):
-    """Components of initial weights in the limit of large d, by column.
+    """Components of initial weights in the limit of large d, by column."""
 
-    Attributes
-    ----------
-    theta : ``Q^T Q*/d``
-    m : ``Q^T p_l/sqrt d`` for every token
-    orthogonal : Gram matrix over d of the component orthogonal to Q* and to the positions
-    """
-
-    theta: Float[np.ndarray, "r t"]
-    m: Float[np.ndarray, "r tokens"]
+    theta: Float[np.ndarray, "r t"]  #: ``Q^T Q*/d``
+    m: Float[np.ndarray, "r tokens"]  #: ``Q^T p_l/sqrt d`` for every token
+    #: Gram matrix over d of the component orthogonal to Q* and to the positions
     orthogonal: Float[np.ndarray, "r r"]
 
     def gram(self, model: Model) -> Float[np.ndarray, "r r"]:
@@ -49,20 +43,16 @@ class StartComponents(NamedTuple):
 
 @dataclass(frozen=True)
 class Initializer:
-    """Start with a name, for any number of columns.
+    """Start with a name, for any number of columns."""
 
-    Attributes
-    ----------
-    weights : ``(key, teacher_weights, positions, columns, scale) -> Q``
-    objection : ``(model, columns) -> `` reason why the start does not suit this model, or None
-    limit : ``(model, columns, scale) -> StartComponents`` for large d; None if it is unknown
-    first_column : ``model -> `` column of the student that gets the first column of the weights;
-        the others follow cyclically
-    """
-
+    #: ``(key, teacher_weights, positions, columns, scale) -> Q``
     weights: Callable[[Array, Array, Array, int, Scale], Weights]
+    #: ``(model, columns) -> `` reason why the start does not suit this model, or None
     objection: Callable[[Model, int], str | None] = lambda model, columns: None
+    #: ``(model, columns, scale) -> StartComponents`` for large d; None if it is unknown
     limit: Callable[[Model, int, float], StartComponents] | None = None
+    #: ``model -> `` column of the student that gets the first column of the weights; the others
+    #: follow cyclically
     first_column: Callable[[Model], int] = lambda model: 0
 
 
@@ -90,13 +80,9 @@ class NamedInitializer(eqx.Module):
 
 
 class PrescribedStart(eqx.Module):
-    """Start with prescribed overlaps of token 1, made by `start_from`.
+    """Start with prescribed overlaps of token 1, made by `start_from`."""
 
-    Attributes
-    ----------
-    theta, m, q : arguments of `start_from`; q is None for the smallest that theta and m allow
-    """
-
+    #: arguments of `start_from`; q is None for the smallest that theta and m allow
     theta: Any
     m: Any
     q: Any
@@ -202,16 +188,10 @@ def position_modes(model: Model) -> Float[np.ndarray, "tokens modes"]:
 
 
 class PrescribedInitializer(eqx.Module):
-    """Prescribed start as a function.
+    """Prescribed start as a function."""
 
-    Attributes
-    ----------
-    components : components of the weights
-    inverse_modes : pseudoinverse of `position_modes`
-    """
-
-    components: StartComponents
-    inverse_modes: Float[np.ndarray, "modes tokens"]
+    components: StartComponents  #: components of the weights
+    inverse_modes: Float[np.ndarray, "modes tokens"]  #: pseudoinverse of `position_modes`
 
     def __call__(self, key: Array, teacher_weights: Array, positions: Array) -> Weights:
         d, dtype = teacher_weights.shape[0], teacher_weights.dtype

@@ -50,18 +50,11 @@ class Form(NamedTuple):
 
 
 class Reduced(NamedTuple):
-    """Data set reduced to the numbers in the training loss.
+    """Data set reduced to the numbers in the training loss."""
 
-    Attributes
-    ----------
-    z : tokens with their positions added
-    form : B, C and c of every sentence, or its label; sentences on the last axis
-    used : one for sentences, zero for padding
-    """
-
-    z: Float[Array, "n tokens d"]
-    form: Any
-    used: Float[Array, " n"]
+    z: Float[Array, "n tokens d"]  #: tokens with their positions added
+    form: Any  #: B, C and c of every sentence, or its label; sentences on the last axis
+    used: Float[Array, " n"]  #: one for sentences, zero for padding
 
 
 def reduce(model: Model, data: Dataset) -> Reduced:

@@ -20,35 +20,22 @@ DETECTION_FACTOR = 4.0
 
 
 class TokenOverlaps(NamedTuple):
-    """Overlaps of the first token, with their signs.
+    """Overlaps of the first token, with their signs."""
 
-    Attributes
-    ----------
-    m : ``Q^T p_1/sqrt d``
-    theta : ``Q^T Sigma_1 Q*/d``
-    q : ``Q^T Sigma_1 Q/d``
-    """
-
-    m: Float[Array, " r"]
-    theta: Float[Array, "r t"]
-    q: Float[Array, "r r"]
+    m: Float[Array, " r"]  #: ``Q^T p_1/sqrt d``
+    theta: Float[Array, "r t"]  #: ``Q^T Sigma_1 Q*/d``
+    q: Float[Array, "r r"]  #: ``Q^T Sigma_1 Q/d``
 
 
 class Norms(NamedTuple):
-    """Norms of the overlaps of the first token, and alignments of the weights.
+    """Norms of the overlaps of the first token, and alignments of the weights."""
 
-    Attributes
-    ----------
-    m, theta, q : norms of `TokenOverlaps`
-    semantic_alignment : ``|Q^T Q*|/(|Q| |Q*|)``, in [0, 1]
-    positional_alignment : ``m/sqrt(m^2 + q)``, in [0, 1]
-    """
-
+    #: norms of `TokenOverlaps`
     m: Float[Array, ""]
     theta: Float[Array, ""]
     q: Float[Array, ""]
-    semantic_alignment: Float[Array, ""]
-    positional_alignment: Float[Array, ""]
+    semantic_alignment: Float[Array, ""]  #: ``|Q^T Q*|/(|Q| |Q*|)``, in [0, 1]
+    positional_alignment: Float[Array, ""]  #: ``m/sqrt(m^2 + q)``, in [0, 1]
 
 
 def token_overlaps(

@@ -40,20 +40,12 @@ class Sentences(NamedTuple):
 
 
 class BlockForce(NamedTuple):
-    """Forces on a block of sentences.
+    """Forces on a block of sentences."""
 
-    Attributes
-    ----------
-    g : force ``V^{-1}(X - c)`` on each sentence, zero for padding
-    response : sum of ``dg_l/dc_l`` over sentences, per token
-    two_minima : number of sentences whose proximal problem has two known minima
-    prox_state : minima of the proximal problems, to warm start the next call
-    """
-
-    g: Float[Array, "tokens r block"]
-    response: Float[Array, "tokens r r"]
-    two_minima: Float[Array, ""]
-    prox_state: ProxState
+    g: Float[Array, "tokens r block"]  #: force ``V^{-1}(X - c)`` on each sentence, zero for padding
+    response: Float[Array, "tokens r r"]  #: sum of ``dg_l/dc_l`` over sentences, per token
+    two_minima: Float[Array, ""]  #: number of sentences whose proximal problem has two known minima
+    prox_state: ProxState  #: minima of the proximal problems, to warm start the next call
 
 
 def split_blocks(tree: Any) -> tuple[Any, ...]:

@@ -46,20 +46,12 @@ from dotphase.numerics.proximal_map import ProxState
 
 
 class State(NamedTuple):
-    """State of the iteration.
+    """State of the iteration."""
 
-    Attributes
-    ----------
-    weights : Q
-    memory : O, the memory term of the centers
-    V : variances of the proximal map, per token
-    prox_states : minima of the proximal problems, by blocks of sentences
-    """
-
-    weights: Weights
-    memory: Float[Array, "tokens r n"]
-    V: Float[Array, "tokens r r"]
-    prox_states: tuple[ProxState, ...]
+    weights: Weights  #: Q
+    memory: Float[Array, "tokens r n"]  #: O, the memory term of the centers
+    V: Float[Array, "tokens r r"]  #: variances of the proximal map, per token
+    prox_states: tuple[ProxState, ...]  #: minima of the proximal problems, by blocks of sentences
 
 
 class Diagnostics(NamedTuple):

@@ -21,17 +21,11 @@ LAYOUT = 2
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """File with the state of a training; a file of another configuration is refused.
+    """File with the state of a training; a file of another configuration is refused."""
 
-    Attributes
-    ----------
-    path : the file
-    config : configuration of the training, stored with the state
-    max_epochs : largest number of epochs that a loaded state may have; None for any number
-    """
-
-    path: Path
-    config: Mapping[str, Any]
+    path: Path  #: the file
+    config: Mapping[str, Any]  #: configuration of the training, stored with the state
+    #: largest number of epochs that a loaded state may have; None for any number
     max_epochs: int | None = None
 
     @property

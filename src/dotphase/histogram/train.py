@@ -74,22 +74,13 @@ class Measured(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """Optimizer and length of a training.
+    """Optimizer and length of a training."""
 
-    Attributes
-    ----------
-    optimizer : ``adam`` (1e-3, .9, .98) or ``sgd`` (1e-3)
-    epochs : largest number of epochs
-    target : held-out accuracy at which a run stops; None for all epochs
-    batch_size : sequences in a batch; the last batch of a pass may be smaller
-    passes : passes through the training data in an epoch
-    """
-
-    optimizer: str = "adam"
-    epochs: int = 200
-    target: float | None = None
-    batch_size: int = BATCH_SIZE
-    passes: int = 1
+    optimizer: str = "adam"  #: ``adam`` (1e-3, .9, .98) or ``sgd`` (1e-3)
+    epochs: int = 200  #: largest number of epochs
+    target: float | None = None  #: held-out accuracy at which a run stops; None for all epochs
+    batch_size: int = BATCH_SIZE  #: sequences in a batch; the last batch of a pass may be smaller
+    passes: int = 1  #: passes through the training data in an epoch
 
     def __post_init__(self) -> None:
         validation.choice("optimizer", self.optimizer, OPTIMIZERS)

@@ -129,18 +129,12 @@ def committee_error(x: Float[Array, "1 units"], y: Number) -> Number:
 
 
 class Attention(eqx.Module):
-    """``softmax(beta h h^T)`` row by row, averaged over heads, with a causal mask if requested.
+    """``softmax(beta h h^T)`` row by row, averaged over heads, with a causal mask if requested."""
 
-    Attributes
-    ----------
-    beta : inverse temperature
-    heads : blocks of columns of equal size, each with a softmax of its own
-    causal : True if later tokens are masked
-    """
-
-    beta: Strength = eqx.field(converter=np.asarray)
+    beta: Strength = eqx.field(converter=np.asarray)  #: inverse temperature
+    #: blocks of columns of equal size, each with a softmax of its own
     heads: int = eqx.field(static=True, default=1)
-    causal: bool = eqx.field(static=True, default=False)
+    causal: bool = eqx.field(static=True, default=False)  #: True if later tokens are masked
 
     def __call__(self, h: Float[Array, "tokens rank"]) -> Float[Array, "tokens tokens"]:
         def head(own: Float[Array, "tokens columns"]) -> Float[Array, "tokens tokens"]:

@@ -21,15 +21,10 @@ from dotphase.model.definition import Model
 
 
 class DeepAttention(eqx.Module):
-    """Attention of several layers, one for each column of the fields.
+    """Attention of several layers, one for each column of the fields."""
 
-    Attributes
-    ----------
-    skip : strength c of the skip connections
-    product : True for the product B_K of all layers, False for the attention S_K of the last one
-    """
-
-    skip: Float[Any, ""] = eqx.field(converter=np.asarray)
+    skip: Float[Any, ""] = eqx.field(converter=np.asarray)  #: strength c of the skip connections
+    #: True for the product B_K of all layers, False for the attention S_K of the last one
     product: bool = eqx.field(static=True, default=False)
 
     def __call__(self, h: Float[Array, "tokens layers"]) -> Float[Array, "tokens tokens"]:

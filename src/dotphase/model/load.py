@@ -65,18 +65,11 @@ def load_model(reference: str, **parameters: Any) -> Model:
 
 @dataclass(frozen=True)
 class Reference:
-    """Reference to a model: its name, and the file that defines it.
+    """Reference to a model: its name, and the file that defines it."""
 
-    Attributes
-    ----------
-    name : name of the model, in the registry or in the file
-    file : absolute path, or None for a registered model
-    digest : hash of the file's text
-    """
-
-    name: str
-    file: str | None = None
-    digest: str | None = None
+    name: str  #: name of the model, in the registry or in the file
+    file: str | None = None  #: absolute path, or None for a registered model
+    digest: str | None = None  #: hash of the file's text
 
     @classmethod
     def parse(cls, text: Any, beside: Path | None = None) -> Reference:

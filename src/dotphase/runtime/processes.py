@@ -53,19 +53,13 @@ Kind = Literal["ready", "report", "result", "error", "late", "death"]
 
 
 class Message(NamedTuple):
-    """Message of a worker.
+    """Message of a worker."""
 
-    Attributes
-    ----------
-    worker : the sender
-    kind : "ready" once after the start; "report" of a call that continues; its "result", or the
-        "error" that it raised; "death" of the process, or "late" if it was killed at a deadline
-    value : report, result, or a description of the error or of the end of the process
-    """
-
-    worker: Worker
+    worker: Worker  #: the sender
+    #: "ready" once after the start; "report" of a call that continues; its "result", or the "error"
+    #: that it raised; "death" of the process, or "late" if it was killed at a deadline
     kind: Kind
-    value: Any
+    value: Any  #: report, result, or a description of the error or of the end of the process
 
 
 class Worker:

@@ -33,14 +33,9 @@ class Undecodable(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class UnsavedFunction:
-    """Stand-in for a function of the user's program, which files do not contain.
+    """Stand-in for a function of the user's program, which files do not contain."""
 
-    Attributes
-    ----------
-    name : description of the function
-    """
-
-    name: str
+    name: str  #: description of the function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         rule = (

@@ -64,20 +64,12 @@ _INSERT_POINT = "INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 @dataclass(frozen=True)
 class PointResult:
-    """Values of a computed point, or the reason of its failure.
+    """Values of a computed point, or the reason of its failure."""
 
-    Attributes
-    ----------
-    index : number of the point
-    values : results by name; None if the point failed
-    reason : error message; None if the point succeeded
-    seconds : computing time
-    """
-
-    index: int
-    values: dict[str, Any] | None
-    reason: str | None
-    seconds: float
+    index: int  #: number of the point
+    values: dict[str, Any] | None  #: results by name; None if the point failed
+    reason: str | None  #: error message; None if the point succeeded
+    seconds: float  #: computing time
 
 
 class Journal:
@@ -155,29 +147,18 @@ class Journal:
 
 @dataclass(frozen=True)
 class JournalContents:
-    """Contents of a journal.
+    """Contents of a journal."""
 
-    Attributes
-    ----------
-    config, provenance : configuration, and description of the first run
-    software : versions of later runs that differ from the first
-    points : finished and failed points, in the order of their indices
-    running : indices of the points being computed
-    damaged : number of rows that have changed on disk; they are excluded
-    active : True if a process is writing
-    started : time at which the last run started
-    times : times at which the points were recorded
-    """
-
+    #: configuration, and description of the first run
     config: dict[str, Any]
     provenance: dict[str, Any]
-    software: tuple[str, ...]
-    points: tuple[PointResult, ...]
-    running: tuple[int, ...]
-    damaged: int
-    active: bool
-    started: float
-    times: tuple[float, ...]
+    software: tuple[str, ...]  #: versions of later runs that differ from the first
+    points: tuple[PointResult, ...]  #: finished and failed points, in the order of their indices
+    running: tuple[int, ...]  #: indices of the points being computed
+    damaged: int  #: number of rows that have changed on disk; they are excluded
+    active: bool  #: True if a process is writing
+    started: float  #: time at which the last run started
+    times: tuple[float, ...]  #: times at which the points were recorded
 
 
 def read_journal(folder: str | Path, *, values: bool = True) -> JournalContents:

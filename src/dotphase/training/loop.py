@@ -32,42 +32,29 @@ DIVERGENCE_FACTOR = 1e3
 
 
 class Objective(NamedTuple):
-    """Training loss, as optimizers evaluate it.
+    """Training loss, as optimizers evaluate it."""
 
-    Attributes
-    ----------
-    value_and_gradient : weights -> full loss and its gradient
-    estimate : (weights, key, number of the mini-batch) -> the same from a mini-batch, random and
-        scaled to all sentences, or the next one of a single pass
-    project : weights Q -> projections X; linear, half the cost of a gradient
-    loss : (weights, projections) -> loss, at negligible cost
-    collect : gradient in X -> its part of the gradient in Q; the other half of the cost
-    """
-
+    #: weights -> full loss and its gradient
     value_and_gradient: Callable[[Weights], tuple[Float[Array, ""], Weights]]
+    #: (weights, key, number of the mini-batch) -> the same from a mini-batch, random and scaled to
+    #: all sentences, or the next one of a single pass
     estimate: Callable[[Weights, Array, Array | int], tuple[Float[Array, ""], Weights]]
+    #: weights Q -> projections X; linear, half the cost of a gradient
     project: Callable[[Weights], Fields]
+    #: (weights, projections) -> loss, at negligible cost
     loss: Callable[[Weights, Fields], Float[Array, ""]]
+    #: gradient in X -> its part of the gradient in Q; the other half of the cost
     collect: Callable[[Fields], Weights]
 
 
 class Schedule(NamedTuple):
-    """Traced numbers of an optimization; other values need no recompilation.
+    """Traced numbers of an optimization; other values need no recompilation."""
 
-    Attributes
-    ----------
-    lr : step size, or one for each step
-    steps : maximum number of steps
-    tolerance : norm of the gradient at which to stop
-    key : randomness of mini-batches
-    momentum : momentum coefficient of the optimizer of that name
-    """
-
-    lr: Float[Array, "*steps"]
-    steps: Int[Array, ""]
-    tolerance: Float[Array, ""]
-    key: Array
-    momentum: Float[Array, ""]
+    lr: Float[Array, "*steps"]  #: step size, or one for each step
+    steps: Int[Array, ""]  #: maximum number of steps
+    tolerance: Float[Array, ""]  #: norm of the gradient at which to stop
+    key: Array  #: randomness of mini-batches
+    momentum: Float[Array, ""]  #: momentum coefficient of the optimizer of that name
 
 
 class Point(NamedTuple):
@@ -80,36 +67,22 @@ class Point(NamedTuple):
 
 
 class Method(NamedTuple):
-    """Functions of one optimization method.
+    """Functions of one optimization method."""
 
-    Attributes
-    ----------
-    initialize : weights -> Point
-    step : (Point, index of the step) -> Point
-    stalled : Point -> True if further steps are pointless
-    """
-
-    initialize: Callable[[Weights], Point]
-    step: Callable[[Point, Int[Array, ""]], Point]
-    stalled: Callable[[Point], Bool[Array, ""]]
+    initialize: Callable[[Weights], Point]  #: weights -> Point
+    step: Callable[[Point, Int[Array, ""]], Point]  #: (Point, index of the step) -> Point
+    stalled: Callable[[Point], Bool[Array, ""]]  #: Point -> True if further steps are pointless
 
 
 @dataclass(frozen=True)
 class Optimizer:
-    """Optimizer and its defaults.
+    """Optimizer and its defaults."""
 
-    Attributes
-    ----------
-    build : ``(Objective, Schedule) -> Method``
-    steps : maximum number of steps
-    lr : step size; None for an optimizer that chooses its own
-    endpoint_steps, endpoint_lr : the same for many students of which only the final weights
-        matter, so that steps may be larger; by default `steps` and `lr`
-    """
-
-    build: Callable[[Objective, Schedule], Method]
-    steps: int
-    lr: float | None
+    build: Callable[[Objective, Schedule], Method]  #: ``(Objective, Schedule) -> Method``
+    steps: int  #: maximum number of steps
+    lr: float | None  #: step size; None for an optimizer that chooses its own
+    #: the same for many students of which only the final weights matter, so that steps may be
+    #: larger; by default `steps` and `lr`
     endpoint_steps: int | None = None
     endpoint_lr: float | None = None
 

@@ -40,19 +40,12 @@ T = TypeVar("T")
 
 
 class Recipe(eqx.Module):
-    """Optimizer with its traced numbers.
+    """Optimizer with its traced numbers."""
 
-    Attributes
-    ----------
-    optimizer : the optimizer
-    minibatch : maximum number of sentences in a mini-batch
-    fresh : True for a single pass: every sentence is used once
-    lr, steps, tolerance, momentum : as in `Schedule`
-    """
-
-    optimizer: Optimizer = eqx.field(static=True)
-    minibatch: int = eqx.field(static=True)
-    fresh: bool = eqx.field(static=True)
+    optimizer: Optimizer = eqx.field(static=True)  #: the optimizer
+    minibatch: int = eqx.field(static=True)  #: maximum number of sentences in a mini-batch
+    fresh: bool = eqx.field(static=True)  #: True for a single pass: every sentence is used once
+    #: as in `Schedule`
     lr: Float[Array, "*steps"]
     steps: Int[Array, ""]
     tolerance: Float[Array, ""]

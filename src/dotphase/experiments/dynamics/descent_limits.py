@@ -52,19 +52,13 @@ Starts = Sequence[str | PrescribedStart] | Mapping[str, str | PrescribedStart]
 
 
 class DescentLimit(NamedTuple):
-    """Limit of a descent.
+    """Limit of a descent."""
 
-    Attributes
-    ----------
-    path : the descent
-    values, errors : limits of `QUANTITIES`; errors of the averages and of the extrapolation
-    settled : true if the extrapolation is small, or the number of steps was prescribed
-    """
-
-    path: Trajectory
+    path: Trajectory  #: the descent
+    #: limits of `QUANTITIES`; errors of the averages and of the extrapolation
     values: dict[str, float]
     errors: dict[str, float]
-    settled: bool
+    settled: bool  #: true if the extrapolation is small, or the number of steps was prescribed
 
     @property
     def trusted(self) -> bool:

@@ -53,19 +53,13 @@ STEPS_PER_CALL = 8
 
 
 class Family(NamedTuple):
-    """Models that differ in numbers only, with their arrays stacked.
+    """Models that differ in numbers only, with their arrays stacked."""
 
-    Attributes
-    ----------
-    members : the models
-    arrays, positions : stacked arrays, and positional encodings
-    shared : the common part of the models
-    """
-
-    members: tuple[Model, ...]
+    members: tuple[Model, ...]  #: the models
+    #: stacked arrays, and positional encodings
     arrays: Any
     positions: Float[Array, "members tokens d"]
-    shared: Any
+    shared: Any  #: the common part of the models
 
 
 @in_double_precision

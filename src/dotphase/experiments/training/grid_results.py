@@ -37,24 +37,14 @@ FIELDS = (
 
 @dataclass
 class GridResults:
-    """Results of the finished cells; with a path also in a file.
+    """Results of the finished cells; with a path also in a file."""
 
-    Attributes
-    ----------
-    coords : alpha, the parameter, seed and start
-    config : dimension and settings, which the file must share
-    members : models of the family
-    path : the file, None for none
-    done : cells (alpha, value, seed) that are finished
-    values : arrays over all coordinates, by field
-    """
-
-    coords: dict[str, list[Any]]
-    config: dict[str, Any]
-    members: tuple[Model, ...]
-    path: Path | None
-    done: np.ndarray = field(init=False)
-    values: dict[str, np.ndarray] = field(init=False)
+    coords: dict[str, list[Any]]  #: alpha, the parameter, seed and start
+    config: dict[str, Any]  #: dimension and settings, which the file must share
+    members: tuple[Model, ...]  #: models of the family
+    path: Path | None  #: the file, None for none
+    done: np.ndarray = field(init=False)  #: cells (alpha, value, seed) that are finished
+    values: dict[str, np.ndarray] = field(init=False)  #: arrays over all coordinates, by field
     written: float = field(init=False, default_factory=time.monotonic)
 
     def __post_init__(self) -> None:

@@ -25,22 +25,17 @@ class Cost:
 
 
 class Throughput(NamedTuple):
-    """Speed of the computation of a grid.
+    """Speed of the computation of a grid."""
 
-    Attributes
-    ----------
-    runs, seconds : runs trained in this call, and its duration with compilation
-    useful_bytes : two passes over its own tokens for every step of every run
-    evaluations_per_second : single gradients, batched as in training; NaN if not measured
-    evaluation_bandwidth : bytes per second that these read from the token matrices
-    copy_bandwidth : bytes per second of a plain copy on the same device, reads and writes
-    """
-
+    #: runs trained in this call, and its duration with compilation
     runs: int
     seconds: float
-    useful_bytes: float
+    useful_bytes: float  #: two passes over its own tokens for every step of every run
+    #: single gradients, batched as in training; NaN if not measured
     evaluations_per_second: float = np.nan
+    #: bytes per second that these read from the token matrices
     evaluation_bandwidth: float = np.nan
+    #: bytes per second of a plain copy on the same device, reads and writes
     copy_bandwidth: float = np.nan
 
 

@@ -19,20 +19,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NamedModel:
-    """A family of models with a name.
+    """A family of models with a name."""
 
-    Attributes
-    ----------
-    factory : function of the parameters that returns a `Model` and imports JAX itself
-    parameters : table of the parameters by name
-    help : description in one line
-    rules : checks of several parameters: their names, and a function of them that raises
-        `InvalidInput`, so that a study is refused before its first point
-    """
-
+    #: function of the parameters that returns a `Model` and imports JAX itself
     factory: Callable[..., Model]
+    #: table of the parameters by name
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
-    help: str = ""
+    help: str = ""  #: description in one line
+    #: checks of several parameters: their names, and a function of them that raises `InvalidInput`,
+    #: so that a study is refused before its first point
     rules: tuple[tuple[tuple[str, ...], Callable[..., Any]], ...] = ()
 
     def build(self, **parameters: Any) -> Model:

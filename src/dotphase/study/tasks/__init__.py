@@ -38,20 +38,15 @@ class Result:
 
 @dataclass(frozen=True)
 class Task:
-    """Computation at the points of a study.
+    """Computation at the points of a study."""
 
-    Attributes
-    ----------
-    compute : function of (model, parameters, seed) that returns all `results`; without the model
-        if `takes_model` is False
-    parameters, results : tables by name
-    takes_model : False if the task has its own model
-    """
-
+    #: function of (model, parameters, seed) that returns all `results`; without the model if
+    #: `takes_model` is False
     compute: Callable[..., Values]
+    #: tables by name
     parameters: Mapping[str, Parameter]
     results: Mapping[str, Result]
-    takes_model: bool = True
+    takes_model: bool = True  #: False if the task has its own model
 
 
 #: Tasks by name.
