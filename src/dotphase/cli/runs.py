@@ -48,8 +48,8 @@ def runs_options(seeds: int) -> Callable[[F], F]:
         @wraps(function)
         def wrapped(request: Request, seeds: int, theory: bool | None, **values: Any) -> Any:
             theory = not request.as_json if theory is None else theory
-            whole = RunsRequest(**vars(request), seeds=seeds, theory=theory)
-            return function(request=whole, **values)
+            runs = RunsRequest(**vars(request), seeds=seeds, theory=theory)
+            return function(request=runs, **values)
 
         return wrapped  # type: ignore[return-value]
 

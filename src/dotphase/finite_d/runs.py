@@ -30,15 +30,9 @@ LONG_FIELDS = ("weights", "history", "assigned")
 
 #: Quantities averaged over runs.
 QUANTITIES = (
-    "train_loss",
-    "test_error",
-    "test_error_sampled",
-    "m",
-    "theta",
-    "q",
-    "linear_test_error",
+    "train_loss", "test_error", "test_error_sampled", "m", "theta", "q", "linear_test_error",
     "gradient_norm",
-)
+)  # fmt: skip
 
 
 def result_bytes(model: Model, d: int) -> int:

@@ -75,8 +75,7 @@ def with_theory(
     if not all(_is_near(run, solutions) for run in trained.runs if not run.diverged):
         excluded = set() if np.any(np.asarray(model.gram)) else {"positional", "mixed"}
         excluded |= {name for name, branch in BRANCHES.items() if branch.variant_of}
-        others = [name for name in BRANCHES if name not in {*solutions, *excluded}]
-        solutions |= solve(others)
+        solutions |= solve([name for name in BRANCHES if name not in {*solutions, *excluded}])
     minima = {name: _alignments(end) for name, end in solutions.items() if end.is_minimum}
     if minima:
         runs = tuple(replace(run, assigned=_nearest(run, minima)) for run in trained.runs)
@@ -113,9 +112,9 @@ def _distance(run: Run, minimum: tuple[float, float]) -> float:
 def _nearest(run: Run, minima: Mapping[str, tuple[float, float]]) -> str:
     """Name of the minimum that is clearly the nearest to a student, or `UNCERTAIN`."""
     distances = {name: _distance(run, minimum) for name, minimum in minima.items()}
-    first, *others = sorted(distances, key=lambda name: distances[name])
-    limit = min([FAR, *(CLEARLY_NEARER * distances[name] for name in others)])
-    return first if distances[first] <= limit else UNCERTAIN
+    nearest, *farther = sorted(distances, key=lambda name: distances[name])
+    limit = min([FAR, *(CLEARLY_NEARER * distances[name] for name in farther)])
+    return nearest if distances[nearest] <= limit else UNCERTAIN
 
 
 def _predict(solution: Solution, d: int) -> Prediction:

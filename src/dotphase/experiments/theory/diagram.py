@@ -182,11 +182,11 @@ def _critical_points(
         return *alpha_c, np.nan, np.nan, False
     if fall and alpha_l == fall.position:
         return *alpha_c, *alpha_c
-    left = int(np.clip(np.searchsorted(alpha, alpha_l) - 1, 0, alpha.size - 2))
-    pair = slice(left, left + 2)
+    index = int(np.clip(np.searchsorted(alpha, alpha_l) - 1, 0, alpha.size - 2))
+    pair = slice(index, index + 2)
     slope = np.diff(gain[pair])[0] / np.diff(alpha[pair])[0]
-    straight = alpha[left] - gain[left] / slope
+    straight = alpha[index] - gain[index] / slope
     # A straight line across a jump of the lowest minimum has no meaning.
-    bend = abs(alpha_l - straight) if alpha[left] <= straight <= alpha[left + 1] else 0.0
+    bend = abs(alpha_l - straight) if alpha[index] <= straight <= alpha[index + 1] else 0.0
     error = np.hypot(np.nanmax(row["gain_stderr"][pair]) / abs(slope), bend)
     return *alpha_c, alpha_l, float(error), bool(row["gain_trusted"][pair].all())

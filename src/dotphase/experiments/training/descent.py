@@ -141,16 +141,16 @@ def _follow(
     drawn = draw_dataset(model, n, key, positions)
 
     # Random directions are orthogonal only in the limit of large d.
-    def unit(vector: Array, *others: Array) -> Array:
+    def unit(vector: Array, *excluded: Array) -> Array:
         vector = vector - modes.T @ (modes @ vector)
-        for other in others:
-            vector = vector - other * (other @ vector)
+        for direction in excluded:
+            vector = vector - direction * (direction @ vector)
         return vector / jnp.linalg.norm(vector)
 
     teacher = unit(drawn.teacher_weights[:, 0])
-    other = unit(jax.random.normal(Purpose.START.of(key), (d,)), teacher)
+    random = unit(jax.random.normal(Purpose.START.of(key), (d,)), teacher)
     data = prepare(model, drawn._replace(teacher_weights=np.sqrt(d) * teacher[:, None]))
-    directions = jnp.stack([positions[0], teacher, other])
+    directions = jnp.stack([positions[0], teacher, random])
     weights = np.sqrt(d) * (components @ directions)
 
     def measure(weights: Weights) -> TokenOverlaps:

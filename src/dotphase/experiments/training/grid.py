@@ -116,7 +116,7 @@ def grid(
     >>> runs["train_loss"].dims
     ('alpha', 'omega', 'seed', 'start')
     """
-    began = time.perf_counter()
+    started = time.perf_counter()
     settings = replace_fields(settings or TrainingSettings(), changes).for_endpoint()
     starts = (starts,) if isinstance(starts, str) else tuple(starts)
     parameters = [float(value) for value in values]
@@ -135,7 +135,7 @@ def grid(
     if throughput:
         largest = count_sentences(models.members[0], max(alphas), d)
         rates = speed_of_device(models.members[0], d, largest, settings.runs_per_batch)
-    speed = Throughput(cost.runs, time.perf_counter() - began, cost.useful_bytes, **rates)
+    speed = Throughput(cost.runs, time.perf_counter() - started, cost.useful_bytes, **rates)
     return cells.dataset(speed)
 
 

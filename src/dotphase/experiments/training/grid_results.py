@@ -22,17 +22,9 @@ from dotphase.storage.result_cache import CachedResult
 WRITE_INTERVAL = 5.0
 
 FIELDS = (
-    "train_loss",
-    "test_error",
-    "m",
-    "theta",
-    "q",
-    "semantic_alignment",
-    "positional_alignment",
-    "gradient_norm",
-    "iterations",
-    "outcome",
-)
+    "train_loss", "test_error", "m", "theta", "q", "semantic_alignment",
+    "positional_alignment", "gradient_norm", "iterations", "outcome",
+)  # fmt: skip
 
 
 @dataclass

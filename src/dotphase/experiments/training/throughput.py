@@ -62,9 +62,9 @@ def _best_time(function: Callable[..., Any], *arguments: Any) -> float:
     jax.block_until_ready(function(*arguments))
     times = []
     for _ in range(5):
-        began = time.perf_counter()
+        started = time.perf_counter()
         jax.block_until_ready(function(*arguments))
-        times.append(time.perf_counter() - began)
+        times.append(time.perf_counter() - started)
     return min(times)
 
 

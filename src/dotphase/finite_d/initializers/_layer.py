@@ -17,8 +17,8 @@ def layer_start(layer: int) -> Initializer:
     def weights(
         key: Array, teacher_weights: Array, positions: Array, columns: int, scale: Scale
     ) -> Weights:
-        others = random(key, teacher_weights, positions, columns, scale)
-        return jnp.asarray(others).at[:, layer].set(teacher_weights[:, layer])
+        small = random(key, teacher_weights, positions, columns, scale)
+        return jnp.asarray(small).at[:, layer].set(teacher_weights[:, layer])
 
     def limit(model: Model, columns: int, scale: float) -> StartComponents:
         start = random_limit(model, columns, scale)

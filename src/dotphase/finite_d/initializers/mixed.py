@@ -18,8 +18,8 @@ def mixed(
 
     This is for students with more columns than the teacher.
     """
-    others = positional(key, teacher_weights, positions, columns, scale)
-    return jnp.concatenate([teacher_weights, others], axis=1)[:, :columns]
+    position = positional(key, teacher_weights, positions, columns, scale)
+    return jnp.concatenate([teacher_weights, position], axis=1)[:, :columns]
 
 
 def _objection(model: Model, columns: int) -> str | None:
@@ -32,8 +32,8 @@ def limit(model: Model, columns: int, scale: float) -> StartComponents:
     """Return the limit: the teacher's columns, then those of the positional start."""
     t = model.teacher_rank
     theta, m, orthogonal = semantic_limit(model, columns, scale)
-    others = positional_limit(model, columns - t, scale)
-    m[t:], orthogonal[t:, t:] = others.m, others.orthogonal
+    rest = positional_limit(model, columns - t, scale)
+    m[t:], orthogonal[t:, t:] = rest.m, rest.orthogonal
     return StartComponents(theta, m, orthogonal)
 
 

@@ -30,8 +30,8 @@ def positional(
     mode = jnp.linalg.svd(positions, full_matrices=False)[2][0]
     # The sign of a singular vector is arbitrary: point towards the first token's position.
     mode = jnp.where(positions[0] @ mode < 0, -mode, mode)
-    others = random(key, teacher_weights, positions, columns, scale)[:, 1:]
-    return jnp.concatenate([mode[:, None], others], axis=1)
+    padding = random(key, teacher_weights, positions, columns, scale)[:, 1:]
+    return jnp.concatenate([mode[:, None], padding], axis=1)
 
 
 def limit(model: Model, columns: int, scale: float) -> StartComponents:

@@ -55,17 +55,10 @@ TASKS: Registry[Task] = Registry(
     "dotphase.study.tasks",
     "TASK",
     order=(
-        "theory",
-        "online",
-        "train",
-        "amp",
-        "critical",
-        "bayes",
-        "bayes-layers",
-        "regression",
+        "theory", "online", "train", "amp", "critical", "bayes", "bayes-layers", "regression",
         "wide",
     ),
-)
+)  # fmt: skip
 
 
 def compute_point(
