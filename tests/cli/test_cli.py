@@ -305,12 +305,11 @@ def test_a_bar_follows_events_and_shows_inner_steps_as_text():
     assert STEPS == INNER_STAGE
 
 
-def test_without_a_terminal_there_is_no_bar_and_a_log_of_lines(capsys):
+def test_without_a_terminal_there_is_no_bar(capsys):
     with progress_bar("solving", total=2) as bar:
         bar(ProgressEvent("solving", 1, 2))
         bar.status("theory")
-        bar.log("second: done")
-    assert capsys.readouterr().err == "second: done\n"
+    assert capsys.readouterr().err == ""
 
 
 def test_listeners_are_called_around_compilations():

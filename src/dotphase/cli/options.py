@@ -18,7 +18,6 @@ from dotphase.cli.output import STDOUT
 from dotphase.config import validation
 from dotphase.config.parameters import (
     REQUIRED,
-    Choice,
     Flag,
     Integer,
     Number,
@@ -153,25 +152,6 @@ START_OVERLAPS = (
 ALIASES = {
     "branch": "--start", "start": "--branch", "ridge": "--lambda", "log2_points": "--points",
 }  # fmt: skip
-
-
-def branches_option(help: str) -> Callable[[F], F]:
-    """Add ``--branches``."""
-    names = DistinctValues(Choice("dotphase.theory.branches:BRANCHES"))
-    return click.option("--branches", type=names, default="semantic,positional", help=help)
-
-
-def where_options(function: F) -> F:
-    """Add the options that choose the processes of a study."""
-    options = [
-        click.option("--engine", type=Choice(("local", "dask", "serial")), default="local",
-                     help="Local processes, a Dask cluster, or this process alone."),
-        click.option("--scheduler", default=None, metavar="ADDRESS",
-                     help="Existing Dask cluster [default: start one on this machine]."),
-        click.option("--workers", type=POSITIVE, default=None,
-                     help="Processes to start [default: one per core]."),
-    ]  # fmt: skip
-    return _add(function, options)
 
 
 def option(parameter: Parameter, **changes: Any) -> Callable[[F], F]:

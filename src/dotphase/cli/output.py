@@ -83,7 +83,7 @@ class Files:
 
 
 class ProgressBar:
-    """A `ProgressCallback` that moves a bar of `rich`; without a terminal only `log` prints."""
+    """A `ProgressCallback` that moves a bar of `rich`, if there is a terminal."""
 
     def __init__(self, title: str, progress: Any = None, task: Any = None) -> None:
         self.title, self._progress, self._task = title, progress, task
@@ -96,12 +96,6 @@ class ProgressBar:
         else:
             self._update(completed=event.done, total=event.total)
 
-    def log(self, text: str) -> None:
-        """Show `text` instead of the title; without a terminal print it as a line."""
-        if self._progress is None:
-            click.echo(text, err=True)
-        self._update(description=text)
-
     def status(self, text: str = "") -> None:
         """Show `text` after the title."""
         self._update(description=f"{self.title}: {text}" if text else self.title)
@@ -109,10 +103,6 @@ class ProgressBar:
     def count(self, event: ProgressEvent) -> None:
         """Show the number of steps of a computation whose total is not known."""
         self.status(f"{event.done} evaluations")
-
-    def advance(self, steps: int = 1) -> None:
-        """Move the bar by a number of finished steps."""
-        self._update(advance=steps)
 
     def _update(self, **changes: Any) -> None:
         if self._progress is not None:

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any, TypeVar
 
+import click
+
 from dotphase.cli.options import (
+    DistinctValues,
     alphas_option,
-    branches_option,
     option,
     parameter_options,
     refuse_options,
@@ -32,6 +34,7 @@ DYNAMICS = {
     "momentum": Parameter("momentum", Number(at_least=0), 0.0, "Dynamics: momentum coefficient."),
     "ensemble": Parameter("ensemble", Integer(6, 24), 12, "Dynamics: log2 of the sentences."),
 }  # fmt: skip
+BRANCHES = Choice("dotphase.theory.branches:BRANCHES")
 #: Names of the options of state evolution.
 SOLVER = ("log2_points", "rtol", "max_log2_points")
 
@@ -45,7 +48,12 @@ def curve_options(branches_help: str, dynamics: Iterable[Parameter]) -> Callable
 
     def add(function: F) -> F:
         @alphas_option
-        @branches_option(branches_help)
+        @click.option(
+            "--branches",
+            type=DistinctValues(BRANCHES),
+            default="semantic,positional",
+            help=branches_help,
+        )
         @option(THEORY)
         @parameter_options(parameters_of_dynamics, "dynamics")
         @task_options("theory", *SOLVER, rtol=1e-2, max_log2_points=14)

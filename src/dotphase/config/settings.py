@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-    S = TypeVar("S", bound=DataclassInstance)
-else:
-    S = TypeVar("S")
+S = TypeVar("S", bound="DataclassInstance")
 
 
 def replace_fields(settings: S, changes: Mapping[str, Any]) -> S:

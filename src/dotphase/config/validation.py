@@ -108,7 +108,7 @@ def unknown_name(kind: str, name: str, options: Iterable[str]) -> str:
 
 def array(field: str, value: object, shape: tuple[int, ...]) -> np.ndarray:
     """Return `value` as a finite float64 array of `shape`, or raise `InvalidInput`."""
-    result = _finite_array(value)
+    result = finite_array(value)
     if result is None or result.shape != shape:
         raise InvalidInput(field, value, f"must be finite numbers of shape {shape}")
     return result
@@ -116,7 +116,7 @@ def array(field: str, value: object, shape: tuple[int, ...]) -> np.ndarray:
 
 def grid(field: str, values: object, *, increasing: bool = True) -> np.ndarray:
     """Return one or more increasing, or just different, numbers, or raise `InvalidInput`."""
-    result = _finite_array(values)
+    result = finite_array(values)
     if result is not None and result.ndim == 1 and result.size:
         ordered = result if increasing else sorted(result)
         if all(ordered[k] < ordered[k + 1] for k in range(result.size - 1)):
@@ -125,7 +125,7 @@ def grid(field: str, values: object, *, increasing: bool = True) -> np.ndarray:
     raise InvalidInput(field, values, f"must be one or more {order} finite numbers")
 
 
-def _finite_array(value: object) -> np.ndarray | None:
+def finite_array(value: object) -> np.ndarray | None:
     """Return `value` as a finite float64 array, None if it cannot be one."""
     import numpy as np  # deferred: the command line validates input before NumPy is loaded
 

@@ -118,11 +118,8 @@ def check_gram(field: str, value: Any, size: int | None = None) -> Float[np.ndar
 
 
 def _check_loadings(loadings: Any) -> Float[np.ndarray, "S L J"]:
-    try:
-        values = np.asarray(loadings, dtype=np.float64)
-    except (TypeError, ValueError):
-        values = np.asarray(np.nan)
-    if values.ndim != 3 or not values.size or not np.all(np.isfinite(values)):
+    values = validation.finite_array(loadings)
+    if values is None or values.ndim != 3 or not values.size:
         rule = "must be finite numbers: one (L, J) array for each hidden state, or a function"
         raise InvalidInput("latent.loadings", loadings, rule)
     return values

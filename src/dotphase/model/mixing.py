@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from dotphase.config.validation import finite_array
 from dotphase.errors import InvalidInput
 
 #: Positional attention matrices A used in the paper, by name.
@@ -40,12 +41,10 @@ def read_mixing(mixing: Any, length: int | None = None) -> Float[np.ndarray, "to
             raise InvalidInput("mixing", str(mixing), f"{allowed} ({reason})") from None
         except (ValueError, RecursionError):
             raise InvalidInput("mixing", str(mixing), f"{allowed} (not valid JSON)") from None
-    try:
-        matrix = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        matrix = np.empty(0)
+    numbers = finite_array(value)
+    matrix = np.empty(0) if numbers is None else numbers
     is_square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1] > 0
-    if not is_square or length not in (None, len(matrix)) or not np.all(np.isfinite(matrix)):
+    if not is_square or length not in (None, len(matrix)):
         raise InvalidInput("mixing", value, f"must be a {size} matrix of finite numbers")
     if np.any(matrix < 0) or not np.allclose(matrix.sum(axis=1), 1.0, rtol=0, atol=1e-8):
         rule = "must have entries >= 0 and rows that each sum to 1"

@@ -42,11 +42,9 @@ class Spectrum(eqx.Module):
 
     def __init__(self, values: Any, weights: Any = None) -> None:
         allowed = "must be finite numbers >= 0, one row for all tokens or one row for each"
-        try:
-            rows = np.atleast_2d(np.asarray(values, dtype=np.float64))
-        except (TypeError, ValueError):
-            raise InvalidInput("spectrum.values", values, allowed) from None
-        if rows.ndim != 2 or rows.size == 0 or not np.all(np.isfinite(rows) & (rows >= 0)):
+        numbers = validation.finite_array(values)
+        rows: np.ndarray = np.zeros(0) if numbers is None else np.atleast_2d(numbers)
+        if rows.ndim != 2 or rows.size == 0 or np.any(rows < 0):
             raise InvalidInput("spectrum.values", values, allowed)
         atoms = rows.shape[1]
         fractions = np.ones(atoms) if weights is None else weights

@@ -118,10 +118,7 @@ def enable_for_process() -> None:
     # If entries cannot be written, everything is compiled anew; one warning each would not help.
     message = "Error (writing|reading) persistent compilation cache"
     warnings.filterwarnings("ignore", message=message)
-    settings = cache_settings()
-    _update(settings)
-    if settings:
-        _check_entries()
+    _enable()
 
 
 def _enable() -> Callable[[], None]:

@@ -12,7 +12,7 @@ import gc
 import threading
 import time
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 from weakref import WeakSet
 
 import jax
@@ -25,19 +25,12 @@ CHECK_INTERVAL = 1.0
 _PROCESS_MAPS, _MAX_MAP_COUNT = Path("/proc/self/maps"), Path("/proc/sys/vm/max_map_count")
 
 
-class CompiledFunction(Protocol):
-    """A function whose compiled code can be dropped."""
-
-    def drop(self) -> None:
-        """Drop the compiled code; the next call compiles again."""
-
-
 class _State:
     """The functions compiled for models, and the time of the last check."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.functions: WeakSet[CompiledFunction] = WeakSet()
+        self.functions: WeakSet[Any] = WeakSet()
         self.next_check = 0.0
         self.may_clear_all = True
 
@@ -45,8 +38,8 @@ class _State:
 _state = _State()
 
 
-def track(function: CompiledFunction) -> None:
-    """Register a function whose compiled code is dropped first."""
+def track(function: Any) -> None:
+    """Register a function whose compiled code is dropped first, by its method `drop`."""
     with _state.lock:
         _state.functions.add(function)
 

@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 import dotphase as dp
-from dotphase.cli.options import json_option, model_reference_options, option, where_options
+from dotphase.cli.options import POSITIVE, json_option, model_reference_options, option
 from dotphase.cli.output import print_json
-from dotphase.config.parameters import Number, Parameter
+from dotphase.config.parameters import Choice, Number, Parameter
 from dotphase.runtime.progress import ProgressCallback, ProgressEvent
 
 MAX_SECONDS = Parameter(
@@ -32,7 +32,12 @@ def command() -> None:
 @click.argument("spec", metavar="SPEC.toml")
 @click.option("--out", required=True, metavar="DIR",
               help="Folder of the study: new, empty, or one to resume.")  # fmt: skip
-@where_options
+@click.option("--engine", type=Choice(("local", "dask", "serial")), default="local",
+              help="Local processes, a Dask cluster, or this process alone.")  # fmt: skip
+@click.option("--scheduler", default=None, metavar="ADDRESS",
+              help="Existing Dask cluster [default: start one on this machine].")  # fmt: skip
+@click.option("--workers", type=POSITIVE, default=None,
+              help="Processes to start [default: one per core].")  # fmt: skip
 @option(MAX_SECONDS)
 @model_reference_options
 @json_option
