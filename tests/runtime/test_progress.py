@@ -41,8 +41,8 @@ def test_every_event_is_logged_once(caplog):
     caplog.set_level(logging.DEBUG, "dotphase")
     events = []
     counter = ProgressCounter("branches", 2, reporter(events.append))
-    counter.finish("first")
-    counter.finish("second")
+    counter.tick("first")
+    counter.tick("second")
     reporter(None)(ProgressEvent("solve", 5))
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         ("INFO", "branches: 1 of 2"),

@@ -153,7 +153,7 @@ def run_repetitions(
 
     def run(index: int) -> Repetition:
         repetition = run_repetition(descent, sentences, index)
-        counter.finish()
+        counter.tick()
         return repetition
 
     memory = descent.memory_per_repetition(sentences)

@@ -121,7 +121,7 @@ def run_message_passing(
             teacher, directions, weights = _only_run((data.teacher_weights, data.positions, first))
             grams.append(overlap_gram(teacher, directions, weights))
             runs.append(run)
-            counter.finish(run)
+            counter.tick(run)
     return result(with_prediction=True)
 
 

@@ -237,7 +237,7 @@ def emergence(
     for n in sizes:
         part = Split(split.train[:n], split.train_counts[:n], *split[2:])
         columns.append(_train_free(initial, keys, part, steps, settings))
-        counter.finish()
+        counter.tick()
     scores = dict(zip(SCORES, map(np.stack, zip(*columns, strict=True)), strict=True))
     return Emergence(
         settings=settings,

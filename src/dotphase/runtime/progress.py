@@ -110,7 +110,7 @@ class ProgressCounter:
         self._lock = threading.Lock()
         self._done = 0
 
-    def finish(self, result: Any = None) -> None:
+    def tick(self, result: Any = None) -> None:
         """Report one more finished step."""
         with self._lock:
             self._done += 1

@@ -128,7 +128,7 @@ def solve(
         settings = with_changes(settings, DEFAULT, changes)
         job = _solve_job(model, alpha, start, settings)
         counter = ProgressCounter("solve", None, progress)
-        with evaluation_hook(counter.finish):
+        with evaluation_hook(counter.tick):
             solution = run_quietly(job)
         counter.end(solution)
         return solution
@@ -331,11 +331,11 @@ def continue_many(
     settings = with_changes(settings, DEFAULT, changes)
     report = ProgressCounter("continuation", len(chains) * len(alphas), progress)
     jobs = [
-        _continue_job(model, alphas, branch, settings, report.finish) for model, branch in chains
+        _continue_job(model, alphas, branch, settings, report.tick) for model, branch in chains
     ]
     rows = {}
     if worth_it(len(chains), len(alphas)):
-        rows = in_processes(chains, alphas, settings, report.finish)
+        rows = in_processes(chains, alphas, settings, report.tick)
     missing = [index for index in range(len(chains)) if index not in rows]
     solved = run_all([jobs[index] for index in missing], "continuation")
     rows |= zip(missing, solved, strict=True)

@@ -124,15 +124,15 @@ def compare(
     expected = curve(model, alphas, names, theory=theory, d=finite, settings=settings, **changes)
     seed = int(expected.attrs["seed"])
     sources = {"theory": _select_theory(expected)}
-    report.finish(expected)
+    report.tick(expected)
     runs = grid(lambda _: model, alphas, [0.0], d, parameter="model", starts=names, seeds=seeds,
                 seed=seed, **rule).isel(model=0, drop=True).rename(start="branch")  # fmt: skip
     stayed = _stayed(runs, expected, model)
     sources["training"] = means(runs.where(stayed))
-    report.finish(runs)
+    report.tick(runs)
     if amp:
         sources["amp"] = _message_passing(model, expected["alpha"].values, names, d, seeds, seed)
-        report.finish(sources["amp"])
+        report.tick(sources["amp"])
     attributes = {"theory": theory, "alphas": expected["alpha"].values, "d": d, "seeds": seeds}
     dataset = _combine(sources, expected, stayed)
     dataset.attrs = provenance(model, **attributes, seed=seed, **rule)

@@ -105,7 +105,7 @@ def descent_limits(
 
     def compute(start: str | PrescribedStart, alpha: float) -> DescentLimit:
         limit = descend(model, alpha, start, steps=steps, lr=lr, settings=settings)
-        counter.finish(limit)
+        counter.tick(limit)
         return limit
 
     limits = [[compute(start, float(alpha)) for alpha in grid] for start in initial.values()]

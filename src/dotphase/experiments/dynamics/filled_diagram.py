@@ -84,7 +84,7 @@ def fill_diagram(
                 for quantity, column in columns.items():
                     cell = {"branch": name, parameter: value, "alpha": alpha}
                     column.loc[cell] = limit.values[quantity]
-                counter.finish(limit)
+                counter.tick(limit)
     condition = " where the branch is missing: gradient descent from its start, large d"
     for quantity, (name, text) in REACHED.items():
         column = columns[quantity].assign_attrs(description=text + condition)

@@ -107,7 +107,7 @@ def train_on_table(
             )  # fmt: skip
             for name in FIELDS:
                 values[name][i, k] = np.asarray(trained[name])
-            counter.finish()
+            counter.tick()
     axes = ("alpha", "seed", "start")
     config = {"d": d, "vocabulary": len(table), **settings.endpoint_config()}
     return xr.Dataset(
