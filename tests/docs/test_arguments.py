@@ -46,7 +46,7 @@ def arguments(function):
     keywords = [part.name for part in parameters if part.kind is part.KEYWORD_ONLY]
     keywords += [f"**{part.name}" for part in parameters if part.kind is part.VAR_KEYWORD]
     settings = [part.annotation for part in parameters if part.name == "settings"]
-    return positional, keywords, re.findall(r"\w+Settings", " ".join(settings))
+    return positional, keywords, re.findall(r"\w+Settings", " ".join(map(str, settings)))
 
 
 def in_order(names, reference):
