@@ -58,21 +58,13 @@ def plotly_script() -> Path:
 
 
 class Server(ThreadingHTTPServer):
-    """Serves the page on one address; port 0 takes a free port.
-
-    Attributes
-    ----------
-    explorer : answers the requests
-    files : paths that can be requested, and their files; no other file can be reached
-    address, port : address of the page
-    private : True if only this machine can reach the page
-    names : names of this machine in the address of a request
-    """
+    """Serves the page on one address; port 0 takes a free port."""
 
     daemon_threads = True
 
     def __init__(self, host: str, port: int, explorer: Explorer) -> None:
         self.explorer = explorer
+        #: Paths that can be requested, and their files; no other file can be reached.
         self.files = {
             f"/page/{file.name}": file for file in STATIC.iterdir() if file.suffix in CONTENT_TYPES
         }
@@ -88,9 +80,9 @@ class Server(ThreadingHTTPServer):
         shown = f"[{host}]" if ":" in host else host
         self.address = f"http://{shown}:{port}/"
         self.port, bound = port, ip_address(host)
-        self.private = bound.is_loopback
-        # A foreign page can make its own name resolve to this machine. It cannot make the browser
-        # send a name of this machine, or a bare address.
+        self.private = bound.is_loopback  #: True if only this machine can reach the page
+        #: Names of this machine in the address of a request. A foreign page can make its own name
+        #: resolve to this machine, but cannot make the browser send one of these or a bare address.
         self.names = {"localhost", *((shown,) if self.private else (gethostname(), getfqdn()))}
 
     def is_ours(self, host: str | None) -> bool:

@@ -17,25 +17,15 @@ MAX_WINDOWS = 64
 
 
 class SharedJob:
-    """A result that is computed in the background, piece by piece.
-
-    Attributes
-    ----------
-    stop : event that is set when no window needs the result
-    value : the result so far, or None
-    progress : finished share, from 0 to 1
-    done : True if the result is complete
-    error : reason why the result will never be complete
-    lock : guards `value`, `progress` and `done`
-    """
+    """A result that is computed in the background, piece by piece."""
 
     def __init__(self) -> None:
-        self.stop = threading.Event()
-        self.value: Any = None
-        self.progress = 0.0
-        self.done = False
-        self.error: str | None = None
-        self.lock = threading.Lock()
+        self.stop = threading.Event()  #: set when no window needs the result
+        self.value: Any = None  #: the result so far
+        self.progress = 0.0  #: finished share, from 0 to 1
+        self.done = False  #: True if the result is complete
+        self.error: str | None = None  #: reason why the result will never be complete
+        self.lock = threading.Lock()  #: guards `value`, `progress` and `done`
         self._on_cancel: Callable[[], None] = lambda: None
 
     def fail(self, reason: BaseException | str) -> None:

@@ -63,17 +63,11 @@ class Message(NamedTuple):
 
 
 class Worker:
-    """A process that computes one call at a time; the user's environment variables come first.
-
-    Attributes
-    ----------
-    label : the caller's name of the present call; None if the worker is idle
-    ready : True once the process can compute
-    """
+    """A process that computes one call at a time; the user's environment variables come first."""
 
     def __init__(self, environment: dict[str, str] = ENVIRONMENT) -> None:
-        self.label: Any = None
-        self.ready = False
+        self.label: Any = None  #: the caller's name of the present call; None in an idle worker
+        self.ready = False  #: True once the process can compute
         self._deadline, self._max_seconds = float("inf"), 0.0
         self._stderr = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (closed by close)
         self._connection, end = Pipe()

@@ -330,9 +330,7 @@ def continue_many(
     """
     settings = with_changes(settings, DEFAULT, changes)
     report = ProgressCounter("continuation", len(chains) * len(alphas), progress)
-    jobs = [
-        _continue_job(model, alphas, branch, settings, report.tick) for model, branch in chains
-    ]
+    jobs = [_continue_job(model, alphas, branch, settings, report.tick) for model, branch in chains]
     rows = {}
     if worth_it(len(chains), len(alphas)):
         rows = in_processes(chains, alphas, settings, report.tick)
