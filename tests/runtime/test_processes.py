@@ -103,6 +103,16 @@ def test_workers_that_cannot_start_are_not_started_for_ever(monkeypatch):
         run((print,))
 
 
+def test_workers_that_die_together_are_closed_once(monkeypatch):
+    monkeypatch.setattr(processes, "COMMAND", ("-c", "raise SystemExit('no such thing')"))
+    monkeypatch.setattr(processes, "MAX_FAILED_STARTS", 1)
+    with pytest.raises(InvalidInput, match="no such thing"), processes.Pool(2) as pool:
+        pool.grow(2)
+        for worker in pool.workers:
+            worker.process.wait(60)
+        pool.wait()
+
+
 def test_workers_end_with_their_parent():
     worker = Worker()
     assert receive([worker], 60.0)[0].kind == "ready"

@@ -200,12 +200,12 @@ class Pool:
         interrupt.check()
         labels = {worker: worker.label for worker in self.workers}
         messages = receive(self.workers, POLL_SECONDS)
-        for worker, kind, value in messages:
-            if kind in ("death", "late"):
-                self.workers.remove(worker)
-                self._n_failed_starts = 0 if worker.ready else self._n_failed_starts + 1
-                if self._n_failed_starts == MAX_FAILED_STARTS:
-                    raise InvalidInput("workers", self.size, f"cannot be started: {value}")
+        dead = {each.worker: each.value for each in messages if each.kind in ("death", "late")}
+        self.workers = [worker for worker in self.workers if worker not in dead]
+        for worker, reason in dead.items():
+            self._n_failed_starts = 0 if worker.ready else self._n_failed_starts + 1
+            if self._n_failed_starts == MAX_FAILED_STARTS:
+                raise InvalidInput("workers", self.size, f"cannot be started: {reason}")
         return [(labels[each.worker], each) for each in messages if each.kind != "ready"]
 
 
