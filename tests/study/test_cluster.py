@@ -20,7 +20,8 @@ from dotphase.study.cluster import connect, run_on_dask
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 
-STUDY = dp.Study("theory", {"log2_points": 12}, {"alpha": [1.4, 1.6, 1.8, 2.0]}, seeds=2)
+#: Points that take no time.
+STUDY = dp.Study("bayes", sweep={"alpha": [0.1, 0.2, 0.3, 0.4]}, seeds=2)
 
 
 #: The scheduler of these tests has no keys.

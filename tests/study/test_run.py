@@ -17,6 +17,7 @@ import dotphase as dp
 import fake_task  # noqa: F401
 from dotphase.runtime import processes
 from dotphase.storage.journal import read_journal
+from dotphase.study import local
 
 TESTS = Path(__file__).parents[1]
 
@@ -136,19 +137,21 @@ def model(exits: str = "", ridge: float = 0.01):
 def test_models_that_print_exit_and_loop(tmp_path, monkeypatch):
     """In a folder with a file that has the name of a standard module."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(local, "MAX_DEATHS", 1)
     Path("model.py").write_text(MODEL)
     Path("uuid.py").write_text("raise SystemExit('the wrong uuid')")
-    exits = ["", "politely", "at once", "never"]
-    study = dp.Study(
-        "theory", {"alpha": 1.0, "log2_points": 12}, {"exits": exits}, model="model.py:model"
-    )
-    dataset = dp.run_study(study, "s", workers=1, max_seconds=20.0)
-    assert dataset["done"].values[:, 0].tolist() == [True, False, False, False]
+    fixed = {"alpha": 1.0, "log2_points": 12}
+    exits = ["", "politely", "at once"]
+    study = dp.Study("theory", fixed, {"exits": exits}, model="model.py:model")
+    dataset = dp.run_study(study, "s", workers=1)
+    assert dataset["done"].values[:, 0].tolist() == [True, False, False]
     assert dataset["reason"].values[1:, 0].tolist() == [
         "model = 'model.py:model': raised SystemExit: bye now",
-        "3 worker processes died computing it: exit code 3, last words",
-        "took longer than 20 s",
+        "1 worker processes died computing it: exit code 3, last words",
     ]
+    endless = dp.Study("theory", fixed | {"exits": "never"}, model="model.py:model")
+    dataset = dp.run_study(endless, "endless", workers=1, max_seconds=0.5)
+    assert str(dataset["reason"].values[0]) == "took longer than 0.5 s"
 
 
 def test_workers_that_are_killed_take_no_result_with_them(tmp_path, fake_workers):
