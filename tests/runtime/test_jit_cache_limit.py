@@ -1,5 +1,6 @@
 """Compiled functions are dropped before the process runs out of memory maps."""
 
+import gc
 from weakref import WeakSet
 
 import jax
@@ -16,11 +17,13 @@ from dotphase.runtime.precision import in_double_precision
 def cleared(monkeypatch):
     """Calls of `jax.clear_caches`; every call checks, and functions of other tests are kept."""
     calls = []
+    gc.freeze()  # to look through the objects of earlier tests takes seconds
     monkeypatch.setattr(jit_cache_limit._state, "functions", WeakSet())
     monkeypatch.setattr(jax, "clear_caches", lambda: calls.append("all"))
     monkeypatch.setattr(jit_cache_limit, "CHECK_INTERVAL", 0.0)
     monkeypatch.setattr(jit_cache_limit._state, "next_check", 0.0)
-    return calls
+    yield calls
+    gc.unfreeze()
 
 
 @pytest.fixture
