@@ -38,12 +38,11 @@ def test_importing_the_package_imports_nothing_heavy():
     assert run_python(f"import sys, dotphase; sys.exit(len({heavy} & set(sys.modules)))") == 0
 
 
-def test_xarray_is_imported_only_for_datasets():
-    """Importing xarray takes as long as all other imports of training and message passing."""
-    names = "dp.solve, dp.train, dp.amp, dp.dynamics"
-    assert (
-        run_python(f"import sys, dotphase as dp; {names}; sys.exit('xarray' in sys.modules)") == 0
-    )
+def test_xarray_and_statistics_are_imported_only_where_needed():
+    """Importing either takes as long as all other imports of training and message passing."""
+    names, late = "dp.solve, dp.train, dp.amp, dp.dynamics", {"xarray", "scipy.stats"}
+    program = f"import sys, dotphase as dp; {names}; sys.exit(len({late} & set(sys.modules)))"
+    assert run_python(program) == 0
 
 
 def test_studies_are_managed_without_jax():

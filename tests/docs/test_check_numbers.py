@@ -41,7 +41,3 @@ def test_a_wrong_number_is_corrected_and_an_unknown_fact_refused():
     assert check_numbers.corrected(percent) == "0.8%<!--alpha_c.low-->"
     with pytest.raises(KeyError, match="no fact"):
         check_numbers.corrected(check_numbers.ANNOTATED.match("1<!--nothing-->"))
-
-
-def test_the_readme_agrees_with_the_data():
-    assert not [each for each in check_numbers.problems() if each.startswith("README.md")]

@@ -1,8 +1,5 @@
 """Sobol points without `scipy.stats`."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from scipy.stats import qmc
@@ -30,9 +27,3 @@ def test_without_its_table_scipy_makes_them(monkeypatch):
     finally:
         sobol._directions.cache_clear()
     np.testing.assert_array_equal(found, expected)
-
-
-def test_what_solves_does_not_import_statistics():
-    program = "import sys, dotphase as dp; dp.solve, dp.train; print('scipy.stats' in sys.modules)"
-    asked = [sys.executable, "-c", program]
-    assert subprocess.run(asked, capture_output=True, text=True).stdout == "False\n"

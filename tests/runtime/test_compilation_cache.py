@@ -14,31 +14,36 @@ from dotphase.runtime import compilation_cache
 from dotphase.runtime.checked_cache import CheckedCache
 
 PROGRAM = """
+import os
 import jax, jax.numpy as jnp
 from jax import monitoring
 from dotphase.runtime.precision import in_double_precision
-{before}
 hits, misses = [], []
 monitoring.register_event_listener(
     lambda name, **_: hits.append(name) if name.endswith("/cache_hits") else None)
 names = ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
-settings = [getattr(jax.config, name) for name in names]
-found = in_double_precision(lambda: float(jax.jit(lambda x: jnp.sin(x) + 2)(jnp.ones(3))[0]))()
-assert settings == [getattr(jax.config, name) for name in names]
-inside = len(hits)
-jax.jit(lambda x: jnp.cos(x) * 3)(jnp.ones(4))
-assert len(hits) == inside
-print(found, inside)
+
+def count():
+    before = len(hits)
+    settings = [getattr(jax.config, name) for name in names]
+    found = in_double_precision(lambda: float(jax.jit(lambda x: jnp.sin(x) + 2)(jnp.ones(3))[0]))()
+    assert settings == [getattr(jax.config, name) for name in names]
+    inside = len(hits)
+    jax.jit(lambda x: jnp.cos(x) * 3)(jnp.ones(4))
+    assert len(hits) == inside
+    print(found, inside - before)
+
+{calls}
 """
 
 
-def _start(before="", **environment):
+def _start(calls="count()", **environment):
     known = {
         name: value for name, value in os.environ.items() if name != compilation_cache.VARIABLE
     }
     known["PYTHONPATH"] = os.pathsep.join(part for part in sys.path if part)
     return subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", PROGRAM.format(before=before)],
+        [sys.executable, "-W", "error", "-c", PROGRAM.format(calls=calls)],
         env={**known, **environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
@@ -47,9 +52,9 @@ def _hits(process):
     out, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
     assert not errors
-    value, hits = out.split()
-    assert value.startswith("2.84")
-    return int(hits)
+    values, hits = zip(*(line.split() for line in out.splitlines()), strict=True)
+    assert all(value.startswith("2.84") for value in values)
+    return sum(map(int, hits))
 
 
 class Disk(NamedTuple):
@@ -65,26 +70,42 @@ def _entries(folder):
 def test_the_next_program_reads_what_this_one_has_compiled(tmp_path):
     folder = tmp_path / "dotphase" / "compiled"
     assert _hits(_start(XDG_CACHE_HOME=str(tmp_path))) == 0
-    entries = _entries(folder)
-    assert entries
+    intact = {entry: entry.read_bytes() for entry in _entries(folder)}
+    assert intact
     assert _hits(_start(XDG_CACHE_HOME=str(tmp_path))) > 0
-    assert _entries(folder) == entries  # what the program itself compiles is its own affair
+    assert _entries(folder) == list(intact)  # what the program itself compiles is its own affair
+    # Damaged entries are replaced and reported once.
+    first, second, *others = intact
+    first.write_bytes(intact[first][:-7])
+    second.write_bytes(intact[first])
+    for entry in others:
+        entry.write_bytes(b"")
+    process = _start(XDG_CACHE_HOME=str(tmp_path))
+    out, errors = process.communicate(timeout=120)
+    assert process.returncode == 0 and out.startswith("2.84")
+    message = f"damaged compiled functions in {folder} are deleted and compiled again"
+    assert errors.splitlines() == [message]
+    assert [len(entry.read_bytes()) for entry in intact] == [*map(len, intact.values())]
+    assert _hits(_start(XDG_CACHE_HOME=str(tmp_path))) > 0
 
 
 def test_it_is_switched_off_moved_and_left_to_the_user(tmp_path):
-    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
-    chosen = f'jax.config.update("jax_compilation_cache_dir", {str(theirs)!r})'
-    broken = tmp_path / "file"
-    broken.write_text("")
-    programs = [
-        _start(DOTPHASE_CACHE="off", XDG_CACHE_HOME=str(ours)),
-        _start(chosen, XDG_CACHE_HOME=str(ours)),
-        _start(XDG_CACHE_HOME=str(broken)),
-    ]
-    assert [_hits(program) for program in programs] == [0, 0, 0]
-    assert not ours.exists()
-    assert _hits(_start(DOTPHASE_CACHE=str(ours))) == 0
-    assert _entries(ours)
+    default, moved, theirs = tmp_path / "default", tmp_path / "moved", tmp_path / "theirs"
+    (tmp_path / "file").write_text("")
+    calls = f"""
+count()
+assert not os.path.exists({str(default)!r})
+os.environ.update(DOTPHASE_CACHE="", XDG_CACHE_HOME={str(tmp_path / "file")!r})
+count()
+os.environ.update(DOTPHASE_CACHE={str(moved)!r}, XDG_CACHE_HOME={str(default)!r})
+count()
+os.environ.update(DOTPHASE_CACHE="")
+jax.config.update("jax_compilation_cache_dir", {str(theirs)!r})
+count()
+"""
+    assert _hits(_start(calls, DOTPHASE_CACHE="off", XDG_CACHE_HOME=str(default))) == 0
+    assert not default.exists()
+    assert _entries(moved)
 
 
 def test_no_home_is_no_error(monkeypatch, tmp_path):
@@ -145,24 +166,6 @@ def test_a_folder_that_the_host_chooses_during_a_call_stays(monkeypatch, tmp_pat
         assert jax.config.jax_compilation_cache_dir == theirs
     finally:
         compilation_cache._update({"jax_compilation_cache_dir": before})
-
-
-def test_damaged_entries_are_replaced_and_reported_once(tmp_path):
-    folder = tmp_path / "dotphase" / "compiled"
-    assert _hits(_start(XDG_CACHE_HOME=str(tmp_path))) == 0
-    intact = {entry: entry.read_bytes() for entry in _entries(folder)}
-    first, second, *others = intact
-    first.write_bytes(intact[first][:-7])
-    second.write_bytes(intact[first])
-    for entry in others:
-        entry.write_bytes(b"")
-    process = _start(XDG_CACHE_HOME=str(tmp_path))
-    out, errors = process.communicate(timeout=120)
-    assert process.returncode == 0 and out.startswith("2.84")
-    message = f"damaged compiled functions in {folder} are deleted and compiled again"
-    assert errors.splitlines() == [message]
-    assert [len(entry.read_bytes()) for entry in intact] == [*map(len, intact.values())]
-    assert _hits(_start(XDG_CACHE_HOME=str(tmp_path))) > 0
 
 
 def test_the_folder_does_not_grow_without_bound(tmp_path):
