@@ -1,6 +1,6 @@
 """Symmetries of columns of Q and Q*: sign flips, rotations, and columns that act alone."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import combinations, product
 
 import jax
@@ -35,23 +35,26 @@ def sign_flips(model: Model) -> list[Flip]:
     z = rng.standard_normal((8, model.normals))
     opposite = z * np.r_[-np.ones(model.noise), np.ones(model.normals - model.noise)]
     fixed = np.any(model.teacher_overlaps, axis=0)
-    value = _energies(model, x, h, z)
+    energies = _energies_of(model)
+    value = energies(x, h, z)
     return [
         (s, u)
         for s, u in product(_all_signs(r), _all_signs(t))
-        if np.all(u[fixed] > 0) and any(_same(value, _energies(model, s * x, u * h, noise))
-                                        for noise in (z, opposite))
-    ]  # fmt: skip
+        if np.all(u[fixed] > 0)
+        and any(_same(value, energies(s * x, u * h, noise)) for noise in (z, opposite))
+    ]
 
 
-def _energies(model: Model, *sentences: np.ndarray) -> np.ndarray:
+def _energies_of(model: Model) -> Callable[..., jax.Array]:
+    """Compile the energies of many sentences."""
+
     def energy(x: jax.Array, h: jax.Array, z: jax.Array) -> jax.Array:
         return model.energy(x, model.label(h, z))
 
-    return np.asarray(jax.jit(jax.vmap(energy))(*sentences))
+    return jax.jit(jax.vmap(energy))
 
 
-def _same(left: np.ndarray, right: np.ndarray) -> bool:
+def _same(left: jax.Array | np.ndarray, right: jax.Array | np.ndarray) -> bool:
     return np.allclose(left, right, rtol=1e-9, atol=1e-11)
 
 
@@ -78,18 +81,19 @@ def _rotations_of_loss(model: Model) -> tuple[list[np.ndarray], list[np.ndarray]
     rng = np.random.default_rng(1)
     x, h = (rng.standard_normal((8, length, rank)) for rank in (r, t))
     z = rng.standard_normal((8, model.normals))
-    value = _energies(model, x, h, z)
+    energies = _energies_of(model)
+    value = energies(x, h, z)
     students = [
         generator
         for rotation, generator in _plane_rotations(r)
-        if _same(value, _energies(model, x @ rotation, h, z))
+        if _same(value, energies(x @ rotation, h, z))
     ]
     if model.latent is not None and np.any(model.teacher_overlaps):
         return students, []
     teachers = [
         generator
         for rotation, generator in _plane_rotations(t)
-        if _same(value, _energies(model, x, h @ rotation, z))
+        if _same(value, energies(x, h @ rotation, z))
     ]
     return students, teachers
 
