@@ -5,14 +5,17 @@ are those of the reader's system, and no page asks another host for anything.
 """
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import dotphase
 
 sys.path.insert(0, str(Path(__file__).parent))
-from extensions.compiler import compile_quickly
+from extensions.compiler import compile_averages_well, compile_quickly
 
 compile_quickly()
+compile_averages_well(False, setattr)
 
 project = "dotphase"
 author = "the dotphase developers"
@@ -57,3 +60,28 @@ html_show_copyright = False
 html_theme_options = {"navigation_with_keys": True}
 pygments_style = "friendly"
 pygments_dark_style = "github-dark"
+
+
+#: Navigation of the pages of source code, by their depth and the options.
+_NAVIGATION: dict[Any, str] = {}
+
+
+def reuse_navigation(
+    app: Any, page: str, template: str, context: dict[str, Any], tree: Any
+) -> None:
+    """Render the navigation once for all pages of source code of one depth: it is the same."""
+    toctree: Callable[..., str] | None = context.get("toctree")
+    if page.startswith("_modules/") and toctree is not None:
+
+        def reused(**options: Any) -> str:
+            key = page.count("/"), *sorted(options.items())
+            if key not in _NAVIGATION:
+                _NAVIGATION[key] = toctree(**options)
+            return _NAVIGATION[key]
+
+        context["toctree"] = reused
+
+
+def setup(app: Any) -> None:
+    # Before the theme, which asks for the navigation.
+    app.connect("html-page-context", reuse_navigation, priority=100)

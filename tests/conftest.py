@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,8 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 
 import dotphase as dp
-from compilation import QUICK, compile_averages_well
 from dotphase.runtime.compilation_cache import VARIABLE, enable_for_process
-from extensions.compiler import compile_quickly
+from extensions.compiler import QUICK, compile_averages_well, compile_quickly
 
 ROOT = Path(__file__).resolve().parents[1]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -46,6 +46,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: rank.get(item.path.parent.name, len(rank)))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
+    """Import all modules in the first process; the others then read its byte code."""
+    worker = getattr(session.config, "workerinput", {"workerid": None})["workerid"]
+    if worker is None:
+        return (yield)
+    done = Path(session.config.option.basetemp).parent / "collected"
+    limit = time.monotonic() + 60
+    while worker != "gw0" and not done.exists() and time.monotonic() < limit:
+        time.sleep(0.1)
+    result = yield
+    done.touch()
+    return result
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling:
     return FileOrPackageScheduling(config, log)
@@ -68,7 +83,7 @@ def double_precision() -> Iterator[None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_to_compile(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Compile quickly, see `compilation`."""
+    """Compile quickly, see `extensions.compiler`."""
     others = bool(LONG_AVERAGES & {request.path.parent.name, request.path.name})
     with pytest.MonkeyPatch.context() as patch:
         compile_averages_well(others, patch.setattr)

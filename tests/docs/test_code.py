@@ -30,6 +30,7 @@ SMALL = {
     "d": 40,
     "seeds": 2,
     "log2_points": 12,
+    "log2_sentences": 8,
     "iterations": 5,
     "alphas": [1.5, 2.0],
     "values": [0.2, 0.4],
@@ -42,6 +43,7 @@ SMALL = {
 }
 #: Sizes for functions with arguments of another meaning.
 SMALL_FOR = {
+    "dotphase.critical": {"alpha_min": 1.0, "alpha_max": 2.0},
     "dotphase.dynamics": {
         "d": None,
         "steps": 5,
