@@ -175,20 +175,21 @@ def test_a_step_at_finite_d_is_one_of_training(model):
     with use_precision(np.float64):
         key = jax.random.key(3)
         initialize = resolve_start(model, START)
-        positions = dp.custom_training.position_vectors(model, d)
+        positions = np.asarray(dp.custom_training.position_vectors(model, d))
         data = dp.sample(model, d, batch, 5)
-        weights = initialize(key, data.teacher_weights, jnp.asarray(positions))
-        columns = [data.teacher_weights / d**0.5, positions[:1].T, weights / d**0.5]
-        basis = jnp.linalg.qr(jnp.concatenate(columns, axis=1))[0]
+        weights = np.asarray(initialize(key, data.teacher_weights, jnp.asarray(positions)))
+        teacher, tokens = np.asarray(data.teacher_weights), np.asarray(data.tokens)
+        columns = [teacher / d**0.5, positions[:1].T, weights / d**0.5]
+        basis = np.linalg.qr(np.concatenate(columns, axis=1))[0]
         start = one_pass.Initialization(
-            teacher=(basis.T @ data.teacher_weights).T / d**0.5,
+            teacher=(basis.T @ teacher).T / d**0.5,
             positions=positions @ basis,
             weights=(basis.T @ weights).T / d**0.5,
-            free=jnp.ones((1, 3)),
+            free=np.ones((1, 3)),
         )
-        x = jnp.moveaxis(data.tokens @ basis, 0, 2)
-        left = data.tokens - data.tokens @ basis @ basis.T
-        outside = jnp.moveaxis(left @ left.swapaxes(1, 2), 0, 2) / d
+        x = np.moveaxis(tokens @ basis, 0, 2)
+        left = tokens - tokens @ basis @ basis.T
+        outside = np.moveaxis(left @ left.swapaxes(1, 2), 0, 2) / d
 
         @jax.jit
         def advance(x, outside):
@@ -199,16 +200,18 @@ def test_a_step_at_finite_d_is_one_of_training(model):
             return one_pass.unpack(state, start)
 
         after = advance(x, outside)
-        reduced = dp.custom_training.reduce(model, data)
+        reduced = eqx.filter_jit(dp.custom_training.reduce)(model, data)
         penalized = model.replace(ridge=float(model.ridge) * batch / d)
-        gradient = dp.custom_training.value_and_gradient(penalized, reduced, weights)[1]
+        value_and_gradient = eqx.filter_jit(dp.custom_training.value_and_gradient)
+        gradient = np.asarray(value_and_gradient(penalized, reduced, weights)[1])
         moved = weights - lr * gradient
         # Products of different sentences outside the basis are left out of the chain.
         fields = dp.custom_training.project(reduced.z, weights)
-        force = jax.jit(jax.grad(partial(data_loss, model, reduced)))(fields)[:, 0]
-        crossed = jnp.einsum("ld,kd,l,k->", *[left.reshape(-1, d)] * 2, *[force.T.ravel()] * 2)
-        own = jnp.einsum("nld,nkd,ln,kn->", left, left, force, force)
-    np.testing.assert_allclose(after @ start.teacher.T, moved.T @ data.teacher_weights / d)
+        force = jax.jit(jax.grad(partial(data_loss, model, reduced)))(fields)
+        force = np.asarray(force)[:, 0]
+        crossed = np.einsum("ld,kd,l,k->", *[left.reshape(-1, d)] * 2, *[force.T.ravel()] * 2)
+        own = np.einsum("nld,nkd,ln,kn->", left, left, force, force)
+    np.testing.assert_allclose(after @ start.teacher.T, moved.T @ teacher / d)
     np.testing.assert_allclose(after @ start.positions.T, moved.T @ positions.T / d**0.5)
     gram = float(moved[:, 0] @ moved[:, 0]) / d - lr**2 * float(crossed - own) / d**2
     np.testing.assert_allclose(float((after @ after.T)[0, 0]), gram)

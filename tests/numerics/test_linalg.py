@@ -1,3 +1,4 @@
+import jax
 import numpy as np
 import pytest
 
@@ -54,14 +55,18 @@ def test_steps_downhill_are_those_of_each_matrix(size, rng, positive):
     right = rng.normal(size=(count, size))
     given = small.upper_rows(np.moveaxis(matrices, 0, axis)) if axis else np.stack(matrices)
     sides = small.entries(right.T) if axis else right
-    found = np.asarray(small.downhill(given, sides, 0.05, axis))
+    downhill = jax.jit(small.downhill, static_argnums=3)
+    found = np.asarray(downhill(given, sides, 0.05, axis))
     expected = [np.linalg.solve(_mended(a, 0.05), b) for a, b in zip(matrices, right, strict=True)]
     np.testing.assert_allclose(found.T if axis else found, expected, rtol=1e-9)
 
 
+_shifted = jax.jit(small.shifted_to_positive)
+
+
 def _mended(matrix, margin):
     """`shifted_to_positive`, as a full array again."""
-    mended = small.shifted_to_positive(small.upper_rows(matrix), margin)
+    mended = _shifted(small.upper_rows(matrix), margin)
     if not isinstance(mended, tuple):
         return np.asarray(mended)
     full = np.zeros_like(matrix)

@@ -5,6 +5,7 @@ import json
 import re
 from dataclasses import fields
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -253,10 +254,11 @@ def test_one_pass_uses_every_sentence_once(paper):
     positions = jnp.asarray(dp.custom_training.position_vectors(paper, d))
     weights = resolve_start(paper, start)(Purpose.START.of(key), data.teacher_weights, positions)
     penalized = paper.replace(ridge=float(paper.ridge) * 12 / d)
+    reduce = eqx.filter_jit(dp.custom_training.reduce)
+    value_and_gradient = eqx.filter_jit(dp.custom_training.value_and_gradient)
     for half in (slice(0, 12), slice(12, 24)):
         part = data._replace(tokens=data.tokens[half], noise=data.noise[half])
-        reduced = dp.custom_training.reduce(paper, part)
-        weights -= lr * dp.custom_training.value_and_gradient(penalized, reduced, weights)[1]
+        weights -= lr * value_and_gradient(penalized, reduce(paper, part), weights)[1]
     np.testing.assert_allclose(run.weights, weights, rtol=1e-9)
 
 
