@@ -26,6 +26,6 @@ def test_a_start_objects_to_unsuitable_models(paper):
     without_positions = paper.replace(positions=np.zeros((2, 2)))
     with pytest.raises(dp.InvalidInput, match="positions are not all zero"):
         resolve_start(without_positions, "positional")
-    with pytest.raises(dp.InvalidInput, match="more columns than the teacher"):
+    with pytest.raises(dp.InvalidInput, match="two or more columns"):
         resolve_start(paper, "mixed")
     assert callable(resolve_start(without_positions, "semantic"))

@@ -42,6 +42,18 @@ def test_positions_act_on_the_last_layer_and_on_the_first_column_of_others(deep)
     assert np.diag(limit.orthogonal)[2] == 0 < np.diag(limit.orthogonal)[:2].min()
 
 
+def test_a_mixed_start_has_the_positions_in_the_last_layer(deep):
+    limit = start_components(deep, "mixed")
+    np.testing.assert_array_equal(limit.theta, np.diag([1, 1, 0]))
+    np.testing.assert_array_equal(np.diag(limit.orthogonal), 0)
+    assert limit.m.any(axis=1).tolist() == [0, 0, 1]
+    start = dp.custom_training.resolve_start(deep, "mixed")
+    teacher, positions = np.ones((8, 3)), np.stack([np.ones(8), -np.ones(8)]) / np.sqrt(8)
+    weights = np.asarray(start(jax.random.key(0), teacher, positions))
+    np.testing.assert_array_equal(weights[:, :2], 1)
+    np.testing.assert_allclose(weights[:, 2], positions[0])
+
+
 def test_other_models_do_not_have_branches_of_layers(paper):
     for start in ("first_layer", "last_layer"):
         assert start not in possible_branches(paper)

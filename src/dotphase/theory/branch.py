@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dotphase.model import Model
+from dotphase.model.deep import require_layers
 from dotphase.theory.overlaps import Overlaps
 
 
@@ -57,6 +58,16 @@ def aligned_overlaps(
         m[:, positional] = 0.25 * _leading_pattern(model)
     inverse = 40.0 * np.eye(r)
     return Overlaps(q=rho * weight, m=m, V=rho * inverse, theta=rho * theta)
+
+
+def branch_of_layer(index: int) -> Branch:
+    """Make the branch of deep attention on which one layer alone is aligned with the teacher."""
+    return Branch(
+        lambda model: aligned_overlaps(model, semantic=[index]),
+        vanishing=frozenset({"m"}),
+        variant_of="semantic",
+        objection=require_layers,
+    )
 
 
 def _leading_pattern(model: Model) -> np.ndarray:

@@ -1,7 +1,7 @@
 """The Bayes-optimal learner of deep attention: one overlap for each layer.
 
 With ``Q* ~ N(0, I)``, layers that are independent, and the overlap M_l between the best estimate of
-Q*_l and Q*_l, the fields of a layer are ``z_l = omega_l + V_l^{1/2} u_l`` with known
+Q*_l and Q*_l, the fields of a layer are ``z_l = omega_l + V_l^{1/2} u_l`` with their estimate
 ``omega_l ~ N(0, M_l)`` and ``V_l = 1 - M_l``. The attention S_K of the last layer determines
 ``w = B_{K-1} z_K`` up to its sign (`dotphase.model.deep`), so that the posterior of the fields is
 
@@ -18,14 +18,16 @@ even in their fields.
 
 The square of a mean is estimated by the product of two independent means. The remaining bias is
 inversely proportional to the number of samples. It is extrapolated from two numbers of samples, and
-the extrapolation counts as an error.
+the extrapolation counts as an error. With three layers it exceeds the overlaps of the lower two
+above alpha = 1: they are not determined. A label that is the product B_K has no Bayes line: it does
+not determine w.
 """
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -50,14 +52,18 @@ from dotphase.theory.posterior_error import test_error_at
 
 #: log2 of the number of sentences in one repetition, and number of repetitions.
 LOG2_SENTENCES, REPEATS = 11, 4
+#: Sobol points of the same seed serve other averages: this number sets the sentences apart. Keys of
+#: the samples differ by more than the number of repetitions from one seed to the next.
+SENTENCE_STREAM, KEY_STRIDE = 5, 1000
 #: Samples of the lower layers for each sentence; number of sentences that are treated at once.
 SAMPLES, BATCH = 256, 16
 #: First overlaps; overlaps below which a layer counts as not learned; the smallest overlaps of the
 #: iteration, from which layers grow once those above them are learned.
 INITIAL, LEAST, FLOOR = 0.05, 1e-3, 1e-4
-#: Grid of log(1 - M) of the last layer on which the other layers are first learned.
-SPACING = 0.5
-LOG_REMAINING = SPACING * np.arange(-1.2, -14, -1)
+#: Grid of log(1 - M) of the last layer on which thresholds of the other layers are bracketed.
+LOG_REMAINING = 0.5 * np.arange(-0.2, -14, -1)
+#: Standard error above which an overlap is not determined.
+MAX_ERROR = 0.2
 #: Keeps weights that underflow from dividing by zero.
 TINY = 1e-300
 ITERATION = Iteration(tolerance=1e-3, floor=3e-3, step=1.0, max_steps=100)
@@ -86,7 +92,8 @@ class LayeredBayes(Result):
     ----------
     alpha : sentences per dimension
     overlaps, overlaps_stderr : M_l of each layer, from 0 (no information) to 1 (Q*_l is recovered),
-        with standard errors that include the bias of the posterior
+        with standard errors that include the bias of the posterior. Above `MAX_ERROR` an overlap is
+        not determined, with a warning: those of the lower two of three layers above alpha = 1
     test_error, stderr : of the posterior mean, with its quadrature standard error
     converged : True if the equations were solved
 
@@ -136,12 +143,16 @@ def layered_bayes(model: Model, alpha: float, seed: int) -> LayeredBayes:
     points += [_solve(sample, alpha, points[0].x) for sample in samples[1:]]
     ends = np.stack([np.where(point.x > LEAST, point.x, 0.0) for point in points])
     biased = _solve(samples[0], alpha, points[0].x, extrapolate=False).x
-    overlaps = np.mean(ends, axis=0)
+    overlaps, errors = np.mean(ends, axis=0), np.hypot(error_of_mean(ends), biased - points[0].x)
+    if any(errors > MAX_ERROR):
+        layers = ", ".join(map(str, 1 + np.flatnonzero(errors > MAX_ERROR)))
+        text = f"overlaps of layers {layers} are not determined at alpha = {alpha:g}"
+        warnings.warn(f"{text}: samples of the posterior are too few", stacklevel=4)
     test_error, stderr = test_error_at(model, overlaps, seed)
     return LayeredBayes(
         alpha=alpha,
         overlaps=tuple(overlaps.tolist()),
-        overlaps_stderr=tuple(np.hypot(error_of_mean(ends), biased - points[0].x).tolist()),
+        overlaps_stderr=tuple(errors.tolist()),
         test_error=test_error,
         stderr=stderr,
         converged=all(point.outcome.success for point in points),
@@ -181,11 +192,9 @@ def layer_thresholds(
 def _thresholds(sample: Sample, extrapolate: bool = True) -> Layers:
     """Thresholds on one sample of sentences: infinite if never learned, NaN if not determined."""
     unlearned = np.zeros(sample.layers)
-    thresholds = np.full(sample.layers, np.inf)
-    nothing_known = sample.information(unlearned, extrapolate)
+    spread = sample.information(unlearned, extrapolate).spread
     # The extrapolated averages of few sentences may be negative.
-    spread = np.where(nothing_known.spread > 0, nothing_known.spread, np.nan)
-    thresholds[-1] = 1 / spread[-1]
+    alone = 1 / np.where(spread > 0, spread, np.nan)
 
     @cache
     def at(log_remaining: float) -> tuple[float, Layers]:
@@ -195,22 +204,20 @@ def _thresholds(sample: Sample, extrapolate: bool = True) -> Layers:
         alpha = last / (1 - last) / (gain[-1] if gain[-1] > 0 else np.nan)
         return alpha, alpha * spread
 
-    for layer in range(sample.layers - 1):
-
-        def excess(log_remaining: float, layer: int = layer) -> float:
+    def threshold(layer: int) -> float:
+        def excess(log_remaining: float) -> float:
             return float(at(log_remaining)[1][layer]) - 1
 
-        known = next((x for x in LOG_REMAINING if excess(x) > 0), None)
-        if known == LOG_REMAINING[0] and excess(known + SPACING) > 0:
-            thresholds[layer] = 1 / spread[layer]  # It is learned first.
-            continue
-        needed = LOG_REMAINING if known is None else [known + SPACING]
-        if np.isnan([excess(x) for x in needed]).any():
-            thresholds[layer] = np.nan
-        elif known is not None:
-            root = brentq(excess, known, known + SPACING, xtol=1e-3)
-            thresholds[layer] = at(root)[0]
-    return thresholds
+        # An excess that is NaN ends the search, too.
+        first = next((k for k, x in enumerate(LOG_REMAINING) if not excess(x) <= 0), None)
+        if first is None:
+            return np.inf
+        if first == 0:  # It is learned before the last layer.
+            return float(alone[layer])
+        low, high = LOG_REMAINING[first], LOG_REMAINING[first - 1]
+        return at(brentq(excess, low, high, xtol=1e-3))[0] if excess(low) > 0 else np.nan
+
+    return np.array([*map(threshold, range(sample.layers - 1)), alone[-1]])
 
 
 class Sample:
@@ -220,14 +227,15 @@ class Sample:
         self, model: Model, seed: int, repeat: int, log2_sentences: int = LOG2_SENTENCES
     ) -> None:
         self.layers = model.teacher_rank
-        children = np.random.SeedSequence([seed, 5, repeat]).spawn(1)
-        size = model.length * self.layers
-        points = normal_points(2 * size, 2**log2_sentences, np.random.default_rng(children[0]))
-        self._points = jnp.asarray(points.reshape(-1, 2, model.length, self.layers))
+        (sequence,) = np.random.SeedSequence([seed, SENTENCE_STREAM, repeat]).spawn(1)
+        shape = (2, model.length, self.layers)
+        rng = np.random.default_rng(sequence)
+        points = normal_points(int(np.prod(shape)), 2**log2_sentences, rng)
+        self._points = jnp.asarray(points.reshape(-1, *shape))
         teacher = deep_teacher(model)
         assert teacher is not None
         self._arguments = DeepAttention(jnp.asarray(teacher.skip)), jnp.asarray(model.sigma)
-        self._key = jax.random.PRNGKey(1000 * seed + repeat)
+        self._key = jax.random.PRNGKey(KEY_STRIDE * seed + repeat)
 
     def information(self, overlaps: Layers, extrapolate: bool = True) -> Information:
         """Average over the sentences, with the bias extrapolated to many samples."""
@@ -263,25 +271,22 @@ def _averages(
     key: Array,
 ) -> Float[Array, "2 layers 2"]:
     """Squared means of u and of u u^T - 1 per layer, from all samples and from halves of them."""
-    keys = jax.random.split(key, len(points))
-
-    def sentence(arguments: tuple[Array, Array]) -> Array:
-        return _sentence(teacher, sigma, overlaps, *arguments)
-
-    return jnp.mean(jax.lax.map(sentence, (points, keys), batch_size=BATCH), axis=0)
+    sentences = points, jax.random.split(key, len(points))
+    each = partial(_sentence, teacher, sigma, overlaps)
+    return jnp.mean(jax.lax.map(each, sentences, batch_size=BATCH), axis=0)
 
 
 def _sentence(
     teacher: DeepAttention,
     sigma: Float[Array, " tokens"],
     overlaps: Float[Array, " layers"],
-    point: Float[Array, "2 tokens layers"],
-    key: Array,
+    sentence: tuple[Float[Array, "2 tokens layers"], Array],
 ) -> Float[Array, "2 layers 2"]:
     """Squared posterior means of one sentence, as in `_averages`."""
+    point, key = sentence
     tokens, layers = point.shape[1:]
     omega, deviation = jnp.sqrt(overlaps) * point[0], jnp.sqrt(1 - overlaps)
-    known = teacher.hidden(sigma[:, None] * (omega + deviation * point[1]))
+    w = teacher.hidden(sigma[:, None] * (omega + deviation * point[1]))
     normal = jax.random.normal(key, (SAMPLES // 2, tokens, layers - 1))
     # Samples of either sign leave layers without overlap exactly without gain.
     below = jnp.stack([normal, -normal], axis=1).reshape(SAMPLES, tokens, layers - 1)
@@ -289,7 +294,7 @@ def _sentence(
     def weigh(u: Float[Array, "tokens layers-1"]) -> tuple[Array, Array]:
         """Fields in units of their deviations, for both signs of z_K, and log weights."""
         B = teacher.stack(sigma[:, None] * (omega[:, :-1] + deviation[:-1] * u))
-        z, log_determinant = _solve_small(B, known)
+        z, log_determinant = _solve_small(B, w)
         signs = jnp.asarray([1.0, -1.0])[:, None]
         last = (signs * z / sigma - omega[:, -1]) / deviation[-1]
         both = jnp.concatenate([jnp.stack([u, u]), last[:, :, None]], axis=2)
@@ -301,15 +306,11 @@ def _sentence(
     values = jnp.concatenate([fields, squares.reshape(SAMPLES, 2, -1, layers)], axis=2)
     sums = jnp.einsum("qns,qnskl->qkl", *(x.reshape(4, -1, *x.shape[1:]) for x in (weight, values)))
     total = jnp.sum(weight.reshape(4, -1), axis=1)[:, None, None] + TINY
-
-    def squared_means(first: Array, second: Array) -> Float[Array, "layers 2"]:
-        product = first * second
-        return jnp.stack([jnp.sum(product[:tokens], 0), jnp.sum(product[tokens:], 0)], axis=1)
-
-    a, b = ((sums[i] + sums[i + 1]) / (total[i] + total[i + 1]) for i in (0, 2))
-    quarters = sums / total
-    half = squared_means(quarters[0], quarters[1]) + squared_means(quarters[2], quarters[3])
-    return jnp.stack([squared_means(a, b), half / 2])
+    quarters, halves = sums / total, (sums[::2] + sums[1::2]) / (total[::2] + total[1::2])
+    pairs = quarters[0] * quarters[1] + quarters[2] * quarters[3]
+    products = jnp.stack([halves[0] * halves[1], pairs / 2])
+    squared = (jnp.sum(part, axis=1) for part in (products[:, :tokens], products[:, tokens:]))
+    return jnp.stack([*squared], axis=2)
 
 
 def _solve_small(
@@ -328,5 +329,5 @@ def _check(model: Model) -> None:
     refuse(model, "the Bayes-optimal line", "latent", "noise", "correlation")
     teacher = deep_teacher(model)
     if teacher is None or teacher.product:
-        rule = "must be DeepAttention whose output is the attention of the last layer"
+        rule = "must be DeepAttention with output='last': a product of layers has no Bayes line"
         raise InvalidInput("teacher", name_of(model.teacher), rule)

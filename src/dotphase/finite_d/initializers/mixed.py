@@ -16,24 +16,25 @@ def mixed(
 ) -> Weights:
     """Return Q*, the positional direction, then small random columns.
 
-    This is for students with more columns than the teacher.
+    In students with no more columns than the teacher, as in deep attention, the last column is the
+    positional one.
     """
     position = positional(key, teacher_weights, positions, columns, scale)
-    return jnp.concatenate([teacher_weights, position], axis=1)[:, :columns]
+    return jnp.concatenate([teacher_weights[:, : columns - 1], position], axis=1)[:, :columns]
 
 
 def _objection(model: Model, columns: int) -> str | None:
-    if columns <= model.teacher_rank:
-        return "needs a student with more columns than the teacher"
+    if columns == 1:
+        return "needs a student with two or more columns"
     return require_positions(model, columns)
 
 
 def limit(model: Model, columns: int, scale: float) -> StartComponents:
     """Return the limit: the teacher's columns, then those of the positional start."""
-    t = model.teacher_rank
+    t = min(model.teacher_rank, columns - 1)
     theta, m, orthogonal = semantic_limit(model, columns, scale)
     rest = positional_limit(model, columns - t, scale)
-    m[t:], orthogonal[t:, t:] = rest.m, rest.orthogonal
+    theta[t:], m[t:], orthogonal[t:, t:] = 0.0, rest.m, rest.orthogonal
     return StartComponents(theta, m, orthogonal)
 
 

@@ -18,12 +18,10 @@ def compute(model: Model, parameters: Mapping[str, Any], seed: int) -> Values:
     from dotphase.theory.layered_posterior import layered_bayes
 
     best = layered_bayes(model, parameters["alpha"], seed)
-    ends = {
-        f"{name}_{suffix}": values[index]
-        for suffix, values in (("overlap", best.overlaps), ("stderr", best.overlaps_stderr))
-        for name, index in (("first", 0), ("last", -1))
-    }
-    return ends | {"test_error": best.test_error, "converged": best.converged}
+    first, *_, last = zip(best.overlaps, best.overlaps_stderr, strict=True)
+    names = ("first_overlap", "first_stderr", "last_overlap", "last_stderr")
+    values = dict(zip(names, (*first, *last), strict=True))
+    return values | {"test_error": best.test_error, "converged": best.converged}
 
 
 TASK = Task(

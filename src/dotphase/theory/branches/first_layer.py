@@ -1,18 +1,5 @@
 """Deep attention whose first layer alone is aligned with the teacher."""
 
-from __future__ import annotations
+from dotphase.theory.branch import branch_of_layer
 
-from dotphase.model import Model
-from dotphase.model.deep import require_layers
-from dotphase.theory.branch import Branch, aligned_overlaps
-from dotphase.theory.overlaps import Overlaps
-
-
-def initial_overlaps(model: Model) -> Overlaps:
-    """The first column is semantic, the others are uninformed."""
-    return aligned_overlaps(model, semantic=[0])
-
-
-BRANCH = Branch(
-    initial_overlaps, vanishing=frozenset({"m"}), variant_of="semantic", objection=require_layers
-)
+BRANCH = branch_of_layer(0)
