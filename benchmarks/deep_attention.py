@@ -55,7 +55,7 @@ def with_added_variance(model: dp.Model, alpha: float) -> list[float]:
     sample = layered.Sample(model.replace(sigma=float(sigma)), 0, 0, layered.LOG2_SENTENCES - 1)
 
     def step(overlaps: np.ndarray) -> np.ndarray:
-        s = alpha * np.maximum(sample.information(overlaps / sigma**2).gain, 0) / sigma**2
+        s = alpha * np.maximum(sample.information(overlaps / sigma**2)[0], 0) / sigma**2
         return np.maximum(s / (1 + s), layered.FLOOR)
 
     start = np.full(model.teacher_rank, layered.INITIAL)

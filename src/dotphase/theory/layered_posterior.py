@@ -28,7 +28,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import asdict, dataclass
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -69,19 +69,6 @@ TINY = 1e-300
 ITERATION = Iteration(tolerance=1e-3, floor=3e-3, step=1.0, max_steps=100)
 
 Layers = Float[np.ndarray, " layers"]
-
-
-class Information(NamedTuple):
-    """Averages of the posterior, per layer.
-
-    Attributes
-    ----------
-    gain : ``E|E[u_l | omega, w]|^2/V_l``
-    spread : ``E|E[u_l u_l^T | omega, w] - 1|^2/V_l^2``
-    """
-
-    gain: Layers
-    spread: Layers
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -147,7 +134,7 @@ def layered_bayes(model: Model, alpha: float, seed: int) -> LayeredBayes:
     if any(errors > MAX_ERROR):
         layers = ", ".join(map(str, 1 + np.flatnonzero(errors > MAX_ERROR)))
         text = f"overlaps of layers {layers} are not determined at alpha = {alpha:g}"
-        warnings.warn(f"{text}: samples of the posterior are too few", stacklevel=4)
+        warnings.warn(f"{text}: samples of the posterior are too few", stacklevel=5)
     test_error, stderr = test_error_at(model, overlaps, seed)
     return LayeredBayes(
         alpha=alpha,
@@ -192,7 +179,7 @@ def layer_thresholds(
 def _thresholds(sample: Sample, extrapolate: bool = True) -> Layers:
     """Thresholds on one sample of sentences: infinite if never learned, NaN if not determined."""
     unlearned = np.zeros(sample.layers)
-    spread = sample.information(unlearned, extrapolate).spread
+    _, spread = sample.information(unlearned, extrapolate)
     # The extrapolated averages of few sentences may be negative.
     alone = 1 / np.where(spread > 0, spread, np.nan)
 
@@ -237,20 +224,23 @@ class Sample:
         self._arguments = DeepAttention(jnp.asarray(teacher.skip)), jnp.asarray(model.sigma)
         self._key = jax.random.PRNGKey(KEY_STRIDE * seed + repeat)
 
-    def information(self, overlaps: Layers, extrapolate: bool = True) -> Information:
-        """Average over the sentences, with the bias extrapolated to many samples."""
+    def information(self, overlaps: Layers, extrapolate: bool = True) -> tuple[Layers, Layers]:
+        """Average over the sentences, with the bias extrapolated to many samples.
+
+        Returns ``E|E[u_l | omega, w]|^2/V_l`` and ``E|E[u_l u_l^T | omega, w] - 1|^2/V_l^2``.
+        """
         full, half = np.asarray(
             _averages(*self._arguments, jnp.asarray(overlaps), self._points, self._key)
         )
         gain, spread = (2 * full - half if extrapolate else full).T
-        return Information(gain / (1 - overlaps), spread / (1 - overlaps) ** 2)
+        return gain / (1 - overlaps), spread / (1 - overlaps) ** 2
 
 
 def _solve(sample: Sample, alpha: float, start: Layers, extrapolate: bool = True) -> FixedPoint:
     """Iterate the equations of the overlaps on one sample of sentences."""
 
     def step(overlaps: Layers) -> Layers:
-        s = alpha * np.maximum(sample.information(overlaps, extrapolate).gain, 0.0)
+        s = alpha * np.maximum(sample.information(overlaps, extrapolate)[0], 0.0)
         return np.maximum(s / (1 + s), FLOOR)
 
     return fixed_point(
