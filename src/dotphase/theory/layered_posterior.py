@@ -199,10 +199,11 @@ def _thresholds(sample: Sample, extrapolate: bool = True) -> Layers:
         first = next((k for k, x in enumerate(LOG_REMAINING) if not excess(x) <= 0), None)
         if first is None:
             return np.inf
+        if np.isnan(excess(LOG_REMAINING[first])):
+            return np.nan
         if first == 0:  # It is learned before the last layer.
             return float(alone[layer])
-        low, high = LOG_REMAINING[first], LOG_REMAINING[first - 1]
-        return at(brentq(excess, low, high, xtol=1e-3))[0] if excess(low) > 0 else np.nan
+        return at(brentq(excess, *LOG_REMAINING[[first, first - 1]], xtol=1e-3))[0]
 
     return np.array([*map(threshold, range(sample.layers - 1)), alone[-1]])
 
@@ -319,5 +320,5 @@ def _check(model: Model) -> None:
     refuse(model, "the Bayes-optimal line", "latent", "noise", "correlation")
     teacher = deep_teacher(model)
     if teacher is None or teacher.product:
-        rule = "must be DeepAttention with output='last': a product of layers has no Bayes line"
+        rule = "must be DeepAttention that returns its last layer: products have no Bayes line"
         raise InvalidInput("teacher", name_of(model.teacher), rule)
