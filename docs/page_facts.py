@@ -202,9 +202,13 @@ def one_pass_escapes() -> dict[str, tuple[float, ...]]:
     return facts
 
 
-def one_pass_difference(row: dict[str, float]) -> tuple[float]:
-    """Return by how many standard errors one pass is worse than many."""
-    return ((row["once"] - row["many"]) / np.hypot(row["once_stderr"], row["many_stderr"]),)
+def one_pass_gains(name: str) -> tuple[float, ...]:
+    """Return ratios of the test errors of minima and of one pass over alpha and omega, increasing.
+
+    The ratios of students with hardly any ridge are those up to alpha = 1.
+    """
+    rows = [r for r in one_pass()["passes"] if name == "many" or r["alpha"] <= 1]
+    return tuple(sorted(row[name] / row["once"] for row in rows))
 
 
 def one_pass_limit(d: int) -> tuple[float]:
@@ -269,15 +273,17 @@ FACTS: dict[str, tuple[float, ...]] = {
     "one_pass.limit.1000": one_pass_limit(1000),
     "one_pass.limit.4000": one_pass_limit(4000),
     **one_pass_escapes(),
+    "one_pass.many.closest": one_pass_gains("many")[-1:],
+    "one_pass.weak.lowest": one_pass_gains("weak")[:1],
+    "one_pass.weak.highest": one_pass_gains("weak")[-1:],
     **{
-        f"one_pass.difference.{r['alpha']:.0f}": one_pass_difference(r)
-        for r in one_pass()["passes"]
-    },
-    **{
-        f"one_pass.{name}.{row['alpha']:.0f}": (1e3 * row[name], 1e3 * row[f"{name}_stderr"])
+        f"one_pass.{name}.{row['alpha']:g}": (1e3 * row[name], 1e3 * row[f"{name}_stderr"])
         for row in one_pass()["passes"]
-        for name in ("once", "many")
+        for name in ("once", "many", "weak")
+        if row["omega"] == 0.3
     },
+    "one_pass.lr.lowest": (min(row["lr"] for row in one_pass()["passes"]),),
+    "one_pass.lr.highest": (max(row["lr"] for row in one_pass()["passes"]),),
     "one_pass.direction": (one_pass()["switch"]["direction"],),
     "one_pass.minimum": (one_pass()["switch"]["minimum"],),
     "models": (models(),),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,9 @@ QUANTITIES = ("test_error", "theta", "m", "q")
 OMEGA, RIDGE = 0.3, 1e-4
 #: Learning rates with the sentences per step over d.
 RATES = {4.0: 0.08, 16.0: 0.02, 64.0: 0.02}
+#: Sentences per dimension and initial learning rates of the comparison with many passes.
+ALPHAS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0, 8.0)
+LEARNING_RATES = tuple(2.0 ** np.arange(3, 10.5, 0.5))
 
 
 def agreement() -> list[dict[str, Any]]:
@@ -104,28 +108,43 @@ def limit_escape(d: int, lr: float) -> float:
 
 
 def passes() -> list[dict[str, Any]]:
-    """Compare one pass with training to the minimum on as many sentences."""
-    d, rows = 300, []
-    model = dp.positional_semantic(omega=OMEGA)
-    once = {
-        lr: dp.online(
-            model.replace(ridge=1e-3), [0.5, 2.0, 8.0], lr, d=d,
-            batch_fraction=fraction / 2, repetitions=16, seed=3,
-        )
-        for lr, fraction in RATES.items()
-    }  # fmt: skip
-    for k, alpha in enumerate(once[4.0].alpha[1:], start=1):
-        runs = dp.train(model, float(alpha), d, seeds=8, start="random", held_out=2)
-        best = min(once.values(), key=lambda path: path.test_error[k])
-        rows.append(
-            {
-                "alpha": float(alpha), "many": runs.mean["test_error"],
-                "many_stderr": runs.stderr["test_error"], "once": float(best.test_error[k]),
-                "once_stderr": float(best.stderr["test_error"][k]), "lr": float(best.lr[0]),
-                "linear": runs.mean["linear_test_error"],
-            }
-        )  # fmt: skip
+    """Compare the best one pass with the minimum of the training loss for as many sentences.
+
+    Minima of a small ridge overfit, where replica symmetry fails: students are trained there.
+    """
+    rows = []
+    for omega in (0.1, 0.3, 0.6):
+        model = dp.positional_semantic(omega=omega)
+        minima = dp.curve(model, ALPHAS, log2_points=13, max_log2_points=13)
+        lowest = minima["train_loss"].where(minima["on_branch"]).argmin("branch")
+        for k, alpha in enumerate(ALPHAS):
+            minimum = minima.isel(alpha=k, branch=int(lowest[k]))
+            best = min(single_passes(model, alpha), key=lambda path: path.test_error[-1])
+            weak = dp.train(
+                model.replace(ridge=RIDGE), alpha, 300, seeds=8, start="random", held_out=2
+            )
+            rows.append(
+                {
+                    "omega": omega, "alpha": alpha, "once": float(best.test_error[-1]),
+                    "once_stderr": float(best.stderr["test_error"][-1]), "lr": float(best.lr[0]),
+                    "schedule": best.settings.schedule, "many": float(minimum["test_error"]),
+                    "many_stderr": float(minimum["test_error_stderr"]),
+                    "branch": str(minimum["branch"].values), "trusted": bool(minimum["trusted"]),
+                    "weak": weak.mean["test_error"], "weak_stderr": weak.stderr["test_error"],
+                    "linear": weak.mean["linear_test_error"],
+                }
+            )  # fmt: skip
     return rows
+
+
+def single_passes(model: dp.Model, alpha: float) -> Iterator[Any]:
+    """Run one pass from random weights, for all learning rates and schedules."""
+    for schedule in ("constant", "linear"):
+        for lr in LEARNING_RATES:
+            yield dp.online(
+                model.replace(ridge=RIDGE), [alpha], lr, d=1000, schedule=schedule,
+                batch_fraction=0.01, repetitions=16, seed=3,
+            )  # fmt: skip
 
 
 def switch() -> dict[str, float]:
@@ -201,10 +220,12 @@ def draw_escapes(axis: Any, data: dict[str, Any]) -> None:
 
 
 def draw_passes(axis: Any, rows: list[dict[str, Any]]) -> None:
-    """Draw the test error of one pass and of the minimum, against the sentences."""
+    """Draw the test error of one pass and of minima, against the sentences."""
+    rows = [row for row in rows if row["omega"] == OMEGA]
     alpha = [row["alpha"] for row in rows]
     for name, color, label in (
-        ("many", style.ink_color(), "many passes"),
+        ("weak", style.COLORS["random"], rf"many passes, $\lambda = {RIDGE:g}$ (training)"),
+        ("many", style.ink_color(), r"many passes, $\lambda = 0.01$ (theory)"),
         ("once", style.COLORS["mixed"], "one pass, best learning rate"),
     ):
         values = [1e3 * row[name] for row in rows]
@@ -213,7 +234,9 @@ def draw_passes(axis: Any, rows: list[dict[str, Any]]) -> None:
                       label=label)  # fmt: skip
     axis.plot(alpha, [1e3 * row["linear"] for row in rows], "--", color=style.COLORS["linear"],
               label="linear layer")  # fmt: skip
-    axis.set(xlabel=r"sentences per dimension $\alpha$", ylim=(0, None))
+    axis.set(xlabel=r"sentences per dimension $\alpha$", ylim=(0, 11.5), xscale="log")
+    axis.set_xticks(alpha, [f"{value:g}" for value in alpha], fontsize="small")
+    axis.set_xticks([], minor=True)
     axis.set_ylabel(r"test error $\times 10^3$")
     axis.legend(fontsize=8)
 

@@ -1,7 +1,7 @@
 """Public names of this module, loaded at first use."""
 
-from dotphase.dmft.online_settings import OnlineSettings as OnlineSettings
 from dotphase.dmft.settings import DynamicsSettings as DynamicsSettings
+from dotphase.dmft.settings import OnlineSettings as OnlineSettings
 from dotphase.experiments.comparison.with_theory import with_theory as with_theory
 from dotphase.experiments.dynamics.descent_limits import training_starts as training_starts
 from dotphase.experiments.dynamics.filled_diagram import fill_diagram as fill_diagram

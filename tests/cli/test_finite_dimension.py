@@ -10,6 +10,7 @@ import pytest
 import xarray as xr
 from click.testing import CliRunner
 
+import dotphase as dp
 from dotphase.cli.commands import amp, compare, train
 
 
@@ -111,3 +112,18 @@ def test_compare_with_the_dynamics_takes_the_same_steps():
     values = json.loads(run(compare.command, *SMALL, *steps, "--json").stdout)
     assert values["theory_name"] == "dynamics"
     assert np.shape(values["theory"]["theta"]) == np.shape(values["training"]["theta"]) == (1, 1)
+
+
+def test_compare_with_one_pass_takes_its_learning_rate(monkeypatch):
+    def record(*arguments, **options):
+        assert (options["theory"], options["branches"]) == ("one_pass", ["random"])
+        assert options["lr"] == 2.0 and "log2_points" not in options
+        raise RuntimeError("called")
+
+    monkeypatch.setattr("dotphase.compare", record)
+    arguments = [*SMALL, "--theory", "one_pass", "--branches", "random", "--lr", "2"]
+    with pytest.raises(RuntimeError, match="called"):
+        run(compare.command, *arguments)
+    for refused in (["--steps", "3"], ["--points", "12"]):
+        with pytest.raises(dp.InvalidInput, match="one_pass"):
+            run(compare.command, *arguments, *refused)

@@ -5,11 +5,14 @@ import pytest
 import xarray as xr
 
 import dotphase as dp
+from dotphase.cli.commands.compare import _print_table, _summary
 from dotphase.experiments.comparison import compare as module
+from dotphase.experiments.comparison import one_pass as one_pass_module
 from dotphase.experiments.comparison.agreement import AGREES, DIFFERS
 from dotphase.experiments.comparison.compare import LEFT, NO_BRANCH, QUANTITIES
 
 ALPHAS = [0.5, 2.0]
+PARTS = ("test_error", "theta", "m", "q")
 
 
 @pytest.fixture(scope="module")
@@ -155,3 +158,71 @@ def test_students_take_the_steps_of_the_dynamics(both, paper, monkeypatch):
         np.testing.assert_array_equal(comparison["train_loss"].sel(source=source), expected)
     with pytest.raises(dp.InvalidInput, match="momentum"):
         dp.compare(paper, [0.5], d=60, seeds=3, theory="dynamics", momentum=0.5)
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    """A comparison of one pass, the students and the theory in it."""
+    results = {}
+
+    def record(name):
+        function = getattr(one_pass_module, name)
+
+        def call(*arguments, **options):
+            results[name] = function(*arguments, **options)
+            return results[name]
+
+        return call
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("train", "online"):
+            patch.setattr(one_pass_module, name, record(name))
+        both = dp.compare(
+            dp.positional_semantic(), [1.0, 2.02], 100, seeds=8, theory="one_pass", lr=16.0,
+            branches=["semantic"], batch_fraction=0.1, repetitions=16, order=6,
+        )  # fmt: skip
+    return both, results["train"], results["online"]
+
+
+@pytest.fixture
+def one_pass(recorded):
+    return recorded[0]
+
+
+def test_one_pass_is_beside_students_that_see_every_sentence_once(recorded):
+    """Theory and training at the moments of training; students take the steps of the theory."""
+    both, runs, theory = recorded
+    assert both["alpha"].values.tolist() == [1.0, 2.0]
+    assert set(both["verdict"].values.ravel()) == {AGREES}
+    assert "train_loss" not in both and bool((both["stayed"] == 1).all())
+    settings = runs.settings
+    assert (settings.optimizer, settings.fresh, settings.minibatch) == ("sgd", True, 10)
+    assert (settings.step_size, theory.settings.batch_fraction, theory.d) == (16.0, 0.1, 100)
+    for name in PARTS:
+        last = runs.path[name].isel(step=-1).values
+        point = both[name].sel(branch="semantic", alpha=2.0)
+        np.testing.assert_allclose(point, [getattr(theory, name)[-1], last.mean()], rtol=1e-12)
+        assert 0.5 < last.std(ddof=1) / theory.samples[name][:, -1].std(ddof=1) < 2, name
+
+
+def test_one_pass_is_printed_and_drawn_without_a_training_loss(one_pass, capsys):
+    _print_table(one_pass)
+    assert "one pass and training at d = 100" in capsys.readouterr().out
+    printed = _summary(one_pass)["training"]
+    assert set(printed) == set(printed["stderr"]) | {"stderr"} == {*PARTS, "stderr"}
+    figure = dp.plot.compare(one_pass)
+    assert [axis.get_ylabel() for axis in figure.axes] == [dp.plot.style.TEST_ERROR, "overlaps"]
+
+
+def test_one_pass_that_differs_is_no_agreement(one_pass):
+    wrong = one_pass.copy(deep=True)
+    wrong["test_error"].loc[{"source": "training"}] *= 2
+    verdicts = module._add_verdicts(wrong)["verdict"].sel(branch="semantic")
+    assert set(verdicts.values) == {DIFFERS}
+
+
+@pytest.mark.parametrize("change", [{"spherical": True}, {"amp": True}, {"theory": "none"}])
+def test_what_one_pass_cannot_compare_is_refused(paper, change):
+    arguments = {"theory": "one_pass"} | change
+    with pytest.raises(dp.InvalidInput, match=next(iter(change))):
+        dp.compare(paper, [1.0], 40, **arguments)

@@ -38,7 +38,6 @@ def test_exit_codes(capsys, monkeypatch):
     assert capsys.readouterr().err.strip().endswith("must be an integer >= 1 and <= 3")
     assert _run(["wide", "--alpha", "0.7", *CASE, "--bayes", "--omega", "0.3"]) == 2
     impatient = dp.Iteration(max_steps=1)
-    monkeypatch.setattr("dotphase.extensive.solve.FINE", impatient)
-    monkeypatch.setattr("dotphase.extensive.solve.COARSE", impatient)
+    monkeypatch.setattr("dotphase.extensive.solve.ITERATION", impatient)
     assert _run(["wide", "--alpha", "0.7", *CASE, "--json"]) == 3
     assert json.loads(capsys.readouterr().out)["converged"] is False

@@ -8,7 +8,9 @@ import pytest
 
 import dotphase as dp
 import dotphase.extensive.score_channel
-from dotphase.extensive.score_channel import Overlaps, ScoreChannel, rules, score_map
+import dotphase.extensive.solve
+from dotphase.extensive.score_channel import ScoreChannel, rules, score_map
+from dotphase.extensive.spectral_density import Overlaps
 from result_checks import assert_is_a_result
 
 REFERENCE = Path(__file__).resolve().parents[1] / "reference" / "extensive.csv"
@@ -31,6 +33,12 @@ POINTS = [
 def rows():
     with REFERENCE.open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
+
+
+def coarse_rule(length):
+    rule = rules(length, False)[0]
+    every = slice(None, None, 16)
+    return rule._replace(points=rule.points[:, every], weights=rule.weights[every])
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +109,7 @@ def test_a_quadratic_network_recovers_its_teacher_beyond_the_threshold():
 
 
 def test_the_spectrum_has_the_rank_and_the_trace(solution):
-    eigenvalues, density = solution.spectrum(4000)
+    eigenvalues, density = solution.spectrum()
     assert np.trapezoid(density, eigenvalues) == pytest.approx(solution.rank, rel=1e-3)
     assert np.trapezoid(density * eigenvalues, eigenvalues) == pytest.approx(
         solution.trace, rel=1e-3
@@ -120,8 +128,8 @@ def test_scores_have_the_covariance_of_their_differences(length):
 
 @pytest.mark.parametrize("length", [2, 3])
 def test_slopes_are_derivatives_and_proximal_points_stationary(length):
-    channel = ScoreChannel(length, 0.3, 1.5, rules(length, False, coarse=True)[0])
-    X = channel.sources(Overlaps(0.8, 0.6, 1.0, 0.2))
+    channel = ScoreChannel(length, 0.3, 1.5, coarse_rule(length))
+    X = channel.sources(Overlaps(0.8, 0.6, 1.0, shift=0.2))
     gradient, hessian = channel.slopes(X)
     step = 1e-6 * np.eye(channel.k)[:, :, None]
     for axis in range(channel.k):
@@ -131,7 +139,7 @@ def test_slopes_are_derivatives_and_proximal_points_stationary(length):
         change = (channel.slopes(up)[0] - channel.slopes(down)[0]) / 2e-6
         np.testing.assert_allclose(hessian[axis], change, atol=1e-7)
     for V in (1.0, 300.0):
-        overlaps = Overlaps(0.8, 0.6, V, 0.2)
+        overlaps = Overlaps(0.8, 0.6, V, shift=0.2)
         channel.last = None
         channel.averages(overlaps)
         force = channel.last - channel.sources(overlaps) + V * channel.slopes(channel.last)[0]
@@ -154,5 +162,22 @@ def test_bad_input_is_named(name, value):
 
 
 def test_unsettled_proximal_points_are_not_hidden(monkeypatch):
+    case = {"alpha": 0.3, "rho": 0.5, "ridge": 0.2}
+    channel = ScoreChannel(2, 0.3, 1.5, coarse_rule(2))
+    assert channel.averages(Overlaps(0.8, 0.6, 1.0)).unsettled == 0
     monkeypatch.setattr(dotphase.extensive.score_channel, "MAX_NEWTON", 0)
-    assert not dp.wide.solve(alpha=0.7, rho=0.5, ridge=0.1).converged
+    channel.last = None
+    unsettled = channel.averages(Overlaps(0.8, 0.6, 1.0)).unsettled
+    assert unsettled > dotphase.extensive.solve.MAX_UNSETTLED
+    monkeypatch.undo()
+    monkeypatch.setattr(dotphase.extensive.solve, "MAX_UNSETTLED", 0.0)
+    assert not dp.wide.solve(**case).converged
+
+
+def test_the_text_has_errors_and_the_side_of_the_onset(solution):
+    lines = str(solution).splitlines()
+    assert all("±" in line for line in lines[1:] if "shift" not in line and "onset" not in line)
+    assert "semantic" in lines[-1]
+    below = dp.wide.solve(alpha=0.01, rho=0.5, ridge=0.2)
+    assert "below the onset" in str(below)
+    assert "± " in str(dp.wide.bayes(alpha=0.1, rho=0.5))

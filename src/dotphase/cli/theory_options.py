@@ -1,6 +1,6 @@
 """Options and output shared by the commands along alpha, `curve` and `compare`.
 
-Both offer two theories: state evolution and the dynamics.
+Both offer state evolution and the dynamics, and `compare` one pass.
 """
 
 from collections.abc import Callable, Iterable
@@ -39,7 +39,12 @@ BRANCHES = Choice("dotphase.theory.branches:BRANCHES")
 SOLVER = ("log2_points", "rtol", "max_log2_points")
 
 
-def curve_options(branches_help: str, dynamics: Iterable[Parameter]) -> Callable[[F], F]:
+def curve_options(
+    branches_help: str,
+    dynamics: Iterable[Parameter],
+    theory: Parameter = THEORY,
+    names: Choice = BRANCHES,
+) -> Callable[[F], F]:
     """Add the options of a curve, passed to the command as `arguments` of `dp.curve` and `request`.
 
     The arguments are alphas, branches, theory and its settings.
@@ -50,11 +55,11 @@ def curve_options(branches_help: str, dynamics: Iterable[Parameter]) -> Callable
         @alphas_option
         @click.option(
             "--branches",
-            type=DistinctValues(BRANCHES),
+            type=DistinctValues(names),
             default="semantic,positional",
             help=branches_help,
         )
-        @option(THEORY)
+        @option(theory)
         @parameter_options(parameters_of_dynamics, "dynamics")
         @task_options("theory", *SOLVER, rtol=1e-2, max_log2_points=14)
         @request_options
@@ -83,6 +88,9 @@ def _select_settings(
     if theory == "state_evolution":
         refuse_options(dynamics, "--theory state_evolution")
         return solver
-    refuse_options(SOLVER, "--theory dynamics")
+    refuse_options(SOLVER, f"--theory {theory}")
+    if theory == "one_pass":
+        refuse_options([name for name in dynamics if name != "lr"], "--theory one_pass")
+        return {"lr": dynamics["lr"]}
     changes = {name: value for name, value in dynamics.items() if name != "ensemble"}
     return {"log2_ensemble": dynamics["ensemble"], **changes}

@@ -44,9 +44,6 @@ from dotphase.numerics.linalg import matrix_sqrt
 from dotphase.numerics.proximal_map import vmap_points
 from dotphase.numerics.quadrature import Rule
 
-#: Eigenvalues below this multiple of the largest are zero.
-ZERO = 1e-12
-
 Coordinates = Float[Array, "r base"]
 #: Coordinates and Gram matrix of `pack`.
 State = Float[Array | np.ndarray, " state"]
@@ -92,13 +89,13 @@ def step(
     """Return the state after a step with given averages; `duration` is its sentences over d."""
     r = len(weights)
     moved = weights - lr * duration * free * (averages.drift + model.ridge * weights)
-    known, gram = moved[:, :-r], moved[:, -r:] @ moved[:, -r:].T
+    aligned, gram = moved[:, :-r], moved[:, -r:] @ moved[:, -r:].T
     gram = gram + lr**2 * duration * averages.noise
     if spherical:
-        lengths = jnp.sqrt(jnp.sum(known**2, axis=1) + jnp.diag(gram))
+        lengths = jnp.sqrt(jnp.sum(aligned**2, axis=1) + jnp.diag(gram))
         factors = (jnp.linalg.norm(weights, axis=1) / lengths)[:, None]
-        known, gram = factors * known, factors * gram * factors.T
-    return jnp.concatenate([known.ravel(), gram.ravel()])
+        aligned, gram = factors * aligned, factors * gram * factors.T
+    return jnp.concatenate([aligned.ravel(), gram.ravel()])
 
 
 @eqx.filter_jit
@@ -130,8 +127,9 @@ def unpack(state: State, start: Initialization) -> Coordinates:
     """Return the coordinates of a state."""
     r, base = start.weights.shape
     state = jnp.asarray(state)
-    known = state[: r * (base - r)].reshape(r, base - r)
-    return jnp.concatenate([known, matrix_sqrt(state[r * (base - r) :].reshape(r, r))], axis=1)
+    aligned, gram = jnp.split(state, [r * (base - r)])
+    rest = matrix_sqrt(gram.reshape(r, r))
+    return jnp.concatenate([aligned.reshape(r, base - r), rest], axis=1)
 
 
 def limit_averages(
@@ -139,26 +137,19 @@ def limit_averages(
 ) -> Averages:
     """Average over Gaussian fields; the basis begins with Q*.
 
-    The fields outside Q* have covariance ``C_o C_o^T`` with the coordinates C_o outside Q*. Given
-    these fields, the coordinates of x_l have conditional means that are linear in them.
+    The fields outside Q* are ``C_o z``, with coordinates ``C_o = U diag(s) V`` outside Q*. They
+    depend on r combinations of z, for which the rows of the polar factor UV are a basis. The
+    conditional mean of z given the fields has no other component.
     """
     t, r, length = model.teacher_rank, len(weights), model.length
     fields = length * (t + r)
     zeta = jnp.asarray(rule.points[:fields]).reshape(length, t + r, -1)
     scaled = jnp.asarray(model.sigma)[:, None, None] * zeta
-    h, xi = scaled[:, :t], scaled[:, t:]
-    others = weights[:, t:]
-    values, vectors = jnp.linalg.eigh(others @ others.T)
-    present = values > ZERO * jnp.sum(weights**2)
-    size = jnp.sqrt(jnp.where(present, values, 1.0))
-    root = (vectors * jnp.where(present, size, 0.0)) @ vectors.T
-    inverse = (vectors * jnp.where(present, 1 / size, 0.0)) @ vectors.T
-    means = jnp.einsum("rb,lrn->lbn", inverse @ others, xi)
+    U, _, V = jnp.linalg.svd(weights[:, t:], full_matrices=False)
+    h, means = scaled[:, :t], jnp.einsum("rb,lrn->lbn", U @ V, scaled[:, t:])
     tokens = jnp.concatenate([h, means], axis=1) + positions[..., None]
-    x = jnp.einsum("rt,ltn->lrn", weights[:, :t], h) + jnp.einsum("rs,lsn->lrn", root, xi)
-    x = x + (positions @ weights.T)[..., None]
     target = vmap_points(model.label)(h, jnp.asarray(rule.points[fields:]))
-    force = vmap_points(jax.grad(model.energy))(x, target)
+    force = vmap_points(jax.grad(model.energy))(jnp.einsum("rb,lbn->lrn", weights, tokens), target)
     weighted = jnp.asarray(rule.weights) * force
     return Averages(
         drift=jnp.einsum("lrn,lbn->rb", weighted, tokens),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Unpack
 
@@ -18,7 +18,6 @@ from scipy.integrate import solve_ivp
 
 from dotphase.config import validation
 from dotphase.config.formatting import Description, format_value
-from dotphase.config.serialization import fields_except
 from dotphase.config.settings import replace_fields
 from dotphase.dmft import one_pass
 from dotphase.dmft.conditioned_descent import Initialization
@@ -27,7 +26,7 @@ from dotphase.dmft.initialization import (
     limit_initialization,
     warn_if_fixed,
 )
-from dotphase.dmft.online_settings import SCHEDULES, OnlineFields, OnlineSettings
+from dotphase.dmft.settings import LearningRate, OnlineFields, OnlineSettings
 from dotphase.dmft.test_error import field_rule
 from dotphase.errors import InvalidInput
 from dotphase.finite_d.datasets import count_sentences
@@ -74,7 +73,6 @@ MAX_LIFTED = 2**14
 #: Printed rows of a path.
 PRINTED = 8
 
-LearningRate = float | Callable[[float], float]
 Rates = Callable[[np.ndarray], np.ndarray]
 Start = str | PrescribedStart | StartFunction
 Values = dict[str, Float[np.ndarray, "runs alphas"]]
@@ -89,7 +87,7 @@ class OnePass(Result):
     ----------
     model, start, d : arguments of `online`; d is None in the limit
     settings : update rule and accuracy
-    alpha : sentences seen so far, per dimension
+    alpha : sentences seen so far, per dimension, after whole steps
     lr : learning rate at each alpha
     test_error : test error at each alpha
     theta, m, q : norms of the overlaps of token 1
@@ -122,7 +120,7 @@ class OnePass(Result):
     m: Float[np.ndarray, " alphas"]
     q: Float[np.ndarray, " alphas"]
     stderr: dict[str, Float[np.ndarray, " alphas"]]
-    samples: Values
+    samples: Values = field(repr=False)
     seconds: float
 
     @property
@@ -171,10 +169,6 @@ class OnePass(Result):
         names = [mechanism_of(s, p, self.d or 2**30) for s, p in zip(*last, strict=True)]
         return {name: names.count(name) / len(names) for name in (*MECHANISMS, DIVERGED_RUN)}
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the path as plain numbers and lists, ready for JSON."""
-        return {**fields_except(self, "model", "settings", "samples"), **vars(self.settings)}
-
     @property
     def description(self) -> Description:
         """Values with errors at a few alphas."""
@@ -188,7 +182,9 @@ class OnePass(Result):
                 format_value(getattr(self, name)[k], self.stderr[name][k]) for name in QUANTITIES
             )
             table.append((f"{self.alpha[k]:g}", *cells))
-        return Description(title, notes=(f"{self.seconds:.1f} s",), table=tuple(table))
+        duration = self.settings.duration(self.d)
+        notes = (f"alpha in whole steps of {duration:g}",) if duration else ()
+        return Description(title, notes=(*notes, f"{self.seconds:.1f} s"), table=tuple(table))
 
 
 @in_double_precision
@@ -214,7 +210,8 @@ def online(
     model : Model
         Teacher, student and data, with white tokens.
     alpha : float or increasing sequence
-        Sentences per dimension at the end, or at all recorded moments.
+        Sentences per dimension at the end, or at all recorded moments. At finite d and for batches
+        these are rounded to whole steps; `OnePass.alpha` has the rounded values.
     lr : float or callable
         Learning rate, or a function of alpha.
     start : {"semantic", "positional", "mixed", "random"}, `start_from` or callable
@@ -246,12 +243,13 @@ def online(
     refuse_spectrum(model, "one pass")
     refuse(model, "one pass", "latent", "correlation")
     alphas = _alphas(alpha)
-    rates = partial(_learning_rates, lr, settings.schedule, float(alphas[-1]))
+    rates = partial(settings.learning_rates, lr, float(alphas[-1]))
     if d is not None:
         count_sentences(model, float(alphas[-1]), d)
-    duration = settings.batch_fraction if d is None else _batch(settings, d) / d
-    if duration:
-        alphas = _multiples(alphas, duration)
+    if duration := settings.duration(d):
+        steps = np.unique(np.round(alphas / duration).astype(np.int64))
+        validation.integer("number of steps", int(steps[-1]), at_least=1, at_most=MAX_STEPS)
+        alphas = steps * duration
     if d is None:
         values, stderr = _limit(model, alphas, rates, start, settings)
     else:
@@ -274,17 +272,6 @@ def _alphas(alpha: Any) -> Float[np.ndarray, " alphas"]:
     return grid if grid[0] == 0 else np.concatenate([[0.0], grid])
 
 
-def _learning_rates(
-    lr: LearningRate, schedule: str, end: float, alphas: np.ndarray
-) -> Float[np.ndarray, " alphas"]:
-    """Return the learning rate at each alpha."""
-    if callable(lr):
-        base = [validation.number("lr", lr(alpha), at_least=0) for alpha in alphas.tolist()]
-    else:
-        base = [validation.number("lr", lr, above=0)]
-    return np.maximum(base * SCHEDULES[schedule](alphas, end), 0.0)
-
-
 def _limit(
     model: Model, alphas: np.ndarray, rates: Rates, start: Start, settings: OnlineSettings
 ) -> tuple[Values, Errors]:
@@ -294,14 +281,14 @@ def _limit(
     results = []
     for rule in _rules(model, settings):
         if settings.batch_fraction:
-            steps = _steps(alphas, rates, settings.batch_fraction, settings)
+            steps = _steps(alphas, rates, settings, None)
             path = one_pass.descend(model, initial, *steps, rule)
         else:
             path = _integrate(model, initial, alphas, rates, rule, settings.spherical)
-        results.append(_measure(model, initial, path, rule))
+        results.append(_measure(model, initial, path, rule, None))
     values, check = results
-    stderr = {name: np.abs(values[name] - check[name]) for name in QUANTITIES}
-    return {name: row[None] for name, row in values.items()}, stderr
+    stderr = {name: np.abs(np.asarray(values[name] - check[name])) for name in QUANTITIES}
+    return {name: np.asarray(row)[None] for name, row in values.items()}, stderr
 
 
 def _rules(model: Model, settings: OnlineSettings) -> tuple[Rule, Rule]:
@@ -358,20 +345,16 @@ def _finite(
     initialize = resolve_start(model, start, settings.scale)
     keys = jax.random.split(jax.random.key(settings.seed), (settings.repetitions, 2))
     initial = jax.vmap(lambda key: finite_d_initialization(model, initialize, d, key))(keys[:, 0])
-    batch = _batch(settings, d)
-    steps = _steps(alphas, rates, batch / d, settings)
+    steps = _steps(alphas, rates, settings, d)
+    rule = _rules(model, settings)[0]
 
     def run(initial: Initialization, key: Array) -> Array:
-        sentences = one_pass.Sentences(key, batch, jnp.asarray(float(d)))
+        sentences = one_pass.Sentences(key, settings.batch(d), jnp.asarray(float(d)))
         return one_pass.descend(model, initial, *steps, sentences)
 
     paths = jax.vmap(run)(initial, keys[:, 1])
-    rule = _rules(model, settings)[0]
-    rows = [
-        _measure(model, jax.tree.map(lambda part, k=k: part[k], initial), path, rule, d)
-        for k, path in enumerate(paths)
-    ]
-    values = {name: np.stack([row[name] for row in rows]) for name in QUANTITIES}
+    rows = jax.lax.map(lambda run: _measure(model, run[0], run[1], rule, d), (initial, paths))
+    values = {name: np.asarray(rows[name]) for name in QUANTITIES}
     unknown = np.full(len(alphas), np.nan)
     errors = {
         name: error_of_mean(runs) if len(runs) > 1 else unknown for name, runs in values.items()
@@ -379,56 +362,35 @@ def _finite(
     return values, errors
 
 
-def _batch(settings: OnlineSettings, d: int) -> int:
-    """Return the sentences of a step."""
-    return max(1, round(settings.batch_fraction * d))
-
-
-def _multiples(alphas: np.ndarray, duration: float) -> np.ndarray:
-    """Round alphas to multiples of a step."""
-    steps = np.unique(np.round(alphas / duration).astype(np.int64))
-    validation.integer("number of steps", int(steps[-1]), at_least=1, at_most=MAX_STEPS)
-    return steps * duration
-
-
 def _steps(
-    alphas: np.ndarray, rates: Rates, duration: float, settings: OnlineSettings
+    alphas: np.ndarray, rates: Rates, settings: OnlineSettings, d: int | None
 ) -> tuple[Array, float, Array, bool]:
     """Return the learning rate of every step, and the next arguments of `one_pass.descend`."""
+    duration = settings.duration(d)
     recorded = np.round(alphas / duration).astype(np.int64)
     lr = rates(np.arange(recorded[-1]) * duration)
     return jnp.asarray(lr), duration, jnp.asarray(recorded), settings.spherical
 
 
+@eqx.filter_jit
 def _measure(
     model: Model,
     initial: Initialization,
     path: Float[Array, "alphas r base"],
     rule: Rule,
-    d: int | None = None,
-) -> dict[str, Float[np.ndarray, " alphas"]]:
-    """Return test error, in dimension d, and norms of the overlaps of token 1 along a path."""
-    size = path.shape[-1] if d is None else min(d, MAX_LIFTED)
-    values = _measure_lifted(model, initial, path, rule, size, d is None)
-    return {name: np.asarray(row) for name, row in values.items()}
-
-
-@eqx.filter_jit
-def _measure_lifted(
-    model: Model,
-    initial: Initialization,
-    path: Float[Array, "alphas r base"],
-    rule: Rule,
-    size: int,
-    limit: bool,
+    d: int | None,
 ) -> dict[str, Float[Array, " alphas"]]:
-    """Measure weights that have these coordinates in a number of dimensions."""
+    """Return test error, in dimension d, and norms of the overlaps of token 1 along a path.
+
+    They are measured on weights that have these coordinates in at most `MAX_LIFTED` dimensions.
+    """
+    size = path.shape[-1] if d is None else min(d, MAX_LIFTED)
 
     def lift(rows: Float[Array, "rows base"]) -> Float[Array, "rows size"]:
         return jnp.pad(rows, ((0, 0), (0, size - rows.shape[1])))
 
     teacher, positions = np.sqrt(size) * lift(initial.teacher).T, lift(initial.positions)
-    test_error = field_error if limit else attention_error
+    test_error = field_error if d is None else attention_error
 
     def measure(coordinates: Float[Array, "r base"]) -> dict[str, Array]:
         weights = np.sqrt(size) * lift(coordinates).T

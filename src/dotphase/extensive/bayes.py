@@ -11,23 +11,24 @@ where the density is that of the eigenvalues of the noisy matrix (`spectral_dens
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import brentq
 
 from dotphase.config import validation
-from dotphase.config.serialization import fields_except
+from dotphase.config.formatting import Description
+from dotphase.extensive.score_channel import count_scores
+from dotphase.extensive.solve import WideResult
 from dotphase.extensive.spectral_density import NODES, spectral_density
-from dotphase.extensive.transitions import count_scores, recovery
-from dotphase.storage.results import Result
+from dotphase.extensive.transitions import recovery
 
 #: Range of log snr that is searched.
 LOG_SNR = (np.log(1e-9), np.log(1e13))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WideBayes(Result):
+class WideBayes(WideResult):
     """Bayes-optimal estimate of the teacher's matrix S*.
 
     Attributes
@@ -55,9 +56,11 @@ class WideBayes(Result):
     exact_recovery: bool
     stderr: dict[str, float]
 
-    def to_dict(self) -> dict[str, Any]:
-        """The result as plain numbers, ready for JSON."""
-        return fields_except(self)
+    @property
+    def description(self) -> Description:
+        """Both numbers with their errors."""
+        recovery = ("exact recovery",) if self.exact_recovery else ()
+        return self.describe("Bayes-optimal wide attention", *recovery)
 
 
 def denoising_error(snr: float, rho: float, nodes: int = NODES) -> float:
@@ -88,13 +91,13 @@ def bayes(*, alpha: float, rho: float, length: int = 2) -> WideBayes:
     exact = alpha >= recovery(rho=rho, length=length).bayes
     mmse = error = 0.0
     if not exact:
-        known = count_scores(length) * alpha
+        scores = count_scores(length) * alpha
 
         def excess(log_snr: float) -> float:
             snr = float(np.exp(log_snr))
-            return float(np.log(snr * denoising_error(snr, rho) / known))
+            return float(np.log(snr * denoising_error(snr, rho) / scores))
 
         snr = float(np.exp(brentq(excess, *LOG_SNR, xtol=1e-13)))
-        mmse = known / snr
+        mmse = scores / snr
         error = abs(denoising_error(snr, rho) - denoising_error(snr, rho, NODES // 2))
     return WideBayes(alpha, rho, length, mmse, 1 + rho - mmse, exact, {"mmse": error, "q": error})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,7 @@ def curve(alphas: Sequence[float], **options: Any) -> xr.Dataset:
     """
     grid = validation.grid("alphas", alphas).tolist()
     solutions = [solve(alpha=alpha, **options) for alpha in grid]
-    dataset = _along_alpha(solutions, [vars(solution) for solution in solutions])
+    dataset = _along_alpha(solutions)
     return dataset.assign_attrs(provenance(**options, onset=onset(**options)))
 
 
@@ -74,17 +74,17 @@ def compare(
     validation.integer("length", options.get("length", 2), at_least=2)
     theory = curve(alphas, **options)
     runs = [train(alpha=alpha, **sizes, **options) for alpha in theory["alpha"].values.tolist()]
-    training = _along_alpha(runs, [run.mean for run in runs])
+    training = _along_alpha(runs)
     source = xr.Variable("source", ["theory", "training"])
     both = xr.concat([theory[list(training)], training], source, combine_attrs="override")
     return both.assign_attrs(theory.attrs | sizes)
 
 
-def _along_alpha(results: Sequence[Any], means: Sequence[Mapping[str, float]]) -> xr.Dataset:
+def _along_alpha(results: Sequence[Any]) -> xr.Dataset:
     """Tabulate means and errors, with their long names."""
     variables: dict[str, Any] = {}
     for name in results[0].stderr:
-        variables[name] = ("alpha", [mean[name] for mean in means])
+        variables[name] = ("alpha", [result.mean[name] for result in results])
         variables[f"{name}_stderr"] = ("alpha", [result.stderr[name] for result in results])
     variables["converged"] = ("alpha", [bool(np.all(result.converged)) for result in results])
     dataset = add_labels(xr.Dataset(variables, {"alpha": [result.alpha for result in results]}))

@@ -19,13 +19,14 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from dotphase.extensive.spectral_density import Overlaps
 from dotphase.model.paper import kind_mixing
 from dotphase.numerics.quadrature import Rule, sobol_rule
 
-#: Spacing and radius of the lattice for two tokens; the coarse one is for the first stage.
-LATTICE, COARSE_LATTICE = (0.5, 6.5), (0.75, 4.5)
+#: Spacing and radius of the lattice for two tokens.
+SPACING, RADIUS = 0.5, 6.5
 #: log2 of the Sobol points of one scramble for longer sentences, and number of scrambles.
-LOG2_POINTS, COARSE_LOG2_POINTS, SCRAMBLES = 13, 9, 4
+LOG2_POINTS, SCRAMBLES = 13, 4
 #: Longest Newton step, largest number of them, and largest number of halvings.
 MAX_STEP, MAX_NEWTON, MAX_HALVINGS = 2.0, 60, 12
 #: Response up to which the proximal energy is convex.
@@ -42,6 +43,11 @@ Points = slice | np.ndarray
 ALL = slice(None)
 
 
+def count_scores(length: int) -> int:
+    """Number k of independent scores that the labels of a sentence determine."""
+    return 1 if length == 1 else length * (length + 1) // 2 - 1
+
+
 @cache
 def score_map(length: int) -> tuple[Float[np.ndarray, "L L k"], Float[np.ndarray, " k"]]:
     """The logits E of independent scores, and the direction e of positional weights."""
@@ -51,19 +57,10 @@ def score_map(length: int) -> tuple[Float[np.ndarray, "L L k"], Float[np.ndarray
         fields[a, b, index] = fields[b, a, index] = np.sqrt(1.0 + (a == b))
     fields -= fields.mean(axis=1, keepdims=True)
     left, values, _ = np.linalg.svd(fields.reshape(length**2, -1), full_matrices=False)
-    k = len(pairs) - 1
+    k = count_scores(length)
     logits = left[:, :k] * values[:k]
     identity = (np.eye(length) - 1 / length).ravel()
     return logits.reshape(length, length, k), np.linalg.pinv(logits) @ identity
-
-
-class Overlaps(NamedTuple):
-    """The unknowns: overlaps, response and the shift u by positions."""
-
-    q: float
-    m: float
-    V: float
-    shift: float
 
 
 class ScoreAverages(NamedTuple):
@@ -83,7 +80,7 @@ class ScoreAverages(NamedTuple):
 
 
 @lru_cache(maxsize=8)
-def rules(length: int, mirrored: bool, coarse: bool = False) -> tuple[Rule, ...]:
+def rules(length: int, mirrored: bool) -> tuple[Rule, ...]:
     """Point sets for ``(s, xi)/sqrt(variance)``; the spread of their averages is the error.
 
     Two tokens have the two interleaved halves of a lattice, each with the points of even or odd
@@ -91,15 +88,12 @@ def rules(length: int, mirrored: bool, coarse: bool = False) -> tuple[Rule, ...]
     symmetry, the lattice is `mirrored`.
     """
     if length > 2:
-        k = length * (length + 1) // 2 - 1
-        log2_points = COARSE_LOG2_POINTS if coarse else LOG2_POINTS
-        seeds = np.random.SeedSequence(length).spawn(SCRAMBLES)
-        return tuple(sobol_rule(log2_points, 2 * k, np.random.default_rng(seed)) for seed in seeds)
-    spacing, radius = COARSE_LATTICE if coarse else LATTICE
-    size = int(radius / spacing)
+        rngs = np.random.default_rng(length).spawn(SCRAMBLES)
+        return tuple(sobol_rule(LOG2_POINTS, 2 * count_scores(length), rng) for rng in rngs)
+    size = int(RADIUS / SPACING)
     index = np.indices([2 * size + 1] * 4).reshape(4, -1) - size
-    squared = spacing**2 * np.sum(index**2, axis=0)
-    inside, weights = squared <= radius**2, np.exp(-squared / 2)
+    squared = SPACING**2 * np.sum(index**2, axis=0)
+    inside, weights = squared <= RADIUS**2, np.exp(-squared / 2)
     # One representative of each orbit: exchange of the tokens changes the signs of s_2 and xi_2.
     for first, second in ((1, 3), (0, 2)) if mirrored else ((1, 3),):
         sign = np.sign((size + 1) * index[first] + index[second])
@@ -107,7 +101,7 @@ def rules(length: int, mirrored: bool, coarse: bool = False) -> tuple[Rule, ...]
         weights = weights * (1 + sign)
     halves = [inside & (index.sum(axis=0) % 2 == parity) for parity in (0, 1)]
     return tuple(
-        Rule(spacing * index[:, half], weights[half] / weights[half].sum()) for half in halves
+        Rule(SPACING * index[:, half], weights[half] / weights[half].sum()) for half in halves
     )
 
 
@@ -174,9 +168,10 @@ class ScoreChannel:
 
     def sources(self, overlaps: Overlaps) -> Scores:
         """The student's scores w for a fresh sentence."""
-        q, m, _, shift = overlaps
+        q, m = overlaps.q, overlaps.m
+        shift = overlaps.shift * self.direction[:, None]
         rest = np.sqrt(max(q - m**2 / self.Q, 0.0))
-        return shift * self.direction[:, None] + m / self.Q * self.teacher + rest * self.noise
+        return shift + m / self.Q * self.teacher + rest * self.noise
 
     def averages(self, overlaps: Overlaps) -> ScoreAverages:
         """Averages at the proximal points."""

@@ -19,16 +19,9 @@ from jaxtyping import Float
 
 from dotphase.config import validation
 from dotphase.config.formatting import LABELS, Description, format_value
-from dotphase.config.serialization import fields_except
 from dotphase.extensive import QUANTITIES
-from dotphase.extensive.score_channel import (
-    Overlaps,
-    QuadraticChannel,
-    ScoreAverages,
-    ScoreChannel,
-    rules,
-)
-from dotphase.extensive.spectral_density import MatrixOverlaps, bands, resolvent, thresholded
+from dotphase.extensive.score_channel import QuadraticChannel, ScoreAverages, ScoreChannel, rules
+from dotphase.extensive.spectral_density import Overlaps, bands, spectral_density, thresholded
 from dotphase.numerics.fixed_point import FixedPoint, Iteration, fixed_point
 from dotphase.storage.results import Result
 
@@ -36,9 +29,8 @@ Channel = ScoreChannel | QuadraticChannel
 #: The unknowns (log q, log m, log V, u).
 Unknowns = Float[np.ndarray, "4"]
 
-#: Accuracy on the few points of the first stage, and on all points.
-COARSE = Iteration(tolerance=1e-4, floor=1e-3, step=0.6, near=1.0, max_steps=300)
-FINE = Iteration(tolerance=1e-9, floor=1e-7, step=1.0, max_steps=200)
+#: Accuracy of the fixed point.
+ITERATION = Iteration(tolerance=1e-9, floor=1e-7, step=1.0, max_steps=300)
 #: Largest change of log q, log m, log V and u in one step.
 MAX_CHANGE = 2.0
 #: Largest share of sentences without a converged proximal point in a converged solution.
@@ -60,8 +52,32 @@ class WidePoint:
     omega: float
 
 
+class WideResult(Result):
+    """Numbers of wide attention; `stderr` has their errors."""
+
+    stderr: dict[str, float]
+
+    @property
+    def mean(self) -> dict[str, float]:
+        """The numbers by name; means over students after training."""
+        return {name: float(np.mean(getattr(self, name))) for name in self.stderr}
+
+    def describe(self, title: str, *notes: str) -> Description:
+        """Return the parameters and every number with its error."""
+        names = ("alpha", "rho", "ridge", "length", "omega", "d")
+        values = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        title += " at " + ", ".join(f"{name} = {value:g}" for name, value in values.items())
+        rows = []
+        for name, value in self.mean.items():
+            error = self.stderr[name]
+            short = 0 < error < 1e-6 * abs(value)
+            text = f"{value:.6g} ± {error:.1g}" if short else format_value(value, error)
+            rows.append((LABELS.get(name, name), text))
+        return Description(title, tuple(rows), notes)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class WideSolution(WidePoint, Result):
+class WideSolution(WidePoint, WideResult):
     """Fixed point of the state evolution of a student of extensive rank.
 
     Attributes
@@ -73,7 +89,8 @@ class WideSolution(WidePoint, Result):
     train_loss : minimum of the training loss divided by d^2
     test_error : ``sum_ab (T - S)_ab^2/L`` on fresh sentences
     converged, residual, iterations : state of the fixed-point iteration
-    stderr : half the spread over point sets for two tokens, standard error for more
+    stderr : half the spread over point sets for two tokens, standard error for more, and the
+        residual of the iteration
     force : ``vhat, mhat, chihat``; S has the spectrum ``(mhat S* + sqrt(chihat) Z - ridge)_+/vhat``
     seconds : wall time
 
@@ -101,14 +118,12 @@ class WideSolution(WidePoint, Result):
     force: tuple[float, float, float] = field(repr=False)
     seconds: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """The solution as plain numbers, ready for JSON."""
-        return fields_except(self, "force")
-
     def spectrum(
         self, points: int = 400
     ) -> tuple[Float[np.ndarray, " x"], Float[np.ndarray, " x"]]:
-        """Positive eigenvalues of S on a grid, and their density, which integrates to `rank`.
+        """Positive eigenvalues of S, and their density, which integrates to `rank`.
+
+        Every band of eigenvalues has this number of points, which are denser at its edges.
 
         Examples
         --------
@@ -117,25 +132,15 @@ class WideSolution(WidePoint, Result):
         True
         """
         vhat, mhat, chihat = self.force
-        if self.rank == 0:
-            return np.zeros(0), np.zeros(0)
-        noise = float(np.sqrt(chihat))
-        edges = bands(mhat, noise, self.rho)
-        x = np.linspace(max(edges[0][0], self.ridge), edges[-1][1], points + 2)[1:-1]
-        density = np.maximum(-resolvent(x, mhat, noise, self.rho).imag, 0) / np.pi
-        return (x - self.ridge) / vhat, density * vhat
+        spectrum = spectral_density(mhat, float(np.sqrt(chihat)), self.rho, self.ridge, points)
+        return (spectrum.x - self.ridge) / vhat, spectrum.density * vhat
 
     @property
     def description(self) -> Description:
-        """Overlaps and losses with their errors."""
-        state = "" if self.converged else "NOT CONVERGED: "
-        title = (
-            f"{state}wide attention at alpha = {self.alpha:g}, rho = {self.rho:g}, "
-            f"ridge = {self.ridge:g}: test_error = {self.test_error:.6g}"
-        )
-        rows = ((LABELS.get(name, name), format_value(getattr(self, name), self.stderr[name]))
-                for name in QUANTITIES)  # fmt: skip
-        return Description(title, tuple(rows))
+        """Overlaps and losses with their errors, and whether S has a semantic part."""
+        title = ("" if self.converged else "NOT CONVERGED: ") + "wide attention"
+        below = "S = 0: below the onset of the semantic part"
+        return self.describe(title, "semantic: S > 0, above the onset" if self.rank else below)
 
 
 def check_point(alpha: float, rho: float, ridge: float, length: int, omega: float) -> WidePoint:
@@ -150,11 +155,11 @@ def check_point(alpha: float, rho: float, ridge: float, length: int, omega: floa
     )
 
 
-def channels(point: WidePoint, coarse: bool = False) -> list[Channel]:
+def channels(point: WidePoint) -> list[Channel]:
     """The output side on all point sets."""
     if point.length == 1:
         return [QuadraticChannel(1 + point.rho)]
-    sets = rules(point.length, mirrored=point.omega == 0, coarse=coarse)
+    sets = rules(point.length, mirrored=point.omega == 0)
     return [ScoreChannel(point.length, point.omega, 1 + point.rho, rule) for rule in sets]
 
 
@@ -185,35 +190,37 @@ def solve(
     start = time.perf_counter()
     point = check_point(alpha, rho, ridge, length, omega)
     rows, iterations = [], []
-    y: Unknowns | None = None
+    Q = 1 + rho
+    y: Unknowns = np.append(np.log([0.05 * Q, 0.1 * Q, 0.1 / ridge]), 0.0)
     for channel in channels(point):
         overlaps = empty_overlaps(channel, omega)
         if upper_edge(alpha, channel.averages(overlaps), rho) > ridge:
-            iterations.append(_iterate(point, channel, _initial(point) if y is None else y, FINE))
+            iterations.append(_iterate(point, channel, y))
             y = iterations[-1].x
             overlaps = _overlaps(y)
         rows.append(_measure(point, channel, overlaps))
     table = {name: [row[name] for row in rows] for name in rows[0]}
     mean: dict[str, Any] = {name: float(np.mean(values)) for name, values in table.items()}
+    residual = max((iteration.residual for iteration in iterations), default=0.0)
     # The two halves of a lattice err in opposite directions.
     shrink = 1 / np.sqrt(len(rows)) if length > 2 else 0.5
+    spread = {name: shrink * np.std(table[name], ddof=len(rows) > 1) for name in QUANTITIES}
     return WideSolution(
         **vars(point),
         **{name: mean[name] for name in QUANTITIES},
         converged=all(iteration.outcome.success for iteration in iterations)
         and max(table["unsettled"]) < MAX_UNSETTLED,
-        residual=max((iteration.residual for iteration in iterations), default=0.0),
+        residual=residual,
         iterations=sum(iteration.iterations for iteration in iterations),
-        stderr={name: float(shrink * np.std(table[name], ddof=len(rows) > 1))
-                for name in QUANTITIES},
+        stderr={name: float(spread[name] + residual * abs(mean[name])) for name in QUANTITIES},
         force=(mean["vhat"], mean["mhat"], mean["chihat"]),
         seconds=time.perf_counter() - start,
-    )  # fmt: skip
+    )
 
 
 def empty_overlaps(channel: Channel, omega: float) -> Overlaps:
     """The student without semantic part, ``S = 0``, at its best positional shift."""
-    empty = Overlaps(0.0, 0.0, 0.0, 0.0)
+    empty = Overlaps()
     for _ in range(SHIFT_STEPS if omega else 0):
         mean = channel.averages(empty)
         step = mean.force / mean.stiffness
@@ -229,46 +236,34 @@ def upper_edge(alpha: float, mean: ScoreAverages, rho: float) -> float:
 
 
 def _overlaps(y: Unknowns) -> Overlaps:
-    q, m, V = np.exp(y[:3]).tolist()
-    return Overlaps(q, m, V, float(y[3]))
+    return Overlaps(*np.exp(y[:3]).tolist())._replace(shift=float(y[3]))
 
 
-def _initial(point: WidePoint) -> Unknowns:
-    """Initial unknowns, from few points where there are several tokens."""
-    Q = 1 + point.rho
-    y = np.append(np.log([0.05 * Q, 0.1 * Q, 0.1 / point.ridge]), 0.0)
-    if point.length == 1:
-        return y
-    return _iterate(point, channels(point, coarse=True)[0], y, COARSE).x
-
-
-def _matrix(point: WidePoint, mean: ScoreAverages) -> MatrixOverlaps:
+def _matrix(point: WidePoint, mean: ScoreAverages) -> Overlaps:
     """Overlaps of the matrix S that averages over sentences lead to."""
     vhat, mhat, chihat = (point.alpha * each for each in mean[:3])
     return thresholded(vhat, mhat, chihat, point.ridge, point.rho)
 
 
-def _iterate(point: WidePoint, channel: Channel, y: Unknowns, settings: Iteration) -> FixedPoint:
+def _iterate(point: WidePoint, channel: Channel, y: Unknowns) -> FixedPoint:
     """Iterate the equations on one point set."""
 
     def image(y: Unknowns) -> Unknowns:
         overlaps = _overlaps(y)
         mean = channel.averages(overlaps)
-        sizes = np.log(np.maximum(_matrix(point, mean)[:3], 1e-300))
         shift = overlaps.shift - mean.force / mean.stiffness if point.omega else 0.0
-        return y + np.clip(np.append(sizes, shift) - y, -MAX_CHANGE, MAX_CHANGE)
+        target = np.append(np.log(np.maximum(_matrix(point, mean)[:3], 1e-300)), shift)
+        return y + np.clip(target - y, -MAX_CHANGE, MAX_CHANGE)
 
-    return fixed_point(image, y, lambda y: np.ones(4), lambda y: True, settings)
+    return fixed_point(image, y, lambda y: np.ones(4), lambda y: True, ITERATION)
 
 
 def _measure(point: WidePoint, channel: Channel, overlaps: Overlaps) -> dict[str, float]:
     """All numbers of a solution on one point set."""
     mean = channel.averages(overlaps)
-    matrix = _matrix(point, mean)
+    matrix = _matrix(point, mean)._replace(shift=overlaps.shift)
     return {
-        **overlaps._asdict(),
-        "trace": matrix.trace,
-        "rank": matrix.rank,
+        **matrix._asdict(),
         "train_loss": point.alpha * mean.loss + point.ridge * matrix.trace,
         "test_error": 2 / point.length * channel.test_loss(overlaps),
         **{name: point.alpha * getattr(mean, name) for name in ("vhat", "mhat", "chihat")},

@@ -104,19 +104,18 @@ def spectral_density(
     return SpectralDensity(*map(np.concatenate, columns))
 
 
-class MatrixOverlaps(NamedTuple):
-    """Overlaps of the student's matrix, per dimension, as in `QUANTITIES`."""
+class Overlaps(NamedTuple):
+    """Numbers of the student's matrix, per dimension, and its positional shift: `QUANTITIES`."""
 
-    q: float
-    m: float
-    V: float
-    trace: float
-    rank: float
+    q: float = 0.0
+    m: float = 0.0
+    V: float = 0.0
+    trace: float = 0.0
+    rank: float = 0.0
+    shift: float = 0.0
 
 
-def thresholded(
-    vhat: float, mhat: float, chihat: float, ridge: float, rho: float
-) -> MatrixOverlaps:
+def thresholded(vhat: float, mhat: float, chihat: float, ridge: float, rho: float) -> Overlaps:
     r"""Overlaps of ``S = (mhat S* + sqrt(chihat) Z - ridge)_+ / vhat``.
 
     With the eigenvalues x of the matrix in brackets before the shift, and ``y = (x - ridge)_+``,
@@ -126,7 +125,7 @@ def thresholded(
     spectrum = spectral_density(mhat, np.sqrt(chihat), rho, cut=ridge)
     x, weight, hilbert = spectrum.x, spectrum.weight, spectrum.hilbert
     y = x - ridge
-    return MatrixOverlaps(
+    return Overlaps(
         q=float(weight @ y**2) / vhat**2,
         m=float(weight @ (y * (x - chihat * hilbert))) / (mhat * vhat),
         V=float(weight @ (y * hilbert)) / vhat,

@@ -13,14 +13,13 @@ from jaxtyping import Array, Float
 from scipy.optimize import minimize
 
 from dotphase.config import validation
-from dotphase.config.formatting import Description, format_value
+from dotphase.config.formatting import Description
 from dotphase.extensive import QUANTITIES
-from dotphase.extensive.solve import WidePoint, check_point
+from dotphase.extensive.solve import WidePoint, WideResult, check_point
 from dotphase.model.paper import kind_mixing
-from dotphase.numerics.statistics import mean_and_error
+from dotphase.numerics.statistics import error_of_mean
 from dotphase.runtime.memory_limit import check_storage
 from dotphase.runtime.precision import in_double_precision
-from dotphase.storage.results import Result
 
 #: Largest dimension of a token.
 MAX_D = 2000
@@ -35,7 +34,7 @@ MEASURED = {name: text for name, text in QUANTITIES.items() if name != "V"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WideTraining(WidePoint, Result):
+class WideTraining(WidePoint, WideResult):
     """Trained students of unrestricted width, one for each data set.
 
     Attributes
@@ -71,24 +70,16 @@ class WideTraining(WidePoint, Result):
     seconds: float
 
     @property
-    def mean(self) -> dict[str, float]:
-        """Means over data sets."""
-        return {name: mean_and_error(getattr(self, name))[0] for name in MEASURED}
-
-    @property
-    def stderr(self) -> dict[str, float]:
+    def stderr(self) -> dict[str, float]:  # type: ignore[override]
         """Standard errors of the means."""
-        return {name: mean_and_error(getattr(self, name))[1] for name in MEASURED}
+        return {name: float(error_of_mean(getattr(self, name))) for name in MEASURED}
 
     @property
     def description(self) -> Description:
         """Means over data sets with their errors."""
         failed = self.converged.count(False)
         state = f"NOT CONVERGED ({failed} of {len(self.q)}): " if failed else ""
-        title = f"{state}{len(self.q)} students, d = {self.d}, "
-        title += f"alpha = {self.alpha:g}, rho = {self.rho:g}"
-        rows = ((name, format_value(self.mean[name], self.stderr[name])) for name in MEASURED)
-        return Description(title, tuple(rows))
+        return self.describe(f"{state}{len(self.q)} students")
 
 
 @in_double_precision

@@ -10,6 +10,7 @@ import xarray as xr
 from scipy.optimize import brentq, minimize_scalar
 
 from dotphase.config import validation
+from dotphase.extensive.score_channel import count_scores
 from dotphase.extensive.solve import channels, check_point, empty_overlaps, upper_edge
 from dotphase.extensive.spectral_density import NODES, legendre_rule
 from dotphase.storage.labels import add_labels
@@ -57,11 +58,6 @@ class Recovery(NamedTuple):
 
     bayes: float
     ridge: float
-
-
-def count_scores(length: int) -> int:
-    """Number k of independent scores that the labels of a sentence determine."""
-    return 1 if length == 1 else length * (length + 1) // 2 - 1
 
 
 def recovery(*, rho: float, length: int = 2) -> Recovery:

@@ -12,7 +12,11 @@ from dotphase.figures.parts.lines import ALPHA, OVERLAP_LABELS, TEST_ERROR, TRAI
 from dotphase.figures.parts.style import COLORS, MARKERS, ink_color, new_figure
 
 #: Legend of the lines, by theory.
-THEORIES = {"state_evolution": lines.RS_MINIMA, "dynamics": lines.GRADIENT_DESCENT}
+THEORIES = {
+    "state_evolution": lines.RS_MINIMA,
+    "dynamics": lines.GRADIENT_DESCENT,
+    "one_pass": "one pass (theory)",
+}
 #: Color of legend entries that belong to no branch.
 LEGEND_COLOR = COLORS["uninformed"]
 #: Marker of students that are not on the branch; open markers are theory that is not trusted.
@@ -39,33 +43,37 @@ def compare(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
     """
     dataset = dataset.sortby("alpha")
     scale = lines.overlap_scale(dataset)
-    with new_figure(path, 1, 3, size=(10.4, 4.0)) as (figure, axes):
-        loss, error, overlap = axes
+    losses = {"train_loss": TRAIN_LOSS, "test_error": TEST_ERROR}
+    losses = {name: label for name, label in losses.items() if name in dataset}
+    size = (3.5 * (1 + len(losses)), 4.0)
+    with new_figure(path, 1, 1 + len(losses), size=size) as (figure, axes):
+        error, overlap = axes[-2:]
         any_untrusted = False
         for name in dataset["branch"].values.tolist():
             branch = dataset.sel(branch=name)
-            panels = [(loss, "train_loss", 1.0, "-", name), (error, "test_error", 1.0, "-", None)]
+            panels = [
+                (axis, part, 1.0, "-", name if axis is axes[0] else None)
+                for axis, part in zip(axes, losses, strict=False)
+            ]
             theory = branch.sel(source="theory")
             panels += [
                 (overlap, part, scale, dashes, f"{symbol}, {name}")
                 for (part, symbol), dashes in zip(OVERLAP_LABELS.items(), ("-", "--"), strict=True)
                 if bool((theory[part].where(theory["on_branch"]) > lines.MIN_OVERLAP).any())
             ]
-            for axis, part, size, dashes, label in panels:
+            for axis, part, unit, dashes, label in panels:
                 color = COLORS.get(name, ink_color())
                 style = {"color": color, "ls": dashes, "label": label}
-                any_untrusted |= _plot_theory(axis, theory, theory[part] / size, **style)
-                _plot_runs(axis, branch, part, size, color, MARKERS.get(name, "D"))
+                any_untrusted |= _plot_theory(axis, theory, theory[part] / unit, **style)
+                _plot_runs(axis, branch, part, unit, color, MARKERS.get(name, "D"))
         lines.plot_linear_baseline(error, dataset["linear_test_error"])
-        _add_entries(loss, dataset, any_untrusted)
-        for axis, text in zip(axes, (TRAIN_LOSS, TEST_ERROR, "overlaps"), strict=True):
+        _add_entries(axes[0], dataset, any_untrusted)
+        for axis, text in zip(axes, (*losses.values(), "overlaps"), strict=True):
             axis.set(xlabel=ALPHA, ylabel=text, ylim=(0, None))
         overlap.legend()
-        handles = [
-            handle for axis in (loss, error) for handle in axis.get_legend_handles_labels()[0]
-        ]
+        handles = [handle for axis in axes[:-1] for handle in axis.get_legend_handles_labels()[0]]
         figure.legend(handles=handles, loc="outside lower center", ncols=5)
-        lines.use_scientific_ticks(loss, error)
+        lines.use_scientific_ticks(*axes[:-1])
     return figure
 
 

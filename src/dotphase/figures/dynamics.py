@@ -61,7 +61,7 @@ def dynamics(
         for axis, name, color, label in panels:
             _plot_theory(axis, theory, name, scales.get(name, 1.0), color, label)
             if training is not None:
-                _plot_training(axis, training, name, scales.get(name, 1.0), color)
+                plot_training(axis, training, name, scales.get(name, 1.0), color)
         if training is not None:
             d = training.attrs["d"]
             axes[0].plot(
@@ -88,9 +88,11 @@ def _plot_theory(
     axis.fill_between(steps, *band, color=color, alpha=0.2, lw=0)
 
 
-def _plot_training(axis: Any, training: xr.Dataset, name: str, size: float, color: str) -> None:
+def plot_training(
+    axis: Any, training: xr.Dataset, name: str, size: float, color: str, along: str = "step"
+) -> None:
     """Plot means over data sets at a few steps, most of them early, where changes are fast."""
     last = training.sizes["step"] - 1
     marked = np.unique(np.round(last * np.linspace(0, 1, N_MARKED) ** 2).astype(int))
     rows = training[name].isel(step=marked) / size
-    plot_seed_means(axis, rows, rows["step"], fmt="o", color=color, mfc=page_color(), ms=4.5)
+    plot_seed_means(axis, rows, rows[along], fmt="o", color=color, mfc=page_color(), ms=4.5)

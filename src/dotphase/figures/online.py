@@ -3,17 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
-from dotphase.figures.dynamics import OVERLAPS
-from dotphase.figures.parts.lines import TEST_ERROR, overlap_scale, plot_seed_means
+from dotphase.figures.dynamics import OVERLAPS, plot_training
+from dotphase.figures.parts.lines import TEST_ERROR, overlap_scale
 from dotphase.figures.parts.style import COLORS, ink_color, new_figure, page_color
 
 #: Label of the horizontal axis.
 ALPHA = r"sentences seen, $\alpha = n/d$"
-#: Number of points at which trained students are plotted.
-N_MARKED = 12
 
 
 def online(theory: Any, path: str | Path | None = None, training: xr.Dataset | None = None) -> Any:
@@ -39,8 +36,7 @@ def online(theory: Any, path: str | Path | None = None, training: xr.Dataset | N
     with new_figure(path, 1, 2, size=(7.6, 3.4)) as (figure, axes):
         _plot(axes[0], data, training, "test_error", 1.0, ink_color(), "one pass")
         for name, (text, kind) in OVERLAPS.items():
-            scale = 1.0 if name == "m" else size
-            _plot(axes[1], data, training, name, scale, COLORS[kind], text)
+            _plot(axes[1], data, training, name, size, COLORS[kind], text)
         if training is not None:
             label = f"training, $d = {training.attrs['d']}$"
             axes[0].plot([], [], "o", color=ink_color(), mfc=page_color(), label=label)
@@ -63,8 +59,5 @@ def _plot(
     if data.sizes["repetition"] > 1:
         runs = data[f"{name}_samples"].values.T / size
         axis.plot(alpha, runs, color=color, lw=0.5, alpha=0.35)
-    if training is None:
-        return
-    marked = np.linspace(0, training.sizes["step"] - 1, N_MARKED).round().astype(int)
-    rows = training[name].isel(step=marked) / size
-    plot_seed_means(axis, rows, fmt="o", color=color, mfc=page_color(), ms=4.5)
+    if training is not None:
+        plot_training(axis, training, name, size, color, along="alpha")

@@ -106,6 +106,15 @@ class Result(Printable):
         ]
         return Description(", ".join(shown[:MAX_SHOWN]))
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields and those of the settings, ready for JSON.
+
+        The model and fields declared with ``repr=False`` are left out.
+        """
+        fields: Any = dataclasses.fields(self)  # type: ignore[arg-type]
+        hidden = {*DESCRIBED, *(field.name for field in fields if not field.repr)}
+        return {name: value for name, value in _all_fields(self).items() if name not in hidden}
+
     def dataset(self) -> xr.Dataset:
         """Return all numbers and arrays as a dataset with labels, short fields as attributes.
 
@@ -250,6 +259,13 @@ def _fields(result: Any) -> dict[str, Any]:
     return {field.name: getattr(result, field.name) for field in dataclasses.fields(result)}
 
 
+def _all_fields(result: Any) -> dict[str, Any]:
+    """Return the fields of a result, and those of its settings."""
+    values = _fields(result)
+    settings = values.get("settings")
+    return values | (_fields(settings) if dataclasses.is_dataclass(settings) else {})
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, float | int | np.number) and not isinstance(value, bool)
 
@@ -279,10 +295,7 @@ def _is_plain_dataclass(value: Any) -> bool:
 
 def _provenance(result: Result) -> dict[str, Any]:
     """Provenance of a result: its model, its settings and its short fields."""
-    values = _fields(result)
-    settings = values.get("settings")
-    if dataclasses.is_dataclass(settings):
-        values |= _fields(settings)
+    values = _all_fields(result)
     short = {
         name: value
         for name, value in values.items()

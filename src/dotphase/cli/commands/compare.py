@@ -11,11 +11,16 @@ from dotphase.cli.output import progress_bar
 from dotphase.cli.request import Request
 from dotphase.cli.runs import seeds_option
 from dotphase.cli.theory_options import DYNAMICS, curve_options
-from dotphase.config.parameters import Integer, Number, Parameter
+from dotphase.config.parameters import Choice, Integer, Number, Parameter
 
+THEORY = Parameter(
+    "theory", Choice(("state_evolution", "dynamics", "one_pass")), "state_evolution",
+    "Minima of the training loss, the end of gradient descent, or one pass over fresh sentences.",
+)  # fmt: skip
+STARTS = Choice("dotphase.finite_d.initializers:INITIALIZERS")
 #: Descent of theory and students.
 DESCENT = (
-    Parameter("lr", Number(above=0), 4.0, "Dynamics: step size."),
+    Parameter("lr", Number(above=0), 4.0, "Dynamics, one pass: step size."),
     Parameter("steps", Integer(1), 127, "Dynamics: number of steps."),
     DYNAMICS["ensemble"],
 )
@@ -30,11 +35,11 @@ COLUMNS = {"train_loss": 6, "test_error": 6, "theta": 4, "m": 4}
 @click.option("--d", type=POSITIVE, default=1000, help="Dimension of a token.")
 @seeds_option(4)
 @click.option("--amp", is_flag=True, help="Also run message passing.")
-@curve_options("Branches, and starts of training.", DESCENT)
+@curve_options("Branches, and starts of training.", DESCENT, THEORY, STARTS)
 def command(request: Request, arguments: dict[str, Any], d: int, seeds: int, amp: bool) -> int:
     """Solve a model and train it on one grid of alpha, with a verdict at each point.
 
-    With --theory dynamics, students take the same steps as the theory.
+    With --theory dynamics or one_pass, students take the same steps as the theory.
 
     Exit code 3: the solver did not converge at some point. All points are still printed.
     """
@@ -51,9 +56,10 @@ def command(request: Request, arguments: dict[str, Any], d: int, seeds: int, amp
 
 def _summary(dataset: Any) -> dict[str, Any]:
     """Return numbers by source, branch and alpha, and verdicts by branch and alpha."""
+    columns = [part for part in (*COLUMNS, "q") if part in dataset]
     sources = {
-        str(name): {part: dataset[part].sel(source=name).values for part in (*COLUMNS, "q")}
-        | {"stderr": {part: dataset[f"{part}_stderr"].sel(source=name).values for part in COLUMNS}}
+        str(name): {part: dataset[part].sel(source=name).values for part in columns}
+        | {"stderr": {part: dataset[f"{part}_stderr"].sel(source=name).values for part in columns}}
         for name in dataset["source"].values
     }
     names = ("verdict", "score", "worst", "stayed", "trusted", "on_branch", "converged")
@@ -76,7 +82,8 @@ def _print_table(dataset: Any) -> None:
 
     theory = str(dataset.attrs["theory"]).replace("_", " ")
     table = Table(title=f"{theory} and training at d = {dataset.attrs['d']}")
-    for name in ("alpha", "branch", "source", *COLUMNS, "verdict"):
+    columns = {name: digits for name, digits in COLUMNS.items() if name in dataset}
+    for name in ("alpha", "branch", "source", *columns, "verdict"):
         side = "left" if name in ("branch", "source", "verdict") else "right"
         table.add_column(name, justify=side, no_wrap=True)  # type: ignore[arg-type]
     for alpha in sorted(dataset["alpha"].values):
@@ -85,7 +92,7 @@ def _print_table(dataset: Any) -> None:
             labels, verdict = [f"{alpha:.3f}", str(branch)], _verdict(point)
             for source in dataset["source"].values:
                 row = point.sel(source=source)
-                cells = [_cell(row, name, digits) for name, digits in COLUMNS.items()]
+                cells = [_cell(row, name, digits) for name, digits in columns.items()]
                 table.add_row(*labels, str(source), *cells, verdict)
                 labels, verdict = ["", ""], ""
     Console(width=max(140, Console().width)).print(table)

@@ -1,10 +1,11 @@
 """Theory, training and message passing for one model on one grid of alpha.
 
 Each branch of the theory is compared with students trained from the start of the same name. The
-theory is either that of minima of the training loss (replica symmetric) or that of gradient descent
-in the limit of large d; in the second case students take the same steps. Runs that end with another
-mechanism than that of their start have left the branch (`_stayed`). Means are over the others; the
-share of these is part of the result.
+theory is that of minima of the training loss (replica symmetric), of gradient descent in the limit
+of large d, or of one pass at this d; in the last two cases students take the same steps. Runs that
+end with another mechanism than that of their start have left the branch (`_stayed`). Means are over
+the others; the share of these is part of the result. One pass has no branches: all runs that have
+not diverged count.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 import xarray as xr
 
 from dotphase.config import validation
-from dotphase.dmft.settings import DynamicsSettings
+from dotphase.dmft.settings import DynamicsSettings, OnlineSettings
 from dotphase.errors import InvalidInput
 from dotphase.experiments.comparison.agreement import (
     AGREES,
@@ -26,8 +27,9 @@ from dotphase.experiments.comparison.agreement import (
     allowed,
     judge,
 )
+from dotphase.experiments.comparison.one_pass import one_pass
 from dotphase.experiments.dynamics.descent_limits import DESCENT, training_starts
-from dotphase.experiments.theory.curve import CurveFields, curve
+from dotphase.experiments.theory.curve import THEORIES, CurveFields, curve
 from dotphase.experiments.theory.solution_variables import RESULTS
 from dotphase.experiments.training.averages import mean_and_error
 from dotphase.experiments.training.grid import grid
@@ -49,6 +51,14 @@ QUANTITIES = {name: RESULTS[name] for name in ("train_loss", "test_error", "m", 
 LOSSES = ("train_loss", "test_error")
 #: Verdicts at points without a comparison of numbers.
 NO_BRANCH, LEFT = "no such branch", "training leaves it"
+#: Name of the theory of one pass.
+ONE_PASS = "one_pass"
+
+
+class CompareFields(CurveFields, total=False):
+    """Fields of `CurveFields`, and the schedule of one pass."""
+
+    schedule: str
 
 
 def compare(
@@ -61,8 +71,8 @@ def compare(
     theory: str = "state_evolution",
     amp: bool = False,
     progress: Progress = None,
-    settings: SolverSettings | DynamicsSettings | None = None,
-    **changes: Unpack[CurveFields],
+    settings: SolverSettings | DynamicsSettings | OnlineSettings | None = None,
+    **changes: Unpack[CompareFields],
 ) -> xr.Dataset:
     """Solve a model, train it on the same grid of alpha, and give a verdict at each point.
 
@@ -77,10 +87,13 @@ def compare(
     seeds : int
         Data sets for each alpha, which all starts share.
     branches : sequence of str
-        Branches of the theory, each compared with training from the start of its name.
-    theory : {"state_evolution", "dynamics"}
-        Minima of the training loss, for students trained to the end, or gradient descent with a
-        given number of steps, for students that take the same steps.
+        Branches of the theory, each compared with training from the start of its name. One pass
+        may also start from "random".
+    theory : {"state_evolution", "dynamics", "one_pass"}
+        Minima of the training loss, for students trained to the end; gradient descent with a given
+        number of steps, for students that take the same steps; or `online` at this d, for students
+        that see every sentence once. The last has no training loss, and its alphas are rounded to
+        the steps at which training is recorded, about a hundred.
     amp : bool
         Run message passing as well.
     progress : bool or callable, optional
@@ -88,7 +101,8 @@ def compare(
         dataset (`dotphase.results.ProgressEvent`).
     settings, **changes
         Of the theory, as for `curve`; `seed` is also that of training. With the dynamics, lr and
-        steps of both theory and students, by default 127 steps of 4.
+        steps of both theory and students, by default 127 steps of 4. With one pass, lr (by default
+        4) and the fields of `OnlineSettings`.
 
     Returns
     -------
@@ -111,24 +125,34 @@ def compare(
     >>> both["source"].values.tolist(), both["verdict"].sizes["branch"]
     (['theory', 'training'], 2)
     """
-    both = [name for name in BRANCHES if name in INITIALIZERS]
+    validation.choice("theory", theory, (*THEORIES, ONE_PASS))
+    both = [name for name in INITIALIZERS if name in BRANCHES or theory == ONE_PASS]
     names = validation.distinct_choices("branches", branches, both)
     validation.integer("seeds", seeds, at_least=2)
+    if amp and theory == ONE_PASS:
+        raise InvalidInput("amp", amp, "must be False for one pass")
     report = ProgressCounter("comparison", 3 if amp else 2, progress)
     rule: dict[str, Any] = {}
     if theory == "dynamics":
         rule = _plain_descent(changes)
         changes |= {**rule, "start": training_starts(model, names, d)}  # type: ignore[typeddict-item]
         rule = {"optimizer": "gd", **rule}
-    finite = d if theory != "dynamics" and is_known(model) else None
-    expected = curve(model, alphas, names, theory=theory, d=finite, settings=settings, **changes)
+    if theory == ONE_PASS:
+        expected, runs, rule = one_pass(model, alphas, names, d, seeds, settings, changes)
+        report.tick(expected)
+        stayed = runs["test_error"].notnull()
+    else:
+        options: Any = {"settings": settings, **changes}
+        finite = d if theory != "dynamics" and is_known(model) else None
+        expected = curve(model, alphas, names, theory=theory, d=finite, **options)
+        report.tick(expected)
+        runs = grid(
+            lambda _: model, alphas, [0.0], d, parameter="model", starts=names, seeds=seeds,
+            seed=int(expected.attrs["seed"]), **rule,
+        ).isel(model=0, drop=True).rename(start="branch")  # fmt: skip
+        stayed = _stayed(runs, expected, model)
     seed = int(expected.attrs["seed"])
-    sources = {"theory": _select_theory(expected)}
-    report.tick(expected)
-    runs = grid(lambda _: model, alphas, [0.0], d, parameter="model", starts=names, seeds=seeds,
-                seed=seed, **rule).isel(model=0, drop=True).rename(start="branch")  # fmt: skip
-    stayed = _stayed(runs, expected, model)
-    sources["training"] = means(runs.where(stayed))
+    sources = {"theory": _select_theory(expected), "training": means(runs.where(stayed))}
     report.tick(runs)
     if amp:
         sources["amp"] = _message_passing(model, expected["alpha"].values, names, d, seeds, seed)
@@ -141,7 +165,8 @@ def compare(
 
 def _select_theory(expected: xr.Dataset) -> xr.Dataset:
     """The common quantities of the theory, with the losses in dimension d if they are known."""
-    theory = expected[[*QUANTITIES, *(f"{name}_stderr" for name in QUANTITIES)]]
+    names = [name for name in QUANTITIES if name in expected]
+    theory = expected[[*names, *(f"{name}_stderr" for name in names)]]
     for name in LOSSES:
         if f"{name}_at_d" in expected:
             theory[name] = expected[f"{name}_at_d"].fillna(expected[name])
@@ -155,13 +180,13 @@ def _combine(
     dataset = xr.concat(
         sources.values(), xr.Variable("source", list(sources)), coords="minimal", compat="override"
     ).transpose("source", "branch", "alpha")
-    for name, text in QUANTITIES.items():
-        dataset[name].attrs["description"] = text
+    for name in filter(dataset.__contains__, QUANTITIES):
+        dataset[name].attrs["description"] = QUANTITIES[name]
         dataset[f"{name}_stderr"].attrs["description"] = "standard error"
     for name in ("on_branch", "kind", "trusted", "converged", "linear_test_error"):
         if name in expected:
             dataset[name] = expected[name]
-    for name in LOSSES:
+    for name in filter(expected.__contains__, LOSSES if "train_loss" in expected else ()):
         dataset[f"{name}_limit"] = expected[name].assign_attrs(description="theory at infinite d")
     dataset["stayed"] = stayed.mean("seed").transpose("branch", "alpha")
     dataset["stayed"].attrs["description"] = "share of runs that end on the branch of their start"
@@ -196,7 +221,7 @@ def _stayed(runs: xr.Dataset, theory: xr.Dataset, model: Model) -> xr.DataArray:
 def means(runs: xr.Dataset) -> xr.Dataset:
     """Means over the seeds that are not missing, with standard errors."""
     columns = {}
-    for name in QUANTITIES:
+    for name in filter(runs.__contains__, QUANTITIES):
         columns[name], columns[f"{name}_stderr"] = mean_and_error(runs[name])
     return xr.Dataset(columns)
 
@@ -248,11 +273,11 @@ def _verdict(point: xr.Dataset) -> tuple[str, float, str]:
     theory, training = (point.sel(source=name) for name in ("theory", "training"))
     if not bool(theory["on_branch"]):
         return NO_BRANCH, np.nan, ""
-    if float(theory["stayed"]) < 0.5 or not np.isfinite(training["train_loss_stderr"]):
+    if float(theory["stayed"]) < 0.5 or not np.isfinite(training["test_error_stderr"]):
         return LEFT, np.nan, ""
     share = SHARE + FINITE_SIZE / float(point.attrs["d"])
     scores: dict[str, float] = {}
-    for name in QUANTITIES:
+    for name in filter(point.__contains__, QUANTITIES):
         expected = float(theory[name])
         if expected == 0:
             continue  # vanishes by symmetry: of order 1/sqrt(d) at finite d

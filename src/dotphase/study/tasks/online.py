@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dotphase.config.parameters import Choice, Flag, Integer, Number, Parameter, table
@@ -37,7 +38,7 @@ TASK = Task(
     table(
         ALPHA,
         Parameter("lr", Number(above=0), help="Learning rate."),
-        START,
+        replace(START, help="Initial weights; random ones stay at zero overlaps without d."),
         DIMENSION_OR_LIMIT,
         SCALE,
         Parameter("schedule", Choice(("constant", "linear", "cosine", "inverse")), "constant",
