@@ -12,13 +12,14 @@ CASE = ["--rho", "0.5"]
 
 def test_the_command_prints_the_solution(monkeypatch):
     solutions = []
+    solve = dp.wide.solve
 
     def record(**arguments):
         assert arguments == {"alpha": 0.2, "rho": 0.5, "ridge": 0.2, "omega": 0.3, "length": 2}
-        solutions.append(dp.wide.solve(**arguments))
+        solutions.append(solve(**arguments))
         return solutions[-1]
 
-    monkeypatch.setattr("dotphase.extensive.solve.solve", record)
+    monkeypatch.setattr("dotphase.wide.solve", record)
     call = ["wide", "--alpha", "0.2", *CASE, "--ridge", "0.2", "--omega", "0.3", "--json"]
     printed = json.loads(CliRunner().invoke(cli, call).stdout)
     for name in ("q", "m", "V", "trace", "rank", "shift", "train_loss", "test_error"):

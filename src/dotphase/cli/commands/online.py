@@ -18,8 +18,6 @@ from dotphase.cli.request import Request, request_options
 def command(parameters: dict[str, Any], overlaps: dict[str, float | None], request: Request) -> int:
     """Test error and overlaps during one pass over fresh sentences.
 
-    A random start needs --d to leave zero overlaps.
-
     Exit code 3: the descent diverged.
     """
     model = request.model.build()
