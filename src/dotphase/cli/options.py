@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
+import dotphase as dp
 from dotphase.cli import compiling
 from dotphase.cli.output import STDOUT
 from dotphase.config import validation
@@ -29,9 +30,6 @@ from dotphase.config.parameters import (
 )
 from dotphase.errors import InvalidInput
 from dotphase.model.named import MODELS, PAPER, NamedModel
-
-if TYPE_CHECKING:
-    from dotphase.model import Model
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -210,7 +208,7 @@ def parameter_options(
 
 
 def start_arguments(
-    model: Model, start: str, scale: float | None, overlaps: Mapping[str, float | None]
+    model: dp.Model, start: str, scale: float | None, overlaps: Mapping[str, float | None]
 ) -> dict[str, Any]:
     """Return the arguments `start` and `scale` of a named start with some `START_OVERLAPS`."""
     from dotphase.finite_d.initialization import changed_start
@@ -229,12 +227,12 @@ class ModelSpec:
     family: NamedModel  #: models that differ in parameters
     values: Mapping[str, Any]  #: chosen parameters
 
-    def build(self, **changes: Any) -> Model:
+    def build(self, **changes: Any) -> dp.Model:
         """Build the model, with some parameters changed."""
         prepare_jax()
         return self.family.build(**{**self.values, **changes})
 
-    def vary(self, name: str, values: Sequence[float]) -> Callable[[float], Model]:
+    def vary(self, name: str, values: Sequence[float]) -> Callable[[float], dp.Model]:
         """Return the model as a function of one parameter, after a check of its values."""
         if name not in self.family.parameters:
             rule = validation.unknown_name("parameter of the model", name, self.family.parameters)

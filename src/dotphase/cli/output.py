@@ -1,22 +1,18 @@
 """Output of the commands: JSON on stdout, progress on stderr."""
 
-from __future__ import annotations
-
 import json
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from dotphase.cli import compiling
 from dotphase.config.serialization import to_json_types
-
-if TYPE_CHECKING:
-    from dotphase.runtime.progress import ProgressEvent
+from dotphase.runtime.progress import ProgressEvent
 
 #: Key of the stream for JSON in the context of a command.
 STDOUT = "dotphase.stdout"

@@ -16,8 +16,9 @@ from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from dotphase import model as models
 from dotphase.config.parameters import (
     REQUIRED,
     Flag,
@@ -30,9 +31,6 @@ from dotphase.config.parameters import (
 from dotphase.errors import InvalidInput, describe_error
 from dotphase.model.named import MODELS, NamedModel
 
-if TYPE_CHECKING:
-    from dotphase.model.definition import Model
-
 #: Kinds of parameters by their annotation, or by the type of their default.
 KINDS: dict[type, ParameterType] = {
     float: Number(),
@@ -43,7 +41,7 @@ KINDS: dict[type, ParameterType] = {
 ALLOWED = "must be a registered model ({}) or FILE.py:NAME"
 
 
-def load_model(reference: str, **parameters: Any) -> Model:
+def load_model(reference: str, **parameters: Any) -> models.Model:
     """Load a model by its name, or run a file that defines it.
 
     Parameters
@@ -152,20 +150,18 @@ def _execute(file: str, source: str) -> ModuleType:
 
 def _models(module: ModuleType) -> list[str]:
     """Public names of a file that may be models: its own functions, and models."""
-    from dotphase.model.definition import Model
 
     def may_be(value: Any) -> bool:
         own = inspect.isfunction(value) and value.__module__ == module.__name__
-        return own or isinstance(value, Model)
+        return own or isinstance(value, models.Model)
 
     public = {name: value for name, value in vars(module).items() if not name.startswith("_")}
     return [name for name, value in public.items() if may_be(value)]
 
 
 def _as_family(value: Any, shown: str) -> NamedModel:
-    from dotphase.model.definition import Model
 
-    if isinstance(value, Model):
+    if isinstance(value, models.Model):
         return NamedModel(lambda: value)
     if not callable(value) or isinstance(value, type):
         rule = f"must be a function that returns a Model, or a Model, not {type(value).__name__}"
@@ -174,18 +170,17 @@ def _as_family(value: Any, shown: str) -> NamedModel:
     return NamedModel(_guarded(value, shown), _table(value, shown), first)
 
 
-def _guarded(function: Callable[..., Any], shown: str) -> Callable[..., Model]:
+def _guarded(function: Callable[..., Any], shown: str) -> Callable[..., models.Model]:
     """Wrap a function so that its errors, and results that are no models, are `InvalidInput`."""
-    from dotphase.model.definition import Model
 
-    def build(**parameters: Any) -> Model:
+    def build(**parameters: Any) -> models.Model:
         try:
             model = function(**parameters)
         except InvalidInput:
             raise
         except (Exception, SystemExit) as error:
             raise _raised(shown, error) from error
-        if not isinstance(model, Model):
+        if not isinstance(model, models.Model):
             rule = f"must return a Model, but it returned {type(model).__name__}"
             raise InvalidInput("model", shown, rule)
         return model

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -15,12 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from dotphase import model as models
 from dotphase.errors import InvalidInput
 from dotphase.runtime.devices import devices
 from dotphase.runtime.precision import in_double_precision
-
-if TYPE_CHECKING:
-    from dotphase.model.definition import Model
 
 #: Sizes of the sample fields of a loss.
 LOSS_SIZES = (0.1, 1.0, 10.0, 100.0)
@@ -33,7 +31,7 @@ ADVICE = {
 }
 
 
-def check_functions(model: Model) -> None:
+def check_functions(model: models.Model) -> None:
     """Call every function of a model; `InvalidInput` names the first invalid one."""
     if model.loss is None:
         _check_attention(model)
@@ -41,7 +39,7 @@ def check_functions(model: Model) -> None:
         _check_channel(model)
 
 
-def _check_attention(model: Model) -> None:
+def _check_attention(model: models.Model) -> None:
     """Check teacher and student of an attention model."""
     for name in ("metric", "proximal"):
         if getattr(model, name) is not None:
@@ -52,7 +50,7 @@ def _check_attention(model: Model) -> None:
 
 
 @in_double_precision
-def _check_channel(model: Model) -> None:
+def _check_channel(model: models.Model) -> None:
     """Check teacher, loss, metric and proximal map on sample fields."""
     if model.student is not None:
         rule = "must be None for a model with a loss of its own, which takes the fields"
@@ -80,7 +78,7 @@ def _check_channel(model: Model) -> None:
             raise InvalidInput("proximal", name_of(model.proximal), rule)
 
 
-def _check_value(model: Model, name: str, x: np.ndarray, target: Any) -> None:
+def _check_value(model: models.Model, name: str, x: np.ndarray, target: Any) -> None:
     """Check that a loss or a metric returns one finite number, and a loss none below zero."""
     function = getattr(model, name)
     values = _call_on_sample(name, function, function, x, target)

@@ -6,18 +6,16 @@ import json
 import platform
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import dotphase
+from dotphase import model as models
 from dotphase.runtime.prng import PRNG
 
-if TYPE_CHECKING:  # reading and writing files must not import JAX
-    from dotphase.model import Model
 
-
-def provenance(model: Model | None = None, **settings: Any) -> dict[str, Any]:
+def provenance(model: models.Model | None = None, **settings: Any) -> dict[str, Any]:
     """Return attributes with versions, time, model and settings of a computation.
 
     Examples
@@ -48,7 +46,7 @@ def provenance(model: Model | None = None, **settings: Any) -> dict[str, Any]:
     }
 
 
-def describe_model(model: Model) -> dict[str, Any]:
+def describe_model(model: models.Model) -> dict[str, Any]:
     """Describe a model completely in plain values.
 
     Examples
@@ -72,7 +70,7 @@ def describe_model(model: Model) -> dict[str, Any]:
     return description
 
 
-def _describe_channel(model: Model) -> dict[str, Any]:
+def _describe_channel(model: models.Model) -> dict[str, Any]:
     """Describe the parts of a model other than attention with the squared loss."""
     description: dict[str, Any] = {
         name: describe(getattr(model, name))

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from dotphase import model as models
 from dotphase.config.parameters import table
 from dotphase.study.tasks import Result, Task, Values
 from dotphase.study.tasks._shared import ALPHA
 
-if TYPE_CHECKING:
-    from dotphase.model import Model
 
-
-def compute(model: Model, parameters: Mapping[str, Any], seed: int) -> Values:
+def compute(model: models.Model, parameters: Mapping[str, Any], seed: int) -> Values:
     """Return the Bayes-optimal overlaps of the first and the last layer."""
     from dotphase.theory.layered_posterior import layered_bayes
 

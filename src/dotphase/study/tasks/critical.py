@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from dotphase import model as models
 from dotphase.config.parameters import Flag, Number, Parameter, table
 from dotphase.study.tasks import Result, Task, Values
 from dotphase.study.tasks._shared import LINEAR, LOG2
 
-if TYPE_CHECKING:
-    from dotphase.model import Model
 
-
-def compute(model: Model, parameters: Mapping[str, Any], seed: int) -> Values:
+def compute(model: models.Model, parameters: Mapping[str, Any], seed: int) -> Values:
     """Return the critical values of alpha."""
     from dotphase.theory.critical import critical
 

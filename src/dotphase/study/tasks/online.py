@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from dotphase import model as models
 from dotphase.config.parameters import Choice, Flag, Integer, Number, Parameter, table
 from dotphase.study.tasks import Result, Task, Values
 from dotphase.study.tasks._shared import ALPHA, DIMENSION_OR_LIMIT, LOSSES, RUN, SCALE, START
 
-if TYPE_CHECKING:
-    from dotphase.model import Model
 
-
-def compute(model: Model, parameters: Mapping[str, Any], seed: int) -> Values:
+def compute(model: models.Model, parameters: Mapping[str, Any], seed: int) -> Values:
     """Return the results at the last alpha, and the mean alpha at which a run leaves its start."""
     from dotphase.dmft.online import QUANTITIES, online
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from dotphase import model as models
 from dotphase.config.parameters import Choice, Flag, Integer, Number, Parameter, table
 from dotphase.study.tasks import Task, Values
 from dotphase.study.tasks._shared import ALPHA, DIMENSION, HELD_OUT, RUN, SCALE, START, TEACHER_NORM
 
-if TYPE_CHECKING:
-    from dotphase.model import Model
 
-
-def compute(model: Model, parameters: Mapping[str, Any], seed: int) -> Values:
+def compute(model: models.Model, parameters: Mapping[str, Any], seed: int) -> Values:
     """Return the results of one run."""
     from dotphase.training.run import train
 
