@@ -88,15 +88,10 @@ class Curvature(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return numbers and strings, ready for JSON."""
-        return {
-            "verdict": self.verdict,
-            "smallest": self.smallest,
-            "eigenvalues": self.eigenvalues.tolist(),
-            "largest": self.largest,
-            "gradient_norm": self.gradient_norm,
-            "products": self.products,
-            "converged": self.converged,
-        }
+        names = ("verdict", "smallest", "eigenvalues", "largest", "gradient_norm", "products",
+                 "converged")  # fmt: skip
+        values = {name: getattr(self, name) for name in names}
+        return values | {"eigenvalues": self.eigenvalues.tolist()}
 
     def dataset(self) -> xr.Dataset:
         """Return eigenvalues, gradient norm and direction as a labeled dataset."""
