@@ -38,10 +38,7 @@ def histogram_attention(
     length = maps.shape[-1]
     rows, columns = maps.shape[:2]
     size = (3.3 * columns + 0.8, 3.0 * rows + 0.3)
-    with new_figure(path, rows, columns, size=size, squeeze=False, sharex="col") as (
-        figure,
-        grid,
-    ):
+    with new_figure(path, rows, columns, size=size, squeeze=False, sharex="col") as (figure, grid):
         for row, name in enumerate(networks):
             for column, text in enumerate(sequences):
                 axes = grid[row, column]

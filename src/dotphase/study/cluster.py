@@ -229,8 +229,7 @@ def _wait_for_tasks(client: Any, done_tasks: queue.SimpleQueue[Any]) -> list[Any
         if idle_since and not warned and time.monotonic() - idle_since > WARN_SECONDS:
             warned = True
             warnings.warn(
-                f"{client.scheduler.address} has no workers; the study waits for them",
-                stacklevel=2,
+                f"{client.scheduler.address} has no workers; the study waits for them", stacklevel=2
             )
         futures = _drain(done_tasks)
         if client.status != "running":

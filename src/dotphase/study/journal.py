@@ -8,13 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dotphase.errors import InvalidInput, describe_error
-from dotphase.storage.journal import (
-    DATABASE,
-    Journal,
-    JournalContents,
-    PointResult,
-    read_journal,
-)
+from dotphase.storage.journal import DATABASE, Journal, JournalContents, PointResult, read_journal
 from dotphase.study.identity import new_indices
 from dotphase.study.spec import Study
 from dotphase.study.tasks import TASKS

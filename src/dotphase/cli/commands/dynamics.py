@@ -30,8 +30,7 @@ PARAMETERS = (
 
 
 @click.command(
-    "dynamics",
-    epilog="Example: dotphase dynamics --alpha 1 --start semantic --lr 8 --steps 100",
+    "dynamics", epilog="Example: dotphase dynamics --alpha 1 --start semantic --lr 8 --steps 100"
 )
 @parameter_options(PARAMETERS)
 @parameter_options(START_OVERLAPS, "overlaps")

@@ -48,12 +48,7 @@ def squeeze_parameter(runs: xr.Dataset) -> xr.Dataset:
 
 
 def plot_branch(
-    axis: Any,
-    branch: xr.Dataset,
-    values: xr.DataArray,
-    *,
-    hollow: Mapping[str, Any],
-    **style: Any,
+    axis: Any, branch: xr.Dataset, values: xr.DataArray, *, hollow: Mapping[str, Any], **style: Any
 ) -> bool:
     """Plot a branch along alpha where it exists.
 

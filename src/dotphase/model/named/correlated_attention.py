@@ -21,7 +21,7 @@ def _build(correlation: float, length: int, **others: Any) -> model.Model:
 MODEL = NamedModel(
     _build,
     parameters(
-        Parameter("correlation", Number(at_least=-0.9, at_most=0.9), 0.3, "Between two tokens."),
+        Parameter("correlation", Number(at_least=-0.9, at_most=0.9), 0.3, "Between two tokens.")
     ),
     "The paper's model with correlated tokens.",
 )

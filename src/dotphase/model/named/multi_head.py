@@ -17,8 +17,6 @@ def _build(heads: int, **others: Any) -> model.Model:
 
 MODEL = NamedModel(
     _build,
-    parameters(
-        Parameter("heads", Integer(1), 2, "Heads of teacher and student, one column each."),
-    ),
+    parameters(Parameter("heads", Integer(1), 2, "Heads of teacher and student, one column each.")),
     "Several heads in teacher and student, averaged.",
 )
