@@ -36,7 +36,7 @@ def test_without_noise_the_spectrum_is_marchenko_pastur():
 
 
 def test_overlaps_are_those_of_a_finite_matrix():
-    d, rho, mhat, chihat, ridge, vhat = 300, 0.5, 0.7, 0.16, 0.3, 2.0
+    d, rho, mhat, chihat, ridge, vhat = 400, 0.5, 0.7, 0.16, 0.3, 2.0
     rng = np.random.default_rng(1)
     W = rng.standard_normal((d, round(rho * d)))
     teacher = W @ W.T / (d * np.sqrt(rho))

@@ -164,13 +164,13 @@ def _student(rng: np.random.Generator, d: int, point: WidePoint) -> dict[str, An
         return tokens, (1 - omega) * semantic + omega * kind_mixing(length, length)
 
     data = sentences(max(round(point.alpha * d**2), 1))
-    best = minimize(
+    minimum = minimize(
         lambda weights: _objective(weights, *data, ridge, float(omega > 0)),
         np.append(rng.standard_normal(d * d) / np.sqrt(d), 0.0), jac=True, method="L-BFGS-B",
         options={"maxiter": MAX_ITERATIONS, "maxfun": 2 * MAX_ITERATIONS, "maxcor": 20,
                  "ftol": 1e-15, "gtol": 1e-3 * TOLERANCE * ridge / d},
     )  # fmt: skip
-    Q, shift = best.x[:-1].reshape(d, d), float(best.x[-1])
+    Q, shift = minimum.x[:-1].reshape(d, d), float(minimum.x[-1])
     S = Q @ Q.T
     eigenvalues = np.linalg.eigvalsh(S)
     tokens, target = sentences(HELD_OUT)
@@ -181,8 +181,8 @@ def _student(rng: np.random.Generator, d: int, point: WidePoint) -> dict[str, An
         "trace": np.trace(S) / d,
         "rank": np.mean(eigenvalues > RANK_CUT * max(eigenvalues[-1], 1e-6)),
         "shift": shift,
-        "train_loss": best.fun,
+        "train_loss": minimum.fun,
         "test_error": float(jnp.sum(errors)) / (length * HELD_OUT),
         "eigenvalues": eigenvalues,
-        "converged": np.linalg.norm(best.jac) < TOLERANCE * ridge,
+        "converged": np.linalg.norm(minimum.jac) < TOLERANCE * ridge,
     }

@@ -34,17 +34,17 @@ def onset(*, rho: float, ridge: float, length: int = 2, omega: float = 0.0) -> f
     0.04256
     """
     point = check_point(1.0, rho, ridge, length, omega)
-    onsets = []
+    alphas = []
     for channel in channels(point):
         mean = channel.averages(empty_overlaps(channel, point.omega))
         # The norm of a sum lies between the largest norm of its parts and their sum.
         signal = mean.mhat * (1 + np.sqrt(rho)) ** 2 / np.sqrt(rho)
         noise = np.sqrt(2 * mean.chihat)
         low = (2 * ridge / (noise + np.sqrt(noise**2 + 4 * signal * ridge))) ** 2
-        onsets.append(brentq(lambda alpha, mean=mean: upper_edge(alpha, mean, rho) - ridge,
+        alphas.append(brentq(lambda alpha, mean=mean: upper_edge(alpha, mean, rho) - ridge,
                              0.99 * low, 1.01 * (ridge / noise) ** 2, xtol=1e-16, rtol=1e-12)
                       )  # fmt: skip
-    return float(np.mean(onsets))
+    return float(np.mean(alphas))
 
 
 class Recovery(NamedTuple):
