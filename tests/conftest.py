@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 from collections.abc import Iterator
@@ -16,17 +15,14 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 
 import dotphase as dp
-from dotphase.runtime.compilation_cache import VARIABLE, enable_for_process
+from dotphase.runtime.compilation_cache import enable_for_process
 from extensions.compiler import QUICK, compile_averages_well, compile_quickly
 
 ROOT = Path(__file__).resolve().parents[1]
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-# All test processes, the programs that they start, and later runs share compiled functions.
-os.environ.setdefault(VARIABLE, str(CACHE / "dotphase" / "tests"))
+compile_quickly()
 enable_for_process()
 # Small functions compile as fast as they are written to disk and read.
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
-compile_quickly()
 
 # Child processes inherit an ignored SIGINT, such as that of a background job; tests interrupt them.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -4,11 +4,13 @@ import gc
 import os
 from collections.abc import Callable
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
+from dotphase.runtime.compilation_cache import VARIABLE
 from dotphase.runtime.compiled_once import CompiledOnce
 from dotphase.theory import gradient_flow
 
@@ -29,6 +31,9 @@ def compile_quickly() -> None:
     # collections would only cost time.
     gc.set_threshold(50_000, 20, 100)
     os.environ.setdefault("XLA_FLAGS", " ".join(FLAGS))
+    # Tests, pages, the programs that they start, and later runs share compiled functions.
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    os.environ.setdefault(VARIABLE, str(cache / "dotphase" / "tests"))
 
 
 #: A setting of JAX.
