@@ -43,7 +43,7 @@ test: $(READY)
 	$(MAKE) --jobs 3 lint docs check
 
 check: $(READY)
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: $(READY)
 	$(BIN)/ruff check .
