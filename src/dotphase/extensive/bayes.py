@@ -43,7 +43,7 @@ class WideBayes(WideResult):
     --------
     >>> best = dp.wide.bayes(alpha=0.1, rho=0.5)
     >>> round(best.mmse, 4)
-    0.4319
+    0.3922
     """
 
     long_names: ClassVar = {"q": "tr S^2/d", "mmse": "squared error of S per dimension"}
