@@ -96,10 +96,13 @@ def attribute(value: Any) -> Any:
 
 
 def describe(function: Any) -> str:
-    """Return a readable name of a function, with the numbers that it contains."""
+    """Return a readable name of a function, with the numbers and functions that it contains."""
     name = function if isinstance(function, str) else getattr(function, "__name__", None)
     if name is not None or function is None:
         return str(name)
-    items = vars(function).items()
-    numbers = ", ".join(f"{key}={np.asarray(value).tolist()}" for key, value in items)
-    return f"{type(function).__name__}({numbers})"
+    parts = {
+        key: describe(part) if callable(part) else np.asarray(part).tolist()
+        for key, part in vars(function).items()
+    }
+    contents = ", ".join(f"{key}={part}" for key, part in parts.items())
+    return f"{type(function).__name__}({contents})"
