@@ -5,6 +5,7 @@ import pytest
 
 import dotphase as dp
 from dotphase.runtime.precision import in_double_precision
+from dotphase.theory.continuation import BranchContinuation
 from dotphase.theory.settings import SolverSettings
 from dotphase.theory.spinodal import BranchEnd, branch_limits
 
@@ -62,10 +63,12 @@ def test_the_positional_branch_ends_towards_many_samples():
     """At omega = .1, m vanishes at 1.291 ± .004 on 2^18 points."""
     model = dp.positional_semantic(omega=0.1)
     settings = SolverSettings(log2_points=14)
+
+    def start(name, alpha):
+        return BranchContinuation(model, name, settings)
+
     with np.errstate(all="ignore"):
-        limits = in_double_precision(branch_limits)(
-            model, "positional", 0.9, 1.6, settings, settings
-        )
+        limits = in_double_precision(branch_limits)(start, "positional", 0.9, 1.6, settings)
     assert limits.end_kind == "merges with uninformed"
     assert abs(limits.end - 1.291) < 3 * limits.end_stderr
     assert 0.95 < limits.stability_loss < limits.end

@@ -39,10 +39,10 @@ def test_a_test_error_that_jumps_past_the_linear_layer_has_the_error_of_the_jump
     sides = tuple(SimpleNamespace(alpha=1.5, test_error=error) for error in (2.0, 0.5))
     jump = Transition(1.5, 0.01, "positional", "semantic", "crossing", 0.0, True, "", sides)
     survey = SimpleNamespace(lowest=[low, high])
-    crossing = beats_linear(None, survey, [jump], 1.0, None, None)
+    crossing = beats_linear(survey, [jump], 1.0, None, None)
     assert (crossing.alpha, crossing.stderr) == (1.5, 0.01)
     assert "positional -> semantic at alpha = 1.500 ± 0.010" in crossing.message
-    crossing = beats_linear(None, survey, [jump], math.nan, None, None)
+    crossing = beats_linear(survey, [jump], math.nan, None, None)
     assert math.isnan(crossing.alpha) and "no linear layer" in crossing.message
 
 

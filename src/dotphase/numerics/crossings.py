@@ -13,7 +13,7 @@ from jaxtyping import Float
 from scipy.interpolate import CubicHermiteSpline, PchipInterpolator
 
 #: Change of a value, in standard errors, that determines a secant.
-SECANT_SIGNIFICANCE = 20.0
+SECANT_SIGNIFICANCE = 5.0
 
 Row = Float[np.ndarray, " grid"]
 
@@ -100,6 +100,7 @@ def find_root(
         The search ends at a step below this fraction of the position, or of its standard error.
     """
     low, high = sorted(bounds)
+    position = min(max(position, low), high)
     root: Root | None = None
     previous: tuple[float, Sample] | None = None
     for _ in range(max_steps):
@@ -124,7 +125,7 @@ def _secant(slope: float, x0: float, sample0: Sample, x1: float, sample1: Sample
     if abs(change) < SECANT_SIGNIFICANCE * max(sample0.stderr, sample1.stderr):
         return slope
     secant = change / (x1 - x0)
-    return secant if 0.5 < secant / slope < 2.0 else slope
+    return secant if 0.25 < secant / slope < 4.0 else slope
 
 
 def straight_root(x0: float, y0: float, x1: float, y1: float) -> float:

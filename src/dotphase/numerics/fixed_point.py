@@ -56,6 +56,7 @@ class Iteration:
     step : length of a damped step as a fraction of ``F(x) - x`` (1 is undamped)
     anderson_depth : number of past residuals in Anderson's acceleration; 0 turns it off
     near : residual below which acceleration starts
+    quadrature_share : residual at which Newton steps stop, too, in quadrature errors of the map
 
     Examples
     --------
@@ -71,9 +72,10 @@ class Iteration:
     step: float = 0.4
     anderson_depth: int = 5
     near: float = 0.5
+    quadrature_share: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("tolerance", "floor", "near"):
+        for name in ("tolerance", "floor", "near", "quadrature_share"):
             validation.number(name, getattr(self, name), at_least=0)
         validation.number("step", self.step, above=0, at_most=1)
         validation.integer("max_steps", self.max_steps, at_least=1)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dotphase.model import Model
 from dotphase.theory.branches import BRANCHES
-from dotphase.theory.continuation import continue_branch
+from dotphase.theory.continuation import BranchContinuation, continue_branch
 from dotphase.theory.settings import SolverSettings
 from dotphase.theory.solution import Solution
 
@@ -30,10 +30,21 @@ class Survey:
     ----------
     alphas : increasing grid
     solved : solutions of each branch; none far behind its end
+    visited : the continuation of each branch before and at each of its points
     """
 
     alphas: tuple[float, ...]
     solved: dict[str, list[Solution]]
+    visited: dict[str, list[BranchContinuation]] = field(default_factory=dict)
+
+    def continuation(self, name: str, alpha: float, settings: SolverSettings) -> BranchContinuation:
+        """Continue a branch with other settings from its point nearest to an alpha."""
+
+        def distance(continuation: BranchContinuation) -> float:
+            last = continuation.last
+            return abs(math.log(last.solution.alpha / alpha)) if last else math.inf
+
+        return min(self.visited[name], key=distance).with_settings(settings)
 
     def role(self, name: str) -> str:
         """Role of a branch in the range: ``not found``, ``a saddle`` or ``a minimum``."""
@@ -96,13 +107,22 @@ def survey(model: Model, alpha_min: float, alpha_max: float, settings: SolverSet
         if all(abs(end / alpha - 1) > MIN_DISTANCE for alpha in grid)
     ]
     alphas = sorted({*grid, *ends})
+    visited = {
+        name: [BranchContinuation(model, name, settings)] for name in possible_branches(model)
+    }
     solved = {
         name: continue_branch(
-            model, alphas, name, settings, seed_ensemble=False, max_misses=MAX_MISSES
+            model,
+            alphas,
+            name,
+            settings,
+            seed_ensemble=False,
+            max_misses=MAX_MISSES,
+            visited=continuations,
         )
-        for name in possible_branches(model)
+        for name, continuations in visited.items()
     }
-    return Survey(tuple(alphas), solved)
+    return Survey(tuple(alphas), solved, visited)
 
 
 def possible_branches(model: Model) -> list[str]:

@@ -69,7 +69,8 @@ class BranchContinuation:
         if self._last is not None:
             point = self._solve_from_last(alpha)
         if point is None or not point.solution.on_branch:
-            self._warm_start, retry_damped = ProxWarmStart(), not self._has_ended
+            retry_damped = not self._has_ended and (point is None or point.solution.may_exist)
+            self._warm_start = ProxWarmStart()
             fresh = solve_point(
                 self._spec(alpha), self._initial, self._warm_start, retry_damped=retry_damped
             )
@@ -142,12 +143,13 @@ def continue_branch(
     *,
     seed_ensemble: bool = True,
     max_misses: int | None = None,
+    visited: list[BranchContinuation] | None = None,
 ) -> list[Solution]:
     """Solve a branch on a grid of alpha; solutions are in the order of `alphas`.
 
     The grid is followed from the end where the branch's basin is widest, and back again where the
     branch was missed. After `max_misses` misses behind the branch, the rest of the grid is left
-    out.
+    out. Copies of the continuation at the points on the branch are added to `visited`.
     """
     continuation = BranchContinuation(model, branch, settings, seed_ensemble=seed_ensemble)
     order = list(map(int, np.argsort(alphas)[:: 1 if BRANCHES[branch].continue_upwards else -1]))
@@ -159,6 +161,8 @@ def continue_branch(
         solutions[index] = continuation.solve_at(alphas[index])
         if solutions[index].on_branch:
             last_found = number
+            if visited is not None:
+                visited.append(copy(continuation))
         if progress is not None:
             progress(solutions[index])
     # The branch's own initialization may have missed the branch where it exists.

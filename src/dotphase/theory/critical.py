@@ -259,9 +259,9 @@ def _search(
     survey_settings = replace(settings, log2_points=min(SURVEY_LOG2_POINTS, log2_points))
     coarse = replace(settings, log2_points=min(COARSE_LOG2_POINTS, log2_points))
     branches = survey(model, alpha_min, alpha_max, survey_settings)
-    transitions = find_transitions(model, branches, coarse, settings)
+    transitions = find_transitions(branches, coarse, settings)
     linear = linear_test_error(model, seed=settings.seed)
-    linear_crossing = beats_linear(model, branches, transitions, linear, coarse, settings)
+    linear_crossing = beats_linear(branches, transitions, linear, coarse, settings)
     learning = learning_transition(transitions)
     lowest = [one.before for one in transitions[:1]] + [one.after for one in transitions]
     if not transitions:
@@ -282,19 +282,16 @@ def _search(
         branches={name: branches.role(name) for name in branches.solved},
     )
     if limits:
-        result = replace(result, limits=_limits(model, branches, result, coarse, settings))
+        result = replace(result, limits=_limits(branches, result, coarse, settings))
     return result
 
 
 def _limits(
-    model: Model,
-    branches: Survey,
-    result: Critical,
-    coarse: SolverSettings,
-    settings: SolverSettings,
+    branches: Survey, result: Critical, coarse: SolverSettings, settings: SolverSettings
 ) -> dict[str, Limits]:
     """The limits of every branch that is a minimum somewhere."""
     limits = {name: Limits() for name in ("semantic", "positional")}
+    start = partial(branches.continuation, settings=coarse)
     born = {one.after: one for one in result.transitions if one.kind == "continuous"}
     for name in branches.solved:
         outside = narrow_end(name, result.alpha_min, result.alpha_max)
@@ -307,7 +304,7 @@ def _limits(
         inside = result.alpha_c if crosses else branches.nearest_minimum(name, outside)
         ends = None if inside is None else branches.unsettled_range(name, inside, outside)
         if ends is not None:
-            limits[name] = branch_limits(model, name, *ends, coarse, settings)
+            limits[name] = branch_limits(start, name, *ends, settings)
     return limits
 
 

@@ -121,11 +121,11 @@ class Landscape(Result):
         )
         lowest &= np.isfinite(filled)
         lowest[-1, :] = lowest[:, -1] = False
-        found = [
+        cells = [
             (float(self.m[j]), float(self.theta[i]), float(self.loss[i, j]))
             for i, j in np.argwhere(lowest)
         ]
-        return sorted(found, key=lambda cell: cell[2])
+        return sorted(cells, key=lambda cell: cell[2])
 
 
 @in_double_precision

@@ -69,16 +69,16 @@ class Located:
     log2_points : log2 of its number of points
     max_log2_points : log2 of the largest number of points that is worth using
     is_provisional : whether to add no points: the branch was missed, or the map is almost flat
-    newton_jacobian : Jacobian for further Newton steps
-    error_jacobian : the same if it is precise enough for the error bars, else None
+    updated_jacobian : Jacobian with the corrections of the Newton steps, for further ones
+    measured_jacobian : Jacobian without them, for the error bars; None if it is not precise enough
     """
 
     evaluator: PointEvaluator[StateEvolutionMap]
     point: FixedPoint
     log2_points: int
     max_log2_points: int
-    newton_jacobian: Jacobian | None = None
-    error_jacobian: Jacobian | None = None
+    updated_jacobian: Jacobian | None = None
+    measured_jacobian: Jacobian | None = None
     is_provisional: bool = False
 
 
@@ -102,8 +102,8 @@ def track(
         point,
         level,
         settings.max_log2_points,
-        newton_jacobian=corrected,
-        error_jacobian=jacobian if is_current else None,
+        updated_jacobian=corrected,
+        measured_jacobian=jacobian if is_current else None,
     )
 
 
@@ -144,7 +144,7 @@ def locate(
         point,
         level,
         settings.max_log2_points,
-        newton_jacobian=jacobian,
+        updated_jacobian=jacobian,
         is_provisional=is_provisional,
     )
     x = point.x
@@ -153,7 +153,7 @@ def locate(
         if located.log2_points > coarse:
             x = single_newton_step(located.evaluator, x, located.log2_points - 2, jacobian)
     point, jacobian = newton_or_iterate(evaluator, x, located.log2_points, jacobian)
-    return replace(located, point=point, newton_jacobian=jacobian)
+    return replace(located, point=point, updated_jacobian=jacobian)
 
 
 def _is_on_branch(spec: PointSpec, fixed_point_map: StateEvolutionMap, point: FixedPoint) -> bool:
@@ -229,8 +229,8 @@ def _choose_points(
     """Choose the number of points from the errors on few points."""
     evaluator, settings = located.evaluator, located.evaluator.settings
     evaluated = evaluator.evaluate(located.point.x, coarse)
-    error_jacobian = jacobian if evaluated.jump_fraction < MAX_JUMP_FRACTION else None
-    located = replace(located, error_jacobian=error_jacobian)
+    measured_jacobian = jacobian if evaluated.jump_fraction < MAX_JUMP_FRACTION else None
+    located = replace(located, measured_jacobian=measured_jacobian)
     if settings.log2_points is not None:
         return located
     error = relative_error(evaluated, jacobian)

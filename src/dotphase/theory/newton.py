@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from dotphase.numerics.fixed_point import FixedPoint, Vector
+from dotphase.numerics.fixed_point import FixedPoint, Iteration, Vector
 from dotphase.numerics.outcome import Outcome
 from dotphase.numerics.quadrature import MIN_QUADRATURE_LOG2
-from dotphase.theory.point_evaluator import PointEvaluator
+from dotphase.theory.point_evaluator import EvaluatedPoint, PointEvaluator
 
 #: Step of the finite differences, in units of each coordinate's scale.
 DIFFERENCE_STEP = 0.02
@@ -141,7 +141,7 @@ def newton(
         scale = fixed_point_map.scale(x)
         size = float(np.max(np.abs(residual) / scale))
         count = evaluator.n_evaluations
-        if size <= iteration.tolerance:
+        if size <= max(iteration.tolerance, _share_of_error(evaluated, scale, iteration)):
             return FixedPoint(x, image, size, count, Outcome.CONVERGED), jacobian
         if size <= NOISE_SHARE * iteration.floor and evaluated.jump_fraction > MANY_JUMPS:
             return FixedPoint(x, image, size, count, Outcome.NOISE_FLOOR), jacobian
@@ -158,6 +158,15 @@ def newton(
         step = jacobian.newton_step(residual)
         x = x + limited_step(step, scale)
     return best, jacobian
+
+
+def _share_of_error(evaluated: EvaluatedPoint, scale: Vector, iteration: Iteration) -> float:
+    """The part of the quadrature error of the map that a residual may have."""
+    if not iteration.quadrature_share:
+        return 0.0
+    images = evaluated.images / scale
+    errors = np.std(images, axis=0, ddof=1) / math.sqrt(len(images))
+    return iteration.quadrature_share * float(np.max(errors))
 
 
 def limited_step(step: Vector, scale: Vector) -> Vector:

@@ -52,18 +52,25 @@ def solve_with_seeds(
         if nonexistence_is_certain(solution, replicas):
             break
         settings = replace(
-            spec.settings,
-            log2_points=solution.log2_points,
+            spec.settings.on_the_way(solution.log2_points),
             seed=spec.settings.seed + number * SEED_STRIDE,
         )
-        replica = solve_point(replace(spec, settings=settings), initial, ProxWarmStart(), neighbor)
-        replicas.append(replica.solution)
+        replica = _solve_replica(replace(spec, settings=settings), initial, neighbor)
+        replicas.append(replica)
     return merge_replicas(solution, replicas)
+
+
+def _solve_replica(spec: PointSpec, initial: Overlaps, neighbor: SolvedPoint | None) -> Solution:
+    """Solve with another seed; with damped steps, too, if the branch is missed but may exist."""
+    replica = solve_point(spec, initial, ProxWarmStart(), neighbor, retry_damped=False).solution
+    if replica.matches_branch or not replica.may_exist:
+        return replica
+    return solve_point(spec, initial, ProxWarmStart()).solution
 
 
 def is_undetermined(solution: Solution) -> bool:
     """True if one set of points does not determine a solution of a named branch."""
-    if solution.branch not in BRANCHES or not solution.converged:
+    if solution.branch not in BRANCHES or not solution.converged or not solution.may_exist:
         return False
     vanishing = BRANCHES[solution.branch].vanishing
     names = [name for name in ("theta", "m") if name not in vanishing]

@@ -15,6 +15,8 @@ from dotphase.numerics.quadrature import MIN_QUADRATURE_LOG2
 MIN_LOG2_POINTS, MAX_LOG2_POINTS = 14, 20
 #: log2 of the most points that may be asked for.
 LOG2_POINTS_LIMIT = 24
+#: Residual of a point on the way to a result, in quadrature errors of the map.
+QUADRATURE_SHARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,13 @@ class SolverSettings:
             return self.iteration
         noise = 2.0 ** (1 - log2_points)
         return Iteration(tolerance=max(min(1e-5, self.rtol / 100), noise), floor=10 * noise)
+
+    def on_the_way(self, log2_points: int, max_steps: int | None = None) -> SolverSettings:
+        """Settings for points on the way to a result: solved within a part of their error."""
+        usual = self.iteration_on(log2_points)
+        max_steps = min(usual.max_steps, max_steps or usual.max_steps)
+        iteration = replace(usual, max_steps=max_steps, quadrature_share=QUADRATURE_SHARE)
+        return replace(self, log2_points=log2_points, iteration=iteration)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields by name, for datasets; a user's iteration becomes text."""

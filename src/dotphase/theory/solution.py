@@ -13,6 +13,7 @@ from dotphase.config.formatting import LABELS, Description, format_with_model_er
 from dotphase.config.serialization import fields_except
 from dotphase.model import Model
 from dotphase.storage.results import Result
+from dotphase.theory.branches import BRANCHES
 from dotphase.theory.classification import matches_branch
 from dotphase.theory.overlaps import DIMENSIONS, Overlaps, norms_of
 from dotphase.theory.stability import Stability
@@ -98,6 +99,14 @@ class Solution(Result):
     def on_branch(self) -> bool:
         """True if a fixed point of the requested branch was found, be it a minimum or a saddle."""
         return self.matches_branch and self.converged
+
+    @property
+    def may_exist(self) -> bool:
+        """False on another branch, if small changes towards the requested one clearly decay."""
+        if self.matches_branch:
+            return True
+        alignments = {"theta", "m"} - BRANCHES[self.branch].vanishing
+        return not alignments or not all(map(self.stability.decays, alignments))
 
     @property
     def is_minimum(self) -> bool:

@@ -187,32 +187,30 @@ def _best_so_far(
 def refine(located: Located, *, stop_at_saddle: bool = False) -> Refined:
     """Add Gaussian points until the standard errors meet the tolerance, with Newton steps."""
     evaluator, settings = located.evaluator, located.evaluator.settings
-    jacobian, point, level = located.error_jacobian, located.point, located.log2_points
-    newton_jacobian = located.newton_jacobian
+    measured, point, level = located.measured_jacobian, located.point, located.log2_points
+    updated = located.updated_jacobian
     while point.outcome.success:
-        if jacobian is None and not is_zero(evaluator.map.overlaps(point.x), evaluator.map.model):
+        if measured is None and not is_zero(evaluator.map.overlaps(point.x), evaluator.map.model):
             # Jumps make finite differences noisy, so this needs almost as many points as the
             # result.
             error_level = max(level - 2, min(level, MIN_LOG2_POINTS))
-            jacobian = measure_jacobian(evaluator, point.x, error_level)
+            measured = measure_jacobian(evaluator, point.x, error_level)
         evaluated = evaluator.evaluate(point.x, level)
         is_final = settings.log2_points is not None or level >= settings.max_log2_points
         if is_final or located.is_provisional:
             break
-        required = required_log2_points(relative_error(evaluated, jacobian), level, settings)
+        required = required_log2_points(relative_error(evaluated, measured), level, settings)
         if required <= level:
             break
-        current = Refined(replace(located, log2_points=level), evaluated, jacobian)
+        current = Refined(replace(located, log2_points=level), evaluated, measured)
         if stop_at_saddle and measure_stability(current).multipliers.kind == "saddle":
             break
         level = required
-        point, newton_jacobian = newton_or_iterate(
-            evaluator, point.x, level, jacobian or newton_jacobian
-        )
+        point, updated = newton_or_iterate(evaluator, point.x, level, measured or updated)
         if level > MIN_LOG2_POINTS + 2 and evaluated.jump_fraction >= MAX_JUMP_FRACTION:
-            jacobian = None
+            measured = None
     located = replace(located, point=point, log2_points=level)
-    return Refined(located, evaluator.evaluate(point.x, level), jacobian)
+    return Refined(located, evaluator.evaluate(point.x, level), measured)
 
 
 def measure_stability(refined: Refined) -> MeasuredStability:

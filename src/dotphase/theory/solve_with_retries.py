@@ -23,7 +23,7 @@ from dotphase.theory.point_spec import PointSpec
 from dotphase.theory.seed_ensemble import solve_with_seeds
 from dotphase.theory.settings import MIN_LOG2_POINTS, SolverSettings
 from dotphase.theory.solution import Solution
-from dotphase.theory.solve_point import finish, solve_point
+from dotphase.theory.solve_point import SolvedPoint, finish, solve_point
 
 #: Largest number of iterations of a point on the way from a distant alpha; more of them precede a
 #: lost branch.
@@ -48,51 +48,44 @@ def _solve_with_retries(
     start_time = time.perf_counter()
     spec = PointSpec.of(model, alpha, branch, settings)
     warm_start = ProxWarmStart()
-    named, quick = branch in BRANCHES, branch in BRANCHES and settings.log2_points is None
-    first = solve_point(
-        spec, initial, warm_start, retry_damped=not quick, stop_if_flat=named, stop_at_saddle=named
+    is_named = branch in BRANCHES
+    adaptive = is_named and settings.log2_points is None
+    point = solve_point(
+        spec,
+        initial,
+        warm_start,
+        retry_damped=not adaptive,
+        stop_if_flat=is_named,
+        stop_at_saddle=is_named,
     )
-    solution = first.solution
-    if solution.message.startswith(Outcome.NOT_FINITE.message):
-        return solution  # Another initialization would fail, too.
+    first = point.solution
+    if first.message.startswith(Outcome.NOT_FINITE.message):
+        return first  # Another initialization would fail, too.
     if is_out_of_time():
-        return solution
-    missed = not solution.matches_branch
-    is_coarse = solution.log2_points < settings.initial_log2_points
-    if named and (missed or is_coarse or solution.stability.kind == "saddle"):
+        return first
+    missed = not first.matches_branch
+    is_coarse = first.log2_points < settings.initial_log2_points
+    if is_named and (missed or is_coarse or first.stability.kind == "saddle"):
         approached = _approach_from_far(spec, warm_start, want_minimum=not missed)
         if approached is None and not missed:
             again = solve_point(spec, initial, ProxWarmStart()) if is_coarse else None
-            approached = (again or finish(spec, first.located)).solution
-        if approached is None and quick and _may_exist(solution):
+            approached = again or finish(spec, point.located)
+        if approached is None and adaptive and first.may_exist:
             # Acceleration may have left the branch; damped steps do not.
-            approached = solve_point(spec, initial, ProxWarmStart()).solution
-        solution = approached or solution
+            approached = solve_point(spec, initial, ProxWarmStart())
+        point = approached or point
+    solution = point.solution
     if not is_out_of_time():
-        solution = solve_with_seeds(spec, solution)
+        solution = solve_with_seeds(spec, solution, point if solution.on_branch else None)
     return replace(solution, seconds=time.perf_counter() - start_time)
-
-
-def _may_exist(found: Solution) -> bool:
-    """True unless small changes towards the requested branch decay where another was found."""
-    multipliers = found.stability.multipliers
-    names = {"theta", "m"} - BRANCHES[found.branch].vanishing
-    return not names or not all(multipliers.get(name, 1.0) < 1 for name in names)
 
 
 def _approach_from_far(
     spec: PointSpec, warm_start: ProxWarmStart, *, want_minimum: bool
-) -> Solution | None:
+) -> SolvedPoint | None:
     """Follow a branch from an alpha where its basin is wide; None if it is lost on the way."""
     log2_points = COARSE_LOG2_POINTS if want_minimum else MIN_LOG2_POINTS
-    usual = spec.settings.iteration_on(log2_points)
-    # Only the last point must be precise.
-    loose = replace(
-        usual,
-        tolerance=max(usual.tolerance, usual.floor),
-        max_steps=min(usual.max_steps, APPROACH_MAX_STEPS),
-    )
-    settings = replace(spec.settings, log2_points=log2_points, iteration=loose)
+    settings = spec.settings.on_the_way(log2_points, APPROACH_MAX_STEPS)
     continuation = BranchContinuation(spec.model, spec.branch, settings)
     solution = continuation.approach(spec.alpha, minimum=want_minimum)
     if solution is None:
@@ -105,4 +98,4 @@ def _approach_from_far(
         stop_at_saddle=want_minimum,
     )
     is_wanted = not want_minimum or point.solution.stability.kind == "minimum"
-    return point.solution if point.solution.on_branch and is_wanted else None
+    return point if point.solution.on_branch and is_wanted else None

@@ -1,17 +1,18 @@
-"""Ends of a branch: loss of stability, bifurcations, folds (spinodals), loss of trust.
+"""Spinodals and other ends of a branch: loss of stability, bifurcations, loss of trust.
 
 A branch stops being a minimum where its largest multiplier passes one. It ceases to exist in one of
 two ways. Either it merges with a simpler branch, on which one more overlap vanishes: there the
 multiplier of that overlap on the simpler branch passes one. Or it merges with another fixed point
-of its own kind, at a fold in alpha (`dotphase.theory.arclength`). All of these are points of
-continued branches, with quadrature standard errors.
+of its own kind at its spinodal, a fold in alpha (`dotphase.theory.arclength`). All of these are
+points of continued branches, with quadrature standard errors.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Unpack
 
@@ -42,6 +43,8 @@ MAX_STEPS = 60
 #: Largest number of solves for the root of a multiplier, and the fraction of its standard error at
 #: which the search ends.
 ROOT_STEPS, SETTLED = 6, 0.5
+#: Relative change of alpha over which a multiplier is a straight line within its error.
+STRAIGHT = 0.004
 #: Number of seeds for the loss of stability.
 ROOT_SEEDS = 3
 #: Relative change of the squared alignment beyond a bifurcation, per stride, below which the branch
@@ -51,6 +54,9 @@ MERGING = 0.5
 HALVINGS = 3
 #: Relative width at which the search for the loss of trust ends.
 TRUST_WIDTH = 0.01
+
+#: Starts the continuation of a branch, by its name, near an alpha.
+BranchStart = Callable[[str, float], BranchContinuation]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -101,31 +107,22 @@ class Limits:
 
 
 def branch_limits(
-    model: Model,
-    branch: str,
-    inside: float,
-    outside: float,
-    settings: SolverSettings,
-    precise: SolverSettings,
+    start: BranchStart, branch: str, inside: float, outside: float, precise: SolverSettings
 ) -> Limits:
     """The limits of a branch between an alpha where it is a minimum and another alpha.
 
     Parameters
     ----------
-    settings, precise : SolverSettings
-        For the continuation, and for the roots of multipliers.
+    start : callable
+        Starts the continuation of this and of simpler branches.
+    precise : SolverSettings
+        For the roots of multipliers.
     """
-    path = _follow(model, branch, inside, outside, settings)
+    path = _follow(start(branch, inside), inside, outside)
     if not path.solutions:
         return Limits()
-    limits = Limits()
-    loss = stability_loss(path, precise)
-    if loss is not None:
-        limits = replace(limits, stability_loss=loss[0], stability_loss_stderr=loss[1])
-    end = _end_of(path, settings, precise)
-    if end is not None:
-        limits = replace(limits, end=end.alpha, end_stderr=end.stderr, end_kind=end.kind)
-    return limits
+    loss, end = _stability_loss(path, precise), _end_of(path, start, precise)
+    return Limits(*loss) if end is None else Limits(*loss, end.alpha, end.stderr, end.kind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,15 +138,13 @@ class _Path:
         return [one.last.solution for one in self.continuations if one.last is not None]
 
 
-def _follow(
-    model: Model, branch: str, inside: float, outside: float, settings: SolverSettings
-) -> _Path:
+def _follow(continuation: BranchContinuation, inside: float, outside: float) -> _Path:
     """Follow a branch from one alpha towards another until it is lost."""
     count = max(2, math.ceil(abs(math.log(outside / inside)) / math.log(STRIDE)) + 1)
+    settings = continuation.settings
     iteration = settings.iteration_on(settings.initial_log2_points)
     limited = replace(iteration, max_steps=min(iteration.max_steps, MAX_STEPS))
-    settings = replace(settings, iteration=limited)
-    continuation = BranchContinuation(model, branch, settings)
+    continuation = continuation.with_settings(replace(settings, iteration=limited))
     if not continuation.solve_at(inside).on_branch and continuation.approach(inside) is None:
         return _Path([], None)
     continuations = [continuation]
@@ -161,11 +156,12 @@ def _follow(
     return _Path(continuations, None)
 
 
-def stability_loss(path: _Path, precise: SolverSettings) -> tuple[float, float] | None:
+def _stability_loss(path: _Path, precise: SolverSettings) -> tuple[float, float]:
     """The first alpha along a branch where its largest multiplier passes one, and its error.
 
-    The error of a multiplier is that at given overlaps. Near the end of a branch the overlaps
-    themselves vary more between Gaussian points, so the root is found with several seeds.
+    NaN if there is none. The error of a multiplier is that at given overlaps. Near the end of a
+    branch the overlaps themselves vary more between Gaussian points, so the root is found with
+    several seeds.
     """
     for continuation, (before, after) in zip(
         path.continuations, pairwise(path.solutions), strict=False
@@ -176,7 +172,7 @@ def stability_loss(path: _Path, precise: SolverSettings) -> tuple[float, float] 
             roots = multiplier_roots(continuation, after, settings)
             mean, spread = mean_and_error([root.position for root in roots])
             return mean, max(spread, *(root.stderr / math.sqrt(len(roots)) for root in roots))
-    return None
+    return math.nan, math.nan
 
 
 def multiplier_roots(
@@ -185,9 +181,9 @@ def multiplier_roots(
     settings: Sequence[SolverSettings],
     name: str | None = None,
 ) -> list[Root]:
-    """Root of a multiplier minus one between two points of a branch, for each of some settings.
+    """Roots of a multiplier minus one between two points of a branch, one for each settings.
 
-    It is found with the settings of the continuation first; each search begins at the last root.
+    The settings of the continuation come first; each search begins at the last root.
 
     Parameters
     ----------
@@ -199,23 +195,26 @@ def multiplier_roots(
     values = _excess(before.last.solution, name), _excess(after, name)
     slope = (values[1].value - values[0].value) / (ends[1] - ends[0])
     position = straight_root(ends[0], values[0].value, ends[1], values[1].value)
-    straight = Root(position, max(value.stderr for value in values) / abs(slope), slope)
+    root = Root(position, max(value.stderr for value in values) / abs(slope), slope)
+    # The bracket comes from few points: the root may lie outside it.
+    search = partial(
+        find_root,
+        bounds=(min(ends) / STRIDE, max(ends) * STRIDE),
+        rtol=STRAIGHT,
+        settled=SETTLED,
+        max_steps=ROOT_STEPS,
+    )
 
-    def search(continuation: BranchContinuation, guess: Root) -> Root:
-        def excess_at(alpha: float) -> Sample | None:
-            solution = continuation.solve_at(alpha)
-            return _excess(solution, name) if solution.on_branch else None
+    def excess_at(continuation: BranchContinuation, alpha: float) -> Sample | None:
+        solution = continuation.solve_at(alpha)
+        return _excess(solution, name) if solution.on_branch else None
 
-        root = find_root(
-            excess_at, guess.position, guess.slope, ends, settled=SETTLED, max_steps=ROOT_STEPS
-        )
-        return root or guess
-
-    roots = [straight]
+    roots = []
     for each in (before.settings, *settings):
-        before = before.with_settings(each)
-        roots.append(search(before, roots[-1]))
-    return roots[2:]
+        before = before.with_settings(each.on_the_way(each.initial_log2_points))
+        root = search(partial(excess_at, before), root.position, root.slope) or root
+        roots.append(root)
+    return roots[1:]
 
 
 def _excess(solution: Solution, name: str | None = None) -> Sample:
@@ -228,7 +227,7 @@ def _excess(solution: Solution, name: str | None = None) -> Sample:
     return Sample(multipliers[name] - 1, solution.stability.multipliers_stderr[name])
 
 
-def _end_of(path: _Path, settings: SolverSettings, precise: SolverSettings) -> BranchEnd | None:
+def _end_of(path: _Path, start: BranchStart, precise: SolverSettings) -> BranchEnd | None:
     """The end of a branch on a path; None if there is none.
 
     Behind a bifurcation, few Gaussian points often have a spurious continuation of the branch, so
@@ -239,15 +238,14 @@ def _end_of(path: _Path, settings: SolverSettings, precise: SolverSettings) -> B
         added = BRANCHES[parent].vanishing - BRANCHES[branch].vanishing
         is_simpler = BRANCHES[parent].vanishing > BRANCHES[branch].vanishing
         if is_simpler and len(added) == 1 and BRANCHES[parent].variant_of is None:
-            root = _bifurcation(path, parent, next(iter(added)), settings, precise)
+            root = _bifurcation(path, start, parent, next(iter(added)), precise)
             if root is not None:
                 return BranchEnd(branch, f"merges with {parent}", root.position, root.stderr)
     if path.lost_at is None:
         return None
-    seeds = [settings.seed + number * SEED_STRIDE for number in range(1, ROOT_SEEDS)]
-    repeated = [path] + [_follow_again(path, replace(settings, seed=seed)) for seed in seeds]
+    repeated = [path, *(_follow_again(path, number) for number in range(1, ROOT_SEEDS))]
     lost = [one for one in repeated if one.solutions and one.lost_at is not None]
-    ends = sorted(map(_last_point, lost), key=lambda end: end.alpha)
+    ends = sorted(map(_spinodal, lost), key=lambda end: end.alpha)
     middle = ends[len(ends) // 2]
     if len(ends) < 2:
         return middle
@@ -256,17 +254,18 @@ def _end_of(path: _Path, settings: SolverSettings, precise: SolverSettings) -> B
     return replace(middle, stderr=max(spread, middle.stderr))
 
 
-def _follow_again(path: _Path, settings: SolverSettings) -> _Path:
-    """The last part of a path with other settings."""
+def _follow_again(path: _Path, number: int) -> _Path:
+    """The last part of a path with another seed."""
     assert path.lost_at is not None
-    near = path.solutions[max(-3, -len(path.solutions))].alpha
-    outside = path.lost_at * path.lost_at / near
-    continuation = path.continuations[0]
-    return _follow(continuation.model, continuation.branch, near, outside, settings)
+    continuation = path.continuations[max(-3, -len(path.continuations))]
+    assert continuation.last is not None
+    near, settings = continuation.last.solution.alpha, continuation.settings
+    reseeded = replace(settings, seed=settings.seed + number * SEED_STRIDE)
+    return _follow(continuation.with_settings(reseeded), near, path.lost_at**2 / near)
 
 
-def _last_point(path: _Path) -> BranchEnd:
-    """The fold at the end of a path, or the bracket of the end where no fold is found."""
+def _spinodal(path: _Path) -> BranchEnd:
+    """The spinodal (fold) at the end of a path, or the bracket of the end where none is found."""
     branch = path.continuations[0].branch
     last_alpha, lost_at, continuation = _narrow(path)
     width = abs(lost_at - last_alpha)
@@ -296,7 +295,7 @@ def _narrow(path: _Path) -> tuple[float, float, BranchContinuation]:
 
 
 def _bifurcation(
-    path: _Path, parent: str, name: str, settings: SolverSettings, precise: SolverSettings
+    path: _Path, start: BranchStart, parent: str, name: str, precise: SolverSettings
 ) -> Root | None:
     """Bifurcation of a branch from a simpler one; None if it exists on both sides.
 
@@ -307,7 +306,7 @@ def _bifurcation(
     """
     alphas = [solution.alpha for solution in path.solutions]
     alphas += [] if path.lost_at is None else [path.lost_at]
-    continuation = BranchContinuation(path.continuations[0].model, parent, settings)
+    continuation = start(parent, alphas[-1])
     # From the outside in: the first alpha at which the simpler branch is unstable bounds the root.
     for outside, inside in pairwise(alphas[::-1]):
         if not _merges(path.solutions, name, inside, outside):
@@ -370,12 +369,15 @@ def branch_end(
     inside = validation.number("inside", inside, above=0)
     outside = validation.number("outside", outside, above=0)
 
+    def start(name: str, alpha: float) -> BranchContinuation:
+        return BranchContinuation(model, name, chosen)
+
     def find() -> BranchEnd | None:
         if trusted:
-            return _loss_of_trust(model, branch, inside, outside, chosen)
-        path = _follow(model, branch, inside, outside, chosen)
+            return _loss_of_trust(start(branch, inside), inside, outside)
+        path = _follow(start(branch, inside), inside, outside)
         _check_inside(path, branch, inside, chosen)
-        return _end_of(path, chosen, chosen)
+        return _end_of(path, start, chosen)
 
     return run_quietly(find)
 
@@ -388,24 +390,22 @@ def _check_inside(path: _Path, branch: str, inside: float, settings: SolverSetti
 
 
 def _loss_of_trust(
-    model: Model, branch: str, inside: float, outside: float, settings: SolverSettings
+    continuation: BranchContinuation, inside: float, outside: float
 ) -> BranchEnd | None:
     """Bisect for the alpha at which a branch stops being trusted; None if there is none."""
-    path = _follow(model, branch, inside, outside, settings)
-    _check_inside(path, branch, inside, settings)
+    path = _follow(continuation, inside, outside)
+    _check_inside(path, continuation.branch, inside, continuation.settings)
     trust = [solution.stability.trusted for solution in path.solutions]
     if not trust[0] or (all(trust) and path.lost_at is None):
         return None
     alphas = [solution.alpha for solution in path.solutions] + [path.lost_at or outside]
     first = trust.index(False) if not all(trust) else len(trust)
-    good, bad = alphas[first - 1], alphas[first]
-    continuation = BranchContinuation(model, branch, settings)
-    continuation.solve_at(good)
+    good, bad, last_trusted = alphas[first - 1], alphas[first], path.continuations[first - 1]
     while abs(good - bad) > TRUST_WIDTH * good:
         middle = (good + bad) / 2
-        solution, advanced = continuation.trial_step(middle)
+        solution, advanced = last_trusted.trial_step(middle)
         if solution.on_branch and solution.stability.trusted:
-            good, continuation = middle, advanced
+            good, last_trusted = middle, advanced
         else:
             bad = middle
-    return BranchEnd(branch, "loss of trust", (good + bad) / 2, abs(good - bad) / 2)
+    return BranchEnd(continuation.branch, "loss of trust", (good + bad) / 2, abs(good - bad) / 2)

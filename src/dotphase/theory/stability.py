@@ -108,6 +108,11 @@ class Stability(Printable):
     multipliers: dict[str, float] = field(default_factory=dict)
     multipliers_stderr: dict[str, float] = field(default_factory=dict)
 
+    def decays(self, name: str) -> bool:
+        """True if small changes of an overlap decay, by more than the error of the multiplier."""
+        margin = CLEAR * self.multipliers_stderr.get(name, 0.0)
+        return self.multipliers.get(name, 1.0) + margin < 1
+
     @property
     def doubts(self) -> list[str]:
         """The reasons not to trust the theory, one by one."""

@@ -16,7 +16,6 @@ from itertools import pairwise
 
 from dotphase.config.formatting import format_with_model_error
 from dotphase.config.serialization import fields_except
-from dotphase.model import Model
 from dotphase.numerics.crossings import Root, Sample, find_root, straight_root
 from dotphase.storage.results import Result
 from dotphase.theory.branch_survey import GRID_FACTOR, Survey, has_merged, lowest_minimum
@@ -123,7 +122,7 @@ def loss_gap(pair: Pair) -> float:
 
 
 def find_transitions(
-    model: Model, survey: Survey, coarse: SolverSettings, settings: SolverSettings
+    survey: Survey, coarse: SolverSettings, settings: SolverSettings
 ) -> list[Transition]:
     """All changes of the lowest minimum that more points confirm.
 
@@ -134,7 +133,7 @@ def find_transitions(
     """
     changes = []
     for (first, below), (second, above) in pairwise(_runs(survey.lowest)):
-        branches = (BranchContinuation(model, name, coarse) for name in (first, second))
+        branches = (survey.continuation(name, below[-1], coarse) for name in (first, second))
         pair = PairContinuation(*branches)
         bracket = _bracket(pair, below[::-1], above)
         if bracket is not None:
@@ -275,7 +274,6 @@ class LinearCrossing:
 
 
 def beats_linear(
-    model: Model,
     branches: Survey,
     changes: Sequence[Transition],
     linear: float,
@@ -308,7 +306,8 @@ def beats_linear(
         crosses_before = before.test_error <= linear
         ends = (ends[0], before.alpha) if crosses_before else (after.alpha, ends[1])
         name = change.before if crosses_before else change.after
-    root = _test_error_root(BranchContinuation(model, name, coarse), ends, linear, settings)
+    continuation = branches.continuation(name, ends[1], coarse)
+    root = _test_error_root(continuation, ends, linear, settings)
     message = f"the {name} branch beats the linear layer"
     if root is None:
         return LinearCrossing(math.nan, math.nan, message)
@@ -346,8 +345,9 @@ def _test_error_root(
     if above is None or below is None:
         return None
     slope = (above.value - below.value) / (ends[1] - ends[0])
+    position = straight_root(ends[0], below.value, ends[1], above.value)
     search = partial(find_root, bounds=ends, rtol=TEST_ERROR_RTOL)
-    guess = search(partial(excess_at, coarse), ends[0], slope)
+    guess = search(partial(excess_at, coarse), position, slope)
     if guess is None:
         return None
     precise = coarse.with_settings(settings)

@@ -94,8 +94,8 @@ def broken_critical(
     chosen = with_changes(settings, SETTINGS, changes)
     points = [(found.alpha_c, "semantic"), (found.alpha_c, "positional")]
     points += [(found.alpha_l, "semantic")]
-    asked = [(model, alpha, branch) for alpha, branch in points]
-    semantic, positional, linear = solve_many_broken(asked, inner=inner, settings=chosen)
+    requests = [(model, alpha, branch) for alpha, branch in points]
+    semantic, positional, linear = solve_many_broken(requests, inner=inner, settings=chosen)
     slope = semantic.symmetric.loss_slope - positional.symmetric.loss_slope
     gap = semantic.shift["train_loss"] - positional.shift["train_loss"]
     errors = (each.shift_stderr["train_loss"] for each in (semantic, positional))

@@ -155,10 +155,10 @@ class Broken(Result):
     @property
     def description(self) -> Description:
         """The results, and what breaking has changed."""
-        asked = self.symmetric
-        head = f"{asked.found} branch at alpha = {asked.alpha:g}, one step of breaking"
+        symmetric = self.symmetric
+        head = f"{symmetric.found} branch at alpha = {symmetric.alpha:g}, one step of breaking"
         if not self.converged:
-            head = f"NO RESULT for the {asked.branch} branch at alpha = {asked.alpha:g}"
+            head = f"NO RESULT for the {symmetric.branch} branch at alpha = {symmetric.alpha:g}"
         labels = {**LABELS, "parisi": "y"}
         results = {
             **self.norms,
