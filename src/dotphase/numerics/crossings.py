@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
-from scipy.interpolate import CubicHermiteSpline, PchipInterpolator
 
 #: Change of a value, in standard errors, that determines a secant.
 SECANT_SIGNIFICANCE = 5.0
@@ -144,6 +143,9 @@ def last_fall(x: Row, gap: Row, slope: Row | None = None) -> Crossing | None:
         Derivative of the difference. With it the interpolation is cubic, which is precise on a
         coarse grid; without it, linear.
     """
+    # SciPy's interpolation takes a quarter of a second to import, and a solve does without it.
+    from scipy.interpolate import CubicHermiteSpline
+
     changes = np.flatnonzero((gap[:-1] > 0) & (gap[1:] <= 0))
     if changes.size == 0:
         return None
@@ -190,6 +192,8 @@ def first_rise(x: Row, values: Row, after: float | None = None) -> float:
     >>> dp.analysis.first_rise(np.array([1.0, 2.0, 3.0]), np.array([-1.0, 0.0, 1.0]))
     2.0
     """
+    from scipy.interpolate import PchipInterpolator
+
     valid = np.isfinite(values)
     if after is not None:
         valid &= x > after

@@ -268,12 +268,18 @@ def _minimize_globally(
             bistable=part.bistable | (~is_first & (distance > MIN_DISTANCE) & settled),
         )
 
-    def improve_selected(attempt: Array, minima: _Minima) -> _Minima:
-        selected = jnp.where(attempt == 0, unsettled, chosen)
-        return _where_selected(selected, partial(improve, attempt), minima, problem, axis)
+    def improve_selected(stage: Array, minima: _Minima) -> _Minima:
+        """Settle the unsettled points; then search the chosen ones from two other origins."""
+
+        def improve_often(part: _Minima, points: ProximalProblem) -> _Minima:
+            body = partial(improve, points=points)
+            return jax.lax.fori_loop(stage, 1 + stage * (len(MORE_STEPS) - 1), body, part)
+
+        selected = jnp.where(stage == 0, unsettled, chosen)
+        return _where_selected(selected, improve_often, minima, problem, axis)
 
     minima = _Minima(newton.final(iterate), iterate.value, iterate.value, state.bistable)
-    minima = jax.lax.fori_loop(0, len(MORE_STEPS), improve_selected, minima)
+    minima = jax.lax.fori_loop(0, 2, improve_selected, minima)
     return ProxState(jnp.moveaxis(minima.x, axis, -1), nonconvex, minima.bistable)
 
 

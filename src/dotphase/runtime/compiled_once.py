@@ -7,7 +7,6 @@ from typing import Any
 import jax
 
 from dotphase.runtime import jit_cache_limit
-from dotphase.runtime.precision import fixed_settings
 from dotphase.runtime.threads import thread_pool
 
 
@@ -29,13 +28,7 @@ class CompiledOnce:
     def prepare(self, *args: Any) -> None:
         """Compile the function for such arguments in another thread."""
         self.untouched = False
-
-        def compile_in_thread() -> None:
-            # The calling thread owns the cache context.
-            with fixed_settings(x64=True):
-                self(*args)
-
-        thread_pool().submit(compile_in_thread)
+        thread_pool().submit(self, *args)
 
     def drop(self) -> None:
         """Drop the compiled code; the next call compiles again."""

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import jax
 
-from dotphase.runtime.precision import in_double_precision
+from dotphase.runtime.precision import fixed_settings
 
 #: Largest number of calls of `call_within` that run at once.
 MAX_LIMITED_CALLS = 16
@@ -53,7 +53,7 @@ def map_blocks(compute: Callable[[int], T], count: int) -> list[T]:
             deque(remaining, maxlen=0)  # exhaust the iterator: no thread starts another block
             raise
 
-    helpers = [thread_pool().submit(in_double_precision(work)) for _ in range(CORES - 1)]
+    helpers = [thread_pool().submit(work) for _ in range(CORES - 1)]
     work()
     for helper in helpers:
         # A helper whose thread was busy until now has no blocks left to compute.
@@ -65,7 +65,16 @@ def map_blocks(compute: Callable[[int], T], count: int) -> list[T]:
 @lru_cache(maxsize=1)
 def thread_pool() -> ThreadPoolExecutor:
     """Return the threads of this process, one per core, started at the first call."""
-    return ThreadPoolExecutor(CORES, thread_name_prefix="dotphase-blocks")
+    return ThreadPoolExecutor(CORES, "dotphase-blocks", initializer=_fix_settings)
+
+
+_settings = threading.local()
+
+
+def _fix_settings() -> None:
+    """Compute in double precision for the life of a thread."""
+    _settings.context = fixed_settings(x64=True)
+    _settings.context.__enter__()
 
 
 _limited_calls: dict[Hashable, tuple[float, Future[Any]]] = {}

@@ -172,7 +172,7 @@ class Evaluator:
         if compile_ahead:
             self._compile_ahead(flat, block, state)
         rows, state = self.averages.step(self.arrays, flat, block, state, np.int32(0))
-        if np.mean(getattr(state, "nonconvex", 0.0)) > MANY_NONCONVEX:
+        if np.mean(np.asarray(getattr(state, "nonconvex", 0.0))) > MANY_NONCONVEX:
             rows, state = self.averages.step(self.arrays, flat, block, state, SEARCH_ALL)
         return rows, state
 

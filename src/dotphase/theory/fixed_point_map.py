@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -15,7 +15,7 @@ from dotphase.model import Model
 from dotphase.numerics.fixed_point import Vector
 from dotphase.theory.coordinates import Coordinates
 from dotphase.theory.expectations import Evaluator, evaluator_of
-from dotphase.theory.overlaps import Conjugates, Overlaps, admissible, norms_of
+from dotphase.theory.overlaps import Conjugates, ModelNumbers, Overlaps, admissible, norms_of
 from dotphase.theory.state_evolution import (
     Averages,
     conjugates,
@@ -47,6 +47,11 @@ class FixedPointMap(ABC, Generic[O, M]):
     def evaluator(self) -> Evaluator:
         """Compiled averages of the model."""
         return evaluator_of(self.model)
+
+    @cached_property
+    def numbers(self) -> Any:
+        """Numbers of the model, for the algebra after the averages."""
+        return ModelNumbers(self.model)
 
     @abstractmethod
     def overlaps(self, x: Vector) -> O:
@@ -98,7 +103,7 @@ class ReplicaSymmetricMap(FixedPointMap[Overlaps, Averages]):
 
     def conjugates(self, overlaps: Overlaps, averages: Averages) -> Conjugates:
         """Conjugate parameters from the averages at given overlaps."""
-        return conjugates(self.model, self.alpha, overlaps, averages)
+        return conjugates(self.numbers, self.alpha, overlaps, averages)
 
     def advance(self, x: Vector, averages: Averages) -> np.ndarray:
         try:
@@ -107,13 +112,13 @@ class ReplicaSymmetricMap(FixedPointMap[Overlaps, Averages]):
             return np.full_like(x, np.nan)
 
     def free_energy(self, x: Vector, averages: Averages) -> Values:
-        return free_energy(self.model, self.alpha, self.overlaps(x), averages)
+        return free_energy(self.numbers, self.alpha, self.overlaps(x), averages)
 
     def train_loss(self, x: Vector, averages: Averages) -> Values:
-        return training_energy(self.model, self.alpha, self.overlaps(x), averages)
+        return training_energy(self.numbers, self.alpha, self.overlaps(x), averages)
 
     def test_error(self, averages: Averages) -> Values:
-        return test_error(self.model, averages)
+        return test_error(self.numbers, averages)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +159,7 @@ class StateEvolutionMap(ReplicaSymmetricMap):
         return lru_cache(maxsize=16)(lambda values: unpack(np.frombuffer(values)))
 
     def image(self, x: Vector, hats: Conjugates) -> np.ndarray:
-        image = self.coordinates.pack(next_overlaps(self.model, hats))
+        image = self.coordinates.pack(next_overlaps(self.numbers, hats))
         image[..., self.fixed] = 0.0
         return image
 
@@ -162,4 +167,4 @@ class StateEvolutionMap(ReplicaSymmetricMap):
         return self.coordinates.scale(x)
 
     def admissible(self, x: Vector) -> bool:
-        return admissible(self.model, self.overlaps(x))
+        return admissible(self.numbers, self.overlaps(x))

@@ -79,6 +79,29 @@ class Conjugates(NamedTuple):
     thetahat: Float[AnyArray, "tokens r t"]
 
 
+class ModelNumbers:
+    """Attributes of a model, each computed once and then as fast as those of a plain object."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._model, name)
+        setattr(self, name, value)
+        return value
+
+
+def inverse(matrix: Any) -> np.ndarray:
+    """Inverse of square matrices on the last two axes."""
+    return np.asarray(1 / matrix if matrix.shape[-1] == 1 else np.linalg.inv(matrix))
+
+
+def smallest_eigenvalue(matrix: Any) -> float:
+    """Smallest eigenvalue of all symmetric matrices on the last two axes."""
+    values = matrix if matrix.shape[-1] == 1 else np.linalg.eigvalsh(matrix)
+    return float(values.min())
+
+
 def shapes_of(model: Model) -> tuple[tuple[int, ...], ...]:
     """Shapes of the overlaps q, m, V and theta of a model."""
     length, r, t = model.length, model.student_rank, model.teacher_rank
@@ -92,7 +115,7 @@ def check_overlaps(model: Model, overlaps: Any) -> Overlaps:
     checked = Overlaps(*parts)
     for name in ("q", "V"):
         value = getattr(checked, name)
-        if not np.allclose(value, value.swapaxes(1, 2)) or np.linalg.eigvalsh(value).min() <= 0:
+        if not np.allclose(value, value.swapaxes(1, 2)) or smallest_eigenvalue(value) <= 0:
             rule = "must be symmetric and positive definite"
             raise InvalidInput(f"start.{name}", value.tolist(), rule)
     if not admissible(model, checked):
@@ -105,12 +128,11 @@ def admissible(model: Model, overlaps: Overlaps) -> bool:
     """True if the overlaps are variances and covariances of Gaussian fields."""
     if not all(np.all(np.isfinite(part)) for part in overlaps):
         return False
-    eigenvalues = np.linalg.eigvalsh
-    if min(eigenvalues(overlaps.q).min(), eigenvalues(overlaps.V).min()) <= 0:
+    if min(smallest_eigenvalue(overlaps.q), smallest_eigenvalue(overlaps.V)) <= 0:
         return False
-    explained_part = overlaps.theta.swapaxes(1, 2) @ np.linalg.solve(overlaps.q, overlaps.theta)
+    explained_part = overlaps.theta.swapaxes(1, 2) @ inverse(overlaps.q) @ overlaps.theta
     remaining = np.asarray(model.rho)[:, None, None] * np.eye(model.teacher_rank) - explained_part
-    return bool(eigenvalues(remaining).min() > 0)
+    return smallest_eigenvalue(remaining) > 0
 
 
 def is_zero(overlaps: Overlaps, model: Model) -> bool:

@@ -113,11 +113,13 @@ class EvaluatedPoint:
         """The training loss from the free energy, which is stationary at a fixed point."""
         return float(self.map.free_energy(self.x, self.mean))
 
-    @property
+    @cached_property
     def jump_fraction(self) -> float:
         """Fraction of the points at which the proximal map has a second minimum to jump to."""
+        # Through NumPy: a mean of an array on the device is a compiled call for each block.
         states = self.expectations.prox_states
-        return float(np.mean([np.mean(getattr(state, "bistable", 0.0)) for state in states]))
+        flags = [np.asarray(getattr(state, "bistable", 0.0)) for state in states]
+        return float(np.mean([np.mean(flag) for flag in flags]))
 
     def responses(self) -> Responses:
         """Linear response of the proximal map at x."""

@@ -21,7 +21,7 @@ from dotphase.model.derivatives import loss_derivatives
 from dotphase.numerics.linalg import dot, inverses, matrix_sqrt, matvec
 from dotphase.numerics.proximal_map import ProximalProblem, ProxState, proximal_map, vmap_points
 from dotphase.numerics.quadrature import N_SCRAMBLES
-from dotphase.theory.overlaps import AnyArray, Conjugates, Overlaps
+from dotphase.theory.overlaps import AnyArray, Conjugates, Overlaps, inverse
 
 
 class Fields(NamedTuple):
@@ -222,7 +222,7 @@ def remainder(model: Model, overlaps: Overlaps) -> Float[np.ndarray, "tokens t t
     ``rho*_l - theta_l^T q_l^{-1} theta_l``."""
     q, theta = np.asarray(overlaps.q), np.asarray(overlaps.theta)
     own = np.asarray(model.rho)[:, None, None] * np.eye(model.teacher_rank)
-    return np.asarray(own - transpose(theta) @ np.linalg.inv(q) @ theta)
+    return np.asarray(own - transpose(theta) @ inverse(q) @ theta)
 
 
 def conjugates(model: Model, alpha: float, overlaps: Overlaps, averages: Averages) -> Conjugates:
@@ -232,9 +232,9 @@ def conjugates(model: Model, alpha: float, overlaps: Overlaps, averages: Average
     by parts, which sees the jumps of the proximal map; its mean Jacobian would not.
     """
     q, theta = np.asarray(overlaps.q), np.asarray(overlaps.theta)
-    q_inverse = np.linalg.inv(q)
-    thetahat = alpha * averages.gy @ np.linalg.inv(matrix_root(remainder(model, overlaps)))
-    response = -alpha * averages.gxi @ np.linalg.inv(matrix_root(q))
+    q_inverse = inverse(q)
+    thetahat = alpha * averages.gy @ inverse(matrix_root(remainder(model, overlaps)))
+    response = -alpha * averages.gxi @ inverse(matrix_root(q))
     response = response + thetahat @ transpose(theta) @ q_inverse
     return Conjugates(
         qhat=alpha * averages.gg,
@@ -252,7 +252,7 @@ def conjugates(model: Model, alpha: float, overlaps: Overlaps, averages: Average
 def resolvent(model: Model, hats: Conjugates) -> Float[np.ndarray, "... atoms r r"]:
     """``R_i = (ridge I + sum_l gamma_{l,i} Vhat_l)^{-1}``."""
     weight = np.einsum("la,...lij->...aij", model.eigenvalues, hats.Vhat)
-    return np.linalg.inv(float(model.ridge) * np.eye(model.student_rank) + weight)
+    return inverse(float(model.ridge) * np.eye(model.student_rank) + weight)
 
 
 def teacher_drive(model: Model, hats: Conjugates) -> Float[np.ndarray, "... atoms r t"]:
@@ -289,9 +289,9 @@ def weight_gram(model: Model, hats: Conjugates) -> Float[np.ndarray, "... atoms 
     return gram(resolvent(model, hats), weight_drive(model, hats))
 
 
-def gram(inverse: np.ndarray, drive: np.ndarray) -> np.ndarray:
+def gram(response: np.ndarray, drive: np.ndarray) -> np.ndarray:
     """``R source R^T``, symmetric to the last digit."""
-    weight = inverse @ drive @ transpose(inverse)
+    weight = response @ drive @ transpose(response)
     return np.asarray((weight + transpose(weight)) / 2)
 
 
@@ -302,11 +302,11 @@ def next_overlaps(model: Model, hats: Conjugates) -> Overlaps:
     ``theta_l = sum_i w_i gamma_{l,i} R_i Th_i``, ``m_l = sum_i w_i R_i sum_k P_lk mhat_k``.
     The last one takes the positions to be spread evenly over the eigendirections.
     """
-    inverse = resolvent(model, hats)
-    weight = gram(inverse, weight_drive(model, hats))
-    aligned = inverse @ aligned_drive(model, hats)
-    q, V, theta = (per_token(model, each) for each in (weight, inverse, aligned))
-    return Overlaps(q=q, m=mean_fields(model, inverse, hats), V=V, theta=theta)
+    response = resolvent(model, hats)
+    weight = gram(response, weight_drive(model, hats))
+    aligned = response @ aligned_drive(model, hats)
+    q, V, theta = (per_token(model, each) for each in (weight, response, aligned))
+    return Overlaps(q=q, m=mean_fields(model, response, hats), V=V, theta=theta)
 
 
 def per_token(model: Model, each: Float[np.ndarray, "... atoms i j"]) -> np.ndarray:
@@ -315,15 +315,15 @@ def per_token(model: Model, each: Float[np.ndarray, "... atoms i j"]) -> np.ndar
 
 
 def mean_fields(
-    model: Model, inverse: Float[np.ndarray, "... atoms r r"], hats: Conjugates
+    model: Model, response: Float[np.ndarray, "... atoms r r"], hats: Conjugates
 ) -> Float[np.ndarray, "... tokens r"]:
     """``m_l = sum_i w_i R_i sum_k P_lk mhat_k``."""
-    even = np.einsum("a,...aij->...ij", model.eigenweights, inverse)
+    even = np.einsum("a,...aij->...ij", model.eigenweights, response)
     mean = np.einsum("...ij,lk,...kj->...li", even, model.gram, hats.mhat)
     if model.latent is None:
         return mean
     return mean + np.einsum(
-        "...aij,...ajt,lt->...li", inverse, teacher_drive(model, hats), model.teacher_overlaps
+        "...aij,...ajt,lt->...li", response, teacher_drive(model, hats), model.teacher_overlaps
     )
 
 
