@@ -92,8 +92,9 @@ class ModelNumbers:
 
 
 def inverse(matrix: Any) -> np.ndarray:
-    """Inverse of square matrices on the last two axes."""
-    return np.asarray(1 / matrix if matrix.shape[-1] == 1 else np.linalg.inv(matrix))
+    """Inverses of square matrices on the last two axes; `LinAlgError` where one is singular."""
+    is_scalar = matrix.shape[-1] == 1 and matrix.all()
+    return np.asarray(1 / matrix if is_scalar else np.linalg.inv(matrix))
 
 
 def smallest_eigenvalue(matrix: Any) -> float:
