@@ -14,8 +14,8 @@ points have several minima, and the lowest one changes as omega moves. Each call
    the ball ``(X - omega)^T V^{-1} (X - omega) <= 2 E``, because ell is not negative. The probe is
    another point of this ball at every call. A point whose Hessian is not positive definite at the
    probe stays marked as nonconvex.
-4. Nonconvex points are minimized again from other initial points and keep the best minimum: those
-   with a known second minimum at every call, the others in turn.
+4. Nonconvex points keep the best of several minima: a known second one moves along at every call,
+   new ones are searched from other initial points in turn.
 
 The state between calls is a `ProxState`. A second call with slightly different omega and V costs
 two or three evaluations per point.
@@ -67,8 +67,9 @@ Minimizer = Callable[[Array, Array, Any], Array]
 #: Largest number of steps of all points together, which end when fewer than one in MANY is
 #: unsettled.
 FULL_STEPS, MANY = 7, 8
-#: Largest number of steps of unsettled points, and of two searches for another minimum.
-MORE_STEPS = (40, 25, 25)
+#: Largest number of steps of unsettled points, of known second minima, and of two searches for
+#: another minimum.
+MORE_STEPS = (40, 25, 25, 25)
 #: Number of selected points in a chunk: few on a CPU, where they stay in its cache; many on an
 #: accelerator, where a step costs the same time for any number of them.
 CHUNK, CHUNK_ON_ACCELERATOR = 128, 2**15
@@ -80,7 +81,7 @@ CACHED = 2**17
 SETTLED = 1e-5
 #: Gain in the objective, relative to it, below which two minima count as the same one.
 SAME_MINIMUM = 1e-9
-#: A nonconvex point without a known second minimum is searched at one call in this many.
+#: A nonconvex point is searched for other minima at one call in this many.
 TURNS = 4
 #: Number of a call that searches all points, about four times as costly as another.
 SEARCH_ALL = np.int32(-1)
@@ -100,17 +101,19 @@ class ProxState(NamedTuple):
     x : minimizers, flattened over tokens and rank
     nonconvex : True for points whose objective is known to be nonconvex
     bistable : True for points with a known second minimum
+    other : the lowest second minimum, where one is known
     """
 
     x: Float[Array, "dims points"]
     nonconvex: Bool[Array, " points"]
     bistable: Bool[Array, " points"]
+    other: Float[Array, "dims points"]
 
     @classmethod
     def initial(cls, omega: Float[Array, "dims points"]) -> ProxState:
         """The state before the first call: minimizers at the centers of the quadratic part."""
         no_points = jnp.zeros(omega.shape[-1], bool)
-        return cls(omega, no_points, no_points)
+        return cls(omega, no_points, no_points, omega)
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,8 +227,9 @@ def _minimize_globally(
     """`proximal_map` of a smooth loss, for all points at once."""
     dims, count = problem.omega.shape
     axis = 0 if dims > UNROLL_LIMIT else -1
-    omega, data, x = jax.tree.map(
-        lambda leaf: jnp.moveaxis(leaf, -1, axis), (problem.omega, problem.data, state.x)
+    omega, data, x, other = jax.tree.map(
+        lambda leaf: jnp.moveaxis(leaf, -1, axis),
+        (problem.omega, problem.data, state.x, state.other),
     )
     problem = problem._replace(omega=omega, data=data)
     probe = jnp.asarray(probe_directions(dims))[call % PROBES]
@@ -245,13 +249,14 @@ def _minimize_globally(
     value, convex = newton.evaluate(_in_ball(iterate.value, problem, probe, axis))
     nonconvex = state.nonconvex | ~convex | (value < iterate.value)
     in_turn = (jnp.arange(count) + call) % TURNS == 0
-    chosen = state.bistable | (nonconvex & in_turn) | (call == SEARCH_ALL)
-    unsettled = ~newton.settled(iterate)
+    searched = (nonconvex & in_turn) | (call == SEARCH_ALL)
+    selections = jnp.stack([~newton.settled(iterate), state.bistable, searched])
 
     def improve(attempt: Array, part: _Minima, points: ProximalProblem) -> _Minima:
-        """Minimize from the present point, from its mirror image, or from the probe."""
+        """Minimize from the present point, the second minimum, the mirror image, or the probe."""
         origins = (
             lambda: part.x,
+            lambda: part.other,
             lambda: -part.x,
             lambda: _in_ball(part.first_value, points, probe, axis),
         )
@@ -261,26 +266,39 @@ def _minimize_globally(
         distance = _each(largest, axis)(jnp.sqrt(problem.unit) * (x - part.x))
         is_first = attempt == 0
         lower = is_first | (value < part.value - SAME_MINIMUM * jnp.abs(part.value))
+        distinct = ~is_first & (distance > MIN_DISTANCE) & settled
+        higher_value = jnp.maximum(value, part.value)
+        second = distinct & (higher_value < part.other_value)
+
+        def chosen(condition: Array, new: Array, old: Array) -> Array:
+            return jnp.where(jnp.expand_dims(condition, 1 + axis), new, old)
+
         return _Minima(
-            x=jnp.where(jnp.expand_dims(lower, 1 + axis), x, part.x),
+            x=chosen(lower, x, part.x),
             value=jnp.where(lower, value, part.value),
             first_value=jnp.where(is_first, value, part.first_value),
-            bistable=part.bistable | (~is_first & (distance > MIN_DISTANCE) & settled),
+            bistable=part.bistable | distinct,
+            other=chosen(second, chosen(lower, part.x, x), part.other),
+            other_value=jnp.where(second, higher_value, part.other_value),
         )
 
     def improve_selected(stage: Array, minima: _Minima) -> _Minima:
-        """Settle the unsettled points; then search the chosen ones from two other origins."""
+        """Settle the unsettled points; move second minima along; search from two other origins."""
 
         def improve_often(part: _Minima, points: ProximalProblem) -> _Minima:
             body = partial(improve, points=points)
-            return jax.lax.fori_loop(stage, 1 + stage * (len(MORE_STEPS) - 1), body, part)
+            end = jnp.where(stage == len(selections) - 1, len(MORE_STEPS), stage + 1)
+            return jax.lax.fori_loop(stage, end, body, part)
 
-        selected = jnp.where(stage == 0, unsettled, chosen)
-        return _where_selected(selected, improve_often, minima, problem, axis)
+        return _where_selected(selections[stage], improve_often, minima, problem, axis)
 
-    minima = _Minima(newton.final(iterate), iterate.value, iterate.value, state.bistable)
-    minima = jax.lax.fori_loop(0, 2, improve_selected, minima)
-    return ProxState(jnp.moveaxis(minima.x, axis, -1), nonconvex, minima.bistable)
+    value = iterate.value
+    minima = _Minima(
+        newton.final(iterate), value, value, state.bistable, other, jnp.full_like(value, jnp.inf)
+    )
+    minima = jax.lax.fori_loop(0, len(selections), improve_selected, minima)
+    x, other = (jnp.moveaxis(leaf, axis, -1) for leaf in (minima.x, minima.other))
+    return ProxState(x, nonconvex, minima.bistable, other)
 
 
 def response(
@@ -319,12 +337,14 @@ def response(
 
 
 class _Minima(NamedTuple):
-    """Minimizers, their objectives, the objectives before the search, and known second minima."""
+    """Minimizers and their objectives, before the search and now, and the second minima."""
 
     x: Float[Array, "dims points"]
     value: Float[Array, " points"]
     first_value: Float[Array, " points"]
     bistable: Bool[Array, " points"]
+    other: Float[Array, "dims points"]
+    other_value: Float[Array, " points"]
 
 
 def _each(function: Callable[..., Any], axis: int) -> Callable[..., Any]:

@@ -81,13 +81,14 @@ class SolverSettings:
     def iteration_on(self, log2_points: int) -> Iteration:
         """Settings of the iteration on a given number of points.
 
-        Far below the quadrature error, but not below the weight of two points: the map
+        Far below the tolerance of the results, but not below the weight of two points: the map
         moves by that much when two of them jump, and no iteration can settle deeper.
         """
         if self.iteration is not None:
             return self.iteration
         noise = 2.0 ** (1 - log2_points)
-        return Iteration(tolerance=max(min(1e-5, self.rtol / 100), noise), floor=10 * noise)
+        tolerance = max(min(1e-4, self.rtol / 200), noise)
+        return Iteration(tolerance=tolerance, floor=10 * tolerance)
 
     def on_the_way(self, log2_points: int, max_steps: int | None = None) -> SolverSettings:
         """Settings for points on the way to a result: solved within a part of their error."""
