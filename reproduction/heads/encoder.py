@@ -104,13 +104,13 @@ def measure(scores: np.ndarray, tokens: np.ndarray) -> xr.Dataset:
     inner = np.zeros((LENGTH, LENGTH), bool)
     inner[1:-1, 1:-1] = True
     settings = dp.heads.ShareSettings(scores=True, table_bytes=2**29, nulls=19)
-    found = dp.heads.shares(scores, tokens, inner, settings=settings)
-    print(found, flush=True)
+    inner_shares = dp.heads.shares(scores, tokens, inner, settings=settings)
+    print(inner_shares, flush=True)
     every = dp.heads.shares(scores, tokens, settings=settings).dataset()[list(SHARES)]
     names = [*SHARES, *(f"{name}_stderr" for name in SHARES), *PATTERNS, "verdict",
              *(f"{name}_coverage" for name in ("positional", "semantic", "both"))]  # fmt: skip
     with_special = every.rename({name: f"{name}_with_special" for name in SHARES})
-    return xr.merge([found.dataset()[names], with_special])
+    return xr.merge([inner_shares.dataset()[names], with_special])
 
 
 def main(folder: Path) -> None:

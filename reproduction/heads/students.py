@@ -31,12 +31,12 @@ def theory(model: dp.Model) -> xr.Dataset:
     parts = [dp.heads.solution_shares(solution) for solution in solutions]
     dims = ("branch", "alpha")
     values = {name: (dims, np.reshape([part[name] for part in parts], shape)) for name in SHARES}
-    found = np.reshape([solution.found for solution in solutions], shape)
+    reached = np.reshape([solution.found for solution in solutions], shape)
     loss = np.reshape([solution.train_loss for solution in solutions], shape)
     dataset = xr.Dataset(
         values | {"train_loss": (dims, loss)}, {"branch": list(BRANCHES), "alpha": THEORY}
     )
-    return dataset.where(xr.DataArray(found == np.array(BRANCHES)[:, None], dims=dims))
+    return dataset.where(xr.DataArray(reached == np.array(BRANCHES)[:, None], dims=dims))
 
 
 def measure(model: dp.Model, runs: dp.results.Training, seed: int) -> dp.heads.HeadShares:

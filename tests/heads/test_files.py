@@ -9,7 +9,7 @@ from click.testing import CliRunner
 import dotphase as dp
 from dotphase.cli.main import cli
 from dotphase.errors import InvalidInput
-from dotphase.heads.result import SHARES
+from dotphase.heads.shares import SHARES
 
 
 def arrays():

@@ -12,8 +12,8 @@ from dotphase.heads.solvable import field_shares
 from result_checks import assert_is_a_result
 
 
-@pytest.mark.parametrize(("m", "q"), [([0.8, -0.8], 0.5), ([0.5, -0.2, 0.9], 0.7)])
-def test_shares_of_fields_are_those_of_sampled_attention(m, q):
+def test_shares_of_fields_are_those_of_sampled_attention():
+    m, q = [0.5, -0.2, 0.9], 0.7
     rng = np.random.default_rng(0)
     vocabulary, sentences = 40, 2000
     # Contents at the quantiles of the normal distribution: a small vocabulary suffices.
@@ -42,12 +42,12 @@ def test_limits_of_the_shares():
             field_shares(np.array(m), 0.0)
 
 
-def test_shares_of_branches_differ():
+def test_shares_of_a_solution_are_those_of_its_fields():
     model = dp.positional_semantic()
-    solutions = dp.solve_many([(model, 1.5, name) for name in ("semantic", "positional")],
-                              log2_points=12)  # fmt: skip
-    semantic, positional = (dp.heads.solution_shares(solution) for solution in solutions)
-    assert semantic["semantic"] > positional["semantic"] + 0.1
+    m, q = np.array([[0.7], [-0.7]]), 0.4 * np.ones((2, 1, 1))
+    solution = SimpleNamespace(model=model, overlaps=SimpleNamespace(m=m, q=q))
+    expected = field_shares(np.array([0.7, -0.7]), 0.4)
+    assert dp.heads.solution_shares(solution) == pytest.approx(expected)
     with pytest.raises(InvalidInput, match="student_rank"):
         dp.heads.solution_shares(SimpleNamespace(model=dp.positional_semantic(student_rank=2)))
 
@@ -121,7 +121,8 @@ def test_the_model_with_measured_tokens(tmp_path):
     np.testing.assert_allclose(head.model.positions, [[1, -1], [-1, 1]], rtol=0.02)
     assert head.alpha_c == pytest.approx(1.25, abs=0.1) and head.alpha == 2.0
     assert head.symmetric == 1.0 and "n/d = 2 of the data" in repr(head)
-    assert "Extrapolated: 2 tokens" in str(head)
+    assert "Assumed: sentences of 2 independent Gaussian tokens" in str(head)
+    assert "predicts no transition" in str(head)
     assert_is_a_result(head, tmp_path)
     with pytest.raises(InvalidInput, match="positions"):
         dp.heads.solvable(tokens, [position[:3]], 80)

@@ -9,9 +9,6 @@ from matplotlib.colors import LinearSegmentedColormap
 
 from dotphase.figures.parts.style import COLORS, ink_color, new_figure, page_color
 
-#: Shares of the two maps.
-MAPS = ("positional", "semantic")
-
 
 def heads(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
     """Plot the positional and the semantic share of every head, a row for each layer.
@@ -27,23 +24,22 @@ def heads(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
     >>> scores = np.random.default_rng(0).normal(size=(50, 3, 4, 4))
     >>> figure = dp.plot.heads(dp.heads.shares(scores, scores=True).dataset(), "heads.png")
     """
-    shares = [np.atleast_2d(dataset[name].values) for name in MAPS]
-    rows, columns = shares[0].shape
+    names = ("positional", "semantic")
+    rows, columns = np.atleast_2d(dataset[names[0]].values).shape
     size = (max(0.68 * columns + 1, 4.6), 0.34 * rows + 1.1)
     with new_figure(path, 1, 2, size=size, sharey=True) as (figure, panels):
-        for axis, name, values in zip(panels, MAPS, shares, strict=True):
+        for axis, name in zip(panels, names, strict=True):
+            shares = np.atleast_2d(dataset[name].values)
             colors = LinearSegmentedColormap.from_list(name, [page_color(), COLORS[name]])
-            axis.imshow(values, vmin=0, vmax=1, cmap=colors, aspect="equal")
+            axis.imshow(shares, vmin=0, vmax=1, cmap=colors, aspect="equal")
             axis.grid(False)
-            for (row, column), value in np.ndenumerate(values):
-                if np.isfinite(value):
-                    ink = {"color": "#FFFFFF" if value > 0.5 else ink_color(), "fontsize": 6.5}
-                    axis.text(
-                        column, row, f"{100 * max(value, 0):.0f}", ha="center", va="center", **ink
-                    )
+            for (row, column), share in np.ndenumerate(shares):
+                if np.isfinite(share):
+                    ink = {"color": "#FFFFFF" if share > 0.5 else ink_color(), "fontsize": 6.5}
+                    text = f"{100 * max(share, 0):.0f}"
+                    axis.text(column, row, text, ha="center", va="center", **ink)
             axis.set(xlabel="head", title=f"{name} share in %")
-            axis.set_xticks(range(columns))
-            axis.set_yticks(range(rows))
+            axis.set(xticks=range(columns), yticks=range(rows))
             axis.tick_params(length=0, labelsize=7.5)
         panels[0].set_ylabel("layer")
     return figure

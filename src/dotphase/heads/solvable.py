@@ -1,4 +1,4 @@
-"""The solvable model beside a head: shares from the overlaps, and a model with measured tokens."""
+"""Theory of heads: the query-key form, shares from overlaps, a model with measured tokens."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from jaxtyping import Float
 from dotphase.config import validation
 from dotphase.config.formatting import Description, format_value
 from dotphase.errors import InvalidInput
-from dotphase.heads.result import SHARES
+from dotphase.heads.shares import SHARES
 from dotphase.heads.source import as_array
-from dotphase.heads.weights import symmetric_share
 from dotphase.model.attention import softmax_attention
 from dotphase.model.definition import Model, refuse
 from dotphase.model.paper import positional_semantic
@@ -23,10 +22,106 @@ from dotphase.storage.results import Result
 from dotphase.theory.critical import critical
 from dotphase.theory.solution import Solution
 
-#: Nodes in each content: exact for squares of scores, which have degree four.
-ORDER = 3
 #: Largest number of measured positions.
 MAX_LENGTH = 8
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class QueryKeyForm(Result):
+    """Query-key form ``M = W_Q W_K^T`` of a head, see `query_key`."""
+
+    positional: float
+    semantic: float
+    interaction: float
+    alignment: dict[str, float]
+    chance: dict[str, float]
+    singular_values: Float[np.ndarray, " d"]
+    effective_rank: float
+    symmetric: float
+
+
+def query_key(query: Any, key: Any, positions: Any, tokens: Any) -> QueryKeyForm:
+    """Measure the query-key form ``M = W_Q W_K^T`` of a head without data.
+
+    With encodings p and embeddings e, the mean over keys removed (a prime), a score is
+
+        (p_i + e_a)^T M (p_j + e_b)' = (p_i + mean e)^T M p_j'                   positional
+                                     + (e_a + mean p)^T M e_b'                   semantic
+                                     + (p_i'^T M e_b' + e_a'^T M p_j')           interaction
+
+    Parameters
+    ----------
+    query, key : (d, r) array
+        Weights of one head: the query of x is ``W_Q^T x``. Transpose weights of `torch.nn.Linear`.
+    positions, tokens : (L, d) and (V, d) array
+        Positional encodings and token embeddings, as the layer receives them.
+
+    Returns
+    -------
+    QueryKeyForm
+        ``positional``, ``semantic``, ``interaction``: shares of the variance of scores for
+        independent, equally frequent tokens and positions. ``alignment``: share of ``|M|^2``
+        between the principal directions of positions and of tokens; ``chance``: of a random form.
+        ``effective_rank = (sum s^2)^2/sum s^4`` of the singular values. ``symmetric``: share of
+        the symmetric part, one if queries and keys are tied.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> weights, positions = rng.normal(size=(8, 2)), rng.normal(size=(5, 8))
+    >>> dp.heads.query_key(weights, weights, positions, np.zeros((50, 8))).positional
+    1.0
+    """
+    named = {"query": query, "key": key, "positions": positions, "tokens": tokens}
+    arrays = {name: np.asarray(as_array(name, value), float) for name, value in named.items()}
+    for name, array in arrays.items():
+        if array.ndim != 2 or not np.isfinite(array).all():
+            rule = "must be a matrix of finite numbers"
+            raise InvalidInput(name, f"shape {array.shape}", rule)
+    w_q, w_k, p, e = arrays.values()
+    d = len(w_q)
+    if w_q.shape != w_k.shape:
+        raise InvalidInput("query", f"shape {w_q.shape}", "must be (d, r), as that of key")
+    for name in ("positions", "tokens"):
+        if arrays[name].shape[1] != d:
+            rule = f"must have {d} columns, as query has rows; transpose weights of torch.nn.Linear"
+            raise InvalidInput(name, f"shape {arrays[name].shape}", rule)
+    form = w_q @ w_k.T
+    size = float(np.sum(form**2))
+    cov_p, cov_e = np.cov(p.T, bias=True), np.cov(e.T, bias=True)
+    center = p.mean(axis=0) + e.mean(axis=0)
+    common = np.outer(center, center)
+    pairs = (cov_p + common, cov_p), (cov_e + common, cov_e), (cov_p, cov_e), (cov_e, cov_p)
+    # Variances of a^T M b for independent a and b with these second moments.
+    positional, semantic, *mixed = (float(np.sum((a @ form @ b) * form)) for a, b in pairs)
+    total = positional + semantic + sum(mixed)
+    if not (size > 0 and total > 0):
+        raise InvalidInput("query", "scores without variance", "must give different scores")
+    alignment, chance = {}, {}
+    for name, covariance in (("positions", cov_p), ("tokens", cov_e)):
+        # The leading eigenvectors, as many as the participation ratio of the eigenvalues.
+        values, vectors = np.linalg.eigh(covariance)
+        count = np.ceil(values.sum() ** 2 / max(float(np.sum(values**2)), 1e-300) - 1e-9)
+        basis = vectors[:, d - int(count) :]
+        alignment[name] = float(np.sum((basis.T @ form @ basis) ** 2) / size)
+        chance[name] = (basis.shape[1] / d) ** 2
+    values = np.linalg.svd(form, compute_uv=False)
+    return QueryKeyForm(
+        positional=positional / total,
+        semantic=semantic / total,
+        interaction=sum(mixed) / total,
+        alignment=alignment,
+        chance=chance,
+        singular_values=values,
+        effective_rank=float(np.sum(values**2) ** 2 / np.sum(values**4)),
+        symmetric=symmetric_share(form),
+    )
+
+
+def symmetric_share(form: Float[np.ndarray, "d d"]) -> float:
+    """Share of ``|M|^2`` in the symmetric part of M."""
+    return float(np.sum((form + form.T) ** 2) / (4 * np.sum(form**2)))
 
 
 def solution_shares(solution: Solution) -> dict[str, float]:
@@ -61,21 +156,20 @@ def solution_shares(solution: Solution) -> dict[str, float]:
 
 def field_shares(m: Float[np.ndarray, " tokens"], q: float) -> dict[str, float]:
     """Shares of scores ``w_l w_k`` with fields of means m and variance q."""
-    length, rule = len(m), gauss_hermite(ORDER, 2)
+    length, rule = len(m), gauss_hermite(3, 2)  # exact for squares of scores, of degree four
     query, key = np.sqrt(q) * rule.points
     same = np.eye(length, dtype=bool)
     other = np.where(same[..., None], 0, key)  # content of the key, if it is another token
-    w = m[:, None, None] + query
     # E[x | positions, contents of query and key]: other tokens enter the mean of the row by m.
     row_mean = (m.sum() + query + other) / length
-    x = w * (m[:, None] + np.where(same[..., None], query, key) - row_mean)
+    x = (m[:, None, None] + query) * (m[:, None] + other + same[..., None] * query - row_mean)
     both = float((x**2 @ rule.weights).mean())
     rest = q * (length - 1) ** 2 / length**3 * float((m**2 + q).mean())
     if both + rest == 0:
         raise InvalidInput("overlaps", "scores without variance", "must give different scores")
     positional = float(((x @ rule.weights) ** 2).mean())
     # A token attends to itself, or to another one: a mean over positions for each of the two.
-    means = (same.mean(), x[same].mean(axis=0)), (1 - same.mean(), x[~same].mean(axis=0))
+    means = [(pairs.mean(), x[pairs].mean(axis=0)) for pairs in (same, ~same) if pairs.any()]
     semantic = sum(float(fraction * (mean**2 @ rule.weights)) for fraction, mean in means)
     parts = positional, semantic, both - positional - semantic, rest
     return {name: part / (both + rest) for name, part in zip(SHARES, parts, strict=True)}
@@ -83,7 +177,7 @@ def field_shares(m: Float[np.ndarray, " tokens"], q: float) -> dict[str, float]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Solvable(Result):
-    """The solvable model with measured tokens and positions, see `solvable`."""
+    """The solvable model with measured tokens and positions; alpha_c is NaN if there is none."""
 
     model: Model
     alpha_c: float
@@ -94,17 +188,18 @@ class Solvable(Result):
     @property
     def description(self) -> Description:
         """Both numbers, and what is extrapolated."""
-        exists = np.isfinite(self.alpha_c)
-        alpha_c = format_value(self.alpha_c, self.alpha_c_stderr) if exists else "none"
+        alpha_c = "none (the losses of the two minima do not cross)"
+        if np.isfinite(self.alpha_c):
+            alpha_c = format_value(self.alpha_c, self.alpha_c_stderr)
         title = f"alpha_c = {alpha_c} in the solvable model, n/d = {self.alpha:.4g} of the data"
         notes = [
             "Measured: the spectrum of the tokens and the Gram matrix of the positions.",
-            f"Extrapolated: {self.model.length} tokens a sentence, which are independent and "
-            "Gaussian; the teacher and penalty of the paper; rank one; the lowest training loss.",
+            f"Assumed: sentences of {self.model.length} independent Gaussian tokens; the paper's "
+            "teacher, its omega and ridge; tied queries and keys of rank one; the lowest loss.",
+            "Use this to compare data sets; it predicts no transition of a transformer.",
         ]
         if self.symmetric < 0.9:
-            share = f"{100 * self.symmetric:.0f}% of the query-key form is symmetric"
-            notes.append(f"Not tied: only {share}. The model has tied queries and keys.")
+            notes.append(f"Not tied: the form is {self.symmetric:.0%} symmetric, by chance 50%.")
         return Description(title, notes=tuple(notes))
 
 
@@ -140,8 +235,7 @@ def solvable(
     Returns
     -------
     Solvable
-        ``model``, its ``alpha_c`` and ``alpha_c_stderr`` (NaN if the losses do not cross), the
-        ``alpha`` of the data set, and ``symmetric``, the share of the symmetric part of the form.
+        With the ``alpha`` of the data set, and the ``symmetric`` share of the form.
 
     Examples
     --------
@@ -157,24 +251,19 @@ def solvable(
     if table.ndim != 2 or encodings.ndim != 2 or encodings.shape[1] != table.shape[1]:
         rule = f"must be (L, d) with the d of tokens, {table.shape[-1]}"
         raise InvalidInput("positions", f"shape {encodings.shape}", rule)
-    count = validation.integer("sentences", sentences, at_least=1)
-    symmetric = np.nan if form is None else symmetric_share(_form(form, table.shape[1]))
+    count, d = validation.integer("sentences", sentences, at_least=1), table.shape[1]
+    symmetric = np.nan
+    if form is not None:
+        matrix = validation.array("form", as_array("form", form), (d, d))
+        if not matrix.any():
+            raise InvalidInput("form", "zero", "must differ from zero")
+        symmetric = symmetric_share(matrix)
     length = validation.integer("positions", len(encodings), at_least=2, at_most=MAX_LENGTH)
-    centered = table - table.mean(axis=0)
-    scale = 0.5 / np.sqrt(np.mean(centered**2))
+    spectrum = from_data(table, atoms=16)
+    scale = 0.5 / np.sqrt(np.mean((table - table.mean(axis=0)) ** 2))
     encodings = scale * (encodings - encodings.mean(axis=0))
-    model = positional_semantic(
-        omega, length=length, kinds=length, ridge=ridge, spectrum=from_data(table, atoms=16)
-    ).replace(positions=encodings @ encodings.T)
-    critical_point = critical(model, **search)
-    numbers = critical_point.alpha_c, critical_point.alpha_c_stderr
-    alpha_c, stderr = (np.nan if value is None else float(value) for value in numbers)
-    return Solvable(model, alpha_c, stderr, count / table.shape[1], symmetric)
-
-
-def _form(value: Any, d: int) -> Float[np.ndarray, "d d"]:
-    """Return a query-key form of size d, which is not zero."""
-    form = validation.array("form", as_array("form", value), (d, d))
-    if not form.any():
-        raise InvalidInput("form", "zero", "must differ from zero")
-    return form
+    model = positional_semantic(omega, length=length, kinds=length, ridge=ridge, spectrum=spectrum)
+    model = model.replace(positions=encodings @ encodings.T)
+    point = critical(model, **search)
+    alpha_c, stderr = np.array([point.alpha_c, point.alpha_c_stderr], float).tolist()  # or NaN
+    return Solvable(model, alpha_c, stderr, count / d, symmetric)

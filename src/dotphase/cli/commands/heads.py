@@ -6,6 +6,7 @@ import dotphase as dp
 from dotphase.cli.options import json_option, seed_option
 from dotphase.cli.output import print_json
 from dotphase.config.parameters import Number
+from dotphase.storage.paths import check_folder
 
 
 @click.command("heads", epilog="Example: dotphase heads attention.npz --out heads")
@@ -23,21 +24,17 @@ def command(file: str, out: str, scores: bool, floor: float, seed: int, as_json:
     key], and where known tokens[sentence, position], mask and key_tokens. DIR receives heads.csv,
     heads.nc and heads.png.
     """
-    from dotphase.storage.paths import check_folder
-
     folder = check_folder("--out", out)
     result = dp.heads.shares(**dp.heads.read(file), scores=scores, floor=floor, seed=seed)
     folder.mkdir(exist_ok=True)
+    endings = {"table": "csv", "dataset": "nc", "figure": "png"}
+    files = {name: str(folder / f"heads.{ending}") for name, ending in endings.items()}
     dataset = result.dataset()
-    dataset.to_dataframe().to_csv(folder / "heads.csv")
-    result.save(folder / "heads.nc")
-    dp.plot.heads(dataset, folder / "heads.png")
-    names = {"table": "heads.csv", "dataset": "heads.nc", "figure": "heads.png"}
-    files = {name: str(folder / file) for name, file in names.items()}
+    dataset.to_dataframe().to_csv(files["table"])
+    result.save(files["dataset"])
+    dp.plot.heads(dataset, files["figure"])
     if as_json:
         print_json({**result.to_dict(), "files": files})
-        return 0
-    click.echo(str(result))
-    for name, path in files.items():
-        click.echo(f"{name}: {path}")
+    else:
+        click.echo("\n".join([str(result), *(f"{name}: {path}" for name, path in files.items())]))
     return 0
