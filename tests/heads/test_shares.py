@@ -247,6 +247,10 @@ def test_other_arrays_are_read_through_dlpack(data, heads):
         ({"attention": np.eye(5) * np.ones((9, 1, 1, 1)), "mask": np.ones((9, 5, 5))}, "floor"),
         ({"attention": np.eye(5) * np.ones((9, 1, 1, 1))}, "one allowed key in every row"),
         ({"attention": np.full((2, 1, 5, 5), 0.2)}, "three or more sentences"),
+        (
+            {"attention": np.eye(5)[np.add.outer(range(9), range(5)) % 5][:, None]},
+            "zeros that differ",
+        ),
         ({"mask": np.zeros((9, 5))}, "three or more sentences with allowed keys"),
         ({"tokens": np.zeros((9, 4), int)}, r"tokens = .* must be integers of shape \(9, 5\)"),
         ({"tokens": np.zeros((9, 5))}, "must be integers"),

@@ -38,8 +38,7 @@ def heads(dataset: xr.Dataset, path: str | Path | None = None) -> Any:
                     ink = {"color": "#FFFFFF" if share > 0.5 else ink_color(), "fontsize": 6.5}
                     text = f"{100 * max(share, 0):.0f}"
                     axis.text(column, row, text, ha="center", va="center", **ink)
-            axis.set(xlabel="head", title=f"{name} share in %")
-            axis.set(xticks=range(columns), yticks=range(rows))
+            axis.set(xlabel="head", title=f"{name} share in %", xticks=range(columns))
             axis.tick_params(length=0, labelsize=7.5)
-        panels[0].set_ylabel("layer")
+        panels[0].set(ylabel="layer", yticks=range(rows))
     return figure

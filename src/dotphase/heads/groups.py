@@ -131,9 +131,8 @@ def permutation_test(
 ) -> tuple[dict[str, Float[np.ndarray, " heads"]], dict[str, Float[np.ndarray, " heads"]]]:
     """Means and spreads of shares with permuted positions and permuted tokens; p-values by rank.
 
-    Positions: the values of each row are permuted among its allowed keys. Tokens: sentences with
-    the same allowed keys exchange their tokens. Both leave everything else as it is, so that the
-    rank of the share among all has a known distribution without a mechanism.
+    Positions: permute the values of each row among its allowed keys. Tokens: exchange those of
+    sentences with the same allowed keys. Without a mechanism all ranks are equally probable.
     """
     rng = np.random.default_rng(seed)
     variance = (sample.x**2).sum(axis=(0, 1, 2)) / sample.allowed.sum()

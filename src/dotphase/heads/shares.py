@@ -103,16 +103,13 @@ class HeadShares(Result):
         return Description(title, notes=tuple(notes))
 
     def _describe(self, at: tuple[int, ...]) -> str:
-        name = ", ".join(map("{} {}".format, self._axes, at))
-        parts = [
-            f"{label} {getattr(self, label)[at]:.3f} ± {self.stderr[label][at]:.3f}"
-            for label in SHARES
-            if np.isfinite(getattr(self, label)[at])
-        ]
+        title = ", ".join(map("{} {}".format, self._axes, at))
+        numbers = {name: (getattr(self, name)[at], self.stderr[name][at]) for name in SHARES}
+        parts = [f"{name} {x:.3f} ± {e:.3f}" for name, (x, e) in numbers.items() if np.isfinite(x)]
         ratios = [(self.patterns[label][at] / self.uniform[label], label) for label in self.uniform]
         ratio, label = max((pair for pair in ratios if pair[0] > 2), default=(0, ""))
         note = f"; {ratio:.1f} times uniform: {label}" if label else ""
-        return f"{name}: {self.verdict[at]} ({', '.join(parts)}{note})"
+        return f"{title}: {self.verdict[at]} ({', '.join(parts)}{note})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers by name, and the list of heads, ready for JSON."""

@@ -77,8 +77,7 @@ def query_key(query: Any, key: Any, positions: Any, tokens: Any) -> QueryKeyForm
     arrays = {name: np.asarray(as_array(name, value), float) for name, value in named.items()}
     for name, array in arrays.items():
         if array.ndim != 2 or not np.isfinite(array).all():
-            rule = "must be a matrix of finite numbers"
-            raise InvalidInput(name, f"shape {array.shape}", rule)
+            raise InvalidInput(name, f"shape {array.shape}", "must be a matrix of finite numbers")
     w_q, w_k, p, e = arrays.values()
     d = len(w_q)
     if w_q.shape != w_k.shape:
@@ -146,8 +145,7 @@ def solution_shares(solution: Solution) -> dict[str, float]:
     model = solution.model
     refuse(model, "the theory of shares", "loss", "latent", "correlation", "noise")
     if model.student is not softmax_attention or model.student_rank != 1:
-        rule = "must be softmax_attention with student_rank = 1"
-        raise InvalidInput("model.student", model.student, rule)
+        raise InvalidInput("model.student", model.student, "must be softmax, student_rank = 1")
     if np.ptp(model.sigma) > 0:
         raise InvalidInput("model.sigma", model.sigma.tolist(), "must be equal numbers")
     m, q = (np.asarray(part).reshape(-1) for part in (solution.overlaps.m, solution.overlaps.q))

@@ -40,8 +40,7 @@ class ShareSettings:
     ----------
     scores : True if the numbers are scores before the softmax instead of attention weights
     floor : weights below this are raised to it before the logarithm
-    diagonal : False leaves out the weight of a token on itself, which is both the same position
-        and an equal token
+    diagonal : False leaves out the weight of a token on itself
     symbols : number of different tokens; counted if not given, except in a stream
     table_bytes : memory of the sums of each kind of group
     nulls : number of permutations of each kind
@@ -106,58 +105,67 @@ def chunks(
     parts = attention if stream else [(attention, tokens, mask, key_tokens)]
     for number, part in enumerate(parts):
         values = part if isinstance(part, (tuple, list)) else (part,)
-        attention, tokens, mask = _check_shapes(*values, *([None] * (4 - len(values))))
+        attention, tokens, mask, key_tokens = (*values, *([None] * (4 - len(values))))
+        attention = as_array(ATTENTION, attention)
+        if attention.ndim not in (4, 5) or 0 in attention.shape:
+            rule = "must be of shape (sentence, head, query, key), or with layers before the heads"
+            raise InvalidInput(ATTENTION, f"shape {attention.shape}", rule)
         count, *shape, queries, keys = attention.shape
+        attention = attention.reshape(count, -1, queries, keys)
+        pair = _token_pair(tokens, key_tokens, attention.shape)
+        allowed = _allowed_keys(mask, attention, MASKED_SCORE if settings.scores else 0)
         size = max(CHUNK_BYTES // (4 * attention[0].size), 1)
         size = min(size, math.ceil(count / BLOCKS)) if number < BLOCKS else size
         for first in range(0, count, size):
             rows = slice(first, first + size)
-            weights = attention[rows].reshape(-1, math.prod(shape), queries, keys)
-            weights = weights.astype(np.float32)
+            weights = attention[rows].astype(np.float32)
             if mask is None and np.isnan(weights).any():
                 raise InvalidInput(ATTENTION, "NaN", "must be numbers without NaN")
-            allowed = np.ones(1, bool) if mask is None else mask[rows]
-            if allowed.ndim < 3:  # keys that a query does not see have no weight
-                nonzero = (weights > (MASKED_SCORE if settings.scores else 0)).any(axis=1)
-                allowed = nonzero & allowed[..., None, :] & allowed[..., None]
-            yield Chunk(tuple(shape), weights, allowed, tuple(part[rows] for part in tokens))
+            yield Chunk(tuple(shape), weights, allowed[rows], tuple(part[rows] for part in pair))
 
 
-def _check_shapes(
-    attention: Any, tokens: Any, mask: Any, key_tokens: Any
-) -> tuple[np.ndarray, tuple[np.ndarray, ...], np.ndarray | None]:
-    """Return arrays whose shapes agree, the mask of each sentence."""
-    attention = as_array(ATTENTION, attention)
-    if attention.ndim not in (4, 5) or 0 in attention.shape:
-        rule = "must be of shape (sentence, head, query, key), or with layers before the heads"
-        raise InvalidInput(ATTENTION, f"shape {attention.shape}", rule)
-    count, (queries, keys) = len(attention), attention.shape[-2:]
+def _token_pair(tokens: Any, key_tokens: Any, shape: tuple[int, ...]) -> tuple[np.ndarray, ...]:
+    """Return tokens of queries and of keys, if there are tokens."""
     if tokens is None and key_tokens is not None:
         raise InvalidInput(KEY_TOKENS, "without tokens", "must be passed with tokens")
     named = {TOKENS: tokens, KEY_TOKENS: tokens if key_tokens is None else key_tokens}
     pair = tuple(as_array(field, value) for field, value in named.items() if tokens is not None)
-    for field, array, length in zip(named, pair, (queries, keys), strict=False):
-        if array.shape != (count, length) or array.dtype.kind not in "iu":
-            rule = f"must be integers of shape ({count}, {length}), (sentence, position)"
+    for field, array, length in zip(named, pair, shape[2:], strict=False):
+        if array.shape != (shape[0], length) or array.dtype.kind not in "iu":
+            rule = f"must be integers of shape ({shape[0]}, {length}), (sentence, position)"
             raise InvalidInput(field, f"{array.dtype.name} of shape {array.shape}", rule)
-    return attention, pair, None if mask is None else _mask(mask, count, queries, keys)
+    return pair
 
 
-def _mask(mask: Any, count: int, queries: int, keys: int) -> np.ndarray:
-    """Real tokens (sentence, position), or allowed keys (sentence, query, key)."""
-    values = as_array(MASK, mask)
-    array = values == 1
-    if not (array | (values == 0)).all():
-        rule = "must be bool, or one for allowed keys and zero for others, not added to scores"
-        raise InvalidInput(MASK, "other numbers than 0 and 1", rule)
-    padding = array.shape == (count, keys) and queries == keys != count
-    if padding or array.shape == (count, queries, keys):
-        return array
-    if array.shape == (queries, keys) and (count != queries or count == 1):
-        return np.broadcast_to(array, (count, queries, keys))
-    rule = f"must be ({count}, {queries}, {keys}), (sentence, query, key), True for allowed keys; "
-    rule += "or (query, key), or (sentence, position), if these two differ"
-    raise InvalidInput(MASK, f"shape {array.shape}", rule)
+def _allowed_keys(mask: Any, attention: np.ndarray, lowest: float) -> np.ndarray:
+    """Allowed keys (sentence, query, key); without a mask of queries, those with some weight."""
+    count, heads, queries, keys = attention.shape
+    array = np.ones((count, 1), bool)
+    if mask is not None:
+        values = as_array(MASK, mask)
+        array = values == 1
+        if not (array | (values == 0)).all():
+            rule = "must be bool, or one for allowed keys and zero for others, not added to scores"
+            raise InvalidInput(MASK, "other numbers than 0 and 1", rule)
+        square = array.shape == (queries, keys) and (count != queries or count == 1)
+        if square or array.shape == (count, queries, keys):
+            return np.broadcast_to(array, (count, queries, keys))
+        if array.shape != (count, keys) or queries != keys or keys == count:
+            rule = (
+                f"must be ({count}, {queries}, {keys}), (sentence, query, key), True for allowed "
+            )
+            rule += "keys; or (query, key), or (sentence, position), if these two differ"
+            raise InvalidInput(MASK, f"shape {array.shape}", rule)
+    allowed = np.zeros((count, queries, keys), bool)
+    for head in range(heads):
+        allowed |= attention[:, head] > lowest
+    allowed &= array[:, None] & array[..., None]
+    # The same pairs of positions, but for padding: otherwise zeros depend on the content.
+    pattern, by_key, by_query = (allowed.any(axis, keepdims=True) for axis in range(3))
+    if (allowed != (pattern & by_key & by_query)).any():
+        rule = "must agree but for padding; pass mask=, (sentence, query, key), and floor=1e-9"
+        raise InvalidInput(ATTENTION, "zeros that differ between sentences", rule)
+    return allowed
 
 
 def read(path: str | Path) -> dict[str, Any]:
