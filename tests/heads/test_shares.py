@@ -123,12 +123,12 @@ def test_shipped_networks_have_the_shares_of_their_mechanism():
     tokens = dp.histogram.draw(dp.histogram.Task(samples=450), seed=7).train[:300]
     networks = [dp.histogram.shipped(name) for name in ("positional", "semantic")]
     attention = np.stack([_run(network, tokens).attention for network in networks], axis=1)
-    heads = dp.heads.shares(attention, tokens, diagonal=False)
+    heads = dp.heads.shares(attention, tokens, diagonal=False, nulls=19)
     assert heads.verdict.tolist() == ["positional", "semantic"]
     np.testing.assert_allclose(heads.positional, [1, 0], atol=3e-3)
     np.testing.assert_allclose(heads.semantic, [0, 1 - 1 / 9], atol=2e-2)
     # On the diagonal positions and tokens are confounded; the verdict remains.
-    with_diagonal = dp.heads.shares(attention, tokens)
+    with_diagonal = dp.heads.shares(attention, tokens, nulls=19)
     assert with_diagonal.verdict.tolist() == ["positional", "semantic"]
     assert (with_diagonal.interaction < -0.5).all()
 
@@ -189,7 +189,7 @@ def test_hashed_tables_agree_with_exact_ones(data, heads):
 def test_patterns_by_hand():
     tokens = np.array([[0, 1, 0, 2], [1, 1, 1, 0]] * 320)
     weights = np.tile(np.array([0.1, 0.2, 0.3, 0.4]), (SENTENCES, 1, 4, 1))
-    heads = dp.heads.shares(weights, tokens)
+    heads = dp.heads.shares(weights, tokens, nulls=19)
     patterns = {name: float(values[0]) for name, values in heads.patterns.items()}
     assert patterns["first"] == pytest.approx(0.1) and patterns["diagonal"] == pytest.approx(0.25)
     assert patterns["previous"] == pytest.approx((0.1 + 0.2 + 0.3) / 3)
@@ -211,13 +211,13 @@ def test_keys_can_have_tokens_of_their_own():
 
 def test_uniform_attention_has_no_share():
     weights = np.full((SENTENCES, 1, LENGTH, LENGTH), 1 / LENGTH)
-    heads = dp.heads.shares(weights, np.zeros((SENTENCES, LENGTH), int))
+    heads = dp.heads.shares(weights, np.zeros((SENTENCES, LENGTH), int), nulls=19)
     assert heads.positional[0] == heads.semantic[0] == 0 and heads.rest[0] == 1
     assert heads.verdict[0] == "neither"
 
 
 def test_without_tokens_no_head_is_called_neither(data):
-    heads = dp.heads.shares(data[0])
+    heads = dp.heads.shares(data[0], nulls=19)
     assert heads.verdict[[SEMANTIC, POSITIONAL]].tolist() == ["not positional", "positional"]
     assert str(heads).endswith("no tokens given: semantic share not measured")
 
@@ -225,7 +225,7 @@ def test_without_tokens_no_head_is_called_neither(data):
 def test_layers_are_kept_and_the_result_is_one(data, tmp_path):
     attention, tokens = data
     layers = attention.reshape(SENTENCES, 1, -1, LENGTH, LENGTH)
-    heads = dp.heads.shares(layers, tokens)
+    heads = dp.heads.shares(layers, tokens, nulls=19)
     assert heads.dataset()["semantic"].dims == ("layer", "head")
     assert heads.description.notes[0].startswith("layer 0, head 0: semantic (positional ")
     assert_is_a_result(heads, tmp_path)
@@ -249,7 +249,7 @@ def test_other_arrays_are_read_through_dlpack(data, heads):
         ({"attention": np.full((2, 1, 5, 5), 0.2)}, "three or more sentences"),
         (
             {"attention": np.eye(5)[np.add.outer(range(9), range(5)) % 5][:, None]},
-            "zeros that differ",
+            "differ by sentence",
         ),
         ({"mask": np.zeros((9, 5))}, "three or more sentences with allowed keys"),
         ({"tokens": np.zeros((9, 4), int)}, r"tokens = .* must be integers of shape \(9, 5\)"),

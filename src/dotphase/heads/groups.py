@@ -162,8 +162,7 @@ def _permute_positions(sample: Sample, rng: np.random.Generator) -> Sample:
 
 def _permute_tokens(sample: Sample, rng: np.random.Generator) -> Sample:
     """Exchange the tokens of sentences with the same allowed keys."""
-    shapes = sample.allowed.reshape(len(sample.x), -1)
-    shape = np.unique(shapes, axis=0, return_inverse=True)[1].reshape(-1)
+    shape = pd.factorize(np.array([allowed.tobytes() for allowed in sample.allowed], object))[0]
     order = np.empty_like(shape)
     order[np.argsort(shape, kind="stable")] = np.lexsort((rng.random(len(shape)), shape))
     return sample._replace(tokens=tuple(part[order] for part in sample.tokens))

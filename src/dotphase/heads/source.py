@@ -163,8 +163,8 @@ def _allowed_keys(mask: Any, attention: np.ndarray, lowest: float) -> np.ndarray
     # The same pairs of positions, but for padding: otherwise zeros depend on the content.
     pattern, by_key, by_query = (allowed.any(axis, keepdims=True) for axis in range(3))
     if (allowed != (pattern & by_key & by_query)).any():
-        rule = "must agree but for padding; pass mask=, (sentence, query, key), and floor=1e-9"
-        raise InvalidInput(ATTENTION, "zeros that differ between sentences", rule)
+        rule = "must be positive; pass scores=True, or floor=1e-9 and mask=, (sentence, query, key)"
+        raise InvalidInput(ATTENTION, "zero or less, for keys that differ by sentence", rule)
     return allowed
 
 
