@@ -196,7 +196,8 @@ def distances(sample: Sample) -> dict[str, Float[np.ndarray, " heads"]]:
     result = {}
     for name in ("positional", "semantic")[: 2 if sample.tokens else 1]:
         slot = np.unique(sample.groups(name), return_inverse=True)[1].reshape(sample.allowed.shape)
-        result[name] = sum(_kernel_distance(sample, slot, fitted) for fitted in (half, ~half)) / 2
+        parts = [_kernel_distance(sample, slot, fitted) for fitted in (half, ~half)]
+        result[name] = np.mean(parts, axis=0)
     return result
 
 

@@ -104,8 +104,8 @@ def chunks(
             raise InvalidInput(field, type(value).__name__, "must be in the tuples of the iterator")
     parts = attention if stream else [(attention, tokens, mask, key_tokens)]
     for number, part in enumerate(parts):
-        values = part if isinstance(part, (tuple, list)) else (part,)
-        attention, tokens, mask, key_tokens = (*values, *([None] * (4 - len(values))))
+        values = list(part) if isinstance(part, (tuple, list)) else [part]
+        attention, tokens, mask, key_tokens = values + [None] * (4 - len(values))
         attention = as_array(ATTENTION, attention)
         if attention.ndim not in (4, 5) or 0 in attention.shape:
             rule = "must be of shape (sentence, head, query, key), or with layers before the heads"
