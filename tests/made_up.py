@@ -158,7 +158,10 @@ def passing():
         }
         for k in range(5)
     ]
-    return SimpleNamespace(iterations=rows, runs=[0], start="semantic", d=100, alpha=2.0)
+    model = dp.positional_semantic()
+    return SimpleNamespace(
+        iterations=rows, runs=[0], model=model, start="semantic", d=100, alpha=2.0
+    )
 
 
 def passing_dataset():

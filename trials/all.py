@@ -22,9 +22,9 @@ from page import write
 HERE = Path(__file__).parent
 #: Trials and how many cases they have; the longest first.
 TRIALS = {
-    "command_line": 1000, "models": 150, "api": 500, "interrupts": 50, "kills": 50,
-    "explorer": 1000, "damage": 500, "studies": 120, "full_disk": 18, "machine": 2,
-    "host_settings": 15, "random_models": 12,
+    "kills": 50, "models": 150, "interrupts": 50, "random_models": 12, "cluster": 10,
+    "command_line": 1000, "damage": 500, "full_disk": 18, "host_settings": 15, "machine": 2,
+    "studies": 120, "threads": 24, "places": 60, "explorer": 1000, "api": 500,
 }  # fmt: skip
 #: Trials at once.
 TOGETHER = 2

@@ -28,6 +28,10 @@ RECORD = ROOT / "docs" / "data" / "trials.json"
 #: Failures that are shown in full.
 SHOWN = 20
 
+# Hundreds of programs start: modules are compiled once, whatever the shell says.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 
 class Wrong(AssertionError):
     """What a case did that it must not do."""

@@ -35,7 +35,7 @@ def cases(trial: Trial) -> None:
         command = trial.choose(COMMANDS)
         cache = trial.choose(("cache", f"cache{number}"))
         which = trial.choose((signal.SIGINT, signal.SIGINT, signal.SIGTERM))
-        after = float(trial.rng.uniform(0.3, 12))
+        after = float(trial.rng.uniform(0.3, 6))
         with trial.case((command, cache, which.name, round(after, 2))):
             slowest = max(slowest, _interrupt(command, cache, which, after))
     trial.notes["slowest"] = f"{slowest:.1f} s"

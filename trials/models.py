@@ -93,11 +93,11 @@ def cases(trial: Trial) -> None:
 def _compute(engine: str, model: dp.Model, alpha: float, start: str) -> Any:
     if engine == "solve":
         branch = "uninformed" if start == "random" else start
-        slow = dp.Iteration(max_steps=60)
-        return dp.solve(model, alpha, branch, log2_points=12, iteration=slow)
+        slow = dp.Iteration(max_steps=20)
+        return dp.solve(model, alpha, branch, log2_points=10, iteration=slow)
     if engine == "amp":
-        return dp.amp(model, alpha, 20, seeds=1, start=start, iterations=20, held_out=256)
-    return dp.train(model, alpha, 20, seeds=1, start=start, steps=100, held_out=256)
+        return dp.amp(model, alpha, 20, seeds=1, start=start, iterations=6, held_out=64)
+    return dp.train(model, alpha, 20, seeds=1, start=start, steps=30, held_out=64)
 
 
 if __name__ == "__main__":

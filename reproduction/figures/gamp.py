@@ -8,7 +8,11 @@ from typing import Any
 
 import xarray as xr
 
+from dotphase import positional_semantic
 from dotphase.plot.style import AMP_FIELDS, AMP_OVERLAPS, new_figure, plot_message_passing
+
+#: Unit of the overlaps: sigma^2 of token 1.
+UNIT = float(positional_semantic().rho[0])
 
 
 def plot_gamp(runs: Mapping[str, xr.Dataset], path: str | Path | None = None) -> Any:
@@ -26,7 +30,7 @@ def plot_gamp(runs: Mapping[str, xr.Dataset], path: str | Path | None = None) ->
             overlaps = {
                 name: [data[f"{name}_{field}"] for field in AMP_FIELDS] for name in AMP_OVERLAPS
             }
-            plot_message_passing(axis, data["iteration"], overlaps)
+            plot_message_passing(axis, data["iteration"], overlaps, UNIT)
             d, alpha = data.attrs["d"], data.attrs["alpha"]
             axis.set_title(rf"{start} start, $d = {d}$, $\alpha = {alpha:g}$")
         axes[0, 0].set_ylabel("overlaps (lines: state evolution,\npoints: measured)")

@@ -101,7 +101,9 @@ def test_message_passing_names_peaks_above_the_axis(axis):
     predicted = np.array([0.1, 2.5, 0.2, 0.2])
     rows = {name: (predicted / (k + 1), predicted, 0 * predicted) for k, name in enumerate("qm")}
     rows["theta"] = (0 * predicted,) * 3
-    lines.plot_message_passing(axis, [0, 1, 2, 3], rows)
-    assert axis.get_ylim() == (0, pytest.approx(1.65 * 0.2))
-    peaks = "above the axis: $q$ = 2.50 at iteration 1; $|m|$ = 1.25 at iteration 1"
+    lines.plot_message_passing(axis, [0, 1, 2, 3], rows, 0.5)
+    assert axis.get_ylim() == (0, pytest.approx(1.65 * 0.4))
+    peaks = (
+        r"above the axis: $q/\sigma^2$ = 5.00 at iteration 1; $|m|/\sigma^2$ = 2.50 at iteration 1"
+    )
     assert texts(axis) == [peaks]

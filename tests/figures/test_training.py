@@ -22,20 +22,20 @@ def test_mechanisms_are_points_by_mechanism():
         axis.collections, ("positional", "semantic", "uninformed"), strict=True
     ):
         runs = [run for run in training.runs if run.mechanism == name]
-        expected = [(run.m, run.theta / 0.25) for run in runs]
+        expected = [(run.m / 0.25, run.theta / 0.25) for run in runs]
         np.testing.assert_allclose(points.get_offsets(), expected)
         assert to_hex(points.get_facecolor()[0]) == COLORS[name].lower()
     chance = np.sqrt(0.05 / 0.25 / 100)
-    assert lines_with(axis, [chance, chance]) and lines_with(axis, [0, 1], [chance, chance])
+    assert lines_with(axis, [chance / 0.25] * 2) and lines_with(axis, [0, 1], [chance, chance])
     assert axis.get_title() == r"random start, adam, $d = 100$, $\alpha = 2$"
 
 
 def test_iterations_are_points_and_their_prediction_lines():
     axis = dp.plot.iterations(made_up.passing()).axes[0]
     expected = {
-        "$q$": ("uninformed", 0.1 + 0.01 * np.arange(3)),
-        "$|m|$": ("positional", [0, 0, 0]),
-        r"$|\theta|$": ("semantic", 0.02 * np.arange(3)),
+        r"$q/\sigma^2$": ("uninformed", (0.1 + 0.01 * np.arange(3)) / 0.25),
+        r"$|m|/\sigma^2$": ("positional", [0, 0, 0]),
+        r"$|\theta|/\sigma^2$": ("semantic", 0.02 * np.arange(3) / 0.25),
     }
     for (label, (name, values)), points in zip(expected.items(), axis.containers, strict=True):
         line = labelled_lines(axis)[label]

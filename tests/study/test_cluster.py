@@ -15,7 +15,7 @@ import xarray as xr
 
 import dotphase as dp
 import fake_task  # noqa: F401
-from dotphase.study.cluster import connect, run_on_dask
+from dotphase.study.cluster import compute_chunk, connect, run_on_dask
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -82,11 +82,19 @@ def test_failures_and_deadly_points_stay_alone(tmp_path, workers_with_the_fake_t
     assert str(reason.sel(kind="deadly").values) == "several workers died computing it"
 
 
-def test_workers_that_nobody_starts_again_are_replaced(workers_with_the_fake_task):
+def test_workers_that_ended_are_replaced_and_points_have_a_deadline(workers_with_the_fake_task):
     with connect(1, None) as client:
         client.cluster.sync(client.cluster.workers[0].close)
-        steps = list(run_on_dask(client, dp.Study("fake", sweep={"x": [3.0]}), [0]))
-    assert [point.values["count"] for step in steps for point in step.finished] == [3]
+        study = dp.Study("fake", {"x": 3.0}, {"seconds": [0.0, 600.0]})
+        steps = list(run_on_dask(client, study, [0, 1], max_seconds=1.0))
+    points = sorted((point.index, point) for step in steps for point in step.finished)
+    assert points[0][1].values["count"] == 3
+    assert points[1][1].reason == "took longer than 1 s"
+
+
+def test_workers_of_another_version_compute_nothing():
+    with pytest.raises(dp.InvalidInput, match=r"must be 0\.0\.1"):
+        compute_chunk([], 0.0, "0.0.1")
 
 
 def test_a_cluster_without_workers_raises_a_warning(monkeypatch):

@@ -27,8 +27,9 @@ def iterations(result: MessagePassing, path: str | Path | None = None) -> Any:
         name: [[row[part][name] or 0.0 for row in rows] for part in AMP_FIELDS]
         for name in AMP_OVERLAPS
     }
+    scale = float(result.model.rho[0])
     with new_figure(path, size=(4.6, 3.4)) as (figure, axis):
-        plot_message_passing(axis, [row["iteration"] for row in rows], overlaps)
+        plot_message_passing(axis, [row["iteration"] for row in rows], overlaps, scale)
         axis.set_ylabel("overlap (lines: state evolution)")
         axis.set_title(f"{run_title(result)}, {len(result.runs)} runs")
         axis.legend()

@@ -29,14 +29,14 @@ def mechanisms(training: Training, path: str | Path | None = None) -> Any:
         for name in sorted({run.mechanism for run in runs}):
             group = [run for run in runs if run.mechanism == name]
             axis.scatter(
-                [run.m for run in group], [run.theta / scale for run in group], s=18, alpha=0.75,
-                color=COLORS.get(name, GRAY), marker=MARKERS.get(name, "o"),
+                [run.m / scale for run in group], [run.theta / scale for run in group],
+                s=18, alpha=0.75, color=COLORS.get(name, GRAY), marker=MARKERS.get(name, "o"),
                 label=f"{name} ({len(group)})",
             )  # fmt: skip
         chance = np.sqrt(max((run.q for run in runs), default=0.0) / scale / training.d)
         axis.axhline(chance, color="#999999", lw=0.8, ls=":", label="chance")
-        axis.axvline(chance, color="#999999", lw=0.8, ls=":")
-        axis.set(xlabel="$|m|$", ylabel=r"$|\theta|/\sigma^2$")
+        axis.axvline(chance / scale, color="#999999", lw=0.8, ls=":")
+        axis.set(xlabel=r"$|m|/\sigma^2$", ylabel=r"$|\theta|/\sigma^2$")
         axis.set_title(run_title(training, training.optimizer))
         axis.legend()
     return figure

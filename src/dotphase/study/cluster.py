@@ -23,13 +23,16 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import astuple
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
+import dotphase
 from dotphase.errors import InvalidInput, describe_error
 from dotphase.runtime import interrupt
 from dotphase.runtime.processes import ENVIRONMENT
 from dotphase.runtime.shared_setting import SharedSetting
+from dotphase.runtime.threads import call_within
 from dotphase.storage.journal import PointResult
 from dotphase.study.local import Step, split_into_chunks
 from dotphase.study.spec import Study
@@ -122,7 +125,7 @@ def _closing(client: Any) -> Iterator[Any]:
         yield client
     finally:
         with suppress(Exception):
-            client.close(timeout=CONNECT_SECONDS if client.status == "running" else 0)
+            client.close(timeout=CONNECT_SECONDS if client.status == "running" else 1)
 
 
 def _silence_loggers() -> Callable[[], None]:
@@ -159,11 +162,13 @@ def _set_environment() -> Callable[[], None]:
 _worker_environment = SharedSetting(_set_environment)
 
 
-def run_on_dask(client: Any, study: Study, points: Sequence[int]) -> Generator[Step, None, None]:
+def run_on_dask(
+    client: Any, study: Study, points: Sequence[int], max_seconds: float = 0.0
+) -> Generator[Step, None, None]:
     """Compute points on a Dask cluster; each resumption submits the next tasks."""
     n_stored = study.size - len(points)
     try:
-        for step in _compute(client, study, points):
+        for step in _compute(client, study, points, max_seconds):
             yield step
             n_stored += sum(point.values is not None for point in step.finished)
     except Exception:
@@ -173,7 +178,9 @@ def run_on_dask(client: Any, study: Study, points: Sequence[int]) -> Generator[S
         raise InvalidInput("scheduler", client.scheduler.address, rule) from None
 
 
-def _compute(client: Any, study: Study, points: Sequence[int]) -> Generator[Step, None, None]:
+def _compute(
+    client: Any, study: Study, points: Sequence[int], max_seconds: float
+) -> Generator[Step, None, None]:
     done_tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
     chunks = split_into_chunks(points, _threads(client))
     # The scheduler counts a dead worker against all its tasks, and gives up harmless ones too.
@@ -192,7 +199,9 @@ def _compute(client: Any, study: Study, points: Sequence[int]) -> Generator[Step
             finished.clear()
             for chunk in started:
                 arguments = [study.arguments(index) for index in chunk]
-                future = client.submit(compute_chunk, arguments, pure=False)
+                future = client.submit(
+                    compute_chunk, arguments, max_seconds, dotphase.__version__, pure=False
+                )
                 submitted[future] = chunk
                 future.add_done_callback(done_tasks.put)
             if not submitted:
@@ -292,13 +301,33 @@ def _fetch(future: Any, chunk: list[int]) -> tuple[list[PointResult] | None, lis
     return [], chunk
 
 
-def compute_chunk(points: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    """Compute points, from arguments of `compute_point`; start no other after `TASK_SECONDS`."""
+def compute_chunk(
+    points: list[dict[str, Any]], max_seconds: float, version: str
+) -> list[tuple[Any, ...]]:
+    """Compute points, from arguments of `compute_point`; start no other after `TASK_SECONDS`.
+
+    A point that takes longer than `max_seconds` fails (0 for no limit). Workers of another version
+    of dotphase compute nothing.
+    """
+    if version != dotphase.__version__:
+        raise InvalidInput("worker", f"dotphase {dotphase.__version__}", f"must be {version}")
     started = time.monotonic()
     finished: list[tuple[Any, ...]] = []
     with _worker_environment.hold():
         for arguments in points:
-            finished.append(astuple(compute_point(**arguments)))
+            finished.append(astuple(_compute_within(max_seconds, arguments)))
             if time.monotonic() - started > TASK_SECONDS:
                 break
     return finished
+
+
+def _compute_within(max_seconds: float, arguments: dict[str, Any]) -> PointResult:
+    """Compute a point; one that takes too long fails, and its thread ends with the worker."""
+    compute = partial(compute_point, **arguments)
+    if not max_seconds:
+        return compute()
+    try:
+        return call_within(max_seconds, object(), compute)
+    except TimeoutError:
+        reason = f"took longer than {max_seconds:g} s"
+        return PointResult(arguments["index"], None, reason, max_seconds)

@@ -79,7 +79,8 @@ def run_study(
     workers : int, optional
         Number of processes to start; by default one per core.
     max_seconds : float, optional
-        Time after which a point fails and its process is killed, with ``engine="local"``.
+        Time after which a point fails, and with ``engine="local"`` its process is killed. The
+        engine "serial" has no such limit.
     progress : bool or callable, optional
         Receives a `ProgressEvent` at the beginning and whenever points are recorded. Its ``done``
         counts failed points too; its ``result`` has ``failed``, ``rate``, ``seconds_left``
@@ -108,8 +109,9 @@ def run_study(
     count = check_engine(engine, scheduler, workers)
     if max_seconds is not None:
         validation.number("max_seconds", max_seconds, above=0)
-        if engine != "local":
-            raise InvalidInput("max_seconds", max_seconds, "must be used with local processes")
+        if engine == "serial":
+            rule = "must be used with worker processes or Dask"
+            raise InvalidInput("max_seconds", max_seconds, rule)
     if engine == "dask":
         exit_in_unguarded_worker()
     with _interrupt_on_sigterm(), ExitStack() as stack:
@@ -125,7 +127,7 @@ def run_study(
                 steps = run_on_processes(study, unfinished, count, max_seconds or 0.0)
             else:
                 client = client or stack.enter_context(connect(count, None))
-                steps = run_on_dask(client, study, unfinished)
+                steps = run_on_dask(client, study, unfinished, max_seconds or 0.0)
             _record(steps, journal, study, reporter(progress))
             dataset = read_study(folder)
             with storage_errors(Path(folder)):

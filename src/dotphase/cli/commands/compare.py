@@ -43,7 +43,7 @@ def command(request: Request, arguments: dict[str, Any], d: int, seeds: int, amp
 
     Exit code 3: the solver did not converge at some point. All points are still printed.
     """
-    with progress_bar("comparing", total=3 if amp else 2) as bar:
+    with progress_bar("comparing", total=len(request.alphas) * len(request.branches)) as bar:
         model = request.model.build()
         arguments |= {"d": d, "seeds": seeds, "amp": amp, "seed": request.seed}
         dataset = dp.compare(model, **arguments, progress=bar)
@@ -98,8 +98,8 @@ def _print_table(dataset: Any) -> None:
     Console(width=max(140, Console().width)).print(table)
     click.echo(
         "In brackets: standard errors of the last digits. Number after the verdict: largest\n"
-        "difference relative to the tolerance (3 standard errors, 1% and 10/d). ?: theory not "
-        "trusted."
+        "difference relative to the tolerance (3 standard errors, more for few data sets, 1%\n"
+        "and 10/d). ?: theory not trusted."
     )
 
 

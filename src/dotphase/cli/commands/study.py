@@ -14,9 +14,7 @@ from dotphase.cli.output import print_json
 from dotphase.config.parameters import Choice, Number, Parameter
 from dotphase.runtime.progress import ProgressCallback, ProgressEvent
 
-MAX_SECONDS = Parameter(
-    "max_seconds", Number(above=0), None, "Time after which a point fails, with local processes."
-)
+MAX_SECONDS = Parameter("max_seconds", Number(above=0), None, "Time after which a point fails.")
 #: Shortest time between two updates of the terminal, so that drawing does not delay the points.
 MIN_REDRAW_SECONDS = 0.1
 

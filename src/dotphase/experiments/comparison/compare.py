@@ -26,6 +26,7 @@ from dotphase.experiments.comparison.agreement import (
     SHARE,
     allowed,
     judge,
+    student_factor,
 )
 from dotphase.experiments.comparison.one_pass import one_pass
 from dotphase.experiments.dynamics.descent_limits import DESCENT, training_starts
@@ -38,7 +39,7 @@ from dotphase.finite_d.overlaps import positional_alignment
 from dotphase.gamp.run import run_message_passing
 from dotphase.gamp.settings import AmpSettings
 from dotphase.model import Model
-from dotphase.runtime.progress import Progress, ProgressCounter
+from dotphase.runtime.progress import Progress, ProgressCallback, ProgressCounter, reporter
 from dotphase.storage.labels import add_labels
 from dotphase.storage.provenance import provenance
 from dotphase.theory.branches import BRANCHES
@@ -97,8 +98,8 @@ def compare(
     amp : bool
         Run message passing as well.
     progress : bool or callable, optional
-        Receives an event after the theory, after training and after message passing, each with its
-        dataset (`dotphase.results.ProgressEvent`).
+        Receives an event for points of the theory, then for cells of the training grid and for runs
+        of message passing (`dotphase.results.ProgressEvent`).
     settings, **changes
         Of the theory, as for `curve`; `seed` is also that of training. With the dynamics, lr and
         steps of both theory and students, by default 127 steps of 4. With one pass, lr (by default
@@ -111,8 +112,9 @@ def compare(
         every quantity with its ``_stderr``. ``verdict`` for each branch and alpha is "agrees",
         "differs", "no such branch" (of the theory) or "training leaves it" (most runs do, or all
         but one). ``score`` is the largest difference between theory and training relative to the
-        allowed one, and ``worst`` its quantity. Allowed are 3 combined standard errors, 1%, and
-        10/d of the number for unknown terms of order 1/d. Losses of the theory are those in
+        allowed one, and ``worst`` its quantity. Allowed are 3 combined standard errors, with
+        Student's factor for the number of data sets (3.1 for four), 1%, and 10/d of the number for
+        unknown terms of order 1/d. Losses of the theory are those in
         dimension d, with the known terms of order 1/d; ``train_loss_limit`` and
         ``test_error_limit`` are without them (the dynamics has only the limit). ``stayed`` is the
         share of runs that end on the branch of their start. The attribute ``theory`` is the name
@@ -131,32 +133,30 @@ def compare(
     validation.integer("seeds", seeds, at_least=2)
     if amp and theory == ONE_PASS:
         raise InvalidInput("amp", amp, "must be False for one pass")
-    report = ProgressCounter("comparison", 3 if amp else 2, progress)
+    report = reporter(progress)
     rule: dict[str, Any] = {}
     if theory == "dynamics":
         rule = _plain_descent(changes)
         changes |= {**rule, "start": training_starts(model, names, d)}  # type: ignore[typeddict-item]
         rule = {"optimizer": "gd", **rule}
     if theory == ONE_PASS:
-        expected, runs, rule = one_pass(model, alphas, names, d, seeds, settings, changes)
-        report.tick(expected)
+        expected, runs, rule = one_pass(model, alphas, names, d, seeds, settings, changes, report)
         stayed = runs["test_error"].notnull()
     else:
-        options: Any = {"settings": settings, **changes}
+        options: Any = {"settings": settings, "progress": report, **changes}
         finite = d if theory != "dynamics" and is_known(model) else None
         expected = curve(model, alphas, names, theory=theory, d=finite, **options)
-        report.tick(expected)
         runs = grid(
             lambda _: model, alphas, [0.0], d, parameter="model", starts=names, seeds=seeds,
-            seed=int(expected.attrs["seed"]), **rule,
+            seed=int(expected.attrs["seed"]), progress=report, **rule,
         ).isel(model=0, drop=True).rename(start="branch")  # fmt: skip
         stayed = _stayed(runs, expected, model)
     seed = int(expected.attrs["seed"])
     sources = {"theory": _select_theory(expected), "training": means(runs.where(stayed))}
-    report.tick(runs)
     if amp:
-        sources["amp"] = _message_passing(model, expected["alpha"].values, names, d, seeds, seed)
-        report.tick(sources["amp"])
+        sources["amp"] = _message_passing(
+            model, expected["alpha"].values, names, d, seeds, seed, report
+        )
     attributes = {"theory": theory, "alphas": expected["alpha"].values, "d": d, "seeds": seeds}
     dataset = _combine(sources, expected, stayed)
     dataset.attrs = provenance(model, **attributes, seed=seed, **rule)
@@ -227,13 +227,23 @@ def means(runs: xr.Dataset) -> xr.Dataset:
 
 
 def _message_passing(
-    model: Model, alphas: np.ndarray, names: Sequence[str], d: int, seeds: int, seed: int
+    model: Model,
+    alphas: np.ndarray,
+    names: Sequence[str],
+    d: int,
+    seeds: int,
+    seed: int,
+    report: ProgressCallback,
 ) -> xr.Dataset:
     """Means of message passing from each start, over the runs that converged."""
+    settings = AmpSettings(seed=seed)
+    counter = ProgressCounter("message passing", len(names) * len(alphas) * seeds, report)
 
     def column(alpha: float, name: str) -> xr.Dataset:
-        settings = AmpSettings(seed=seed)
-        passing = run_message_passing(model, alpha, d, seeds=seeds, start=name, settings=settings)
+        passing = run_message_passing(
+            model, alpha, d, seeds=seeds, start=name, settings=settings,
+            progress=lambda event: counter.tick(event.result),
+        )  # fmt: skip
         values = {
             quantity: [getattr(run, quantity) if run.converged else np.nan for run in passing.runs]
             for quantity in QUANTITIES
@@ -276,13 +286,14 @@ def _verdict(point: xr.Dataset) -> tuple[str, float, str]:
     if float(theory["stayed"]) < 0.5 or not np.isfinite(training["test_error_stderr"]):
         return LEFT, np.nan, ""
     share = SHARE + FINITE_SIZE / float(point.attrs["d"])
+    few = student_factor(round(float(theory["stayed"]) * int(point.attrs["seeds"])))
     scores: dict[str, float] = {}
     for name in filter(point.__contains__, QUANTITIES):
         expected = float(theory[name])
         if expected == 0:
             continue  # vanishes by symmetry: of order 1/sqrt(d) at finite d
         errors = [float(source[f"{name}_stderr"]) for source in (theory, training)]
-        limit = allowed(expected, *errors, share=share)
+        limit = allowed(expected, errors[0], few * errors[1], share=share)
         scores[name] = abs(float(training[name]) - expected) / limit
     score, name = max((score, name) for name, score in scores.items())
     return judge(score, 1.0), score, name

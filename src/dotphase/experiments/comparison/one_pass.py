@@ -14,6 +14,7 @@ from dotphase.errors import InvalidInput
 from dotphase.finite_d.datasets import count_sentences
 from dotphase.model import Model
 from dotphase.model.linear_layer import linear_test_error
+from dotphase.runtime.progress import Progress
 from dotphase.training.run import train
 
 #: Learning rate of theory and students.
@@ -28,6 +29,7 @@ def one_pass(
     seeds: int,
     settings: Any,
     changes: Mapping[str, Any],
+    progress: Progress,
 ) -> tuple[xr.Dataset, xr.Dataset, dict[str, Any]]:
     """Return the theory, trained students, and the settings of both.
 
@@ -48,6 +50,7 @@ def one_pass(
             model, end, d, seeds=seeds, start=start, optimizer="sgd", fresh=True, record=True,
             minibatch=settings.batch(d), steps=steps, lr=np.broadcast_to(rates, steps).tolist(),
             scale=settings.scale, seed=settings.seed, held_out=2,
+            progress=progress,
         ).path  # fmt: skip
         runs = records[list(QUANTITIES)].swap_dims(step="alpha").sel(alpha=grid, method="nearest")
         runs = runs.drop_duplicates("alpha")

@@ -25,9 +25,9 @@ ORDER_PARAMETERS = {"semantic": "theta", "positional": "m"}
 OVERLAP_LABELS = {"theta": r"$\theta/\sigma^2$", "m": r"$m/\sigma^2$"}
 #: Symbol of each message-passing overlap, and the branch that gives its color.
 AMP_OVERLAPS = {
-    "q": ("$q$", "uninformed"),
-    "m": ("$|m|$", "positional"),
-    "theta": (r"$|\theta|$", "semantic"),
+    "q": (r"$q/\sigma^2$", "uninformed"),
+    "m": (r"$|m|/\sigma^2$", "positional"),
+    "theta": (r"$|\theta|/\sigma^2$", "semantic"),
 }
 #: Values stored per message-passing overlap.
 AMP_FIELDS = ("predicted", "measured", "stderr")
@@ -111,16 +111,18 @@ def plot_seed_means(axis: Any, values: xr.DataArray, x: Any = None, **style: Any
     )
 
 
-def plot_message_passing(axis: Any, iteration: Any, overlaps: Mapping[str, Any]) -> None:
+def plot_message_passing(
+    axis: Any, iteration: Any, overlaps: Mapping[str, Any], scale: float
+) -> None:
     """Plot measured overlaps as points and predicted ones as lines, against the iteration.
 
-    `overlaps` maps each name to (predicted, measured, standard error). The first iteration
-    overshoots: the axis is scaled to the later ones, and a text gives the peaks outside it.
+    `overlaps` maps names to (predicted, measured, standard error), in units of `scale`. The first
+    iteration overshoots: the axis is scaled to the later ones, and a text gives the peaks outside.
     """
     iteration = np.asarray(iteration)
     # At most about 20 markers, so that they do not hide the lines.
     marked = slice(None, None, max(1, iteration.size // 20))
-    values = {name: np.asarray(overlaps[name], float) for name in AMP_OVERLAPS}
+    values = {name: np.asarray(overlaps[name], float) / scale for name in AMP_OVERLAPS}
     top = 1.65 * max(max(float(rows[0, 2:].max(initial=0.0)) for rows in values.values()), 1e-3)
     peaks = []
     for name, (symbol, branch) in AMP_OVERLAPS.items():

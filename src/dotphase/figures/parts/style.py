@@ -1,5 +1,6 @@
 """Style of all figures: color-blind safe, readable in print, for light and dark pages."""
 
+import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -218,21 +219,26 @@ def save(figure: Any, path: str | Path, *, small: bool = False) -> Path:
     target = Path(path)
     metadata = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     kind = target.suffix.lower()
+    content = io.BytesIO()  # in memory: on a full disk Matplotlib raises errors of many kinds
+    color = figure.get_facecolor()
+    figure.savefig(content, format=kind[1:], metadata=metadata.get(kind), facecolor=color)
+    if small and kind == ".png":
+        content = _shrink(content)
     with atomic_write(target) as part:
-        figure.savefig(part, metadata=metadata.get(kind), facecolor=figure.get_facecolor())
-        if small and kind == ".png":
-            _shrink(part)
+        part.write_bytes(content.getbuffer())
     return target
 
 
-def _shrink(path: Path) -> None:
+def _shrink(content: io.BytesIO) -> io.BytesIO:
     """Reduce a PNG to a palette of 128 colors, unless this is visible, as in colorful maps."""
     from PIL import Image
 
-    with Image.open(path) as image:
+    with Image.open(content) as image:
         full = image.convert("RGB")
     palette = full.quantize(128, dither=Image.Dither.NONE)
     change = np.abs(np.asarray(full, int) - np.asarray(palette.convert("RGB"), int)).max(axis=-1)
     # Single pixels at the edges of lines may change; areas may not.
     invisible = np.mean(change > MAX_PIXEL_CHANGE) < MAX_CHANGED_FRACTION
-    (palette if invisible else full).save(path, optimize=True)
+    smaller = io.BytesIO()
+    (palette if invisible else full).save(smaller, format="PNG", optimize=True)
+    return smaller
