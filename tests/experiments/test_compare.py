@@ -8,16 +8,33 @@ import dotphase as dp
 from dotphase.cli.commands.compare import _print_table, _summary
 from dotphase.experiments.comparison import compare as module
 from dotphase.experiments.comparison import one_pass as one_pass_module
-from dotphase.experiments.comparison.agreement import AGREES, DIFFERS
+from dotphase.experiments.comparison.agreement import AGREES, DIFFERS, student_factor
 from dotphase.experiments.comparison.compare import LEFT, NO_BRANCH, QUANTITIES
 
 ALPHAS = [0.5, 2.0]
 PARTS = ("test_error", "theta", "m", "q")
 
 
+EVENTS = []
+
+
 @pytest.fixture(scope="module")
 def both():
-    return dp.compare(dp.positional_semantic(), ALPHAS, d=60, seeds=3, log2_points=12)
+    settings = {"d": 60, "seeds": 3, "log2_points": 12, "progress": EVENTS.append}
+    return dp.compare(dp.positional_semantic(), ALPHAS, **settings)
+
+
+def test_progress_counts_points_and_data_sets(both):
+    last = {event.stage: (event.done, event.total) for event in EVENTS if event.total}
+    assert (4, 4) in last.values() and last["grid"] == (6, 6)
+
+
+def test_few_data_sets_widen_the_allowed_difference(both):
+    assert student_factor(2) == pytest.approx(78.6, abs=0.1)
+    assert student_factor(1000) == pytest.approx(1, abs=0.01)
+    point = both.sel(alpha=2.0, branch="semantic")
+    scores = [module._verdict(point.assign_attrs(seeds=count))[1] for count in (2, 3, 100)]
+    assert scores == sorted(scores) and scores[0] < 0.2 * scores[2]
 
 
 def test_every_method_has_every_number_at_every_point(both):
