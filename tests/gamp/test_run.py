@@ -77,6 +77,7 @@ def test_nan_is_never_converged(paper, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "field"),
     [
+        ({"model": None}, "model"),
         ({"d": 1}, "d"),
         ({"alpha": 1e-4}, "alpha"),
         ({"damping": 1.0}, "damping"),
@@ -87,7 +88,7 @@ def test_nan_is_never_converged(paper, monkeypatch):
 )
 def test_bad_input(paper, arguments, field):
     with pytest.raises(dp.InvalidInput) as caught:
-        dp.amp(paper, **{"alpha": 1.0, "d": 20, **arguments})
+        dp.amp(**{"model": paper, "alpha": 1.0, "d": 20, **arguments})
     assert caught.value.field == field
 
 

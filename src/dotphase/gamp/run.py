@@ -86,8 +86,8 @@ def run_message_passing(
     """Run message passing as in `dotphase.amp`; compare with reference weights if there are any."""
     started = time.perf_counter()
     seeds = validation.integer("seeds", seeds, at_least=1)
-    damping, initialize = settings.damping_from(start), resolve_start(model, start)
     n = _check_size(model, alpha, d, seeds)
+    damping, initialize = settings.damping_from(start), resolve_start(model, start)
     positions = jnp.asarray(position_vectors(model, d))
     root = jax.random.key(settings.seed)
     V = INITIAL_V * np.asarray(model.rho)[:, None, None] * np.eye(model.student_rank)
