@@ -27,6 +27,7 @@ GOOD = {"teacher": softmax, "student": softmax, "length": 2, "positions": np.eye
         ({"sigma": "wide"}, "sigma"),
         ({"sigma": 1e200}, "sigma"),
         ({"positions": np.eye(3)}, "positions"),
+        ({"positions": [1, [2]]}, "positions"),
         ({"positions": [[1.0, 0.5], [0.4, 1.0]]}, "positions"),
         ({"positions": [[1.0, 2.0], [2.0, 1.0]]}, "positions"),
         ({"positions": [[np.nan, 0.0], [0.0, 1.0]]}, "positions"),

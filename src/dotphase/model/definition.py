@@ -415,7 +415,10 @@ def refuse_spectrum(model: Model, what: str) -> None:
 def _check_positions(positions: Any, length: int) -> np.ndarray:
     if positions is None:
         return np.zeros((length, length))
-    shape = np.shape(positions)
+    try:
+        shape = np.shape(positions)
+    except ValueError:  # rows of different lengths, which `check_gram` refuses
+        shape = ()
     if len(shape) == 2 and shape[0] == length != shape[1]:
         rule = f"must be the Gram matrix p @ p.T of shape {(length, length)}, not the vectors p"
         raise InvalidInput("positions", f"an array of shape {shape}", rule)
