@@ -26,7 +26,7 @@ def test_mechanisms_are_points_by_mechanism():
         np.testing.assert_allclose(points.get_offsets(), expected)
         assert to_hex(points.get_facecolor()[0]) == COLORS[name].lower()
     chance = np.sqrt(0.05 / 0.25 / 100)
-    assert lines_with(axis, [chance / 0.25] * 2) and lines_with(axis, [0, 1], [chance, chance])
+    assert lines_with(axis, [chance, chance]) and lines_with(axis, [0, 1], [chance / 0.25] * 2)
     assert axis.get_title() == r"random start, adam, $d = 100$, $\alpha = 2$"
 
 
