@@ -20,7 +20,7 @@ from common import Trial, environment, folder, require, run
 import dotphase as dp
 
 #: Seconds that one study may take.
-LIMIT = 180
+LIMIT = 600
 #: A model that hangs, dies or takes memory at one value of its parameter.
 MODEL = """
 import os, time

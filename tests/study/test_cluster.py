@@ -147,6 +147,15 @@ def test_a_scheduler_that_is_lost(tmp_path):
     scheduler.join()
 
 
+def test_a_client_that_closes_between_two_steps():
+    with connect(0, None) as client:
+        steps = run_on_dask(client, dp.Study("fake", sweep={"x": [3.0]}), [0])
+        next(steps)
+        client.close()
+        with pytest.raises(dp.InvalidInput, match="was lost; 0 points are kept"):
+            next(steps)
+
+
 def test_a_cluster_that_is_started_talks_to_nobody_else():
     pytest.importorskip("cryptography")
     stranger = ssl.create_default_context()

@@ -166,7 +166,7 @@ def run_on_dask(
     client: Any, study: Study, points: Sequence[int], max_seconds: float = 0.0
 ) -> Generator[Step, None, None]:
     """Compute points on a Dask cluster; each resumption submits the next tasks."""
-    n_stored = study.size - len(points)
+    n_stored, address = study.size - len(points), client.scheduler.address
     try:
         for step in _compute(client, study, points, max_seconds):
             yield step
@@ -175,7 +175,7 @@ def run_on_dask(
         if client.status == "running":
             raise
         rule = f"was lost; {n_stored} points are kept"
-        raise InvalidInput("scheduler", client.scheduler.address, rule) from None
+        raise InvalidInput("scheduler", address, rule) from None
 
 
 def _compute(
