@@ -43,7 +43,8 @@ def command(request: Request, arguments: dict[str, Any], d: int, seeds: int, amp
 
     Exit code 3: the solver did not converge at some point. All points are still printed.
     """
-    with progress_bar("comparing", total=len(request.alphas) * len(request.branches)) as bar:
+    total = len(arguments["alphas"]) * len(arguments["branches"])
+    with progress_bar("comparing", total=total) as bar:
         model = request.model.build()
         arguments |= {"d": d, "seeds": seeds, "amp": amp, "seed": request.seed}
         dataset = dp.compare(model, **arguments, progress=bar)
