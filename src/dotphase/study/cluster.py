@@ -32,7 +32,6 @@ from dotphase.errors import InvalidInput, describe_error
 from dotphase.runtime import interrupt
 from dotphase.runtime.processes import ENVIRONMENT
 from dotphase.runtime.shared_setting import SharedSetting
-from dotphase.runtime.threads import call_within
 from dotphase.storage.journal import PointResult
 from dotphase.study.local import Step, split_into_chunks
 from dotphase.study.spec import Study
@@ -326,6 +325,9 @@ def _compute_within(max_seconds: float, arguments: dict[str, Any]) -> PointResul
     compute = partial(compute_point, **arguments)
     if not max_seconds:
         return compute()
+    # Imports JAX, which the process that manages a study does without.
+    from dotphase.runtime.threads import call_within
+
     try:
         return call_within(max_seconds, object(), compute)
     except TimeoutError:
