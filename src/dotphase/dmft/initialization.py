@@ -38,9 +38,9 @@ def limit_initialization(model: Model, parts: StartComponents) -> Initialization
     )
 
 
-def warn_if_fixed(initial: Initialization) -> None:
+def warn_if_fixed(free: Float[Array | np.ndarray, "r base"]) -> None:
     """Warn if symmetry keeps all overlaps with the teacher and the positions at zero."""
-    if not np.any(initial.free[:, : -len(initial.free)]):
+    if not np.any(free[:, : -len(free)]):
         text = "theta and m of this start stay zero in the limit of large d, by symmetry"
         warnings.warn(f"{text}; they grow at finite d: give d", stacklevel=5)
 

@@ -277,7 +277,7 @@ def _limit(
 ) -> tuple[Values, Errors]:
     """Return the path in the limit of large d, and its difference between two quadrature rules."""
     initial = limit_initialization(model, start_components(model, start, settings.scale))
-    warn_if_fixed(initial)
+    warn_if_fixed(initial.free)
     results = []
     for rule in _rules(model, settings):
         if settings.batch_fraction:

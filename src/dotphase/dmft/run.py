@@ -17,6 +17,7 @@ from dotphase.dmft.conditioned_descent import Initialization
 from dotphase.dmft.ensemble import Descent, Repetition, run_repetitions
 from dotphase.dmft.initialization import (
     finite_d_initialization,
+    free_directions,
     limit_initialization,
     warn_if_fixed,
 )
@@ -27,6 +28,7 @@ from dotphase.finite_d.datasets import check_dtype, count_sentences
 from dotphase.finite_d.initialization import (
     PrescribedStart,
     StartFunction,
+    position_modes,
     resolve_start,
     start_components,
     start_name,
@@ -154,7 +156,7 @@ def _initializer(
         norm = settings.teacher_norm
         return partial(finite_d_initialization, model, function, d, teacher_norm=norm)
     parts = start_components(model, start, settings.scale)
-    warn_if_fixed(limit_initialization(model, parts))
+    warn_if_fixed(free_directions(model, parts, position_modes(model).shape[1]))
     # Called again by each repetition, in the precision of the descent.
     return lambda key: limit_initialization(model, parts)
 
