@@ -148,3 +148,14 @@ def test_a_file_may_import_what_lies_beside_it(tmp_path):
     before = list(sys.path)
     assert dp.load_model(f"{tmp_path / 'own.py'}:model").length == 2
     assert sys.path == before
+
+
+def test_a_lower_recursion_limit_of_a_file_is_undone(tmp_path):
+    limit = sys.getrecursionlimit()
+    file = tmp_path / "shallow.py"
+    file.write_text(
+        "import sys\nimport dotphase as dp\n"
+        "sys.setrecursionlimit(200)\nm = dp.positional_semantic()\n"
+    )
+    assert dp.load_model(f"{file}:m").length == 2
+    assert sys.getrecursionlimit() == limit

@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
@@ -139,13 +140,24 @@ def _execute(file: str, source: str) -> ModuleType:
     folder = str(Path(file).parent)
     sys.path.insert(0, folder)  # as for a script, which can import its neighbors
     try:
-        exec(compile(source, file, "exec"), vars(module))
+        with _keep_recursion_limit():
+            exec(compile(source, file, "exec"), vars(module))
     except BaseException:
         del sys.modules[module.__name__]
         raise
     finally:
         sys.path.remove(folder)
     return module
+
+
+@contextmanager
+def _keep_recursion_limit() -> Iterator[None]:
+    """Undo a lower recursion limit that a user's code sets: JAX calls deeply."""
+    limit = sys.getrecursionlimit()
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(max(limit, sys.getrecursionlimit()))
 
 
 def _models(module: ModuleType) -> list[str]:
@@ -175,7 +187,8 @@ def _guarded(function: Callable[..., Any], shown: str) -> Callable[..., models.M
 
     def build(**parameters: Any) -> models.Model:
         try:
-            model = function(**parameters)
+            with _keep_recursion_limit():
+                model = function(**parameters)
         except InvalidInput:
             raise
         except (Exception, SystemExit) as error:
