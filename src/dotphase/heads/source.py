@@ -25,7 +25,7 @@ MAX_SYMBOLS = 2**20
 #: Blocks of sentences. Errors from fewer vary: two of them cover 93% with 16, 95% with 32 or more.
 BLOCKS = 32
 #: Largest attention array of a chunk, in bytes.
-CHUNK_BYTES = 2**25
+CHUNK_BYTES = 2**21
 #: Scores below this are masked keys: libraries add -1e4 (BERT), -65504 (float16), or less.
 MASKED_SCORE = -1e3
 #: Names of arrays in files.
