@@ -16,7 +16,7 @@ help:
 	@echo "make test         set up, lint, type checks, documentation, tests"
 	@echo "make docs         set up, build the documentation into out/site, check its links"
 	@echo "make bench        set up, measure speed, write docs/research-notes/benchmarks.md and its history"
-	@echo "make trials       set up, hostile input, kills, full disks ..., write docs/research-notes/trials.md (20 minutes)"
+	@echo "make trials       set up, hostile input, kills, full disks ..., write docs/research-notes/trials.md (40 minutes)"
 	@echo "make reproduction set up, reproduce the paper at full size (hours without a GPU)"
 	@echo "make figures      draw the figures of the README again"
 	@echo "make diagrams     compute the phase diagrams that ship with the explorer again"
