@@ -91,7 +91,7 @@ def test_figure_draws_into_the_axes_of_the_caller(tmp_path):
     mine = Figure()
     axis, other = mine.subplots(1, 2)
     assert dp.plot.mechanisms(made_up.training(), tmp_path / "mine.png", ax=axis) is mine
-    assert axis.get_xlabel() == "$|m|$" and not other.has_data()
+    assert axis.get_xlabel() == r"$|m|/\sigma^2$" and not other.has_data()
     assert (tmp_path / "mine.png").exists()
     with pytest.raises(dp.InvalidInput, match=r"^ax = '2 axes': must be a single"):
         dp.plot.mechanisms(made_up.training(), ax=[axis, other])

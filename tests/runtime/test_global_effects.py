@@ -181,6 +181,6 @@ def test_workers_of_a_cluster_lose_the_environment_of_a_task(monkeypatch):
         cluster, "compute_point", lambda **_: seen.append(dict(os.environ)) or result
     )
     before = dict(os.environ)
-    assert cluster.compute_chunk([{}]) == [(0, {"value": 1.0}, None, 0.0)]
+    assert cluster.compute_chunk([{}], 0.0, dp.__version__) == [(0, {"value": 1.0}, None, 0.0)]
     assert seen[0]["OMP_NUM_THREADS"] == "1" and seen[0]["NPROC"] == "3"
     assert dict(os.environ) == before

@@ -57,6 +57,11 @@ class HeadShares(Result):
         content-only kernel, both fitted to other sentences
     log_variance : variance of log attention, the mean of every row removed
     sentences : number of sentences
+
+    Examples
+    --------
+    >>> dp.heads.shares([[[[0.9, 0.1], [0.2, 0.8]]]] * 9).verdict.shape
+    (1,)
     """
 
     positional: Float[np.ndarray, "*heads"]

@@ -45,6 +45,11 @@ class ShareSettings:
     table_bytes : memory of the sums of each kind of group
     nulls : number of permutations of each kind
     seed : of the permutations
+
+    Examples
+    --------
+    >>> dp.heads.ShareSettings(nulls=99).seed
+    0
     """
 
     scores: bool = False
