@@ -1,7 +1,5 @@
 """One pass over the sentences: sums by block and group, patterns, and a sample."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from functools import partial

@@ -4,8 +4,6 @@ An entry is one query and one key of one sentence. Groups are pairs of positions
 tokens, or both. Sentences are divided into blocks; each group has one sum for each block and head.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import NamedTuple
 

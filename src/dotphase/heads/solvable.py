@@ -1,7 +1,5 @@
 """Theory of heads: the query-key form, shares from overlaps, a model with measured tokens."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Arguments of `shares`: settings, and attention of any framework as chunks of arrays."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
