@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import webbrowser
 from collections.abc import Sequence
@@ -149,4 +150,6 @@ def _refuse(message: str) -> int:
 
 
 if __name__ == "__main__":
+    # SIGTERM ends the program as Ctrl-C does: finished parts are kept and named.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())
