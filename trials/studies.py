@@ -142,7 +142,9 @@ def started(arguments: list[str], cache: Path, limits: dict[int, int] | None = N
     """Run a program of this checkout with limits of its resources."""
     chosen = json.dumps(list((limits or {}).items()))
     return subprocess.run(
-        [sys.executable, "-c", LIMITED, chosen, *arguments], env=environment(cache),
+        [sys.executable, "-c", LIMITED, chosen, *arguments],
+        # A limit on files would cut the byte code of this package, which Python does not repair.
+        env=environment(cache) | {"PYTHONDONTWRITEBYTECODE": "1"},
         timeout=LIMIT, capture_output=True, text=True, errors="replace",
     )  # fmt: skip
 
