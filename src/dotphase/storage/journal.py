@@ -181,7 +181,7 @@ def read_journal(folder: str | Path, *, values: bool = True) -> JournalContents:
             damaged=len(damaged),
             active=active,
             started=max((started for started, _ in runs), default=0.0),
-            times=tuple(row[-1] for row in finished),
+            times=tuple(row[-1] for row in finished if row[-1] is not None),
         )
 
 
