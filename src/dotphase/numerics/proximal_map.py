@@ -55,6 +55,7 @@ from dotphase.numerics.linalg import (
     trace,
     upper_rows,
 )
+from dotphase.numerics.selected_points import CHUNK, update_selected
 from dotphase.numerics.sobol import sobol_points
 from dotphase.numerics.taylor import Derivatives
 
@@ -70,9 +71,6 @@ FULL_STEPS, MANY = 7, 8
 #: Largest number of steps of unsettled points, of known second minima, and of two searches for
 #: another minimum.
 MORE_STEPS = (40, 25, 25, 25)
-#: Number of selected points in a chunk: few on a CPU, where they stay in its cache; many on an
-#: accelerator, where a step costs the same time for any number of them.
-CHUNK, CHUNK_ON_ACCELERATOR = 128, 2**15
 #: Number of entries of the Hessians of one part of a large problem on a CPU: about the cache of a
 #: core.
 CACHED = 2**17
@@ -285,12 +283,14 @@ def _minimize_globally(
     def improve_selected(stage: Array, minima: _Minima) -> _Minima:
         """Settle the unsettled points; move second minima along; search from two other origins."""
 
-        def improve_often(part: _Minima, points: ProximalProblem) -> _Minima:
-            body = partial(improve, points=points)
+        def improve_often(part: _Minima, inputs: tuple[Array, Any]) -> _Minima:
+            omega, data = inputs
+            body = partial(improve, points=problem._replace(omega=omega, data=data))
             end = jnp.where(stage == len(selections) - 1, len(MORE_STEPS), stage + 1)
             return jax.lax.fori_loop(stage, end, body, part)
 
-        return _where_selected(selections[stage], improve_often, minima, problem, axis)
+        inputs = (problem.omega, problem.data)
+        return update_selected(selections[stage], improve_often, minima, inputs, axis)
 
     value = iterate.value
     minima = _Minima(
@@ -475,52 +475,3 @@ def _in_ball(
     radius = jnp.sqrt(2 * jnp.maximum(value, 0.0))
     direction = matvec(problem.spread, probe)
     return problem.omega + jnp.expand_dims(radius, 1 + axis) * jnp.expand_dims(direction, axis)
-
-
-def _where_selected(
-    selected: Bool[Array, " points"],
-    improve: Callable[[_Minima, ProximalProblem], _Minima],
-    minima: _Minima,
-    problem: ProximalProblem,
-    axis: int,
-) -> _Minima:
-    """Apply `improve` to the selected points only, in chunks of fixed size.
-
-    Compiled shapes are fixed. The number of chunks, not their shape, depends on the number of
-    selected points.
-    """
-    total = selected.shape[0]
-    chunk = min(CHUNK if jax.default_backend() == "cpu" else CHUNK_ON_ACCELERATOR, total)
-    inputs = (problem.omega, problem.data)
-
-    def gather_and_improve(minima: _Minima) -> _Minima:
-        count = jnp.sum(selected, dtype=jnp.int32)
-        rank = jnp.cumsum(selected, dtype=jnp.int32) - 1
-        # order[k] is the k-th selected point; slots past the end stay at `total`.
-        order = jnp.full(total + chunk, total, jnp.int32)
-        order = order.at[jnp.where(selected, rank, total + chunk)].set(
-            jnp.arange(total, dtype=jnp.int32), mode="drop"
-        )
-
-        def work(carry: tuple[Array, _Minima]) -> tuple[Array, _Minima]:
-            first, current = carry
-            index = jax.lax.dynamic_slice(order, (first,), (chunk,))
-            # Slots past the end repeat the first selected point; their result is dropped.
-            safe = jnp.where(index < total, index, order[0])
-            (omega, data), part = jax.tree.map(
-                lambda leaf: leaf[_at(safe, axis)], (inputs, current)
-            )
-            better = improve(part, problem._replace(omega=omega, data=data))
-            merged = jax.tree.map(
-                lambda old, new: old.at[_at(index, axis)].set(new, mode="drop"), current, better
-            )
-            return first + chunk, merged
-
-        first = jnp.zeros((), jnp.int32)
-        return jax.lax.while_loop(lambda carry: carry[0] < count, work, (first, minima))[1]
-
-    return jax.lax.cond(jnp.any(selected), gather_and_improve, lambda minima: minima, minima)
-
-
-def _at(index: Int[Array, " chunk"], axis: int) -> Any:
-    return (..., index) if axis else index
